@@ -1,0 +1,61 @@
+"""Timestamps of any resolution as nanoseconds, in exact integer arithmetic over whole arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+NANOSECONDS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How a pcapng interface counts time: ticks of ``base`` to the power ``-exponent`` seconds, and from when."""
+
+    base: int = 10
+    exponent: int = 6
+    offset_seconds: int = 0
+
+    @classmethod
+    def from_option(cls, resolution: int, offset_seconds: int) -> Clock:
+        """The clock that the byte of ``if_tsresol`` and the seconds of ``if_tsoffset`` mean."""
+        return cls(2 if resolution & 0x80 else 10, resolution & 0x7F, offset_seconds)
+
+    @property
+    def ticks_per_second(self) -> int:
+        """How many ticks make a second."""
+        return int(self.base**self.exponent)
+
+    def nanoseconds(self, ticks: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """The ticks as nanoseconds, rounded down; a time outside of int64 (after 2262) wraps around."""
+        if self.base == 2:
+            counted = _binary_ticks(ticks, self.exponent)
+        elif self.exponent <= 9:
+            counted = ticks * np.uint64(10 ** (9 - self.exponent))
+        else:
+            # Divisors beyond 64 bits leave nothing of any tick count, as does the largest within.
+            counted = ticks // np.uint64(min(10 ** (self.exponent - 9), 2**64 - 1))
+        # Unsigned throughout, because it wraps quietly where a hostile offset would overflow int64.
+        offset = np.uint64(self.offset_seconds * NANOSECONDS % 2**64)
+        return (counted + offset).view(np.int64)
+
+
+def _binary_ticks(ticks: NDArray[np.uint64], exponent: int) -> NDArray[np.uint64]:
+    """Ticks of ``2**-exponent`` seconds as nanoseconds."""
+    per_second = np.uint64(NANOSECONDS)
+    if exponent >= 64:
+        seconds, fraction = np.zeros_like(ticks), ticks
+    else:
+        seconds = ticks >> np.uint64(exponent)
+        fraction = ticks & np.uint64(2**exponent - 1)
+    if exponent <= 32:
+        nanoseconds = fraction * per_second >> np.uint64(exponent)
+    else:
+        # fraction * 10**9 needs up to 94 bits, so it is made of two halves of 32 bits. Rounding down twice,
+        # by 2**32 and then by the rest, is the same as once.
+        high, low = fraction >> np.uint64(32), fraction & np.uint64(2**32 - 1)
+        upper = high * per_second + (low * per_second >> np.uint64(32))
+        nanoseconds = upper >> np.uint64(min(exponent - 32, 63))
+    return seconds * per_second + nanoseconds

@@ -1,0 +1,86 @@
+"""The group of all commands, how they are found, and how a run ends."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from mxwire import __version__
+from mxwire.errors import MxwireError
+
+COMMANDS = ("decode", "info", "formats")
+"""The commands in the order of the help; each is ``command`` in the module of its name."""
+
+GREETING = f"""mxwire {__version__}: Myrinet Express over Ethernet (MXoE, Open-MX), from a capture to meaning.
+
+  mxwire decode FILE            every frame in a line (-v: every field, --json, --to FILE.parquet)
+  mxwire info FILE              hosts, dialects, endpoints and messages of a capture at a glance
+  mxwire formats [TYPE]         how the packets are laid out
+
+Start with:  mxwire info captures/mxoe-every-type.pcap   (in a checkout; or any capture of EtherType 0x86DF)
+Each command explains itself with --help; completion for your shell: see mxwire --help.
+"""
+
+EPILOG = """\b
+Shell completion:
+  bash   eval "$(_MXWIRE_COMPLETE=bash_source mxwire)"
+  zsh    eval "$(_MXWIRE_COMPLETE=zsh_source mxwire)"
+  fish   _MXWIRE_COMPLETE=fish_source mxwire | source
+"""
+
+
+class _Commands(click.Group):
+    """Loads a command's module only when it is asked for, so that each starts fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"mxwire.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(
+    cls=_Commands,
+    invoke_without_command=True,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(__version__, prog_name="mxwire")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Decode, verify and speak Myrinet Express over Ethernet (MXoE, Open-MX)."""
+    if context.invoked_subcommand is None:
+        click.echo(GREETING, nl=False)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 done, 2 input or use that cannot work, 130 interrupted."""
+    try:
+        cli.main(arguments, prog_name="mxwire", standalone_mode=False)
+        sys.stdout.flush()
+    except MxwireError as error:
+        _fail(str(error))
+    except click.exceptions.Abort:
+        click.echo("mxwire: interrupted", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # The reader has gone (`mxwire decode … | head`): nothing is wrong, and nothing is left to say it to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def _fail(message: str) -> None:
+    sys.stdout.flush()
+    click.echo(f"mxwire: {message}", err=True)
+    sys.exit(2)

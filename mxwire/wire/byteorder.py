@@ -1,0 +1,114 @@
+"""Recognises senders whose build has the endian option off: their integers are in little-endian order.
+
+Nothing on the wire says so (wire format, section 3). A sender is judged by fields whose value is known: magics, the
+fixed length of a RNDV, lengths that are possible in one order only.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.wire.columns import row_type
+from mxwire.wire.dialect import SMALL_MAXIMUM, TINY_MAXIMUM
+from mxwire.wire.encapsulation import Located
+from mxwire.wire.enums import PacketType
+from mxwire.wire.formats import (
+    CONNECT_REQUEST,
+    HOST_QUERY,
+    NACK_MCP,
+    PULL_MXOE,
+    PULL_OMX,
+    PULL_REPLY,
+    RNDV,
+    SMALL,
+    TINY,
+    PacketFormat,
+)
+from mxwire.wire.layout import layout_of
+
+PULL_MAGIC_PREFIX: Final = 0x210719
+"""The upper 24 bits of every Open-MX puller's magic (rule R-PUL-03)."""
+HOST_MAGIC_PREFIX: Final = 0x130520
+"""The upper 24 bits of the host query magic, unless names were forgotten 248 times (rule R-HOST-03)."""
+RNDV_LENGTH: Final = 8
+
+SETTLED: Final = 16
+"""Votes after which a sender is not looked at any more."""
+_WEAK: Final = 1
+_STRONG: Final = 4
+
+_PREFIXES: Final = (
+    (PacketType.PULL, PULL_MXOE, "src_magic", PULL_MAGIC_PREFIX),
+    (PacketType.PULL, PULL_OMX, "src_magic", PULL_MAGIC_PREFIX),
+    (PacketType.PULL_REPLY, PULL_REPLY, "dst_magic", PULL_MAGIC_PREFIX),
+    (PacketType.NACK_MCP, NACK_MCP, "src_magic", PULL_MAGIC_PREFIX),
+    (PacketType.HOST_QUERY, HOST_QUERY, "magic", HOST_MAGIC_PREFIX),
+    (PacketType.HOST_REPLY, HOST_QUERY, "magic", HOST_MAGIC_PREFIX),
+)
+_VALUES: Final = (
+    (PacketType.RNDV, RNDV, "length", RNDV_LENGTH, _STRONG),
+    (PacketType.CONNECT, CONNECT_REQUEST, "target_recv_seqnum_start", 1, _WEAK),
+)
+_LENGTHS: Final = ((PacketType.TINY, TINY, TINY_MAXIMUM), (PacketType.SMALL, SMALL, SMALL_MAXIMUM))
+
+
+def byte_order_votes(located: Located, which: NDArray[np.intp]) -> NDArray[np.int64]:
+    """For each frame ``which``: above 0 speaks for network order, below 0 for the swapped one. Shape (len(which),)."""
+    rows = located.rows[which]
+    types = located.row_bytes[which][:, layout_of(TINY).by_name["ptype"].offset]
+    room = located.wire_length[which]
+    captured = located.captured[which]
+    votes = np.zeros(len(which), np.int64)
+
+    def judge(packet_type: PacketType, packet_format: PacketFormat, name: str) -> tuple[NDArray[np.intp], ...]:
+        layout = layout_of(packet_format)
+        place = np.flatnonzero((types == packet_type) & (captured >= layout.header_end))
+        network, swapped = (rows[place].view(row_type(layout, order))[name] for order in (False, True))
+        return place, network.astype(np.int64), swapped.astype(np.int64)
+
+    for packet_type, packet_format, name, prefix in _PREFIXES:
+        place, network, swapped = judge(packet_type, packet_format, name)
+        votes[place] += _STRONG * ((network >> 8 == prefix).astype(np.int64) - (swapped >> 8 == prefix))
+    for packet_type, packet_format, name, value, weight in _VALUES:
+        place, network, swapped = judge(packet_type, packet_format, name)
+        votes[place] += weight * ((network == value).astype(np.int64) - (swapped == value))
+    for packet_type, packet_format, most in _LENGTHS:
+        place, network, swapped = judge(packet_type, packet_format, "length")
+        fits = np.minimum(most, room[place] - layout_of(packet_format).header_end)
+        votes[place] += _STRONG * ((network <= fits).astype(np.int64) - (swapped <= fits))
+    return votes
+
+
+class ByteOrderDetector:
+    """Remembers for each sender, by its code, which way its frames have voted."""
+
+    def __init__(self) -> None:
+        self._network = np.zeros(0, np.int64)
+        self._swapped = np.zeros(0, np.int64)
+
+    def observe(self, located: Located, sender: NDArray[np.intp], senders: int) -> NDArray[np.bool_] | None:
+        """Which frames are in swapped order, after having looked at them; None where none is.
+
+        ``sender`` has shape (n,): the code of each frame's source, below ``senders``.
+        """
+        missing = senders - len(self._network)
+        if missing > 0:
+            self._network = np.concatenate([self._network, np.zeros(missing, np.int64)])
+            self._swapped = np.concatenate([self._swapped, np.zeros(missing, np.int64)])
+        open_question = self._network + self._swapped < SETTLED * _STRONG
+        if open_question.any():
+            which = np.flatnonzero(open_question[sender])
+            votes = byte_order_votes(located, which)
+            np.add.at(self._network, sender[which], np.maximum(votes, 0))
+            np.add.at(self._swapped, sender[which], np.maximum(-votes, 0))
+        swapped = self.swapped
+        return swapped[sender] if swapped.any() else None
+
+    @property
+    def swapped(self) -> NDArray[np.bool_]:
+        """By sender code: True where the sender's integers are swapped."""
+        more: NDArray[np.bool_] = self._swapped > self._network
+        return more

@@ -1,0 +1,247 @@
+"""One frame at a time: bytes to typed frames and back, compiled from the layouts.
+
+The scalar path is the definition of what a frame means; :mod:`mxwire.wire.columns` says the same of many at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+
+from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, Reason
+from mxwire.wire.dialect import Dialect
+from mxwire.wire.enums import RESERVED_TYPES, PacketType
+from mxwire.wire.formats import RAW, PacketFormat
+from mxwire.wire.layout import Field, Layout, layout_of
+from mxwire.wire.packets import FRAME_CLASSES, Frame
+from mxwire.wire.selection import ALTERNATIVES, ANNOUNCEMENT_LENGTH, REPLY_FLAG, formats_by_type, is_announcement
+
+TYPE_OFFSET: Final = layout_of(RAW).by_name["ptype"].offset
+"""Offset of ``ptype``; a frame that ends before it cannot be told to be anything."""
+
+_CLASSES: Final = {each.__name__: each for each in FRAME_CLASSES}
+_INTEGER_CODES: Final = {1: "B", 2: "H", 4: "I"}
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A frame that cannot be what it claims, and what of it could be read."""
+
+    reason: Reason
+    offset: int
+    """The byte where it went wrong, from the start of the frame: the impossible field, or where bytes are missing."""
+    packet_type: int | None
+    """The type byte, if there is one."""
+    layout_name: str | None = None
+    """The layout that the type announces, if it announces one."""
+    fields: Mapping[str, int | bytes] = field(default_factory=dict)
+    """The fields that were readable, by specification name."""
+
+
+class _Compiled:
+    """A layout ready to parse and build: one :class:`struct.Struct` for all its fixed fields."""
+
+    def __init__(self, layout: Layout, dialect: Dialect, swapped: bool) -> None:
+        self.layout = layout
+        self.name = layout.name
+        self.frame_class = _CLASSES[layout.format.frame_class]
+        self.defined = layout.defined
+        self.header_end = layout.header_end
+        self.payload = layout.payload
+        self.codec = struct.Struct(("<" if swapped else ">") + "".join(_code(each, swapped) for each in layout.fields))
+        self.names = tuple(each.name for each in self.defined)
+        self.big_endian_always = tuple(
+            place for place, each in enumerate(self.defined) if swapped and _is_fixed_order(each)
+        )
+        self.setters = tuple(getattr(self.frame_class, each.attribute).__set__ for each in self.defined)
+        carried = {each.attribute for each in self.defined} | ({self.payload.attribute} if self.payload else set())
+        self.absent = tuple(
+            getattr(self.frame_class, each.name).__set__
+            for each in dataclasses.fields(self.frame_class)
+            if each.name not in carried
+        )
+        self.set_payload = getattr(self.frame_class, self.payload.attribute).__set__ if self.payload else None
+        length_field = self.payload.length_field if self.payload else None
+        self.length_place = self.names.index(length_field) if length_field else None
+        self.checks = tuple(_bind(check, self.names, self.defined, dialect) for check in CHECKS.get(self.name, ()))
+        self.frame_maximum = FRAME_MAXIMUM.get(self.name)
+
+    def values(self, frame: bytes) -> list[Any]:
+        """The fixed fields of a frame whose header is complete."""
+        values = list(self.codec.unpack_from(frame))
+        for place in self.big_endian_always:
+            values[place] = int.from_bytes(values[place], "big")
+        return values
+
+    def frame(self, values: list[Any], frame: bytes, wire_length: int) -> Frame:
+        """The typed frame; slots are set directly because a frozen class's own constructor is five times slower."""
+        made = object.__new__(self.frame_class)
+        for setter, value in zip(self.setters, values, strict=True):
+            setter(made, value)
+        for setter in self.absent:
+            setter(made, None)
+        if self.set_payload is not None:
+            end = wire_length if self.length_place is None else self.header_end + values[self.length_place]
+            self.set_payload(made, bytes(frame[self.header_end : end]))
+        return made
+
+    def build(self, frame: Frame) -> bytes:
+        """The bytes of a frame, padded as a sender pads."""
+        values = [getattr(frame, each.attribute) for each in self.defined]
+        for place in self.big_endian_always:
+            values[place] = values[place].to_bytes(self.defined[place].size, "big")
+        built = self.codec.pack(*values)
+        if self.payload is not None:
+            built += getattr(frame, self.payload.attribute)
+        packet_format = self.layout.format
+        shortest = packet_format.minimum_length
+        if packet_format.extra_length is not None:
+            shortest += getattr(frame, packet_format.extra_length)
+        # RAW is opaque to the frame's end: padding it would change what it says.
+        return built if self.payload is not None and self.length_place is None else built.ljust(shortest, b"\0")
+
+    def readable(self, frame: bytes) -> dict[str, int | bytes]:
+        """The fields that lie wholly inside a frame whose header is not complete."""
+        values = self.values(bytes(frame).ljust(self.header_end, b"\0"))
+        return {each.name: value for each, value in zip(self.defined, values, strict=True) if each.end <= len(frame)}
+
+
+@dataclass(frozen=True, slots=True)
+class _BoundCheck:
+    place: int
+    offset: int
+    lowest: int
+    highest: int
+    reason: Reason
+
+
+def _bind(check: Any, names: tuple[str, ...], fields: tuple[Field, ...], dialect: Dialect) -> _BoundCheck:
+    """A check with its limits as numbers; ``highest`` -1 stands for what the frame has room for."""
+    bound = dialect.receive_slot if check.bound == "receive_slot" else int(check.bound)
+    place = names.index(check.field)
+    lowest, highest = {"at least": (bound, 1 << 32), "at most": (0, bound), "fits the frame": (0, -1)}[check.test]
+    return _BoundCheck(place, fields[place].offset, lowest, highest, check.reason)
+
+
+def _is_fixed_order(each: Field) -> bool:
+    return each.kind == "integer" and each.size != 1 and not each.sender_order
+
+
+def _code(each: Field, swapped: bool) -> str:
+    """The :mod:`struct` code of a field; integers that a swapped sender does not swap are taken as bytes."""
+    if each.kind == "undefined":
+        return f"{each.size}x"
+    if each.kind == "payload":
+        return ""
+    if each.kind == "mac" or (swapped and _is_fixed_order(each)):
+        return f"{each.size}s"
+    return _INTEGER_CODES[each.size or 0]
+
+
+class Codec:
+    """Parses and builds the frames of one dialect and byte order."""
+
+    def __init__(self, dialect: Dialect, *, swapped: bool = False) -> None:
+        self.dialect = dialect
+        self.swapped = swapped
+        self._by_type: list[_Compiled | None] = [None] * 256
+        self._by_name: dict[str, _Compiled] = {}
+        for packet_type, packet_format in formats_by_type(dialect).items():
+            self._by_type[packet_type] = self._compile(packet_format)
+        self._head = self._by_name[RAW.name]
+        self._alternatives = {int(kind): self._compile(each) for kind, each in ALTERNATIVES.items()}
+
+    def _compile(self, packet_format: PacketFormat) -> _Compiled:
+        compiled = _Compiled(layout_of(packet_format), self.dialect, self.swapped)
+        self._by_name[compiled.name] = compiled
+        return compiled
+
+    def parse(self, frame: bytes, wire_length: int | None = None) -> Frame | Malformed:
+        """What an Ethernet frame without VLAN tags says.
+
+        ``frame`` is what was captured of it, from the destination MAC on; ``wire_length`` is how long it was, in
+        bytes, where the capture cut it. Never raises on any bytes: a frame that cannot be what it claims comes back
+        as :class:`Malformed`. The EtherType is not judged.
+        """
+        length = len(frame) if wire_length is None else max(wire_length, len(frame))
+        if len(frame) <= TYPE_OFFSET:
+            return Malformed(_missing(length, TYPE_OFFSET + 1), len(frame), None, None, self._head.readable(frame))
+        packet_type = frame[TYPE_OFFSET]
+        compiled = self._by_type[packet_type]
+        if compiled is None:
+            return self._foreign(frame, packet_type)
+        if packet_type in self._alternatives and _is_alternative(frame, packet_type, length):
+            compiled = self._alternatives[packet_type]
+        if len(frame) < compiled.header_end:
+            reason = _missing(length, compiled.header_end)
+            return Malformed(reason, len(frame), packet_type, compiled.name, compiled.readable(frame))
+        values = compiled.values(frame)
+        failed = _failure(compiled, values, length)
+        if failed is not None:
+            return Malformed(*failed, packet_type, compiled.name, dict(zip(compiled.names, values, strict=True)))
+        return compiled.frame(values, frame, length)
+
+    def _foreign(self, frame: bytes, packet_type: int) -> Malformed:
+        """A frame of a type that has no layout; only its head can be read."""
+        reason = Reason.INVALID_TYPE if packet_type in RESERVED_TYPES else Reason.UNKNOWN_TYPE
+        return Malformed(reason, TYPE_OFFSET, packet_type, None, self._head.readable(frame[: TYPE_OFFSET + 1]))
+
+    def build(self, frame: Frame) -> bytes:
+        """The bytes of a frame as a sender of this dialect puts them on the wire, padded to its least length.
+
+        Undefined bytes are zero. Raises :class:`ValueError` when a value does not fit its field in this dialect, or
+        a field that this dialect has is None.
+        """
+        compiled = self._by_name[frame.layout_name]
+        try:
+            return compiled.build(frame)
+        except (struct.error, TypeError, OverflowError, AttributeError) as error:
+            raise ValueError(
+                f"{type(frame).__name__} cannot be built in dialect {self.dialect.name}: {error}"
+            ) from None
+
+
+@cache
+def codec_of(dialect: Dialect, *, swapped: bool = False) -> Codec:
+    """The codec of a dialect, compiled once."""
+    return Codec(dialect, swapped=swapped)
+
+
+def parse(frame: bytes, dialect: Dialect, wire_length: int | None = None) -> Frame | Malformed:
+    """:meth:`Codec.parse` in network byte order."""
+    return codec_of(dialect).parse(frame, wire_length)
+
+
+def build(frame: Frame, dialect: Dialect) -> bytes:
+    """:meth:`Codec.build` in network byte order."""
+    return codec_of(dialect).build(frame)
+
+
+def _is_alternative(frame: bytes, packet_type: int, length: int) -> bool:
+    if packet_type == PacketType.CONNECT:
+        return len(frame) > REPLY_FLAG and frame[REPLY_FLAG] != 0
+    if len(frame) < ANNOUNCEMENT_LENGTH:
+        return False
+    row = np.frombuffer(frame, np.uint8, ANNOUNCEMENT_LENGTH).reshape(1, ANNOUNCEMENT_LENGTH)
+    return bool(is_announcement(row, np.array([length]))[0])
+
+
+def _failure(compiled: _Compiled, values: list[Any], length: int) -> tuple[Reason, int] | None:
+    """The first check that fails, as reason and offset."""
+    if compiled.frame_maximum is not None and length > compiled.frame_maximum:
+        return Reason.RAW_TOO_LARGE, compiled.frame_maximum
+    for check in compiled.checks:
+        highest = check.highest if check.highest >= 0 else length - compiled.header_end
+        if not check.lowest <= values[check.place] <= highest:
+            return check.reason, check.offset
+    return None
+
+
+def _missing(length: int, needed: int) -> Reason:
+    return Reason.BAD_HEADER_LENGTH if length < needed else Reason.CUT_BY_CAPTURE

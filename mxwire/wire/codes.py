@@ -1,0 +1,46 @@
+"""Small numbers for large ones: addresses and pairs of them, numbered in order of appearance."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class CodeTable:
+    """Gives each distinct 64-bit key the next free code, 0, 1, 2 and so on, and remembers it."""
+
+    def __init__(self) -> None:
+        self._sorted = np.empty(0, np.uint64)
+        self._codes = np.empty(0, np.intp)
+        self.keys: list[int] = []
+        """The keys in order of their codes."""
+
+    def __len__(self) -> int:
+        """How many codes are given."""
+        return len(self.keys)
+
+    def codes(self, keys: NDArray[np.uint64]) -> NDArray[np.intp]:
+        """The code of each key, shape (n,); unknown keys get new ones."""
+        place, known = self._find(keys)
+        if not known.all():
+            self._add(keys[~known])
+            place, _ = self._find(keys)
+        return self._codes[place]
+
+    def _find(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        if not len(self._sorted):
+            return np.zeros(len(keys), np.intp), np.zeros(len(keys), np.bool_)
+        place = np.searchsorted(self._sorted, keys)
+        place[place == len(self._sorted)] = 0
+        known: NDArray[np.bool_] = self._sorted[place] == keys
+        return place, known
+
+    def _add(self, keys: NDArray[np.uint64]) -> None:
+        fresh, first = np.unique(keys, return_index=True)
+        fresh = fresh[np.argsort(first)]
+        codes = np.arange(len(self.keys), len(self.keys) + len(fresh))
+        self.keys += fresh.tolist()
+        merged = np.concatenate([self._sorted, fresh])
+        order = np.argsort(merged)
+        self._sorted = merged[order]
+        self._codes = np.concatenate([self._codes, codes])[order]

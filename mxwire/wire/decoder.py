@@ -1,0 +1,103 @@
+"""Decodes a stream of batches: finds the frames, works out who speaks what, and hands out both faces of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.frames import FrameBatch
+from mxwire.wire.codec import Malformed, codec_of
+from mxwire.wire.columns import Columns, decode_columns
+from mxwire.wire.detection import Assignment, Detection, Detector
+from mxwire.wire.dialect import Dialect
+from mxwire.wire.encapsulation import Located, locate
+from mxwire.wire.enums import ETHERTYPE_MXOE
+from mxwire.wire.packets import Frame
+
+
+@dataclass(frozen=True)
+class DecodedBatch:
+    """The MXoE frames of one batch, with the dialect of each."""
+
+    located: Located
+    assignment: Assignment
+
+    def __len__(self) -> int:
+        """The number of MXoE frames."""
+        return len(self.located.batch)
+
+    @property
+    def batch(self) -> FrameBatch:
+        """The MXoE frames as captured."""
+        return self.located.batch
+
+    @cached_property
+    def columns(self) -> Columns:
+        """All frames as NumPy columns."""
+        return decode_columns(self.located, self.assignment.dialects, self.assignment.which, self.assignment.swapped)
+
+    def dialect(self, index: int) -> Dialect:
+        """What the frame at ``index`` is read as."""
+        return self.assignment.dialects[int(self.assignment.which[index])]
+
+    def dialect_name(self, index: int) -> str | None:
+        """The dialect of the frame's pair of hosts, or None where nothing decides it."""
+        return self.dialect(index).name if self.assignment.decided[index] else None
+
+    def is_swapped(self, index: int) -> bool:
+        """Whether the sender's integers are in little-endian order."""
+        return self.assignment.swapped is not None and bool(self.assignment.swapped[index])
+
+    def frame(self, index: int) -> Frame | Malformed:
+        """One frame as a typed value; offsets in a :class:`Malformed` count from the start of an untagged frame."""
+        codec = codec_of(self.dialect(index), swapped=self.is_swapped(index))
+        return codec.parse(self.located.frame(index), int(self.located.wire_length[index]))
+
+    def vlan(self, index: int) -> list[int]:
+        """VLAN ids of the frame, outermost first."""
+        return [int(each) for each in self.located.vlan[index] if each >= 0]
+
+
+class Decoder:
+    """Decodes batches in the order of the capture; remembers what it has learnt of each pair of hosts.
+
+    ``dialect`` is what all hosts speak, or None to find out per pair; ``ethertypes`` are those of MXoE here.
+    """
+
+    def __init__(self, dialect: Dialect | None = None, ethertypes: Collection[int] = (ETHERTYPE_MXOE,)) -> None:
+        self.dialect = dialect
+        self.ethertypes = tuple(ethertypes)
+        self.skipped = 0
+        """Frames seen so far that are not MXoE."""
+        self.decoded = 0
+        """MXoE frames seen so far."""
+        self._detector = Detector()
+
+    def decode(self, batch: FrameBatch) -> DecodedBatch:
+        """Decode the next batch."""
+        located = locate(batch, self.ethertypes)
+        self.skipped += located.skipped
+        self.decoded += len(located.batch)
+        found = self._detector.observe(located)
+        return DecodedBatch(located, found if self.dialect is None else _fixed(self.dialect, found))
+
+    def detections(self) -> list[Detection]:
+        """What was found out about each pair of hosts so far, whatever dialect was asked for."""
+        return self._detector.detections()
+
+    def swapped_hosts(self) -> list[int]:
+        """Addresses of the hosts whose integers are in little-endian order."""
+        return self._detector.swapped_hosts()
+
+
+def _fixed(dialect: Dialect, found: Assignment) -> Assignment:
+    count = len(found.which)
+    return Assignment((dialect,), np.zeros(count, np.intp), _all(count), found.swapped)
+
+
+def _all(count: int) -> NDArray[np.bool_]:
+    return np.ones(count, np.bool_)

@@ -1,0 +1,210 @@
+"""Finds the MXoE frames of a batch behind VLAN tags and Linux cooked headers, and lines their headers up.
+
+The formats count from the first byte of an untagged Ethernet frame. Here each frame gets a *row*: 64 bytes, longer
+than any fixed header, as if it had been captured so; and a *shift*: how many bytes further on everything lies in
+the frame that was really captured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.frames import LINKTYPE_ETHERNET, LINKTYPE_LINUX_SLL, LINKTYPE_LINUX_SLL2, FrameBatch
+from mxwire.wire.enums import ETHERTYPE_MXOE
+from mxwire.wire.formats import RAW
+from mxwire.wire.layout import layout_of
+
+ROW: Final = 64
+"""Bytes of a row."""
+TAG_TYPES: Final = np.array([0x8100, 0x88A8, 0x9100], dtype=np.uint16)
+"""EtherTypes that announce a VLAN tag: 802.1Q, 802.1ad (QinQ), and its predecessor."""
+TAGS_MAXIMUM: Final = 4
+"""Nested VLAN tags that are looked through."""
+TAG_LENGTH: Final = 4
+
+_HEAD = layout_of(RAW).by_name
+_SOURCE = _HEAD["src_mac"].offset
+_ETHERTYPE = _HEAD["ethertype"].offset
+HEADER_LENGTH: Final = _HEAD["ethertype"].end
+"""Length of an untagged Ethernet header in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _LinkHeader:
+    """Where a link type keeps what an Ethernet header says; offsets in bytes."""
+
+    length: int
+    protocol: int
+    source: int
+    has_destination: bool
+
+
+_LINK_HEADERS: Final = {
+    LINKTYPE_ETHERNET: _LinkHeader(length=14, protocol=12, source=6, has_destination=True),
+    LINKTYPE_LINUX_SLL: _LinkHeader(length=16, protocol=14, source=6, has_destination=False),
+    LINKTYPE_LINUX_SLL2: _LinkHeader(length=20, protocol=0, source=12, has_destination=False),
+}
+
+
+@dataclass(frozen=True)
+class Located:
+    """The MXoE frames of a batch, their headers lined up. Arrays have shape (n,) or (n, …)."""
+
+    batch: FrameBatch
+    """The MXoE frames alone, as captured."""
+    rows: NDArray[np.void]
+    """64 bytes a frame, as if untagged on Ethernet; what lies beyond the captured bytes has no meaning."""
+    shift: NDArray[np.int64]
+    """How many bytes later than in the row everything behind the addresses lies in the captured frame."""
+    vlan: NDArray[np.int32]
+    """VLAN ids from the outermost tag on, -1 where there is none; shape (n, depth), depth 0 where nothing is tagged."""
+    skipped: int
+    """Frames of the batch that were left out: another EtherType, or too short to have one."""
+
+    @property
+    def has_destination(self) -> bool:
+        """False for Linux cooked captures, which do not record where a frame was going."""
+        return _LINK_HEADERS[self.batch.link_type].has_destination
+
+    @cached_property
+    def row_bytes(self) -> NDArray[np.uint8]:
+        """The rows as numbers, shape (n, 64)."""
+        return self.rows.view(np.uint8).reshape(-1, ROW)
+
+    @cached_property
+    def captured(self) -> NDArray[np.int64]:
+        """Captured bytes of each frame, counted as in the row."""
+        return self.batch.length - self.shift
+
+    @cached_property
+    def wire_length(self) -> NDArray[np.int64]:
+        """Bytes of each frame on the wire, counted as in the row, never below ``captured``."""
+        return np.maximum(self.batch.wire_length, self.batch.length) - self.shift
+
+    @cached_property
+    def source(self) -> NDArray[np.uint64]:
+        """Source addresses as integers."""
+        return self._address(_SOURCE)
+
+    @cached_property
+    def destination(self) -> NDArray[np.uint64]:
+        """Destination addresses as integers; 0 where the capture has none."""
+        return self._address(0)
+
+    def _address(self, offset: int) -> NDArray[np.uint64]:
+        parts = self.rows.view(
+            np.dtype(
+                {"names": ["high", "low"], "formats": [">u4", ">u2"], "offsets": [offset, offset + 4], "itemsize": ROW}
+            )
+        )
+        address: NDArray[np.uint64] = (parts["high"].astype(np.uint64) << np.uint64(16)) | parts["low"]
+        return address
+
+    def frame(self, index: int) -> bytes:
+        """The captured frame at ``index`` as if untagged on Ethernet."""
+        whole = self.batch.frame(index)
+        shift = int(self.shift[index])
+        if not shift:
+            return whole
+        return self.row_bytes[index, :HEADER_LENGTH].tobytes() + whole[HEADER_LENGTH + shift :]
+
+
+def locate(batch: FrameBatch, ethertypes: Collection[int] = (ETHERTYPE_MXOE,)) -> Located:
+    """Find the frames of a batch that carry one of ``ethertypes``, tagged or not."""
+    link = _LINK_HEADERS[batch.link_type]
+    rows = _gather(batch, batch.offset)
+    shift = np.zeros(len(batch), np.int64)
+    if batch.link_type == LINKTYPE_ETHERNET:
+        ethertype = _integers(rows, _ETHERTYPE)
+        unusual = np.flatnonzero(np.isin(ethertype, TAG_TYPES)) if len(ethertype) else np.empty(0, np.intp)
+    else:
+        ethertype = np.zeros(len(batch), np.uint16)
+        unusual = np.arange(len(batch))
+    vlan = np.empty((len(batch), 0), np.int32)
+    if len(unusual):
+        ethertype, vlan = _unwrap(batch, link, unusual, ethertype, rows, shift)
+    wanted = batch.length - shift >= HEADER_LENGTH
+    wanted &= _one_of(ethertype, ethertypes)
+    if wanted.all():
+        return Located(batch, rows, shift, vlan, 0)
+    kept = np.flatnonzero(wanted)
+    return Located(batch.select(kept), rows[kept], shift[kept], vlan[kept], len(batch) - len(kept))
+
+
+def _one_of(ethertype: NDArray[np.uint16], accepted: Collection[int]) -> NDArray[np.bool_]:
+    if len(accepted) == 1:
+        only: NDArray[np.bool_] = ethertype == next(iter(accepted))
+        return only
+    return np.isin(ethertype, list(accepted))
+
+
+def _gather(batch: FrameBatch, start: NDArray[np.int64]) -> NDArray[np.void]:
+    """64 bytes from each start on; a view of overlapping rows makes this one indexing operation."""
+    buffer = np.ascontiguousarray(batch.buffer)
+    last = len(buffer) - ROW
+    late = np.flatnonzero(start > last)
+    rows = np.zeros(len(start), f"V{ROW}")
+    if last >= 0:
+        every = np.ndarray((last + 1,), f"V{ROW}", buffer, strides=(1,))
+        rows = every[np.minimum(start, last)] if len(late) else every[start]
+    for place in late:
+        tail = buffer[min(start[place], len(buffer)) :]
+        row = np.zeros(ROW, np.uint8)
+        row[: len(tail)] = tail
+        rows[place] = row.view(f"V{ROW}")[0]
+    return rows
+
+
+def _integers(rows: NDArray[np.void], offset: int) -> NDArray[np.uint16]:
+    """A big-endian 16-bit field of all rows."""
+    field = np.dtype({"names": ["value"], "formats": [">u2"], "offsets": [offset], "itemsize": ROW})
+    return rows.view(field)["value"].astype(np.uint16)
+
+
+def _unwrap(
+    batch: FrameBatch,
+    link: _LinkHeader,
+    which: NDArray[np.intp],
+    ethertype: NDArray[np.uint16],
+    rows: NDArray[np.void],
+    shift: NDArray[np.int64],
+) -> tuple[NDArray[np.uint16], NDArray[np.int32]]:
+    """Follow the tags of the frames ``which``, correct their rows and shifts in place, return types and VLAN ids."""
+    types = _read(batch, which, np.full(len(which), link.protocol))
+    end = np.full(len(which), link.length)
+    depths = []
+    for _ in range(TAGS_MAXIMUM):
+        tagged = np.isin(types, TAG_TYPES)
+        if not tagged.any():
+            break
+        depths.append(np.where(tagged, _read(batch, which, end).astype(np.int32) & 0xFFF, -1))
+        types = np.where(tagged, _read(batch, which, end + 2), types)
+        end = np.where(tagged, end + TAG_LENGTH, end)
+    shift[which] = end - HEADER_LENGTH
+    aligned = _gather(batch, batch.offset[which] + shift[which]).view(np.uint8).reshape(-1, ROW)
+    addresses = _gather(batch, batch.offset[which]).view(np.uint8).reshape(-1, ROW)
+    aligned[:, :_SOURCE] = addresses[:, :_SOURCE] if link.has_destination else 0
+    aligned[:, _SOURCE:_ETHERTYPE] = addresses[:, link.source : link.source + 6]
+    aligned[:, _ETHERTYPE:HEADER_LENGTH] = types.astype(">u2").view(np.uint8).reshape(-1, 2)
+    rows[which] = aligned.view(f"V{ROW}")[:, 0]
+    ethertype[which] = types
+    vlan = np.full((len(batch), len(depths)), -1, np.int32)
+    for depth, ids in enumerate(depths):
+        vlan[which, depth] = ids
+    return ethertype, vlan
+
+
+def _read(batch: FrameBatch, which: NDArray[np.intp], position: NDArray[np.int64]) -> NDArray[np.uint16]:
+    """Big-endian 16-bit numbers at a position of some frames; 0 where the capture does not reach so far."""
+    inside = position + 2 <= batch.length[which]
+    place = np.where(inside, batch.offset[which] + position, 0)
+    if not inside.any():
+        return np.zeros(len(which), np.uint16)
+    high = batch.buffer[place].astype(np.uint16) << 8
+    return np.where(inside, high | batch.buffer[place + 1], 0).astype(np.uint16)

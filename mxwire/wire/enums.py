@@ -1,0 +1,74 @@
+"""The numbers with names that travel in MXoE packets (specification: wire format, sections 6 and 6.14)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+ETHERTYPE_MXOE = 0x86DF
+"""EtherType of both dialects (section 2)."""
+
+
+class PacketType(IntEnum):
+    """First byte of the body of every packet (section 6)."""
+
+    NONE = 0
+    RAW = 1
+    MFM_NIC_REPLY = 2
+    HOST_QUERY = 3
+    HOST_REPLY = 4
+    ETHER_UNICAST = 32
+    ETHER_MULTICAST = 33
+    ETHER_NATIVE = 34
+    TRUC = 35
+    CONNECT = 36
+    TINY = 37
+    SMALL = 38
+    MEDIUM = 39
+    RNDV = 40
+    PULL = 41
+    PULL_REPLY = 42
+    NOTIFY = 43
+    NACK_LIB = 44
+    NACK_MCP = 45
+
+
+RESERVED_TYPES = frozenset(
+    {
+        PacketType.MFM_NIC_REPLY,
+        PacketType.ETHER_UNICAST,
+        PacketType.ETHER_MULTICAST,
+        PacketType.ETHER_NATIVE,
+    }
+)
+"""Types that belong to native MX and that an Open-MX host drops as "invalid type" (section 6)."""
+
+
+class TrucType(IntEnum):
+    """Sub-type of a TRUC packet (section 6.4)."""
+
+    ACK = 0x55
+
+
+class NackType(IntEnum):
+    """Why a packet was refused (section 6.14)."""
+
+    NONE = 0
+    BAD_ENDPT = 1
+    ENDPT_CLOSED = 2
+    BAD_SESSION = 3
+    BAD_RDMAWIN = 4
+
+
+class ConnectStatus(IntEnum):
+    """Answer to a connect request (section 6.5); MX's own status numbers, not Open-MX's."""
+
+    SUCCESS = 0
+    BAD_KEY = 11
+
+
+def packet_type_name(value: int) -> str:
+    """The specification's name of a packet type, or the number in decimal where it has none."""
+    try:
+        return PacketType(value).name
+    except ValueError:
+        return str(value)

@@ -1,0 +1,121 @@
+"""Writes :mod:`mxwire.wire.packets`, the typed frame classes, from the formats.
+
+``python -m mxwire.wire.generate`` rewrites the file; ``--check`` says whether it is current. The classes are
+generated into a file, not at import, so that type checkers and editors know every field.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+
+from mxwire.wire.dialect import MXOE, omx
+from mxwire.wire.layout import Field, Layout, layout_of
+
+TARGET = Path(__file__).with_name("packets.py")
+
+_HEADER = '''"""One frozen class for each packet type: what a frame says, without its undefined bytes.
+
+Generated from :mod:`mxwire.wire.formats` by ``python -m mxwire.wire.generate``; do not edit. Integers are in host
+order, addresses are six bytes. A field that only one dialect has is None in the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """What all packets begin with (specification: wire format, sections 2 and 4)."""
+
+    layout_name: ClassVar[str] = ""
+    """The specification's name of the layout."""
+
+    dst_mac: bytes
+    """Ethernet address of the destination. [2]"""
+    src_mac: bytes
+    """Ethernet address of the sending interface. [2]"""
+'''
+
+_CLASS = """
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class {name}(Frame):
+{doc}
+
+    layout_name: ClassVar[str] = "{layout}"
+
+"""
+
+
+def source() -> str:
+    """The text of ``packets.py`` as the formats want it."""
+    by_class: dict[str, list[Layout]] = {}
+    for dialect in (MXOE, omx()):
+        for packet_format in dialect.formats:
+            by_class.setdefault(packet_format.frame_class, []).append(layout_of(packet_format))
+    classes = [_class_source(name, layouts) for name, layouts in by_class.items()]
+    table = "".join(f"    {name},\n" for name in by_class)
+    return (
+        _HEADER
+        + "".join(classes)
+        + f"\n\nFRAME_CLASSES: tuple[type[Frame], ...] = (\n{table})\n"
+        + '"""All packet classes, in order of packet type."""\n'
+    )
+
+
+def _class_source(name: str, layouts: list[Layout]) -> str:
+    first = layouts[0]
+    doc = textwrap.indent(
+        textwrap.fill(f'"""{first.format.summary} [{first.format.section}]"""', 112, break_long_words=False), "    "
+    )
+    text = _CLASS.format(name=name, doc=doc, layout=first.name)
+    for each in _fields_of(layouts):
+        everywhere = all(each.name in layout.by_name and _carries(layout.by_name[each.name]) for layout in layouts)
+        text += _field_source(each, everywhere)
+    return text
+
+
+def _carries(each: Field) -> bool:
+    return each.kind != "undefined"
+
+
+def _fields_of(layouts: list[Layout]) -> list[Field]:
+    """The fields that carry meaning in any of the layouts, but for the addresses, which the base class has."""
+    fields: dict[str, Field] = {}
+    for layout in layouts:
+        for each in layout.fields:
+            if _carries(each) and each.kind != "mac":
+                fields.setdefault(each.name, each)
+    return list(fields.values())
+
+
+def _field_source(each: Field, everywhere: bool) -> str:
+    kind = "bytes" if each.kind == "payload" else "int"
+    if not everywhere:
+        line = f"    {each.attribute}: {kind} | None = None\n"
+    elif each.default is not None:
+        value = f"0x{each.default:X}" if each.hexadecimal and each.default else str(each.default)
+        line = f"    {each.attribute}: {kind} = {value}\n"
+    else:
+        line = f"    {each.attribute}: {kind}\n"
+    doc = textwrap.fill(f'"""{each.meaning} [{each.section}]"""', 112, break_long_words=False)
+    return line + textwrap.indent(doc, "    ") + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Write the file, or with ``--check`` return 1 if it is stale."""
+    wanted = source()
+    if arguments == ["--check"]:
+        current = TARGET.read_text(encoding="utf-8") == wanted
+        print(f"{TARGET.name} is {'current' if current else 'stale: run python -m mxwire.wire.generate'}")
+        return 0 if current else 1
+    TARGET.write_text(wanted, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

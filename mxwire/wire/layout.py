@@ -1,0 +1,189 @@
+"""Layouts: the formats walked once, so that every offset in mxwire comes from :mod:`mxwire.wire.formats`.
+
+Construct's own ``Struct.compile()`` is not used: what it generates is unsafe on hostile input.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal
+
+from construct import (
+    Bytes,
+    Construct,
+    Default,
+    Enum,
+    FormatField,
+    GreedyBytes,
+    Hex,
+    Renamed,
+    Struct,
+)
+
+from mxwire.wire.elements import Mac, Payload, SenderOrder, Text, Undefined
+from mxwire.wire.enums import PacketType
+from mxwire.wire.formats import PacketFormat
+
+FieldKind = Literal["integer", "mac", "undefined", "payload"]
+
+_SECTION = re.compile(r"\s*\[([^\]]*)\]$")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a packet: what the formats say of it, flattened."""
+
+    name: str
+    """The specification's name; a field of the liback inside TRUC is ``liback.…``."""
+    offset: int
+    """From the first byte of the Ethernet frame, without VLAN tags."""
+    size: int | None
+    """Bytes; None for a payload."""
+    kind: FieldKind
+    meaning: str
+    section: str
+    sender_order: bool = False
+    """Network order, unless the sender's build has the endian option off."""
+    hexadecimal: bool = False
+    """Read best as a hexadecimal number."""
+    text: bool = False
+    """A payload that is a NUL-terminated name."""
+    default: int | None = None
+    length_field: str | None = None
+    """The field that says how long a payload is; None where it runs to the end of the frame."""
+    values: tuple[tuple[int, str], ...] = ()
+    """Names of values, where the protocol gives some."""
+
+    @property
+    def attribute(self) -> str:
+        """The name of the field in the frame classes."""
+        return self.name.replace(".", "_")
+
+    @property
+    def end(self) -> int:
+        """Offset of the first byte behind the field; of a payload, its start."""
+        return self.offset + (self.size or 0)
+
+    def value_name(self, value: int) -> str | None:
+        """The protocol's name for a value, if it has one."""
+        return dict(self.values).get(value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """One packet layout with its fields in order of offset."""
+
+    format: PacketFormat
+    fields: tuple[Field, ...]
+    by_name: dict[str, Field] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Index the fields."""
+        object.__setattr__(self, "by_name", {each.name: each for each in self.fields})
+
+    @property
+    def name(self) -> str:
+        """The specification's name of the layout, for example ``pull_reply``."""
+        return self.format.name
+
+    @property
+    def packet_type(self) -> PacketType:
+        """The value of ``ptype`` that announces it."""
+        return self.format.packet_type
+
+    @property
+    def header_end(self) -> int:
+        """Bytes of the frame that must be there for the fixed fields to be read."""
+        return max(each.end for each in self.fields)
+
+    @property
+    def payload(self) -> Field | None:
+        """The field of variable length at the end, if there is one."""
+        last = self.fields[-1]
+        return last if last.kind == "payload" else None
+
+    @property
+    def defined(self) -> tuple[Field, ...]:
+        """The fields of fixed size that carry meaning."""
+        return tuple(each for each in self.fields if each.kind in ("integer", "mac"))
+
+
+@cache
+def layout_of(packet_format: PacketFormat) -> Layout:
+    """Walk a format's structure into a :class:`Layout`."""
+    return Layout(packet_format, tuple(_walk(packet_format.struct, "", 0)))
+
+
+def _walk(struct: Construct, prefix: str, offset: int) -> list[Field]:
+    found: list[Field] = []
+    for member in struct.subcons:
+        name = prefix + member.name
+        inner = _unnamed(member)
+        if isinstance(inner, Struct):
+            found += _walk(inner, name + ".", offset)
+        else:
+            found.append(_field(name, offset, inner, member.docs))
+        offset = found[-1].end
+    return found
+
+
+def _unnamed(construct: Any) -> Construct:
+    """Without the shells that hold its name and its docs."""
+    while isinstance(construct, Renamed):
+        construct = construct.subcon
+    return construct
+
+
+def _field(name: str, offset: int, construct: Construct, docs: str) -> Field:
+    """Take one field's wrappers off from the outside in, noting what each says."""
+    section = _SECTION.search(docs)
+    kind: FieldKind = "integer"
+    size: int | None = None
+    sender_order = hexadecimal = text = False
+    default: int | None = None
+    length_field: str | None = None
+    values: tuple[tuple[int, str], ...] = ()
+    while True:
+        match construct:
+            case Default():
+                default = int(construct.value)
+            case Hex():
+                hexadecimal = True
+            case Enum():
+                values = tuple(sorted((int(value), str(key)) for value, key in construct.ksymapping.items()))
+            case SenderOrder():
+                sender_order = True
+            case Text():
+                text = True
+            case Undefined():
+                kind = "undefined"
+            case Mac():
+                kind = "mac"
+            case Payload():
+                kind, length_field = "payload", construct.length_field
+                break
+            case FormatField() | Bytes():
+                size = construct.sizeof()
+                break
+            case _ if construct is GreedyBytes:
+                kind = "payload"
+                break
+            case _:
+                raise TypeError(f"field {name} of the formats uses {construct!r}, which the layouts do not know")
+        construct = construct.subcon
+    return Field(
+        name=name,
+        offset=offset,
+        size=size,
+        kind=kind,
+        meaning=_SECTION.sub("", docs),
+        section=section.group(1) if section else "",
+        sender_order=sender_order,
+        hexadecimal=hexadecimal,
+        text=text,
+        default=default,
+        length_field=length_field,
+        values=values,
+    )

@@ -1,0 +1,525 @@
+"""One frozen class for each packet type: what a frame says, without its undefined bytes.
+
+Generated from :mod:`mxwire.wire.formats` by ``python -m mxwire.wire.generate``; do not edit. Integers are in host
+order, addresses are six bytes. A field that only one dialect has is None in the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """What all packets begin with (specification: wire format, sections 2 and 4)."""
+
+    layout_name: ClassVar[str] = ""
+    """The specification's name of the layout."""
+
+    dst_mac: bytes
+    """Ethernet address of the destination. [2]"""
+    src_mac: bytes
+    """Ethernet address of the sending interface. [2]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raw(Frame):
+    """Opaque bytes between the peer-discovery programs of two hosts; the driver queues the whole frame, 1024 bytes
+    at most. [6.1]"""
+
+    layout_name: ClassVar[str] = "raw"
+
+    ethertype: int = 0x86DF
+    """0x86DF unless the build chose another. [2]"""
+    dst_src_peer_index: int = 65535
+    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
+    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    ptype: int = 1
+    """Packet type. [6]"""
+    opaque: bytes
+    """Content that only the discovery programs understand, up to the frame's end. [6.1]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announcement(Frame):
+    """The RAW frame that the discovery daemon omxoed (and MX's mxoed) broadcasts to say that a host is there.
+    [6.1]"""
+
+    layout_name: ClassVar[str] = "raw_omxoed"
+
+    ethertype: int = 0x86DF
+    """0x86DF unless the build chose another. [2]"""
+    dst_src_peer_index: int = 0
+    """Always 0 in an announcement. [6.1]"""
+    ptype: int = 1
+    """Packet type. [6]"""
+    nic_id_hi: int
+    """Upper 32 bits of the NIC id: the first two bytes of its address. [6.1]"""
+    nic_id_lo: int
+    """Lower 32 bits of the NIC id: the last four bytes of its address. [6.1]"""
+    serial: int
+    """Pseudo-random number drawn at each start of the daemon, seeded by the clock in seconds. [6.1]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostQuery(Frame):
+    """Asks a peer for its host name, and teaches it the sender's index for it. [6.2]"""
+
+    layout_name: ClassVar[str] = "host_query"
+
+    ethertype: int = 0x86DF
+    """0x86DF unless the build chose another. [2]"""
+    ptype: int = 3
+    """Packet type. [6]"""
+    src_dst_peer_index: int
+    """Index of the queried host in the querier's peer table; the receiver keeps it as its reverse index. [6.2]"""
+    magic: int
+    """Number that the reply must repeat; 0x13052008 after the driver is loaded. [6.2]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostReply(Frame):
+    """Answers a host query with the name of the interface that got it. [6.3]"""
+
+    layout_name: ClassVar[str] = "host_reply"
+
+    ethertype: int = 0x86DF
+    """0x86DF unless the build chose another. [2]"""
+    ptype: int = 4
+    """Packet type. [6]"""
+    length: int
+    """Length of the host name in bytes, with its NUL: 1 to 80. [6.3]"""
+    src_dst_peer_index: int
+    """Index of the querier in the replier's peer table; the receiver keeps it as its reverse index. [6.3]"""
+    magic: int
+    """Copy of the query's magic. [6.3]"""
+    hostname: bytes
+    """Host name with its NUL, for example vm1:0. [6.3]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truc(Frame):
+    """Library packet; its only sub-type is the explicit acknowledgement (liback). [6.4]"""
+
+    layout_name: ClassVar[str] = "truc"
+
+    ethertype: int = 0x86DF
+    """0x86DF unless the build chose another. [2]"""
+    dst_src_peer_index: int = 65535
+    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
+    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    ptype: int = 35
+    """Packet type. [6]"""
+    dst_endpoint: int
+    """Endpoint number at the destination, 0 to 255. [6]"""
+    src_endpoint: int
+    """Endpoint number of the sender, 0 to 255. [6]"""
+    length: int = 16
+    """Length in bytes of the data from frame offset 28 on; 16. [6.4]"""
+    session: int
+    """Session id of the destination endpoint; 0xFFFFFFFF where the sender never learnt it. [6.4 to 6.11]"""
+    liback_type: int = 85
+    """Sub-type; 0x55 is the liback. [6.4]"""
+    liback_lib_seqnum: int
+    """Acknowledgement: the next sequence number expected from the destination, session number included. [6.4]"""
+    liback_session_id: int
+    """Session id of the destination endpoint once more. [6.4]"""
+    liback_acknum: int
+    """Number of this liback in this direction of the connection: 1, 2, 3 and so on. [6.4]"""
+    liback_send_seq: int
+    """Open-MX repeats lib_seqnum here; receivers ignore it. [6.4]"""
+    liback_resent: int = 0
+    """Open-MX sends 0; receivers ignore it. [6.4]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectRequest(Frame):
+    """Asks an endpoint for a connection, presents the key, and says which sequence number to start with. [6.5]"""
+
+    layout_name: ClassVar[str] = "connect_request"
+
+    ethertype: int = 0x86DF
+    """0x86DF unless the build chose another. [2]"""
+    dst_src_peer_index: int = 65535
+    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
+    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    ptype: int = 36
+    """Packet type. [6]"""
+    dst_endpoint: int
+    """Endpoint number at the destination, 0 to 255. [6]"""
+    src_endpoint: int
+    """Endpoint number of the sender, 0 to 255. [6]"""
+    length: int = 16
+    """Length in bytes of the data from frame offset 32 on; 16. [6.5]"""
+    lib_seqnum: int = 0
+    """Always 0; copied into a NACK_LIB. [6.5]"""
+    src_dst_peer_index: int
+    """Index of the destination in the sender's peer table; the receiver keeps it as its reverse index. [6.5]"""
+    src_session_id: int
+    """Session id of the requesting endpoint. [6.5]"""
+    app_key: int
+    """Application key that the requester presents. [6.5]"""
+    target_recv_seqnum_start: int
+    """Next sequence number the requester expects: the target's messages must start there. [6.5]"""
+    is_reply: int = 0
+    """0 in a request, 1 in a reply. [6.5]"""
+    connect_seqnum: int
+    """Number of this connect operation, per partner, modulo 256, from 0. [6.5]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectReply(Frame):
+    """Answers a connect request with the target's session id and its start number, or with a refusal. [6.5]"""
+
+    layout_name: ClassVar[str] = "connect_reply"
+
+    ethertype: int = 0x86DF
+    """0x86DF unless the build chose another. [2]"""
+    dst_src_peer_index: int = 65535
+    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
+    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    ptype: int = 36
+    """Packet type. [6]"""
+    dst_endpoint: int
+    """Endpoint number at the destination, 0 to 255. [6]"""
+    src_endpoint: int
+    """Endpoint number of the sender, 0 to 255. [6]"""
+    length: int = 16
+    """Length in bytes of the data from frame offset 32 on; 16. [6.5]"""
+    lib_seqnum: int = 0
+    """Always 0; copied into a NACK_LIB. [6.5]"""
+    src_dst_peer_index: int
+    """Index of the destination in the sender's peer table; the receiver keeps it as its reverse index. [6.5]"""
+    src_session_id: int
+    """Copy of the request's: session id of the endpoint that asked. [6.5]"""
+    target_session_id: int
+    """Session id of the replying endpoint. [6.5]"""
+    target_recv_seqnum_start: int
+    """Next sequence number the replier expects: the requester's messages must start there. [6.5]"""
+    is_reply: int = 1
+    """0 in a request, 1 in a reply. [6.5]"""
+    connect_seqnum: int
+    """Number of this connect operation, per partner, modulo 256, from 0. [6.5]"""
+    connect_status_code: int
+    """0 success, 11 bad key; a reply with any other value is ignored. [6.5]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tiny(Frame):
+    """A message of up to 32 bytes. [6.6]"""
+
+    layout_name: ClassVar[str] = "tiny"
+
+    ethertype: int = 0x86DF
+    """0x86DF unless the build chose another. [2]"""
+    dst_src_peer_index: int = 65535
+    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
+    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    ptype: int = 37
+    """Packet type. [6]"""
+    dst_endpoint: int
+    """Endpoint number at the destination, 0 to 255. [6]"""
+    src_endpoint: int
+    """Endpoint number of the sender, 0 to 255. [6]"""
+    length: int
+    """Length of the message in bytes, 0 to 32. [6.6]"""
+    checksum: int = 0
+    """CRC-16 over the whole message, only if both sides run the debug library with checksums on; otherwise stale
+    memory that means nothing. [8]"""
+    lib_seqnum: int
+    """Sequence number of the message: 14 bits of number, the two upper bits are the session number. [6.6]"""
+    lib_piggyack: int
+    """Acknowledgement: the next sequence number expected from the destination, session number included. [6.6]"""
+    match_a: int
+    """Match information, bits 63 to 32. [6.6]"""
+    match_b: int
+    """Match information, bits 31 to 0. [6.6]"""
+    session: int
+    """Session id of the destination endpoint; 0xFFFFFFFF where the sender never learnt it. [6.4 to 6.11]"""
+    data: bytes
+    """The message. [6.6]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Small(Frame):
+    """A message of up to 128 bytes. [6.6]"""
+
+    layout_name: ClassVar[str] = "small"
+
+    ethertype: int = 0x86DF
+    """0x86DF unless the build chose another. [2]"""
+    dst_src_peer_index: int = 65535
+    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
+    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    ptype: int = 38
+    """Packet type. [6]"""
+    dst_endpoint: int
+    """Endpoint number at the destination, 0 to 255. [6]"""
+    src_endpoint: int
+    """Endpoint number of the sender, 0 to 255. [6]"""
+    length: int
+    """Length of the message in bytes, 0 to 128. [6.6]"""
+    checksum: int = 0
+    """CRC-16 over the whole message, only if both sides run the debug library with checksums on; otherwise stale
+    memory that means nothing. [8]"""
+    lib_seqnum: int
+    """Sequence number of the message: 14 bits of number, the two upper bits are the session number. [6.6]"""
+    lib_piggyack: int
+    """Acknowledgement: the next sequence number expected from the destination, session number included. [6.6]"""
+    match_a: int
+    """Match information, bits 63 to 32. [6.6]"""
+    match_b: int
+    """Match information, bits 31 to 0. [6.6]"""
+    session: int
+    """Session id of the destination endpoint; 0xFFFFFFFF where the sender never learnt it. [6.4 to 6.11]"""
+    data: bytes
+    """The message. [6.6]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Medium(Frame):
+    """One fragment of a message of up to 32768 bytes (by default). [6.7]"""
+
+    layout_name: ClassVar[str] = "medium"
+
+    ethertype: int = 0x86DF
+    """0x86DF unless the build chose another. [2]"""
+    dst_src_peer_index: int = 65535
+    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
+    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    ptype: int = 39
+    """Packet type. [6]"""
+    dst_endpoint: int
+    """Endpoint number at the destination, 0 to 255. [6]"""
+    src_endpoint: int
+    """Endpoint number of the sender, 0 to 255. [6]"""
+    length: int
+    """Length of the whole message in bytes, not of the fragment. [6.7]"""
+    lib_seqnum: int
+    """Sequence number of the message, the same in all its fragments. [6.7]"""
+    lib_piggyack: int
+    """Acknowledgement: the next sequence number expected from the destination, session number included. [6.6]"""
+    match_a: int
+    """Match information, bits 63 to 32. [6.6]"""
+    match_b: int
+    """Match information, bits 31 to 0. [6.6]"""
+    session: int
+    """Session id of the destination endpoint; 0xFFFFFFFF where the sender never learnt it. [6.4 to 6.11]"""
+    frag_length: int
+    """Bytes of the message in this packet. [6.7]"""
+    frag_seqnum: int
+    """Number of the fragment, from 0. [6.7]"""
+    frag_pipeline: int | None = None
+    """Base-2 logarithm of the sender's fragment size: the data belongs at frag_seqnum << frag_pipeline. Open-MX
+    sends 12. [6.7]"""
+    checksum: int = 0
+    """CRC-16 over the whole message, only if both sides run the debug library with checksums on; otherwise stale
+    memory that means nothing. [8]"""
+    data: bytes
+    """This fragment of the message. [6.7]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rndv(Frame):
+    """Announces a large (or synchronous) message that the receiver may pull. [6.8]"""
+
+    layout_name: ClassVar[str] = "rndv"
+
+    ethertype: int = 0x86DF
+    """0x86DF unless the build chose another. [2]"""
+    dst_src_peer_index: int = 65535
+    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
+    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    ptype: int = 40
+    """Packet type. [6]"""
+    dst_endpoint: int
+    """Endpoint number at the destination, 0 to 255. [6]"""
+    src_endpoint: int
+    """Endpoint number of the sender, 0 to 255. [6]"""
+    length: int = 8
+    """Length in bytes of the data from frame offset 40 on; 8. [6.8]"""
+    checksum: int = 0
+    """CRC-16 over the whole message, only if both sides run the debug library with checksums on; otherwise stale
+    memory that means nothing. [8]"""
+    lib_seqnum: int
+    """Sequence number of the message: 14 bits of number, the two upper bits are the session number. [6.6]"""
+    lib_piggyack: int
+    """Acknowledgement: the next sequence number expected from the destination, session number included. [6.6]"""
+    match_a: int
+    """Match information, bits 63 to 32. [6.6]"""
+    match_b: int
+    """Match information, bits 31 to 0. [6.6]"""
+    session: int
+    """Session id of the destination endpoint; 0xFFFFFFFF where the sender never learnt it. [6.4 to 6.11]"""
+    msg_length: int
+    """Length of the message to be pulled, in bytes; 0 is legal. [6.8]"""
+    pulled_rdma_id: int
+    """The sender's region that holds the message, 0 to 255. [6.8]"""
+    pulled_rdma_seqnum: int
+    """Use counter of the region, so that a late NOTIFY cannot complete another send. [6.8]"""
+    pulled_rdma_offset: int
+    """Where the message starts in the region, in bytes; the receiver copies it into its PULLs. [6.8]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pull(Frame):
+    """Asks the sender of a large message for one block of it. [6.9]"""
+
+    layout_name: ClassVar[str] = "pull"
+
+    ethertype: int = 0x86DF
+    """0x86DF unless the build chose another. [2]"""
+    dst_src_peer_index: int = 65535
+    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
+    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    ptype: int = 41
+    """Packet type. [6]"""
+    dst_endpoint: int
+    """Endpoint number at the destination, 0 to 255. [6]"""
+    src_endpoint: int
+    """Endpoint number of the sender, 0 to 255. [6]"""
+    session: int
+    """Session id of the destination endpoint; 0xFFFFFFFF where the sender never learnt it. [6.4 to 6.11]"""
+    total_length: int
+    """Length of the whole transfer in bytes; the replier does not use it. [6.9]"""
+    pulled_rdma_id: int
+    """Region to pull from, as the RNDV named it. [6.9]"""
+    pulled_rdma_seqnum: int
+    """Use counter of the region, so that a late NOTIFY cannot complete another send. [6.8]"""
+    pulled_rdma_offset: int
+    """Where the message starts in the region, in bytes, copied from the RNDV. [6.9]"""
+    src_pull_handle: int
+    """The puller's handle: opaque to the replier, repeated in replies. [6.9]"""
+    src_magic: int
+    """The puller's magic, repeated in replies; Open-MX: 0x21071980 XOR its endpoint number. [6.9]"""
+    first_frame_offset: int
+    """Where the block starts inside its first frame, in bytes; 0 but in the first block. [6.9]"""
+    block_length: int
+    """Bytes requested by this packet. [6.9]"""
+    frame_index: int
+    """Number of the first frame of this block within the transfer. [6.9]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullReply(Frame):
+    """One frame of the data that a PULL asked for. [6.10]"""
+
+    layout_name: ClassVar[str] = "pull_reply"
+
+    ethertype: int = 0x86DF
+    """0x86DF unless the build chose another. [2]"""
+    ptype: int = 42
+    """Packet type. [6]"""
+    frame_seqnum: int
+    """Number of the frame within the transfer, modulo 256. [6.10]"""
+    frame_length: int
+    """Bytes of data in this packet. [6.10]"""
+    msg_offset: int
+    """Where the data belongs in the message, in bytes. [6.10]"""
+    dst_pull_handle: int
+    """Copy of the PULL's src_pull_handle. [6.10]"""
+    dst_magic: int
+    """Copy of the PULL's src_magic. [6.10]"""
+    data: bytes
+    """This frame of the message. [6.10]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notify(Frame):
+    """Tells the sender of a large message that the pull has ended. [6.11]"""
+
+    layout_name: ClassVar[str] = "notify"
+
+    ethertype: int = 0x86DF
+    """0x86DF unless the build chose another. [2]"""
+    dst_src_peer_index: int = 65535
+    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
+    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    ptype: int = 43
+    """Packet type. [6]"""
+    dst_endpoint: int
+    """Endpoint number at the destination, 0 to 255. [6]"""
+    src_endpoint: int
+    """Endpoint number of the sender, 0 to 255. [6]"""
+    session: int
+    """Session id of the destination endpoint; 0xFFFFFFFF where the sender never learnt it. [6.4 to 6.11]"""
+    total_length: int
+    """Bytes that the puller really received; 0 if the pull failed. [6.11]"""
+    pulled_rdma_id: int
+    """Region that was pulled, as the RNDV named it. [6.11]"""
+    pulled_rdma_seqnum: int
+    """Use counter of the region, so that a late NOTIFY cannot complete another send. [6.8]"""
+    lib_seqnum: int
+    """Sequence number: a NOTIFY is numbered like a message. [6.11]"""
+    lib_piggyack: int
+    """Acknowledgement: the next sequence number expected from the destination, session number included. [6.6]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NackLib(Frame):
+    """The driver's refusal of a CONNECT, TINY, SMALL, MEDIUM, RNDV or NOTIFY. [6.12]"""
+
+    layout_name: ClassVar[str] = "nack_lib"
+
+    ethertype: int = 0x86DF
+    """0x86DF unless the build chose another. [2]"""
+    dst_src_peer_index: int = 65535
+    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
+    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    ptype: int = 44
+    """Packet type. [6]"""
+    src_endpoint: int
+    """The endpoint that could not be reached: dst_endpoint of the refused packet. [6.12]"""
+    nack_type: int
+    """Why the packet was refused. [6.14]"""
+    dst_endpoint: int
+    """src_endpoint of the refused packet. [6.12]"""
+    dst_src_peer_index_copy: int = 65535
+    """Copy of the head's dst_src_peer_index. [6.12]"""
+    lib_seqnum: int
+    """lib_seqnum of the refused packet; 0 for a CONNECT. [6.12]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NackMcp(Frame):
+    """The driver's refusal of a PULL. [6.13]"""
+
+    layout_name: ClassVar[str] = "nack_mcp"
+
+    ethertype: int = 0x86DF
+    """0x86DF unless the build chose another. [2]"""
+    dst_src_peer_index: int = 65535
+    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
+    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    ptype: int = 45
+    """Packet type. [6]"""
+    src_endpoint: int
+    """src_endpoint of the refused PULL: the puller's endpoint, not the refuser's. [6.13]"""
+    nack_type: int
+    """Why the packet was refused. [6.14]"""
+    src_pull_handle: int
+    """Copy of the PULL's src_pull_handle. [6.13]"""
+    src_magic: int
+    """Copy of the PULL's src_magic. [6.13]"""
+
+
+FRAME_CLASSES: tuple[type[Frame], ...] = (
+    Raw,
+    Announcement,
+    HostQuery,
+    HostReply,
+    Truc,
+    ConnectRequest,
+    ConnectReply,
+    Tiny,
+    Small,
+    Medium,
+    Rndv,
+    Pull,
+    PullReply,
+    Notify,
+    NackLib,
+    NackMcp,
+)
+"""All packet classes, in order of packet type."""
