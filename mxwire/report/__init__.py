@@ -1,0 +1,1 @@
+"""How findings are shown: lines, trees, tables and diagrams. No decoding happens here."""

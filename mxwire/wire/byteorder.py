@@ -37,6 +37,8 @@ RNDV_LENGTH: Final = 8
 
 SETTLED: Final = 16
 """Votes after which a sender is not looked at any more."""
+FRAMES_A_BATCH: Final = 1024
+"""Frames of unsettled senders that are looked at in one batch, at most."""
 _WEAK: Final = 1
 _STRONG: Final = 4
 
@@ -100,7 +102,7 @@ class ByteOrderDetector:
             self._swapped = np.concatenate([self._swapped, np.zeros(missing, np.int64)])
         open_question = self._network + self._swapped < SETTLED * _STRONG
         if open_question.any():
-            which = np.flatnonzero(open_question[sender])
+            which = np.flatnonzero(open_question[sender])[:FRAMES_A_BATCH]
             votes = byte_order_votes(located, which)
             np.add.at(self._network, sender[which], np.maximum(votes, 0))
             np.add.at(self._swapped, sender[which], np.maximum(-votes, 0))

@@ -56,6 +56,7 @@ class _Compiled:
         self.payload = layout.payload
         self.codec = struct.Struct(("<" if swapped else ">") + "".join(_code(each, swapped) for each in layout.fields))
         self.names = tuple(each.name for each in self.defined)
+        self.addresses = tuple(place for place, each in enumerate(self.defined) if each.kind == "mac")
         self.big_endian_always = tuple(
             place for place, each in enumerate(self.defined) if swapped and _is_fixed_order(each)
         )
@@ -94,6 +95,10 @@ class _Compiled:
     def build(self, frame: Frame) -> bytes:
         """The bytes of a frame, padded as a sender pads."""
         values = [getattr(frame, each.attribute) for each in self.defined]
+        for place in self.addresses:
+            # struct would cut or pad an address of another size without a word.
+            if len(values[place]) != self.defined[place].size:
+                raise ValueError(f"{self.names[place]} has {len(values[place])} bytes")
         for place in self.big_endian_always:
             values[place] = values[place].to_bytes(self.defined[place].size, "big")
         built = self.codec.pack(*values)
@@ -192,6 +197,10 @@ class Codec:
         reason = Reason.INVALID_TYPE if packet_type in RESERVED_TYPES else Reason.UNKNOWN_TYPE
         return Malformed(reason, TYPE_OFFSET, packet_type, None, self._head.readable(frame[: TYPE_OFFSET + 1]))
 
+    def layout(self, name: str) -> Layout:
+        """The layout of this dialect with a specification name, for example ``pull_reply``."""
+        return self._by_name[name].layout
+
     def build(self, frame: Frame) -> bytes:
         """The bytes of a frame as a sender of this dialect puts them on the wire, padded to its least length.
 
@@ -201,7 +210,7 @@ class Codec:
         compiled = self._by_name[frame.layout_name]
         try:
             return compiled.build(frame)
-        except (struct.error, TypeError, OverflowError, AttributeError) as error:
+        except (struct.error, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise ValueError(
                 f"{type(frame).__name__} cannot be built in dialect {self.dialect.name}: {error}"
             ) from None

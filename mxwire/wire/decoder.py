@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mxwire.frames import FrameBatch
-from mxwire.wire.codec import Malformed, codec_of
+from mxwire.wire.codec import Codec, Malformed, codec_of
+from mxwire.wire.codes import CodeTable
 from mxwire.wire.columns import Columns, decode_columns
 from mxwire.wire.detection import Assignment, Detection, Detector
 from mxwire.wire.dialect import Dialect
@@ -25,6 +25,8 @@ class DecodedBatch:
 
     located: Located
     assignment: Assignment
+    hosts: CodeTable
+    """The addresses that ``assignment.source`` and ``assignment.destination`` number; grows with later batches."""
 
     def __len__(self) -> int:
         """The number of MXoE frames."""
@@ -52,10 +54,13 @@ class DecodedBatch:
         """Whether the sender's integers are in little-endian order."""
         return self.assignment.swapped is not None and bool(self.assignment.swapped[index])
 
+    def codec(self, index: int) -> Codec:
+        """What reads the frame at ``index``."""
+        return codec_of(self.dialect(index), swapped=self.is_swapped(index))
+
     def frame(self, index: int) -> Frame | Malformed:
         """One frame as a typed value; offsets in a :class:`Malformed` count from the start of an untagged frame."""
-        codec = codec_of(self.dialect(index), swapped=self.is_swapped(index))
-        return codec.parse(self.located.frame(index), int(self.located.wire_length[index]))
+        return self.codec(index).parse(self.located.frame(index), int(self.located.wire_length[index]))
 
     def vlan(self, index: int) -> list[int]:
         """VLAN ids of the frame, outermost first."""
@@ -83,7 +88,17 @@ class Decoder:
         self.skipped += located.skipped
         self.decoded += len(located.batch)
         found = self._detector.observe(located)
-        return DecodedBatch(located, found if self.dialect is None else _fixed(self.dialect, found))
+        if self.dialect is not None:
+            count = len(found.which)
+            found = replace(
+                found, dialects=(self.dialect,), which=np.zeros(count, np.intp), decided=np.ones(count, np.bool_)
+            )
+        return DecodedBatch(located, found, self.hosts)
+
+    @property
+    def hosts(self) -> CodeTable:
+        """The addresses seen so far, numbered in order of appearance."""
+        return self._detector.hosts
 
     def detections(self) -> list[Detection]:
         """What was found out about each pair of hosts so far, whatever dialect was asked for."""
@@ -92,12 +107,3 @@ class Decoder:
     def swapped_hosts(self) -> list[int]:
         """Addresses of the hosts whose integers are in little-endian order."""
         return self._detector.swapped_hosts()
-
-
-def _fixed(dialect: Dialect, found: Assignment) -> Assignment:
-    count = len(found.which)
-    return Assignment((dialect,), np.zeros(count, np.intp), _all(count), found.swapped)
-
-
-def _all(count: int) -> NDArray[np.bool_]:
-    return np.ones(count, np.bool_)

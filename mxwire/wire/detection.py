@@ -72,6 +72,8 @@ _MXOE_REPLY: Final = MXOE.reply_payload
 _OPEN_MX_PIPELINE: Final = 12
 _PIPELINES: Final = range(7, 16)
 """Pipelines that a sender of `mxoe` may use: fragments of 128 bytes to 32 KiB."""
+_LONGEST_MEDIUM: Final = 255 * 8192
+"""No build sends a longer MEDIUM: most fragments times the largest fragment (section 7)."""
 _OLD_REPLY_LIMITS: Final = {1024: 1500, 2048: 2500, 4096: 4500, 8192: 9000}
 """P of generations N1 and N2, and a frame limit that leads to it."""
 
@@ -163,26 +165,32 @@ class Assignment:
     """Shape (n,): False where nothing decides and the frame is read as mxoe."""
     swapped: NDArray[np.bool_] | None
     """Shape (n,), or None where no sender is swapped."""
+    source: NDArray[np.intp]
+    """Shape (n,): the number of each frame's sender among :attr:`Detector.hosts`."""
+    destination: NDArray[np.intp]
+    """Shape (n,): likewise where it was going."""
 
 
 class Detector:
     """Watches the traffic of all pairs of hosts, batch by batch, and answers for each frame."""
 
     def __init__(self) -> None:
-        self._hosts = CodeTable()
+        self.hosts = CodeTable()
+        """The addresses seen so far, numbered in order of appearance."""
         self._pairs = CodeTable()
         self._known: dict[int, _Pair] = {}
         self._orders = ByteOrderDetector()
 
     def observe(self, located: Located) -> Assignment:
         """Take the frames of a batch into account and say what they are."""
-        source = self._hosts.codes(located.source)
-        destination = self._hosts.codes(located.destination)
+        ends = self.hosts.codes(np.stack([located.source, located.destination], axis=1).ravel())
+        source, destination = ends[0::2], ends[1::2]
         low, high = np.minimum(source, destination), np.maximum(source, destination)
         pair = self._pairs.codes(low.astype(np.uint64) << np.uint64(32) | high.astype(np.uint64))
-        swapped = self._orders.observe(located, source, len(self._hosts))
+        swapped = self._orders.observe(located, source, len(self.hosts))
         self._collect(located, pair, swapped)
-        return self._assign(pair, swapped)
+        dialects, which, decided = self._answers()
+        return Assignment(dialects, which[pair], decided[pair], swapped, source, destination)
 
     def detections(self) -> list[Detection]:
         """The answer for every pair of hosts that has exchanged frames, in order of appearance."""
@@ -192,17 +200,18 @@ class Detector:
             dialect, confidence = pair.dialect()
             evidence = tuple(
                 Evidence(HINTS[hint].text, HINTS[hint].supports, int(pair.counts[hint]), pair.first[hint])
-                for hint in sorted(pair.first, key=lambda each: -int(pair.counts[each]))
+                for hint in sorted(pair.first, key=lambda each: (-int(pair.counts[each]), pair.first[each], each))
             )
-            hosts = self._hosts.keys[key >> 32], self._hosts.keys[key & 0xFFFFFFFF]
+            hosts = self.hosts.keys[key >> 32], self.hosts.keys[key & 0xFFFFFFFF]
             answers.append(Detection(hosts, dialect, confidence, evidence))
         return answers
 
     def swapped_hosts(self) -> list[int]:
         """Addresses of the hosts whose integers are in little-endian order."""
-        return [self._hosts.keys[code] for code in np.flatnonzero(self._orders.swapped)]
+        return [self.hosts.keys[code] for code in np.flatnonzero(self._orders.swapped)]
 
-    def _assign(self, pair: NDArray[np.intp], swapped: NDArray[np.bool_] | None) -> Assignment:
+    def _answers(self) -> tuple[tuple[Dialect, ...], NDArray[np.intp], NDArray[np.bool_]]:
+        """The dialects in use, and by pair: which of them, and whether that is decided."""
         dialects: dict[Dialect, int] = {}
         which = np.zeros(len(self._pairs), np.intp)
         decided = np.zeros(len(self._pairs), np.bool_)
@@ -210,10 +219,9 @@ class Detector:
             dialect, _ = known.dialect()
             decided[code] = dialect is not None
             which[code] = dialects.setdefault(dialect or MXOE, len(dialects))
-        undecided = ~decided
-        if undecided.any():
-            which[undecided] = dialects.setdefault(MXOE, len(dialects))
-        return Assignment(tuple(dialects), which[pair], decided[pair], swapped)
+        if not decided.all() or not dialects:
+            which[~decided] = dialects.setdefault(MXOE, len(dialects))
+        return tuple(dialects), which, decided
 
     def _collect(self, located: Located, pair: NDArray[np.intp], swapped: NDArray[np.bool_] | None) -> None:
         types = located.row_bytes[:, TYPE_OFFSET]
@@ -259,7 +267,7 @@ class Detector:
         piped &= (start + fragment == short) | (
             (start + fragment < short) & (fragment == 1 << np.minimum(pipeline, 16))
         )
-        wide_length = holds_data & ~fits_short & (long >= fragment)
+        wide_length = holds_data & ~fits_short & (long >= fragment) & (long <= _LONGEST_MEDIUM)
         self._note(located, pair, place, piped & (pipeline == _OPEN_MX_PIPELINE), Hint.MEDIUM_PIPELINE_12)
         self._note(located, pair, place, piped & (pipeline != _OPEN_MX_PIPELINE), Hint.MEDIUM_PIPELINE)
         self._note(located, pair, place, wide_length, Hint.MEDIUM_LENGTH_32)

@@ -159,3 +159,8 @@ def dialect_by_name(name: str) -> Dialect:
     if family == "omx" and (limit.isascii() and limit.isdigit() and len(limit) <= 9 if colon else True):
         return omx(int(limit)) if colon else omx()
     raise MxwireError(f"no dialect {name!r}: use mxoe, omx (frame limit 9000) or omx:M, for example omx:1500")
+
+
+def dialect_or_auto(name: str) -> Dialect | None:
+    """:func:`dialect_by_name`, or None for ``auto``: to be found out from the frames."""
+    return None if name.strip().lower() == "auto" else dialect_by_name(name)

@@ -22,7 +22,7 @@ from mxwire.wire.layout import layout_of
 
 ROW: Final = 64
 """Bytes of a row."""
-TAG_TYPES: Final = np.array([0x8100, 0x88A8, 0x9100], dtype=np.uint16)
+TAG_TYPES: Final = (0x8100, 0x88A8, 0x9100)
 """EtherTypes that announce a VLAN tag: 802.1Q, 802.1ad (QinQ), and its predecessor."""
 TAGS_MAXIMUM: Final = 4
 """Nested VLAN tags that are looked through."""
@@ -122,7 +122,7 @@ def locate(batch: FrameBatch, ethertypes: Collection[int] = (ETHERTYPE_MXOE,)) -
     shift = np.zeros(len(batch), np.int64)
     if batch.link_type == LINKTYPE_ETHERNET:
         ethertype = _integers(rows, _ETHERTYPE)
-        unusual = np.flatnonzero(np.isin(ethertype, TAG_TYPES)) if len(ethertype) else np.empty(0, np.intp)
+        unusual = np.flatnonzero(_one_of(ethertype, TAG_TYPES))
     else:
         ethertype = np.zeros(len(batch), np.uint16)
         unusual = np.arange(len(batch))
@@ -137,11 +137,12 @@ def locate(batch: FrameBatch, ethertypes: Collection[int] = (ETHERTYPE_MXOE,)) -
     return Located(batch.select(kept), rows[kept], shift[kept], vlan[kept], len(batch) - len(kept))
 
 
-def _one_of(ethertype: NDArray[np.uint16], accepted: Collection[int]) -> NDArray[np.bool_]:
-    if len(accepted) == 1:
-        only: NDArray[np.bool_] = ethertype == next(iter(accepted))
-        return only
-    return np.isin(ethertype, list(accepted))
+def _one_of(values: NDArray[np.uint16], accepted: Collection[int]) -> NDArray[np.bool_]:
+    """Like ``np.isin``, which is ten times slower for so few."""
+    found = np.zeros(len(values), np.bool_)
+    for each in accepted:
+        found |= values == each
+    return found
 
 
 def _gather(batch: FrameBatch, start: NDArray[np.int64]) -> NDArray[np.void]:
@@ -180,7 +181,7 @@ def _unwrap(
     end = np.full(len(which), link.length)
     depths = []
     for _ in range(TAGS_MAXIMUM):
-        tagged = np.isin(types, TAG_TYPES)
+        tagged = _one_of(types, TAG_TYPES)
         if not tagged.any():
             break
         depths.append(np.where(tagged, _read(batch, which, end).astype(np.int32) & 0xFFF, -1))

@@ -38,6 +38,10 @@ class Frame:
     """Ethernet address of the destination. [2]"""
     src_mac: bytes
     """Ethernet address of the sending interface. [2]"""
+    ethertype: int = 0x86DF
+    """0x86DF unless the build chose another. [2]"""
+    ptype: int = 0
+    """Packet type. [6]"""
 '''
 
 _CLASS = """
@@ -84,11 +88,11 @@ def _carries(each: Field) -> bool:
 
 
 def _fields_of(layouts: list[Layout]) -> list[Field]:
-    """The fields that carry meaning in any of the layouts, but for the addresses, which the base class has."""
+    """The fields that carry meaning in any of the layouts, but for those that the base class has."""
     fields: dict[str, Field] = {}
     for layout in layouts:
         for each in layout.fields:
-            if _carries(each) and each.kind != "mac":
+            if _carries(each) and each.kind != "mac" and each.name != "ethertype":
                 fields.setdefault(each.name, each)
     return list(fields.values())
 

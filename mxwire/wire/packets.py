@@ -21,6 +21,10 @@ class Frame:
     """Ethernet address of the destination. [2]"""
     src_mac: bytes
     """Ethernet address of the sending interface. [2]"""
+    ethertype: int = 0x86DF
+    """0x86DF unless the build chose another. [2]"""
+    ptype: int = 0
+    """Packet type. [6]"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +34,6 @@ class Raw(Frame):
 
     layout_name: ClassVar[str] = "raw"
 
-    ethertype: int = 0x86DF
-    """0x86DF unless the build chose another. [2]"""
     dst_src_peer_index: int = 65535
     """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
     does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
@@ -48,8 +50,6 @@ class Announcement(Frame):
 
     layout_name: ClassVar[str] = "raw_omxoed"
 
-    ethertype: int = 0x86DF
-    """0x86DF unless the build chose another. [2]"""
     dst_src_peer_index: int = 0
     """Always 0 in an announcement. [6.1]"""
     ptype: int = 1
@@ -68,8 +68,6 @@ class HostQuery(Frame):
 
     layout_name: ClassVar[str] = "host_query"
 
-    ethertype: int = 0x86DF
-    """0x86DF unless the build chose another. [2]"""
     ptype: int = 3
     """Packet type. [6]"""
     src_dst_peer_index: int
@@ -84,8 +82,6 @@ class HostReply(Frame):
 
     layout_name: ClassVar[str] = "host_reply"
 
-    ethertype: int = 0x86DF
-    """0x86DF unless the build chose another. [2]"""
     ptype: int = 4
     """Packet type. [6]"""
     length: int
@@ -104,8 +100,6 @@ class Truc(Frame):
 
     layout_name: ClassVar[str] = "truc"
 
-    ethertype: int = 0x86DF
-    """0x86DF unless the build chose another. [2]"""
     dst_src_peer_index: int = 65535
     """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
     does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
@@ -139,8 +133,6 @@ class ConnectRequest(Frame):
 
     layout_name: ClassVar[str] = "connect_request"
 
-    ethertype: int = 0x86DF
-    """0x86DF unless the build chose another. [2]"""
     dst_src_peer_index: int = 65535
     """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
     does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
@@ -174,8 +166,6 @@ class ConnectReply(Frame):
 
     layout_name: ClassVar[str] = "connect_reply"
 
-    ethertype: int = 0x86DF
-    """0x86DF unless the build chose another. [2]"""
     dst_src_peer_index: int = 65535
     """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
     does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
@@ -211,8 +201,6 @@ class Tiny(Frame):
 
     layout_name: ClassVar[str] = "tiny"
 
-    ethertype: int = 0x86DF
-    """0x86DF unless the build chose another. [2]"""
     dst_src_peer_index: int = 65535
     """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
     does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
@@ -247,8 +235,6 @@ class Small(Frame):
 
     layout_name: ClassVar[str] = "small"
 
-    ethertype: int = 0x86DF
-    """0x86DF unless the build chose another. [2]"""
     dst_src_peer_index: int = 65535
     """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
     does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
@@ -283,8 +269,6 @@ class Medium(Frame):
 
     layout_name: ClassVar[str] = "medium"
 
-    ethertype: int = 0x86DF
-    """0x86DF unless the build chose another. [2]"""
     dst_src_peer_index: int = 65535
     """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
     does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
@@ -326,8 +310,6 @@ class Rndv(Frame):
 
     layout_name: ClassVar[str] = "rndv"
 
-    ethertype: int = 0x86DF
-    """0x86DF unless the build chose another. [2]"""
     dst_src_peer_index: int = 65535
     """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
     does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
@@ -368,8 +350,6 @@ class Pull(Frame):
 
     layout_name: ClassVar[str] = "pull"
 
-    ethertype: int = 0x86DF
-    """0x86DF unless the build chose another. [2]"""
     dst_src_peer_index: int = 65535
     """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
     does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
@@ -407,8 +387,6 @@ class PullReply(Frame):
 
     layout_name: ClassVar[str] = "pull_reply"
 
-    ethertype: int = 0x86DF
-    """0x86DF unless the build chose another. [2]"""
     ptype: int = 42
     """Packet type. [6]"""
     frame_seqnum: int
@@ -431,8 +409,6 @@ class Notify(Frame):
 
     layout_name: ClassVar[str] = "notify"
 
-    ethertype: int = 0x86DF
-    """0x86DF unless the build chose another. [2]"""
     dst_src_peer_index: int = 65535
     """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
     does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
@@ -462,8 +438,6 @@ class NackLib(Frame):
 
     layout_name: ClassVar[str] = "nack_lib"
 
-    ethertype: int = 0x86DF
-    """0x86DF unless the build chose another. [2]"""
     dst_src_peer_index: int = 65535
     """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
     does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
@@ -487,8 +461,6 @@ class NackMcp(Frame):
 
     layout_name: ClassVar[str] = "nack_mcp"
 
-    ethertype: int = 0x86DF
-    """0x86DF unless the build chose another. [2]"""
     dst_src_peer_index: int = 65535
     """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
     does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""

@@ -1,0 +1,53 @@
+# make run   sets up what is missing and shows the main job on real captures
+# make test  sets up what is missing and runs all checks and tests
+# make bench measures decoding against the tools people know
+# make docs  builds the documentation into site/
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+MXWIRE := $(BIN)/mxwire
+SHOW := captures/mxoe-every-type.pcap
+
+.PHONY: run test check unit docs bench setup system clean
+
+run: setup
+	@echo '$$ mxwire info $(SHOW)'; $(MXWIRE) info $(SHOW)
+	@echo; echo '$$ mxwire decode --frames 35-50,63-68,75-83 $(SHOW)'
+	@$(MXWIRE) decode --frames 35-50,63-68,75-83 $(SHOW)
+	@echo; echo '$$ mxwire decode -v --frames 64 $(SHOW)'; $(MXWIRE) decode -v --frames 64 $(SHOW)
+	@echo '$$ mxwire decode --json --type NACK_MCP $(SHOW)'; $(MXWIRE) decode --json --type NACK_MCP $(SHOW)
+	@echo; echo '$$ mxwire formats PULL --dialect mxoe --diagram'; $(MXWIRE) formats PULL --dialect mxoe --diagram
+	@echo; echo 'That was mxwire. To go on: source $(BIN)/activate, then mxwire --help.'
+
+test: setup system
+	@$(MAKE) --no-print-directory check docs unit
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m mxwire.wire.generate --check
+
+# Coverage of all workers is put together and shown; the test run's own closing line comes last.
+unit: setup
+	@rm -f .coverage .coverage.*
+	@COVERAGE_PROCESS_START=pyproject.toml $(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
+
+docs: setup
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: setup
+	$(BIN)/python benchmarks/decode.py
+
+setup: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml mxwire/__init__.py
+	@sh tools/make-venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,scapy,docs,test]'
+	@touch $@
+
+system:
+	@sh tools/install-programs
+
+clean:
+	rm -rf $(VENV) site build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis

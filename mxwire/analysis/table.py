@@ -1,0 +1,260 @@
+"""Decoded frames as one wide table: a row a frame, a column a field, written to a file through polars."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from mxwire.errors import MxwireError
+from mxwire.wire.address import mac_text
+from mxwire.wire.checks import Reason
+from mxwire.wire.columns import NO_TYPE, Columns
+from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.dialect import MXOE, omx
+from mxwire.wire.enums import packet_type_name
+from mxwire.wire.layout import layout_of
+from mxwire.wire.text import hostname_text
+
+ROWS_IN_MEMORY: Final = 4_000_000
+"""Rows that are held before they go to a part file beside the target."""
+
+_UNSIGNED: Final = {1: pl.UInt8, 2: pl.UInt16, 4: pl.UInt32}
+
+
+def _field_widths() -> dict[str, int]:
+    """Every integer field of every layout, in the order of the formats, with the bytes of its widest form."""
+    widths: dict[str, int] = {}
+    for dialect in (MXOE, omx()):
+        for packet_format in dialect.formats:
+            for field in layout_of(packet_format).defined:
+                if field.kind == "integer" and field.name != "ethertype":
+                    widths[field.name] = max(widths.get(field.name, 0), field.size or 0)
+    return widths
+
+
+FIELD_WIDTHS: Final = _field_widths()
+"""Size in bytes of each field's column."""
+
+# A frame's own length is wire_length here: `length` is the specification's name of a field.
+FRAME_COLUMNS: Final = (
+    "frame",
+    "time_ns",
+    "wire_length",
+    "captured",
+    "source",
+    "destination",
+    "vlan",
+    "dialect",
+    "type",
+)
+TAIL_COLUMNS: Final = ("hostname", "payload_offset", "payload_length", "malformed_reason", "malformed_offset")
+COLUMN_NAMES: Final = ("file", *FRAME_COLUMNS, *FIELD_WIDTHS, *TAIL_COLUMNS)
+"""The columns of the table, in order."""
+
+
+class TableBuilder:
+    """Turns decoded batches into polars frames; one builder for a table, so that it names each host once."""
+
+    def __init__(self, columns: Sequence[str] | None = None) -> None:
+        self._wanted = set(columns or COLUMN_NAMES)
+        self._order = list(columns or COLUMN_NAMES)
+
+    def frame(self, decoded: DecodedBatch, file: str, which: NDArray[np.intp] | None = None) -> pl.DataFrame:
+        """One row for each MXoE frame of a batch, or for those at the places ``which``."""
+        columns = decoded.columns
+        made = self._general(decoded, columns, file) | self._fields(columns) | self._tail(decoded, columns)
+        table = pl.DataFrame([made[name].alias(name) for name in self._order])
+        return table if which is None else table[which]
+
+    def _general(self, decoded: DecodedBatch, columns: Columns, file: str) -> dict[str, pl.Series]:
+        batch, located, count = decoded.batch, decoded.located, len(decoded)
+        names = [mac_text(key) for key in decoded.hosts.keys]
+        destination = _named(decoded.assignment.destination, names)
+        if not located.has_destination:
+            destination = _nothing(count, pl.String)
+        return {
+            "file": pl.repeat(file, count, dtype=pl.String, eager=True),
+            "frame": pl.Series(batch.number),
+            "time_ns": pl.Series(batch.timestamp_ns),
+            "wire_length": pl.Series(np.maximum(batch.wire_length, batch.length).astype(np.uint32)),
+            "captured": pl.Series(batch.length.astype(np.uint32)),
+            "source": _named(decoded.assignment.source, names),
+            "destination": destination,
+            "vlan": _vlan(decoded),
+            "dialect": _dialects(decoded),
+            "type": _named(columns.packet_type.astype(np.int64) - NO_TYPE, _type_names()),
+        }
+
+    def _fields(self, columns: Columns) -> dict[str, pl.Series]:
+        """All fields; those that no frame of the batch has cost next to nothing."""
+        count = len(columns)
+        made: dict[str, pl.Series] = {}
+        for name in FIELD_WIDTHS.keys() & self._wanted:
+            kind = _UNSIGNED[FIELD_WIDTHS[name]]
+            blocks = [block for block in columns.blocks if name in block.layout.by_name and name in block.names]
+            held = sum(len(block) for block in blocks)
+            if not held:
+                made[name] = _nothing(count, kind)
+                continue
+            if len(blocks) == 1 and held == count:
+                made[name] = pl.Series(blocks[0][name], dtype=kind)
+                continue
+            values = np.zeros(count, f"u{FIELD_WIDTHS[name]}")
+            present = np.zeros(count, np.bool_)
+            for block in blocks:
+                values[block.place] = block[name]
+                present[block.place] = True
+            made[name] = pl.Series(values) if held == count else _masked(values, present)
+        return made
+
+    def _tail(self, decoded: DecodedBatch, columns: Columns) -> dict[str, pl.Series]:
+        faulty = columns.reason != Reason.NONE
+        has_payload = columns.payload_length >= 0
+        return {
+            "hostname": _hostnames(decoded, columns),
+            "payload_offset": _masked(columns.payload_offset.astype(np.uint32), has_payload),
+            "payload_length": _masked(columns.payload_length.astype(np.uint32), has_payload),
+            "malformed_reason": _named(columns.reason, [None, *(reason.text for reason in Reason if reason)]),
+            "malformed_offset": _masked(columns.reason_offset.astype(np.uint32), faulty),
+        }
+
+
+def _nothing(count: int, kind: Any) -> pl.Series:
+    return pl.repeat(None, count, dtype=kind, eager=True)
+
+
+def _masked(values: NDArray[Any], present: NDArray[np.bool_]) -> pl.Series:
+    """A column that is null where ``present`` is False."""
+    if not present.any():
+        return _nothing(len(values), pl.Series(values[:0]).dtype)
+    return pl.select(pl.when(pl.Series(present)).then(pl.Series(values))).to_series()
+
+
+def _named(codes: NDArray[Any], names: Sequence[str | None]) -> pl.Series:
+    """A column of texts, given by their places in ``names``."""
+    return pl.Series(names, dtype=pl.String).gather(pl.Series(codes.astype(np.uint32)))
+
+
+def _type_names() -> list[str | None]:
+    """Names of the types from -1 (none) on."""
+    return [None, *(packet_type_name(value) for value in range(256))]
+
+
+def _vlan(decoded: DecodedBatch) -> pl.Series:
+    """Null for untagged frames: a column of empty lists would cost more than all others."""
+    kind = pl.List(pl.Int32)
+    if not decoded.located.vlan.shape[1]:
+        return _nothing(len(decoded), kind)
+    return pl.Series([decoded.vlan(index) or None for index in range(len(decoded))], dtype=kind)
+
+
+def _dialects(decoded: DecodedBatch) -> pl.Series:
+    assignment = decoded.assignment
+    names = [None, *(dialect.name for dialect in assignment.dialects)]
+    return _named(np.where(assignment.decided, assignment.which + 1, 0), names)
+
+
+def _hostnames(decoded: DecodedBatch, columns: Columns) -> pl.Series:
+    """The rare text field: taken from the typed frames."""
+    names: list[str | None] = [None] * len(columns)
+    found = [int(place) for block in columns.of("host_reply") for place in block.place]
+    if not found:
+        return _nothing(len(columns), pl.String)
+    for place in found:
+        names[place] = hostname_text(getattr(decoded.frame(place), "hostname", b""))
+    return pl.Series(names, dtype=pl.String)
+
+
+def _flat(table: pl.LazyFrame) -> pl.LazyFrame:
+    """Lists as text, for formats that have none."""
+    if "vlan" not in table.collect_schema().names():
+        return table
+    return table.with_columns(pl.col("vlan").cast(pl.List(pl.String)).list.join(" "))
+
+
+_SINKS: Final[dict[str, Callable[[pl.LazyFrame, Path], None]]] = {
+    ".parquet": lambda table, path: table.sink_parquet(path, compression="zstd", compression_level=1, statistics=False),
+    ".csv": lambda table, path: _flat(table).sink_csv(path),
+    ".ndjson": lambda table, path: table.sink_ndjson(path),
+    ".arrow": lambda table, path: table.sink_ipc(path),
+}
+SUFFIXES: Final = tuple(_SINKS)
+"""The file name endings that a table can be written to."""
+
+
+class TableWriter:
+    """Collects a table batch by batch and writes it when closed without an error.
+
+    Raises :class:`~mxwire.errors.MxwireError` for an unknown suffix, or when the file cannot be written.
+    """
+
+    def __init__(self, path: Path, columns: Sequence[str] | None = None) -> None:
+        if path.suffix.lower() not in _SINKS:
+            suffix = path.suffix or "a name without suffix"
+            raise MxwireError(f"{path}: no table format for {suffix}: use one of {', '.join(SUFFIXES)}")
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            problem = "it is a directory" if path.is_dir() else "its directory does not exist"
+            raise MxwireError(f"{path}: cannot be written: {problem}")
+        self.path = path
+        self.rows = 0
+        self._builder = TableBuilder(columns)
+        self._held: list[pl.DataFrame] = []
+        self._held_rows = 0
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._parts: list[Path] = []
+
+    def write(self, decoded: DecodedBatch, file: str, which: NDArray[np.intp] | None = None) -> None:
+        """Add the frames of a batch, or those at the places ``which``."""
+        table = self._builder.frame(decoded, file, which)
+        self._held.append(table)
+        self._held_rows += table.height
+        self.rows += table.height
+        if self._held_rows >= ROWS_IN_MEMORY:
+            self._spill()
+
+    def _spill(self) -> None:
+        """Put the held rows into a part file, so that memory does not grow with the capture."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix=".mxwire-", dir=self.path.absolute().parent)
+        part = Path(self._folder.name) / f"{len(self._parts):06}.arrow"
+        pl.concat(self._held).write_ipc(part, compression="lz4")
+        self._parts.append(part)
+        self._held, self._held_rows = [], 0
+
+    def __enter__(self) -> Self:
+        """Start; nothing is written yet."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Write the file, unless the block failed."""
+        try:
+            if kind is None:
+                self._finish()
+        finally:
+            if self._folder is not None:
+                self._folder.cleanup()
+
+    def _finish(self) -> None:
+        try:
+            tables = [pl.scan_ipc(part) for part in self._parts]
+            if self._held or not tables:
+                held = pl.concat(self._held) if self._held else self._empty()
+                tables.append(held.lazy())
+            _SINKS[self.path.suffix.lower()](pl.concat(tables), self.path)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise MxwireError(f"{self.path}: the table cannot be written: {error}") from None
+
+    def _empty(self) -> pl.DataFrame:
+        from mxwire.frames import FrameBatch
+        from mxwire.wire.decoder import Decoder
+
+        return self._builder.frame(Decoder().decode(FrameBatch.from_frames([])), "")

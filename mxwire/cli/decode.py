@@ -1,0 +1,88 @@
+"""``mxwire decode``: every frame of a capture, in a line, as a tree, as JSON, as columns or into a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mxwire.cli.options import EtherType, FrameRanges, Range
+
+if TYPE_CHECKING:
+    from mxwire.cli.decoding import Request
+
+EPILOG = """\b
+Lines: frame number, seconds, source → destination, endpoints, type, and the fields that matter.
+Sequence numbers are shown without their two session number bits, or as SESSION/NUMBER where those are not 0.
+
+\b
+Examples:
+  mxwire decode trace.pcap                              a line a frame
+  mxwire decode -v --frames 10-12 trace.pcap            every field, value, meaning and byte of three frames
+  mxwire decode --type PULL --type NACK_MCP trace.pcap  only some packet types
+  mxwire decode --json trace.pcapng.zst | jq .fields    one JSON object a line
+  mxwire decode --fields frame,lib_seqnum,length FILE   columns, tab-separated
+  mxwire decode --to frames.parquet *.pcap              all columns, for polars, pandas or DuckDB
+  tcpdump -i eth0 -w - ether proto 0x86df | mxwire decode -
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("-v", "--verbose", is_flag=True, help="Every field with value, meaning and bytes.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--fields", metavar="A,B", help="Only these fields, tab-separated; with --to, only these columns.")
+@click.option(
+    "--to",
+    "target",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write a table: .parquet, .csv, .ndjson or .arrow.",
+)
+@click.option(
+    "--type", "types", metavar="TYPE", multiple=True, help="Only this packet type, by name or number; may be repeated."
+)
+@click.option(
+    "--frames",
+    metavar="RANGE",
+    type=FrameRanges(),
+    help="Only these frame numbers: 7, 10-20, 100-, or several with commas.",
+)
+@click.option(
+    "--host", "hosts", metavar="MAC", multiple=True, help="Only frames from or to this address; may be repeated."
+)
+@click.option(
+    "--endpoint", metavar="N", type=click.IntRange(0, 255), help="Only frames from or to this endpoint number."
+)
+@click.option("--count", metavar="N", type=click.IntRange(min=1), help="Stop after this many frames.")
+@click.option(
+    "--dialect",
+    default="auto",
+    metavar="auto|mxoe|omx|omx:M",
+    help="What the hosts speak; auto finds out per pair of hosts.  [default: auto]",
+)
+@click.option(
+    "--ethertype",
+    "ethertypes",
+    metavar="N",
+    type=EtherType(),
+    multiple=True,
+    help="EtherType of MXoE here, if not 0x86DF; may be repeated.",
+)
+@click.option(
+    "--time",
+    "clock",
+    type=click.Choice(["relative", "absolute"]),
+    default="relative",
+    show_default=True,
+    help="Seconds since the first frame, or date and time (UTC).",
+)
+def command(
+    files: tuple[str, ...], types: tuple[str, ...], hosts: tuple[str, ...], frames: list[Range] | None, **options: Any
+) -> None:
+    """Decode captures (pcap, pcapng, gzip or zstd; - is standard input) frame by frame."""
+    from mxwire.cli.decoding import Request, run
+
+    request: Request = Request.of(types=types, hosts=hosts, frames=frames, **options)
+    run(files, request)

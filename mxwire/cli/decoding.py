@@ -1,0 +1,295 @@
+"""The work behind ``mxwire decode``; apart from its options so that ``--help`` loads nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.cli.options import Range
+from mxwire.cli.reading import Failures, batches, capture_of, tell_notes
+from mxwire.errors import MxwireError
+from mxwire.report.record import RECORD_KEYS, record
+from mxwire.report.summary import endpoints_text, summary, type_text
+from mxwire.report.times import seconds_text, time_text
+from mxwire.report.tree import tree
+from mxwire.wire.address import mac_bytes, mac_text
+from mxwire.wire.codec import Malformed
+from mxwire.wire.decoder import DecodedBatch, Decoder
+from mxwire.wire.dialect import Dialect, dialect_or_auto
+from mxwire.wire.enums import ETHERTYPE_MXOE, PacketType
+
+Output = Callable[[DecodedBatch, NDArray[np.intp], str], None]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which frames are wanted; None where there is no such limit."""
+
+    types: frozenset[int] | None
+    hosts: tuple[int, ...]
+    frames: list[Range] | None
+    endpoint: int | None
+
+    def places(self, decoded: DecodedBatch) -> NDArray[np.intp]:
+        """The places in a batch of the frames wanted."""
+        columns = decoded.columns
+        mask = np.ones(len(decoded), np.bool_)
+        if self.types is not None:
+            mask &= np.isin(columns.packet_type, list(self.types))
+        if self.hosts:
+            wanted = np.array(self.hosts, np.uint64)
+            mask &= np.isin(decoded.located.source, wanted) | np.isin(decoded.located.destination, wanted)
+        if self.frames is not None:
+            number = decoded.batch.number
+            inside = np.zeros(len(decoded), np.bool_)
+            for first, last in self.frames:
+                inside |= (number >= first) & (number <= last if last is not None else True)
+            mask &= inside
+        if self.endpoint is not None:
+            found = np.zeros(len(decoded), np.bool_)
+            for name in ("src_endpoint", "dst_endpoint"):
+                values, present = columns.field(name)
+                found |= present & (values == self.endpoint)
+            mask &= found
+        return np.flatnonzero(mask)
+
+    def is_over(self, number: int) -> bool:
+        """Whether no frame after this number can be wanted."""
+        return self.frames is not None and all(last is not None and number >= last for _, last in self.frames)
+
+
+@dataclass(frozen=True)
+class Request:
+    """All options of the command, understood."""
+
+    selection: Selection
+    dialect: Dialect | None
+    ethertypes: tuple[int, ...]
+    count: int | None
+    verbose: bool
+    as_json: bool
+    fields: list[str] | None
+    target: Path | None
+    clock: str
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        types: tuple[str, ...],
+        hosts: tuple[str, ...],
+        frames: list[Range] | None,
+        endpoint: int | None,
+        dialect: str,
+        ethertypes: tuple[int, ...],
+        fields: str | None,
+        **rest: Any,
+    ) -> Request:
+        """Understand the options; raises :class:`~mxwire.errors.MxwireError` for what is not possible."""
+        return cls(
+            selection=Selection(
+                types=frozenset(_packet_type(each) for each in types) if types else None,
+                hosts=tuple(int.from_bytes(mac_bytes(each), "big") for each in hosts),
+                frames=frames,
+                endpoint=endpoint,
+            ),
+            dialect=dialect_or_auto(dialect),
+            ethertypes=ethertypes or (ETHERTYPE_MXOE,),
+            fields=_field_names(fields) if fields is not None else None,
+            **rest,
+        )
+
+
+def _packet_type(name: str) -> int:
+    """A packet type by name or number."""
+    if name.upper() in PacketType.__members__:
+        return int(PacketType[name.upper()])
+    try:
+        number = int(name, 0)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= 0xFF:
+        raise MxwireError(
+            f"no packet type {name!r}{_close(name.upper(), list(PacketType.__members__))}: see mxwire formats"
+        )
+    return number
+
+
+def _field_names(text: str) -> list[str]:
+    """Names of columns, checked against those that exist."""
+    from mxwire.analysis.table import COLUMN_NAMES
+
+    names = [each.strip() for each in text.split(",") if each.strip()]
+    for name in names:
+        if name not in COLUMN_NAMES:
+            raise MxwireError(f"no field {name!r}{_close(name, list(COLUMN_NAMES))}: see mxwire formats TYPE")
+    if not names:
+        raise MxwireError("--fields names no field: write it like --fields frame,type,lib_seqnum")
+    return names
+
+
+def _close(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, 1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def run(files: tuple[str, ...], request: Request) -> None:
+    """Decode the files one after the other."""
+    failures = Failures()
+    with ExitStack() as stack:
+        output = _output(request, stack, several=len(files) > 1)
+        left = request.count
+        for path in files:
+            with failures.noted():
+                left = _file(path, request, output, left)
+            if left == 0:
+                break
+    failures.end()
+
+
+def _file(path: str, request: Request, output: Output, left: int | None) -> int | None:
+    """Decode one file; returns how many frames may still be shown."""
+    decoder = Decoder(request.dialect, request.ethertypes)
+    show_progress = request.target is not None or not sys.stdout.isatty()
+    with capture_of(path) as reader:
+        for batch in batches(reader, show_progress=show_progress):
+            decoded = decoder.decode(batch)
+            places = request.selection.places(decoded)[:left]
+            output(decoded, places, reader.name)
+            if left is not None:
+                left -= len(places)
+            if left == 0 or (len(batch) and request.selection.is_over(int(batch.number[-1]))):
+                return left
+        tell_notes(reader.name, decoder)
+    return left
+
+
+def _output(request: Request, stack: ExitStack, *, several: bool) -> Output:
+    if request.target is not None:
+        return _to_table(request.target, request.fields, stack)
+    if request.as_json:
+        return _to_json(request, several)
+    if request.fields is not None:
+        return _to_columns(request.fields)
+    return _Lines(request, several)
+
+
+def _to_table(target: Path, fields: list[str] | None, stack: ExitStack) -> Output:
+    from mxwire.analysis.table import TableWriter
+
+    table = stack.enter_context(TableWriter(target, fields))
+    return lambda decoded, places, path: table.write(decoded, path, None if len(places) == len(decoded) else places)
+
+
+def _to_json(request: Request, several: bool) -> Output:
+    encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+    write = sys.stdout.write
+
+    def output(decoded: DecodedBatch, places: NDArray[np.intp], path: str) -> None:
+        for place in places.tolist():
+            made = record(decoded, place, verbose=request.verbose)
+            if request.fields is not None:
+                made["fields"] = {name: value for name, value in made["fields"].items() if name in request.fields}
+            write(encode({"file": path} | made if several else made) + "\n")
+        sys.stdout.flush()
+
+    return output
+
+
+def _to_columns(fields: list[str]) -> Output:
+    """Tab-separated values, nothing where a frame does not have the field."""
+
+    def output(decoded: DecodedBatch, places: NDArray[np.intp], path: str) -> None:
+        for place in places.tolist():
+            flat = _flat(record(decoded, place), path)
+            sys.stdout.write("\t".join(_cell(flat.get(name)) for name in fields) + "\n")
+        sys.stdout.flush()
+
+    return output
+
+
+def _flat(made: dict[str, Any], path: str) -> dict[str, Any]:
+    """A record with the names of the table's columns."""
+    general = {name: made[name] for name in RECORD_KEYS if name not in ("fields", "payload", "malformed", "length")}
+    flat: dict[str, Any] = {"file": path} | general | {"wire_length": made["length"]} | made["fields"]
+    for group in ("payload", "malformed"):
+        flat |= {f"{group}_{name}": value for name, value in (made[group] or {}).items()}
+    return flat
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+class _Lines:
+    """A line a frame; below it the tree where asked for."""
+
+    def __init__(self, request: Request, several: bool) -> None:
+        self._verbose = request.verbose
+        self._absolute = request.clock == "absolute"
+        self._several = several
+        self._colour = sys.stdout.isatty()
+        self._path: str | None = None
+        self._start_ns = 0
+
+    def __call__(self, decoded: DecodedBatch, places: NDArray[np.intp], path: str) -> None:
+        if path != self._path and len(decoded):
+            self._path, self._start_ns = path, int(decoded.batch.timestamp_ns[0])
+            if self._several:
+                click.echo(f"== {path}")
+        for line in self._lines(decoded, places):
+            sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+    def _lines(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> Iterator[str]:
+        for place in places.tolist():
+            yield self._line(decoded, place)
+            if self._verbose:
+                yield from tree(decoded, place)
+                yield ""
+
+    def _line(self, decoded: DecodedBatch, place: int) -> str:
+        located, frame = decoded.located, decoded.frame(place)
+        source = mac_text(int(located.source[place]))
+        destination = mac_text(int(located.destination[place])) if located.has_destination else "?"
+        told = summary(frame, decoded.dialect(place))
+        line = (
+            f"{int(decoded.batch.number[place]):6}  {self._time(int(decoded.batch.timestamp_ns[place]))}  "
+            f"{source} → {destination:17}  {endpoints_text(frame):>7}  {type_text(frame):10}  {told}"
+        )
+        return click.style(line, fg=_colour(frame)) if self._colour else line
+
+    def _time(self, timestamp_ns: int) -> str:
+        if not self._absolute:
+            return seconds_text(timestamp_ns - self._start_ns)
+        return time_text(timestamp_ns)
+
+
+_COLOURS = {
+    "NACK_LIB": "red",
+    "NACK_MCP": "red",
+    "CONNECT": "cyan",
+    "RNDV": "green",
+    "NOTIFY": "green",
+    "PULL": "yellow",
+    "TRUC": "bright_black",
+    "RAW": "magenta",
+    "HOST_QUERY": "magenta",
+    "HOST_REPLY": "magenta",
+}
+
+
+def _colour(frame: Any) -> str | None:
+    return "bright_red" if isinstance(frame, Malformed) else _COLOURS.get(type_text(frame))

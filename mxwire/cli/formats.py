@@ -1,0 +1,63 @@
+"""``mxwire formats``: how the packets are laid out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from mxwire.report.formats import DialectChoice
+
+EPILOG = """\b
+Examples:
+  mxwire formats                       all packet types
+  mxwire formats medium                fields of MEDIUM, in both dialects
+  mxwire formats CONNECT --diagram     request and reply drawn as in an RFC
+  mxwire formats 41 --dialect omx      a packet type by its number
+  mxwire formats --json --dialect omx | jq -c 'select(.field == "session") | [.layout, .offset]'
+"""
+
+
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The names that a shell offers for TYPE, in the case in which the user has begun."""
+    from click.shell_completion import CompletionItem
+
+    from mxwire.report.formats import layout_names, type_names
+
+    names = [*type_names(), *layout_names()] if incomplete.isupper() or not incomplete else layout_names()
+    return [CompletionItem(each) for each in dict.fromkeys(names) if each.startswith(incomplete)]
+
+
+@click.command("formats", epilog=EPILOG)
+@click.argument("packet_type", metavar="[TYPE]", required=False, shell_complete=_complete)
+@click.option(
+    "--dialect",
+    type=click.Choice(["both", "mxoe", "omx"]),
+    default="both",
+    show_default=True,
+    help="Show one dialect only: mxoe (compatible with native MX) or omx (Open-MX's own).",
+)
+@click.option("--diagram", "drawn", is_flag=True, help="Draw the packets, four bytes a row, instead of listing fields.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line for each field.")
+def command(packet_type: str | None, dialect: DialectChoice, drawn: bool, as_json: bool) -> None:
+    """Show how packets are laid out.
+
+    TYPE is a packet type (MEDIUM, or its number) or one layout of a type that has several (connect_reply), in any
+    case. Without it, all packet types are listed. Offsets count from the first byte of the Ethernet frame ("frame")
+    and from the packet type on ("body").
+    """
+    from mxwire.report.document import show
+    from mxwire.report.formats import details, json_lines, overview, views
+
+    if drawn and as_json:
+        raise click.UsageError("--diagram and --json exclude each other.")
+    if as_json:
+        for line in json_lines(packet_type, dialect):
+            click.echo(line)
+    elif packet_type is None and not drawn:
+        show(overview(dialect))
+    else:
+        show(details(views(packet_type, dialect), drawn=drawn))

@@ -1,0 +1,71 @@
+"""``mxwire info``: what is in a capture, at a glance."""
+
+from __future__ import annotations
+
+import click
+
+from mxwire.cli.options import EtherType
+
+EPILOG = """\b
+Examples:
+  mxwire info trace.pcap                    hosts, dialects, endpoints, packets, messages, nacks
+  mxwire info captures/*.pcap               one after the other
+  mxwire info --json trace.pcap | jq .hosts
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a file, a line each.")
+@click.option(
+    "--dialect",
+    default="auto",
+    metavar="auto|mxoe|omx|omx:M",
+    help="What the hosts speak; auto finds out per pair of hosts.  [default: auto]",
+)
+@click.option(
+    "--ethertype",
+    "ethertypes",
+    metavar="N",
+    type=EtherType(),
+    multiple=True,
+    help="EtherType of MXoE here, if not 0x86DF; may be repeated.",
+)
+def command(files: tuple[str, ...], as_json: bool, dialect: str, ethertypes: tuple[int, ...]) -> None:
+    """Tell what is in captures: duration, hosts, dialects, endpoints, packets and messages.
+
+    Dialects are shown with the evidence for them and how sure it is. Keys are those presented to an endpoint by
+    connect requests. Repeated frames are retransmissions and duplicates of messages already seen.
+    """
+    import json
+
+    from mxwire.analysis.inventory import Inventory
+    from mxwire.cli.reading import Failures, batches, capture_of, tell_notes
+    from mxwire.report.document import show
+    from mxwire.report.inventory import as_object, blocks
+    from mxwire.wire.decoder import Decoder
+    from mxwire.wire.dialect import dialect_or_auto
+    from mxwire.wire.enums import ETHERTYPE_MXOE
+
+    chosen = dialect_or_auto(dialect)
+    failures = Failures()
+    for path in files:
+        with failures.noted(), capture_of(path) as reader:
+            decoder = Decoder(chosen, ethertypes or (ETHERTYPE_MXOE,))
+            inventory = Inventory()
+            for batch in batches(reader):
+                inventory.observe(decoder.decode(batch))
+            inventory.finish(decoder)
+            file = {
+                "format": reader.format,
+                "compression": reader.compression,
+                "bytes": reader.total_bytes,
+                "snap_length": reader.snap_length,
+            }
+            if as_json:
+                click.echo(json.dumps(as_object(reader.name, file, inventory), separators=(",", ":")))
+            else:
+                show(blocks(reader.name, file, inventory))
+            if not inventory.frames:
+                tell_notes(reader.name, decoder)
+    failures.end()

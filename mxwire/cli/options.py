@@ -1,0 +1,52 @@
+"""Option types and helpers that several commands share."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import click
+
+_RANGE: Final = re.compile(r"(\d*)(-?)(\d*)")
+
+Range = tuple[int, int | None]
+
+
+class FrameRanges(click.ParamType):  # type: ignore[type-arg]
+    """``7``, ``10-20``, ``100-``, ``-5``, or several with commas; frame numbers count from 1."""
+
+    name = "ranges"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[Range]:
+        """The ranges as pairs; the last number is None where the range is open."""
+        if isinstance(value, list):
+            return value
+        ranges: list[Range] = []
+        for part in str(value).split(","):
+            match = _RANGE.fullmatch(part.strip())
+            if not match or not (match[1] or match[3]):
+                self.fail(f"{part!r} is not a range of frames: write 7, 10-20, 100- or -5", param, ctx)
+            first = int(match[1] or 1)
+            last = int(match[3]) if match[3] else (None if match[2] else first)
+            if last is not None and last < first:
+                self.fail(f"{part!r} ends before it starts", param, ctx)
+            ranges.append((first, last))
+        return ranges
+
+
+class EtherType(click.ParamType):  # type: ignore[type-arg]
+    """A 16-bit number, decimal or with 0x."""
+
+    name = "ethertype"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number."""
+        if isinstance(value, int):
+            return value
+        try:
+            number = int(str(value), 0)
+        except ValueError:
+            number = -1
+        if not 0x600 <= number <= 0xFFFF:
+            self.fail(f"{value!r} is not an EtherType: write it like 0x86DF", param, ctx)
+        return number

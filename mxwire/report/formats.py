@@ -1,0 +1,342 @@
+"""The packet formats as a person or a program wants to read them: tables, receiver's tests, diagrams, JSON lines.
+
+Everything here is derived from the layouts, so that it cannot say anything else than the decoder does.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from mxwire.errors import MxwireError
+from mxwire.report.diagram import LEGEND, diagram, has_undefined_bytes
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, Verbatim
+from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, Check, Reason
+from mxwire.wire.dialect import HEAD_SIZE, MXOE, Dialect, Family, omx
+from mxwire.wire.enums import RESERVED_TYPES, PacketType
+from mxwire.wire.formats import PacketFormat
+from mxwire.wire.layout import Field, Layout, layout_of
+
+DialectChoice = Literal["both", "mxoe", "omx"]
+
+_DIALECTS: Final[dict[DialectChoice, tuple[Dialect, ...]]] = {
+    "both": (MXOE, omx()),
+    "mxoe": (MXOE,),
+    "omx": (omx(),),
+}
+_SUGGESTIONS: Final = 3
+_TESTS: Final = (
+    "A frame is malformed by these tests, in this order; only then does a receiver look at its endpoints, sessions and "
+    "peers:"
+)
+
+_OVERVIEW_COLUMNS: Final = (
+    Column("value", right=True),
+    Column("packet type", code=True),
+    Column("section"),
+    Column("header", right=True),
+    Column("dialects"),
+    Column("what it is for", wraps=True),
+)
+_FIELD_COLUMNS: Final = (
+    Column("frame", right=True),
+    Column("body", right=True),
+    Column("size", right=True),
+    Column("field", code=True),
+    Column("meaning", wraps=True),
+    Column("section", wraps=True),
+)
+_DIFFERENCE_COLUMNS: Final = (
+    Column("field", code=True),
+    Column("mxoe", wraps=True),
+    Column("omx", wraps=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One layout, and for whom it is shown."""
+
+    layout: Layout
+    dialect: Dialect
+    """The dialect whose sizes the receiver's tests are shown with."""
+    is_common: bool
+    """Whether both dialects have this layout."""
+
+    @property
+    def title(self) -> str:
+        """The packet type, the layout where the type has several, and the dialect."""
+        packet_type = self.layout.packet_type
+        name = f"{packet_type.name} ({packet_type.value})"
+        if has_own_name(self.layout):
+            name += f": {self.layout.name}"
+        return f"{name}, {'both dialects' if self.is_common else f'dialect {self.dialect.family}'}"
+
+
+def has_own_name(layout: Layout) -> bool:
+    """Whether a layout is called differently from its packet type."""
+    return layout.name != layout.packet_type.name.lower()
+
+
+# Choosing
+
+
+def views(name: str | None = None, dialect: DialectChoice = "both") -> list[View]:
+    """The layouts of a packet type or with a layout's name, all of them without a name, in order of type.
+
+    Where the dialects differ, a layout stands there once for each. Raises :class:`~mxwire.errors.MxwireError` for a
+    name that does not exist.
+    """
+    wanted = None if name is None else _layout_names(name)
+    found: dict[tuple[PacketType, str], list[View]] = {}
+    for each in _DIALECTS[dialect]:
+        for packet_format in each.formats:
+            if wanted is None or packet_format.name in wanted:
+                known = found.setdefault((packet_format.packet_type, packet_format.name), [])
+                if all(view.layout.format is not packet_format for view in known):
+                    known.append(View(layout_of(packet_format), each, _is_common(packet_format)))
+    return [view for known in found.values() for view in known]
+
+
+def type_names() -> list[str]:
+    """The packet types that have a layout, as the specification writes them."""
+    return list(dict.fromkeys(each.packet_type.name for each in MXOE.formats))
+
+
+def layout_names() -> list[str]:
+    """The names of all layouts."""
+    return [each.name for each in MXOE.formats]
+
+
+def _is_common(packet_format: PacketFormat) -> bool:
+    return all(any(each is packet_format for each in dialect.formats) for dialect in _DIALECTS["both"])
+
+
+def _layout_names(name: str) -> set[str]:
+    """The layouts that a user means by the name or number of a packet type, or by the name of a layout."""
+    wanted = name.strip().lower().replace("-", "_")
+    number = _number(wanted)
+    of_type = {
+        each.name for each in MXOE.formats if each.packet_type.name.lower() == wanted or each.packet_type == number
+    }
+    if of_type:
+        return of_type
+    if wanted in layout_names():
+        return {wanted}
+    for each in PacketType:
+        if wanted == each.name.lower() or number == each:
+            raise MxwireError(f"packet type {each.name} ({each.value}) has no layout: {_reason(each).explanation}")
+    raise MxwireError(_unknown(name, wanted))
+
+
+def _number(text: str) -> int | None:
+    try:
+        return int(text, 0)
+    except ValueError:
+        return None
+
+
+def _unknown(name: str, wanted: str) -> str:
+    choices = [*(each.lower() for each in type_names()), *layout_names()]
+    starting = [each for each in choices if wanted and each.startswith(wanted)]
+    similar = difflib.get_close_matches(wanted, choices, _SUGGESTIONS)
+    suggested = list(dict.fromkeys([*starting, *similar]))[:_SUGGESTIONS]
+    hint = f" Did you mean {' or '.join(suggested)}?" if suggested else ""
+    others = [each for each in layout_names() if each.upper() not in type_names()]
+    return f"no packet type {name!r}.{hint} There are {', '.join(type_names())} and the layouts {', '.join(others)}"
+
+
+def _reason(packet_type: PacketType) -> Reason:
+    return Reason.INVALID_TYPE if packet_type in RESERVED_TYPES else Reason.UNKNOWN_TYPE
+
+
+# All packets
+
+
+def overview(dialect: DialectChoice = "both") -> list[Block]:
+    """A table of all packet types, and how to see one."""
+    return [
+        overview_table(dialect),
+        Paragraph(
+            "header: bytes from the destination address to the last fixed field, in mxoe and in omx where they differ."
+        ),
+        Paragraph("One packet: mxwire formats PULL; drawn: mxwire formats PULL --diagram; for programs: --json."),
+    ]
+
+
+def overview_table(dialect: DialectChoice = "both") -> Table:
+    """All packet types in a table, those without a layout too."""
+    by_type: dict[PacketType, dict[str, list[View]]] = {each: {} for each in PacketType}
+    for view in views(dialect=dialect):
+        by_type[view.layout.packet_type].setdefault(view.layout.name, []).append(view)
+    rows = []
+    for packet_type, by_name in by_type.items():
+        rows += [_overview_row(packet_type, each) for each in by_name.values()]
+        if not by_name:
+            explanation = _reason(packet_type).explanation
+            cells = (str(packet_type.value), packet_type.name, "6", "-", "-", _sentence(explanation))
+            rows.append(Row(cells, muted=True))
+    return Table(_OVERVIEW_COLUMNS, tuple(rows))
+
+
+def _overview_row(packet_type: PacketType, of_layout: list[View]) -> Row:
+    view = of_layout[0]
+    name = packet_type.name + (f"\n{view.layout.name}" if has_own_name(view.layout) else "")
+    headers = "/".join(str(each.layout.header_end) for each in _distinct_headers(of_layout))
+    alike = "alike" if view.is_common else "differ"
+    return Row((str(packet_type.value), name, view.layout.format.section, headers, alike, view.layout.format.summary))
+
+
+def _distinct_headers(of_layout: list[View]) -> list[View]:
+    same = len({view.layout.header_end for view in of_layout}) == 1
+    return of_layout[:1] if same else of_layout
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+# One packet
+
+
+def details(shown: Sequence[View], *, drawn: bool = False) -> list[Block]:
+    """Layouts one after the other, as tables or as diagrams; then in what the dialects differ."""
+    blocks: list[Block] = []
+    for place, view in enumerate(shown):
+        blocks += [Heading(view.title), *describe(view), *(drawing(view) if drawn else listing(view))]
+        pair = shown[place - 1] if place else None
+        if pair is not None and pair.layout.name == view.layout.name:
+            blocks += [
+                Heading(f"{view.layout.packet_type.name}: where the dialects differ"),
+                difference_table(pair.layout, view.layout),
+            ]
+    return blocks
+
+
+def describe(view: View) -> list[Block]:
+    """What a packet is for and how long it is."""
+    layout = view.layout
+    return [Paragraph(f"{layout.format.summary} {_length_text(layout)} [section {layout.format.section}]")]
+
+
+def listing(view: View) -> list[Block]:
+    """The fields of a layout in a table, and what makes a frame malformed."""
+    tests = Listing(tuple(check_sentences(view)), numbered=True)
+    return [field_table(view.layout), Paragraph(_TESTS), tests]
+
+
+def drawing(view: View) -> list[Block]:
+    """The diagram of a layout, with a legend where it needs one."""
+    legend = [Paragraph(LEGEND)] if has_undefined_bytes(view.layout) else []
+    return [Verbatim(diagram(view.layout)), *legend]
+
+
+def field_table(layout: Layout) -> Table:
+    """The fields of a layout: where they are and what they mean."""
+    return Table(_FIELD_COLUMNS, tuple(_field_row(layout, each) for each in layout.fields))
+
+
+def check_sentences(view: View) -> list[str]:
+    """What makes a frame malformed, in the order of a receiver."""
+    layout = view.layout
+    tests = [(Reason.BAD_HEADER_LENGTH, f"the frame has {layout.header_end} bytes at least, the whole header")]
+    if layout.name in FRAME_MAXIMUM:
+        tests.append((Reason.RAW_TOO_LARGE, f"the frame has {FRAME_MAXIMUM[layout.name]} bytes at most"))
+    tests += [(check.reason, _check_text(check, view)) for check in CHECKS.get(layout.name, ())]
+    return [f'"{reason.text}" unless {text}' for reason, text in tests]
+
+
+def difference_table(one: Layout, other: Layout) -> Table:
+    """The fields that two layouts of a packet have in different places or sizes, or that only one has."""
+    names = dict.fromkeys(each.name for layout in (one, other) for each in layout.fields)
+    rows = []
+    for name in names:
+        places = [_place(layout.by_name.get(name)) for layout in (one, other)]
+        if places[0] != places[1]:
+            rows.append(Row((name, *places)))
+    return Table(_DIFFERENCE_COLUMNS, tuple(rows))
+
+
+def _length_text(layout: Layout) -> str:
+    minimum = layout.format.minimum_length
+    payload = layout.payload
+    header = f"The header has {layout.header_end} bytes"
+    if payload is None:
+        padded = f"; the frame is padded to {minimum}" if layout.header_end < minimum else ", and so has the frame"
+        return f"{header}{padded}."
+    if layout.format.extra_length is not None:
+        return f"{header}, {payload.name} follows; the frame has {minimum} + {layout.format.extra_length} bytes."
+    if payload.length_field is None:
+        return f"{header}, {payload.name} follows up to the end of the frame."
+    return f"{header}, {payload.name} follows; the frame is padded to at least {minimum} bytes."
+
+
+def _field_row(layout: Layout, each: Field) -> Row:
+    body = str(each.offset - HEAD_SIZE) if each.offset >= HEAD_SIZE else "-"
+    size = "n" if each.size is None else str(each.size)
+    meaning = each.meaning
+    if each.size is None:
+        meaning += f"\nn = {each.length_field}." if each.length_field else "\nn: whatever the frame has left."
+    values = _shown_values(layout, each)
+    if values:
+        meaning += f"\nValues: {values}."
+    return Row((str(each.offset), body, size, each.name, meaning, each.section), muted=each.kind == "undefined")
+
+
+def _shown_values(layout: Layout, each: Field) -> str:
+    """The names of values; of all the packet types, only the one that this layout has."""
+    own = layout.packet_type
+    names = ((own.value, own.name),) if each.name == "ptype" else each.values
+    return ", ".join(f"{value} {name}" for value, name in names)
+
+
+def _check_text(check: Check, view: View) -> str:
+    if check.test == "fits the frame":
+        return f"{check.field} is at most the length of the frame - {view.layout.header_end}"
+    if check.bound != "receive_slot":
+        return f"{check.field} is {check.test} {check.bound}"
+    limit = "" if view.dialect.family == "mxoe" else f" of frame limit {view.dialect.frame_limit}"
+    return f"{check.field} is {check.test} {view.dialect.receive_slot}, the receive slot{limit}"
+
+
+def _place(each: Field | None) -> str:
+    if each is None:
+        return "does not exist"
+    size = "" if each.size is None else f", {each.size} byte{'s' if each.size > 1 else ''}"
+    return f"offset {each.offset}{size}{', undefined' if each.kind == 'undefined' else ''}"
+
+
+# For programs
+
+
+def json_lines(name: str | None = None, dialect: DialectChoice = "both") -> Iterator[str]:
+    """One JSON object a field; what the dialects have in common is there once for each of them."""
+    for family in _families(dialect):
+        for view in views(name, family):
+            for each in view.layout.fields:
+                yield json.dumps(_json_object(view.layout, family, each), ensure_ascii=False)
+
+
+def _families(dialect: DialectChoice) -> tuple[Family, ...]:
+    return tuple(each.family for each in _DIALECTS[dialect])
+
+
+def _json_object(layout: Layout, family: Family, each: Field) -> dict[str, object]:
+    return {
+        "type": layout.packet_type.name,
+        "layout": layout.name,
+        "dialect": family,
+        "field": each.name,
+        "offset": each.offset,
+        "size": each.size,
+        "length_field": each.length_field,
+        "kind": each.kind,
+        "meaning": each.meaning,
+        "section": each.section,
+        "default": each.default,
+        "values": {name: value for value, name in each.values},
+        "sender_order": each.sender_order,
+    }

@@ -1,0 +1,220 @@
+"""An inventory as blocks to read, and as one JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mxwire.analysis.inventory import Inventory
+from mxwire.analysis.messages_seen import KINDS, SIZE_CLASSES
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
+from mxwire.report.times import seconds_text, time_text
+from mxwire.wire.address import mac_text
+from mxwire.wire.detection import Detection
+
+
+def _right(*headings: str) -> tuple[Column, ...]:
+    return tuple(Column(each, right=True) for each in headings)
+
+
+def blocks(path: str, file: dict[str, Any], inventory: Inventory) -> list[Block]:
+    """Everything the inventory knows, for people."""
+    shown: list[Block] = [Heading(path), Listing(tuple(_facts(file, inventory)))]
+    if inventory.frames:
+        shown += [Heading("Hosts", 3), _hosts(inventory), Heading("Dialects", 3), *_dialects(inventory)]
+        if inventory.endpoints:
+            shown += [Heading("Endpoints", 3), _endpoints(inventory)]
+        shown += [Heading("Packets", 3), _types(inventory)]
+        if inventory.messages.messages:
+            shown += [Heading("Messages", 3), _messages(inventory)]
+        if inventory.nacks:
+            shown += [Heading("Nacks", 3), _nacks(inventory)]
+        if inventory.faults:
+            shown += [Heading("Malformed frames", 3), _faults(inventory)]
+    return shown
+
+
+def _facts(file: dict[str, Any], inventory: Inventory) -> Iterator[str]:
+    compressed = f", compressed with {file['compression']}" if file["compression"] else ""
+    size = f", {file['bytes']} bytes" if file["bytes"] is not None else ""
+    yield f"{file['format']}{compressed}{size}"
+    if inventory.first_ns is not None:
+        lasts = seconds_text(inventory.duration_ns).strip()
+        yield f"{lasts} s from {time_text(inventory.first_ns)} UTC on"
+    yield f"{inventory.frames} MXoE frames, {inventory.bytes} bytes on the wire"
+    if inventory.skipped:
+        yield f"{inventory.skipped} other frames, left out"
+    if inventory.cut:
+        yield f"{inventory.cut} frames were cut by the capture (snap length {file['snap_length']})"
+    if inventory.vlans:
+        yield "VLANs: " + ", ".join(f"{vlan} ({count} frames)" for vlan, count in sorted(inventory.vlans.items()))
+    for host in inventory.swapped_hosts:
+        yield f"{mac_text(host)} sends its integers in little-endian order (endian option off)"
+
+
+def _hosts(inventory: Inventory) -> Table:
+    columns = (
+        Column("host", code=True),
+        Column("name", code=True),
+        *_right("sent", "received"),
+        Column("its index at its peers"),
+    )
+    rows = []
+    for address, facts in inventory.hosts.items():
+        known = ", ".join(f"{index} at {peer}" for peer, index in inventory.known_indexes(address))
+        name = ", ".join(facts.names) or "-"
+        rows.append(Row((mac_text(address), name, str(facts.sent), str(facts.received), known or "-")))
+    return Table(columns, tuple(rows))
+
+
+def _pairs(inventory: Inventory) -> list[Detection]:
+    """The pairs of hosts; broadcasts are no pair."""
+    return [each for each in inventory.detections if all(host in inventory.hosts for host in each.hosts)]
+
+
+def _dialects(inventory: Inventory) -> Iterator[Block]:
+    columns = (
+        Column("hosts", code=True),
+        Column("dialect", code=True),
+        Column("sure", right=True),
+        Column("because", wraps=True),
+    )
+    rows = []
+    for found in _pairs(inventory):
+        hosts = " ".join(mac_text(host) for host in found.hosts)
+        name = found.dialect.name if found.dialect else "not decided"
+        because = "; ".join(
+            f"{each.text} ({each.frames}, first in frame {each.first_frame})" for each in found.evidence
+        )
+        sure = f"{found.confidence:.0%}" if found.dialect else "-"
+        rows.append(Row((hosts, name, sure, because or "no packet here differs between the dialects")))
+    if rows:
+        yield Table(columns, tuple(rows))
+    else:
+        yield Paragraph("No two hosts have exchanged frames; broadcasts are alike in both dialects.")
+
+
+def _endpoints(inventory: Inventory) -> Table:
+    columns = (
+        Column("endpoint", code=True),
+        *_right("sent", "received"),
+        Column("session ids", code=True, wraps=True),
+        Column("keys presented", code=True),
+    )
+    rows = [
+        Row(
+            (
+                f"{mac_text(address)} {number}",
+                str(facts.sent),
+                str(facts.received),
+                " ".join(f"0x{each:08x}" for each in facts.sessions) or "-",
+                " ".join(f"0x{each:08x}" for each in facts.keys) or "-",
+            )
+        )
+        for (address, number), facts in sorted(inventory.endpoints.items())
+    ]
+    return Table(columns, tuple(rows))
+
+
+def _types(inventory: Inventory) -> Table:
+    columns = Column("type", code=True), *_right("frames", "bytes")
+    rows = [Row((name, str(facts.frames), str(facts.bytes))) for name, facts in inventory.types.items()]
+    return Table(columns, tuple(sorted(rows, key=lambda row: -int(row.cells[1]))))
+
+
+def _messages(inventory: Inventory) -> Table:
+    counter = inventory.messages
+    columns = Column("kind", code=True), *_right(*(name for name, _ in SIZE_CLASSES), "all", "bytes", "repeated frames")
+    rows = []
+    for kind in KINDS:
+        by_class = [counter.messages[kind, name] for name, _ in SIZE_CLASSES]
+        if not any(by_class):
+            continue
+        total = sum(counter.bytes[kind, name] for name, _ in SIZE_CLASSES)
+        cells = [str(each) if each else "." for each in by_class]
+        rows.append(Row((kind.upper(), *cells, str(sum(by_class)), str(total), str(counter.repeated[kind] or "."))))
+    return Table(columns, tuple(rows))
+
+
+def _nacks(inventory: Inventory) -> Table:
+    columns = Column("type", code=True), Column("reason", code=True), *_right("frames")
+    rows = (Row((kind, reason, str(count))) for (kind, reason), count in sorted(inventory.nacks.items()))
+    return Table(columns, tuple(rows))
+
+
+def _faults(inventory: Inventory) -> Table:
+    columns = Column("reason"), *_right("frames", "first frame")
+    rows = (Row((name, str(fault.frames), str(fault.first_frame))) for name, fault in inventory.faults.items())
+    return Table(columns, tuple(rows))
+
+
+def as_object(path: str, file: dict[str, Any], inventory: Inventory) -> dict[str, Any]:
+    """Everything the inventory knows, with stable keys, for programs."""
+    counter = inventory.messages
+    return {
+        "file": path,
+        **file,
+        "frames": inventory.frames,
+        "bytes_on_wire": inventory.bytes,
+        "other_frames": inventory.skipped,
+        "cut_frames": inventory.cut,
+        "first_ns": inventory.first_ns,
+        "last_ns": inventory.last_ns,
+        "duration_ns": inventory.duration_ns,
+        "vlans": {str(vlan): count for vlan, count in sorted(inventory.vlans.items())},
+        "hosts": [
+            {
+                "address": mac_text(address),
+                "names": list(facts.names),
+                "sent": facts.sent,
+                "received": facts.received,
+                "indexes": [
+                    {"peer": mac_text(peer), "index": index, "frames": frames}
+                    for (peer, index), frames in sorted(facts.known_as.items())
+                ],
+                "byte_order": "little" if address in inventory.swapped_hosts else "network",
+            }
+            for address, facts in inventory.hosts.items()
+        ],
+        "dialects": [
+            {
+                "hosts": [mac_text(host) for host in found.hosts],
+                "dialect": found.dialect.name if found.dialect else None,
+                "confidence": round(found.confidence, 3),
+                "evidence": [
+                    {
+                        "text": each.text,
+                        "supports": each.supports,
+                        "frames": each.frames,
+                        "first_frame": each.first_frame,
+                    }
+                    for each in found.evidence
+                ],
+            }
+            for found in _pairs(inventory)
+        ],
+        "endpoints": [
+            {
+                "host": mac_text(address),
+                "endpoint": number,
+                "sessions": list(facts.sessions),
+                "keys": list(facts.keys),
+                "sent": facts.sent,
+                "received": facts.received,
+            }
+            for (address, number), facts in sorted(inventory.endpoints.items())
+        ],
+        "types": {name: {"frames": facts.frames, "bytes": facts.bytes} for name, facts in inventory.types.items()},
+        "messages": [
+            {"kind": kind.upper(), "size_class": size, "messages": count, "bytes": counter.bytes[kind, size]}
+            for (kind, size), count in sorted(counter.messages.items())
+        ],
+        "repeated_frames": {kind.upper(): count for kind, count in sorted(counter.repeated.items()) if count},
+        "nacks": [
+            {"type": kind, "reason": reason, "frames": count}
+            for (kind, reason), count in sorted(inventory.nacks.items())
+        ],
+        "malformed": {
+            name: {"frames": fault.frames, "first_frame": fault.first_frame} for name, fault in inventory.faults.items()
+        },
+    }

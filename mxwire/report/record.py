@@ -1,0 +1,111 @@
+"""A frame as one JSON object with stable keys."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+from mxwire.report.summary import type_text
+from mxwire.report.tree import FieldLine, field_lines
+from mxwire.wire.address import mac_text
+from mxwire.wire.codec import Malformed
+from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.layout import Layout
+from mxwire.wire.packets import Frame
+from mxwire.wire.text import hostname_text
+
+RECORD_KEYS: Final = (
+    "frame",
+    "time_ns",
+    "length",
+    "captured",
+    "source",
+    "destination",
+    "vlan",
+    "dialect",
+    "type",
+    "fields",
+    "payload",
+    "malformed",
+)
+"""The keys of every record, in order."""
+
+
+def record(decoded: DecodedBatch, index: int, *, verbose: bool = False) -> dict[str, Any]:
+    """The frame at ``index`` of a batch as an object for JSON: :data:`RECORD_KEYS`, and ``layout`` if verbose."""
+    batch, located = decoded.batch, decoded.located
+    frame = decoded.frame(index)
+    captured, shift = int(batch.length[index]), int(located.shift[index])
+    made: dict[str, Any] = {
+        "frame": int(batch.number[index]),
+        "time_ns": int(batch.timestamp_ns[index]),
+        "length": max(int(batch.wire_length[index]), captured),
+        "captured": captured,
+        "source": mac_text(int(located.source[index])),
+        "destination": mac_text(int(located.destination[index])) if located.has_destination else None,
+        "vlan": decoded.vlan(index),
+        "dialect": decoded.dialect_name(index),
+        "type": None if isinstance(frame, Malformed) and frame.packet_type is None else type_text(frame),
+        "fields": fields_of(frame, decoded, index),
+        "payload": _payload(frame, decoded, index, shift),
+        "malformed": None,
+    }
+    if isinstance(frame, Malformed):
+        made["malformed"] = {"reason": frame.reason.text, "offset": frame.offset + shift}
+    if decoded.is_swapped(index):
+        made["byte_order"] = "little"
+    if verbose:
+        made["layout"] = [_detail(line) for line in field_lines(decoded, index)]
+    return made
+
+
+def fields_of(frame: Frame | Malformed, decoded: DecodedBatch, index: int) -> dict[str, int | str]:
+    """All fields by specification name: integers; addresses and the host name as text."""
+    if isinstance(frame, Malformed):
+        raw = dict(frame.fields)
+    else:
+        names = _attributes(decoded.codec(index).layout(frame.layout_name))
+        raw = {name: getattr(frame, attribute) for name, attribute in names}
+    if not decoded.located.has_destination:
+        raw.pop("dst_mac", None)
+    return {name: _plain(name, value) for name, value in raw.items()}
+
+
+@cache
+def _attributes(layout: Layout) -> tuple[tuple[str, str], ...]:
+    """Names of a layout's fields in the specification and in the frame classes."""
+    shown = [each for each in layout.fields if each.kind in ("mac", "integer") or each.text]
+    return tuple((each.name, each.attribute) for each in shown)
+
+
+def _plain(name: str, value: int | bytes) -> int | str:
+    if isinstance(value, int):
+        return value
+    return mac_text(value) if name.endswith("_mac") else hostname_text(value)
+
+
+def _payload(frame: Frame | Malformed, decoded: DecodedBatch, index: int, shift: int) -> dict[str, int] | None:
+    """Where the data lies in the captured frame; the announced length, even if the capture cut it."""
+    if isinstance(frame, Malformed):
+        return None
+    payload = decoded.codec(index).layout(frame.layout_name).payload
+    if payload is None or payload.text:
+        return None
+    if payload.length_field is None:
+        length = int(decoded.located.wire_length[index]) - payload.offset
+    else:
+        length = getattr(frame, payload.length_field)
+    return {"offset": payload.offset + shift, "length": length}
+
+
+def _detail(line: FieldLine) -> dict[str, Any]:
+    return {
+        "name": line.name,
+        "offset": line.offset,
+        "size": line.size,
+        "bytes": line.raw.hex(),
+        "value": line.value if isinstance(line.value, int) else None,
+        "text": line.text,
+        "meaning": line.meaning,
+        "defined": line.defined,
+    }

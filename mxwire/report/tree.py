@@ -1,0 +1,145 @@
+"""A frame with every field, value, meaning and byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from mxwire.report.summary import type_text
+from mxwire.wire.address import mac_text
+from mxwire.wire.codec import Malformed
+from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.formats import RAW
+from mxwire.wire.layout import Field, Layout, layout_of
+from mxwire.wire.text import hostname_text, sequence_text
+
+SEQUENCE_FIELDS: Final = frozenset({"lib_seqnum", "lib_piggyack", "liback.lib_seqnum", "target_recv_seqnum_start"})
+_BYTES_SHOWN: Final = 16
+_TEXT_SHOWN: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class FieldLine:
+    """One line of the tree."""
+
+    name: str
+    offset: int
+    """In the captured frame."""
+    size: int
+    raw: bytes
+    """The bytes as captured; fewer than ``size`` where the capture or the frame was cut."""
+    value: int | None
+    text: str
+    """The value as people read it."""
+    meaning: str
+    defined: bool
+    """False for bytes that the sender never wrote."""
+
+
+def field_lines(decoded: DecodedBatch, index: int) -> Iterator[FieldLine]:
+    """Every field of a frame in order of offset, then its padding; of a malformed one, what there is of it."""
+    frame = decoded.frame(index)
+    name = frame.layout_name
+    layout = layout_of(RAW) if name is None else decoded.codec(index).layout(name)
+    row = decoded.located.frame(index)
+    shift = int(decoded.located.shift[index])
+    wire_length = int(decoded.located.wire_length[index])
+    has_destination = decoded.located.has_destination
+    values = _values(frame, layout)
+    end = 0
+    for field in layout.fields:
+        if (name is None and field.kind == "payload") or (field.name == "dst_mac" and not has_destination):
+            continue
+        size = _size(field, values, wire_length)
+        raw = row[field.offset : field.offset + size]
+        if len(row) <= field.offset and size:
+            return
+        # The addresses lie before the tags and the cooked header does not have both: their place is not shifted.
+        moved = 0 if field.kind == "mac" else shift
+        end = field.offset + size
+        yield _line(field, field.offset + moved, size, raw, values.get(field.name))
+    if len(row) > end:
+        rest = row[end:]
+        meaning = "Undefined bytes behind the packet." if name else "Not decoded."
+        yield FieldLine("padding", end + shift, len(rest), rest, None, f"{len(rest)} bytes", meaning, False)
+
+
+def _values(frame: object, layout: Layout) -> dict[str, int | bytes]:
+    if isinstance(frame, Malformed):
+        return dict(frame.fields)
+    return {
+        each.name: getattr(frame, each.attribute)
+        for each in layout.fields
+        if each.kind in ("integer", "mac", "payload")
+    }
+
+
+def _size(field: Field, values: dict[str, int | bytes], wire_length: int) -> int:
+    if field.size is not None:
+        return field.size
+    room = max(wire_length - field.offset, 0)
+    announced = values.get(field.length_field) if field.length_field else room
+    return min(announced if isinstance(announced, int) else room, room)
+
+
+def _line(field: Field, offset: int, size: int, raw: bytes, value: int | bytes | None) -> FieldLine:
+    number = value if isinstance(value, int) else None
+    return FieldLine(
+        name=field.name,
+        offset=offset,
+        size=size,
+        raw=raw,
+        value=number,
+        text=_text(field, raw, number, size),
+        meaning=field.meaning,
+        defined=field.kind != "undefined",
+    )
+
+
+def _text(field: Field, raw: bytes, number: int | None, size: int) -> str:
+    if field.kind == "undefined":
+        return "undefined"
+    if field.kind == "mac":
+        return mac_text(raw)
+    if field.text:
+        return hostname_text(raw)
+    if field.kind == "payload":
+        return _data_text(raw, size)
+    if number is None:
+        return "cut off"
+    named = field.value_name(number)
+    if named is not None:
+        return f"{number} ({named})"
+    if field.name in SEQUENCE_FIELDS:
+        text = sequence_text(number)
+        return text if text == str(number) else f"{number} (session number/sequence {text})"
+    if field.hexadecimal:
+        return f"0x{number:0{2 * size}x}"
+    return str(number)
+
+
+def _data_text(raw: bytes, size: int) -> str:
+    cut = f", {len(raw)} captured" if len(raw) < size else ""
+    head = raw[:_TEXT_SHOWN]
+    shown = f" {head.decode('ascii')!r}" if head and all(32 <= each < 127 for each in head) else ""
+    more = "…" if shown and size > len(head) else ""
+    return f"{size} bytes{cut}{shown}{more}"
+
+
+def tree(decoded: DecodedBatch, index: int) -> Iterator[str]:
+    """The lines of a frame's tree: offset, bytes, name, value, meaning."""
+    frame = decoded.frame(index)
+    dialect = decoded.dialect_name(index) or "not decided"
+    order = ", little-endian sender" if decoded.is_swapped(index) else ""
+    tags = "".join(f", VLAN {each}" for each in decoded.vlan(index))
+    layout = f" ({frame.layout_name})" if frame.layout_name else ""
+    yield f"  {type_text(frame)}{layout}, dialect {dialect}{order}{tags}"
+    if isinstance(frame, Malformed):
+        offset = frame.offset + int(decoded.located.shift[index])
+        yield f"  MALFORMED at byte {offset}: {frame.reason.text}, {frame.reason.explanation}"
+    lines = list(field_lines(decoded, index))
+    width = max((len(line.name) for line in lines), default=0)
+    for line in lines:
+        shown = line.raw[:_BYTES_SHOWN].hex(" ", 2) + (" …" if len(line.raw) > _BYTES_SHOWN else "")
+        yield f"  {line.offset:5}  {line.name:{width}}  {line.text:28}  {shown:24}  {line.meaning}".rstrip()

@@ -1,0 +1,109 @@
+"""What is odd about a frame that is nevertheless well formed: what its receiver may do with it, and why.
+
+These are the conditions of the behaviour specification (sections 16, 21 and 23) that a frame shows by itself but that
+do not make it malformed, because the receiver looks at its own state first or takes the frame all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from mxwire.wire.dialect import Dialect
+from mxwire.wire.enums import ConnectStatus, NackType, TrucType
+from mxwire.wire.packets import (
+    ConnectReply,
+    Frame,
+    HostReply,
+    Medium,
+    NackLib,
+    NackMcp,
+    Notify,
+    Pull,
+    Truc,
+)
+
+UNKNOWN_SESSION: Final = 0xFFFFFFFF
+HOSTNAME_MAXIMUM: Final = 80
+_LIBACK_LENGTH: Final = 16
+
+
+def remarks(frame: Frame, dialect: Dialect) -> list[str]:
+    """Short sentences, none for nearly all frames."""
+    judge = _JUDGES.get(type(frame))
+    return [] if judge is None else [text for applies, text in judge(frame, dialect) if applies]
+
+
+_Findings = list[tuple[bool, str]]
+
+
+def _session(session: int) -> tuple[bool, str]:
+    return session == UNKNOWN_SESSION, "session unknown to the sender (R-CON-12)"
+
+
+def _truc(frame: Truc, dialect: Dialect) -> _Findings:
+    liback = frame.liback_type == TrucType.ACK
+    return [
+        (not liback, f"sub-type 0x{frame.liback_type:02x} is dropped"),
+        (liback and frame.length < _LIBACK_LENGTH, "data length below 16 is dropped"),
+        (liback and frame.session != frame.liback_session_id, "the two session ids differ"),
+        _session(frame.session),
+    ]
+
+
+def _host_reply(frame: HostReply, dialect: Dialect) -> _Findings:
+    return [
+        (
+            not 1 <= frame.length <= HOSTNAME_MAXIMUM,
+            "a name length outside 1 to 80 corrupts a real receiver (R-HOST-08)",
+        ),
+        (len(frame.hostname) < frame.length, "the name is longer than the frame"),
+    ]
+
+
+def _connect_reply(frame: ConnectReply, dialect: Dialect) -> _Findings:
+    known = frame.connect_status_code in tuple(ConnectStatus)
+    return [(not known, "a status other than 0 and 11 is ignored (R-CON-04)")]
+
+
+def _medium(frame: Medium, dialect: Dialect) -> _Findings:
+    return [(frame.frag_length > frame.length, "the fragment is longer than the message (R-MED-04)")]
+
+
+def _pull(frame: Pull, dialect: Dialect) -> _Findings:
+    frames = -(-(frame.first_frame_offset + frame.block_length) // dialect.reply_payload)
+    return [
+        (
+            frames > dialect.frames_per_block,
+            f"asks for {frames} frames, more than {dialect.frames_per_block}: dropped (bad number of replies)",
+        ),
+        (frame.first_frame_offset >= dialect.reply_payload, "first_frame_offset reaches beyond the first frame (D-15)"),
+        (frame.pulled_rdma_id > 0xFF, "no region has this number: refused with BAD_RDMAWIN"),
+        _session(frame.session),
+    ]
+
+
+def _notify(frame: Notify, dialect: Dialect) -> _Findings:
+    return [_session(frame.session)]
+
+
+def _nack_lib(frame: NackLib, dialect: Dialect) -> _Findings:
+    known = NackType.BAD_ENDPT <= frame.nack_type <= NackType.BAD_SESSION
+    return [(not known, "this nack type aborts the receiving application (R-NAK-07)")]
+
+
+def _nack_mcp(frame: NackMcp, dialect: Dialect) -> _Findings:
+    known = NackType.BAD_ENDPT <= frame.nack_type <= NackType.BAD_RDMAWIN
+    return [(not known, "no such nack type (R-NAK-09)")]
+
+
+_JUDGES: Final[dict[type[Frame], Callable[[Any, Dialect], _Findings]]] = {
+    Truc: _truc,
+    HostReply: _host_reply,
+    ConnectReply: _connect_reply,
+    Medium: _medium,
+    Pull: _pull,
+    Notify: _notify,
+    NackLib: _nack_lib,
+    NackMcp: _nack_mcp,
+}
