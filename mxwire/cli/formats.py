@@ -60,4 +60,4 @@ def command(packet_type: str | None, dialect: DialectChoice, drawn: bool, as_jso
     elif packet_type is None and not drawn:
         show(overview(dialect))
     else:
-        show(details(views(packet_type, dialect), drawn=drawn))
+        show(details(views(packet_type, dialect), drawn=drawn, listed=not drawn))

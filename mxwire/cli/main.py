@@ -46,6 +46,14 @@ class _Commands(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # The reader has gone (`mxwire decode … | head`): nothing is wrong, and nobody is left to say it to.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(0)
+
 
 @click.group(
     cls=_Commands,
@@ -71,13 +79,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.exceptions.Abort:
         click.echo("mxwire: interrupted", err=True)
         sys.exit(130)
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "mxwire"
+        _fail(f"{error.format_message().rstrip('.')}; see {where} --help")
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # The reader has gone (`mxwire decode … | head`): nothing is wrong, and nothing is left to say it to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
 
 
 def _fail(message: str) -> None:

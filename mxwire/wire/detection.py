@@ -267,11 +267,12 @@ class Detector:
         piped &= (start + fragment == short) | (
             (start + fragment < short) & (fragment == 1 << np.minimum(pipeline, 16))
         )
-        wide_length = holds_data & ~fits_short & (long >= fragment) & (long <= _LONGEST_MEDIUM)
+        # In little-endian order the 16 bits at the length's place are the lower ones of a 32-bit length.
+        wide_length = holds_data & ~piped & (long >= fragment) & (long <= _LONGEST_MEDIUM)
         self._note(located, pair, place, piped & (pipeline == _OPEN_MX_PIPELINE), Hint.MEDIUM_PIPELINE_12)
         self._note(located, pair, place, piped & (pipeline != _OPEN_MX_PIPELINE), Hint.MEDIUM_PIPELINE)
         self._note(located, pair, place, wide_length, Hint.MEDIUM_LENGTH_32)
-        self._note(located, pair, place, fits_short & ~piped, Hint.MEDIUM_NO_PIPELINE)
+        self._note(located, pair, place, fits_short & ~piped & ~wide_length, Hint.MEDIUM_NO_PIPELINE)
         not_last = wide_length & ((number + 1) * fragment < long)
         self._measure(pair[place], fragment, not_last, "fragment_payload")
 

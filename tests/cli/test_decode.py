@@ -1,0 +1,227 @@
+"""``mxwire decode`` as a user runs it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+
+import polars as pl
+import pytest
+
+from mxwire.capture import create_capture
+from mxwire.frames import FrameBatch
+from mxwire.report.record import RECORD_KEYS
+from mxwire.wire.codec import build
+from mxwire.wire.dialect import MXOE
+from mxwire.wire.enums import PacketType
+from mxwire.wire.packets import Tiny
+from tests.cli.support import CAPTURES, EVERY_TYPE, ROOT, mxwire
+
+IMPLEMENTED = [
+    each.name for each in PacketType if each.name not in ("NONE", "MFM_NIC_REPLY") and "ETHER" not in each.name
+]
+
+
+def tiny(data: bytes = b"hello", **fields: int) -> bytes:
+    values = {"dst_endpoint": 3, "src_endpoint": 5, "length": len(data), "lib_seqnum": 0x4005, "lib_piggyack": 2}
+    values |= {"match_a": 1, "match_b": 2, "session": 7}
+    frame = Tiny(dst_mac=b"\x02" * 6, src_mac=b"\x04" * 6, data=data, **(values | fields))
+    return build(frame, MXOE)
+
+
+def capture(path, frames: list[bytes], **options) -> None:
+    with create_capture(path, **options) as writer:
+        writer.write(FrameBatch.from_frames(frames, list(range(0, 1000 * len(frames), 1000))))
+
+
+def test_every_packet_type_is_a_line():
+    run = mxwire("decode", EVERY_TYPE)
+    assert run.code == 0 and len(run.lines) == 87
+    told = {line.split("→", 1)[1].split()[1 if "→" not in line.split("→", 1)[1] else 2] for line in run.lines}
+    assert told == set(IMPLEMENTED)
+    assert "request 0 session 0xc889dcdc key 0x12345678 start 1" in run.lines[34]
+    assert "MALFORMED" not in run.out
+
+
+def test_sequence_number_shows_its_session_number(tmp_path):
+    capture(tmp_path / "one.pcap", [tiny()])
+    assert "seq 1/5 ack 2 5 bytes match 0x0000000100000002" in mxwire("decode", tmp_path / "one.pcap").out
+
+
+def test_json_record_has_the_documented_keys():
+    run = mxwire("decode", "--json", "--frames", 37, EVERY_TYPE)
+    (made,) = run.objects
+    assert tuple(made) == RECORD_KEYS
+    assert made["type"] == "TINY" and made["dialect"] == "mxoe" and made["vlan"] == []
+    assert made["payload"] == {"offset": 40, "length": 0} and made["malformed"] is None
+    assert made["fields"]["match_b"] == 0x1000 and made["fields"]["dst_mac"] == "52:54:00:0a:00:02"
+    assert "src_generation" not in made["fields"]
+
+
+def test_payload_is_where_the_record_says(tmp_path):
+    data = bytes(range(20))
+    plain = tiny(data)
+    tagged = plain[:12] + bytes.fromhex("8100 0005 8100 0006".replace(" ", "")) + plain[12:]
+    capture(tmp_path / "two.pcap", [plain, tagged])
+    for made, frame in zip(mxwire("decode", "--json", tmp_path / "two.pcap").objects, (plain, tagged), strict=True):
+        start = made["payload"]["offset"]
+        assert frame[start : start + made["payload"]["length"]] == data
+    assert made["vlan"] == [5, 6]
+
+
+def test_json_names_of_hosts_and_malformed_frames(tmp_path):
+    (_, reply) = mxwire("decode", "--json", "--type", "host_reply", "--count", 2, EVERY_TYPE).objects
+    assert reply["fields"]["hostname"] in ("vm1:0", "vm2:0") and reply["payload"] is None
+    capture(tmp_path / "bad.pcap", [tiny(length=40), tiny()[:16] + b"\x2e" + tiny()[17:], tiny()[:15]])
+    bad = mxwire("decode", "--json", tmp_path / "bad.pcap").objects
+    assert [each["malformed"] for each in bad] == [
+        {"reason": "bad data length", "offset": 20},
+        {"reason": "unknown type", "offset": 16},
+        {"reason": "bad header length", "offset": 15},
+    ]
+    assert [each["type"] for each in bad] == ["TINY", "46", None]
+    assert bad[0]["fields"]["length"] == 40
+
+
+def test_verbose_shows_every_field_and_byte():
+    run = mxwire("decode", "-v", "--frames", 37, EVERY_TYPE)
+    for piece in ("TINY (tiny), dialect mxoe", "lib_piggyack", "undefined", "session", "padding", "20 bytes"):
+        assert piece in run.out
+    (made,) = mxwire("decode", "--json", "-v", "--frames", 37, EVERY_TYPE).objects
+    assert "".join(field["bytes"] for field in made["layout"]) == _frame_hex(37)
+
+
+def _frame_hex(number: int) -> str:
+    from mxwire.capture import open_capture
+
+    with open_capture(EVERY_TYPE) as reader:
+        return next(iter(reader)).frame(number - 1).hex()
+
+
+@pytest.mark.parametrize(
+    ("options", "frames"),
+    [
+        (["--type", "PULL", "--type", "44"], [64, 65, 78, 79, 83, 86, 87]),
+        (["--frames", "3,85-"], [3, 85, 86, 87]),
+        (["--frames", "-2"], [1, 2]),
+        (["--count", "3", "--type", "TINY"], [37, 38, 39]),
+        (["--endpoint", "5", "--type", "TRUC"], [76]),
+        (["--endpoint", "9"], []),
+        (["--host", "52:54:00:0A:00:02", "--frames", "1-6"], [4, 5, 6]),
+    ],
+)
+def test_selection(options, frames):
+    run = mxwire("decode", "--json", *options, EVERY_TYPE)
+    assert run.code == 0
+    assert [made["frame"] for made in run.objects] == frames
+
+
+def test_columns_of_fields():
+    run = mxwire(
+        "decode",
+        "--fields",
+        "frame,type,lib_seqnum,length,wire_length,payload_offset",
+        "--frames",
+        "1,37,66",
+        EVERY_TYPE,
+    )
+    assert run.lines == ["1\tRAW\t\t\t64\t", "37\tTINY\t1\t0\t60\t40", "66\tPULL_REPLY\t\t\t4128\t32"]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "ndjson", "arrow"])
+def test_tables_hold_what_json_says(tmp_path, suffix):
+    target = tmp_path / f"frames.{suffix}"
+    assert mxwire("decode", "--to", target, EVERY_TYPE).code == 0
+    read = {"parquet": pl.read_parquet, "csv": pl.read_csv, "ndjson": pl.read_ndjson, "arrow": pl.read_ipc}[suffix]
+    table = read(target) if suffix != "csv" else pl.read_csv(target, infer_schema_length=None)
+    records = mxwire("decode", "--json", EVERY_TYPE).objects
+    assert table["frame"].to_list() == [made["frame"] for made in records]
+    for row, made in zip(table.iter_rows(named=True), records, strict=True):
+        assert row["type"] == made["type"] and row["source"] == made["source"]
+        assert row["time_ns"] == made["time_ns"] and row["wire_length"] == made["length"]
+        for name, value in made["fields"].items():
+            if not name.endswith("_mac") and name != "ethertype":
+                assert row[name] == value, (made["frame"], name)
+        absent = [name for name in ("lib_seqnum", "msg_offset", "magic") if name not in made["fields"]]
+        assert all(row[name] is None for name in absent)
+        assert row["payload_length"] == (made["payload"] or {}).get("length")
+
+
+def test_table_of_several_files_and_chosen_columns(tmp_path):
+    files = [CAPTURES / "mxoe-connect.pcap", CAPTURES / "omx9000-connect.pcap"]
+    target = tmp_path / "some.csv"
+    assert mxwire("decode", "--to", target, "--fields", "file,frame,type", "--type", "CONNECT", *files).code == 0
+    rows = list(csv.DictReader(target.open()))
+    assert {row["file"] for row in rows} == {str(each) for each in files}
+    assert len(rows) == 20 and set(rows[0]) == {"file", "frame", "type"}
+
+
+def test_standard_input_and_compression(tmp_path):
+    raw = EVERY_TYPE.read_bytes()
+    wanted = mxwire("decode", EVERY_TYPE).out
+    assert mxwire("decode", "-", stdin=raw).out == wanted
+    assert mxwire("decode", "-", stdin=gzip.compress(raw)).out == wanted
+
+
+def test_cut_file_gives_all_whole_frames_and_a_warning(tmp_path):
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes(EVERY_TYPE.read_bytes()[:-20])
+    run = mxwire("decode", cut)
+    assert run.code == 0 and len(run.lines) == 86
+    assert run.err.count("\n") == 1 and "cut off in the middle of frame 87" in run.err
+
+
+def test_other_protocols_are_counted_not_shown(tmp_path):
+    capture(tmp_path / "mixed.pcap", [tiny(), tiny()[:12] + b"\x08\x00" + tiny()[14:]])
+    run = mxwire("decode", tmp_path / "mixed.pcap")
+    assert len(run.lines) == 1 and "1 of 2 frames are not MXoE (EtherType 0x86df)" in run.err
+    other = mxwire("decode", "--ethertype", "0x800", tmp_path / "mixed.pcap")
+    assert len(other.lines) == 1 and other.lines[0].split()[0] == "2"
+
+
+def test_capture_without_deciding_packet_says_so():
+    run = mxwire("decode", "--json", CAPTURES / "mxoe-connect.pcap")
+    assert run.objects[0]["dialect"] is None
+    assert "no packet decides the dialect" in run.err
+    forced = mxwire("decode", "--json", "--dialect", "omx:1500", CAPTURES / "mxoe-connect.pcap")
+    assert forced.objects[0]["dialect"] == "omx:1500" and forced.err == ""
+
+
+def test_wrong_dialect_is_obeyed():
+    made = mxwire("decode", "--json", "--dialect", "omx", "--frames", 64, EVERY_TYPE).objects[0]
+    assert made["fields"]["src_magic"] != 0x21071983
+
+
+def test_absolute_time():
+    assert "2026-11-20 18:17:06.891783649" in mxwire("decode", "--time", "absolute", "--count", 1, EVERY_TYPE).out
+
+
+def test_reader_that_goes_away_is_no_error():
+    import subprocess
+    import sys
+
+    command = (
+        f"set -o pipefail; {sys.executable} {ROOT / 'cli.py'} decode {CAPTURES / 'mxoe-lossy-1M.pcap'} | head -n 1"
+    )
+    done = subprocess.run(["bash", "-c", command], capture_output=True)
+    assert done.returncode == 0 and done.stdout.count(b"\n") == 1 and b"Traceback" not in done.stderr
+
+
+def test_several_files_one_bad():
+    run = mxwire("decode", "--json", "no-such-file", CAPTURES / "mxoe-connect.pcap")
+    assert run.code == 2 and len(run.objects) == 12
+    assert run.objects[0]["file"].endswith("mxoe-connect.pcap")
+    assert "no-such-file: no such file" in run.err
+
+
+def test_json_is_one_object_a_line_even_with_odd_host_names(tmp_path):
+    from mxwire.wire.packets import HostReply
+
+    name = b"a\nb\xff\0"
+    frame = HostReply(
+        dst_mac=b"\2" * 6, src_mac=b"\4" * 6, length=len(name), src_dst_peer_index=1, magic=1, hostname=name
+    )
+    capture(tmp_path / "odd.pcap", [build(frame, MXOE)])
+    (line,) = mxwire("decode", "--json", tmp_path / "odd.pcap").lines
+    assert json.loads(line)["fields"]["hostname"] == "a\\x0ab\\xff"

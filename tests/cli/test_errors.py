@@ -1,0 +1,125 @@
+"""Bad input and bad use: one clear line, exit code 2, never a traceback, never a hang."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.cli.support import CAPTURES, EVERY_TYPE, ROOT, mxwire
+
+
+def write(path, data: bytes):
+    path.write_bytes(data)
+    return path
+
+
+CASES = (
+    "no such file",
+    "directory",
+    "empty",
+    "text",
+    "not a capture",
+    "sparse zeros",
+    "link type",
+    "cut gzip",
+    "damaged record",
+)
+
+
+def cases(folder):
+    sparse = folder / "zeros.pcap"
+    with sparse.open("wb") as file:
+        file.truncate(10 << 30)
+    whole = EVERY_TYPE.read_bytes()
+    return {
+        "no such file": (folder / "absent.pcap", "no such file"),
+        "directory": (folder, "is a directory"),
+        "empty": (write(folder / "empty.pcap", b""), "is empty"),
+        "text": (write(folder / "notes.txt", b"hello, this is text\n"), "looks like text"),
+        "not a capture": (write(folder / "random.bin", bytes(range(128, 256)) * 9), "not a capture"),
+        "sparse zeros": (sparse, "starts with zeros"),
+        "link type": (
+            write(folder / "wifi.pcap", struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 105)),
+            "IEEE 802.11",
+        ),
+        "cut gzip": (write(folder / "cut.pcap.gz", gzip.compress(whole)[:-2000]), "cut off"),
+        "damaged record": (write(folder / "damaged.pcap", whole[:32] + b"\xff" * 4 + whole[36:]), "frame 1"),
+    }
+
+
+@pytest.mark.parametrize("command", ["decode", "info"])
+@pytest.mark.parametrize("case", CASES)
+def test_bad_file(tmp_path, command, case):
+    path, words = cases(tmp_path)[case]
+    started = time.monotonic()
+    run = mxwire(command, path)
+    assert run.code == 2
+    assert words in run.err and str(path) in run.err
+    assert run.err.startswith("mxwire: ")
+    assert run.err.count("\n") == 1
+    assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["decode"], "Missing argument 'FILE...'"),
+        (["decode", "--type", "TYNY", EVERY_TYPE], "did you mean TINY?"),
+        (["decode", "--type", "256", EVERY_TYPE], "no packet type '256'"),
+        (["decode", "--dialect", "omx:10", EVERY_TYPE], "frame limit 10 is not possible"),
+        (["decode", "--dialect", "mx", EVERY_TYPE], "no dialect 'mx'"),
+        (["decode", "--host", "52:54", EVERY_TYPE], "is not an Ethernet address"),
+        (["decode", "--frames", "9-3", EVERY_TYPE], "ends before it starts"),
+        (["decode", "--frames", "x", EVERY_TYPE], "is not a range of frames"),
+        (["decode", "--fields", "lib_seqnu", EVERY_TYPE], "did you mean lib_seqnum?"),
+        (["decode", "--fields", ",", EVERY_TYPE], "names no field"),
+        (["decode", "--ethertype", "99999", EVERY_TYPE], "is not an EtherType"),
+        (["decode", "--endpoint", "256", EVERY_TYPE], "--endpoint"),
+        (["decode", "--to", "frames.xlsx", EVERY_TYPE], "no table format for .xlsx"),
+        (["decode", "--to", "/nowhere/frames.csv", EVERY_TYPE], "its directory does not exist"),
+        (["info", "--dialect", "x", EVERY_TYPE], "no dialect"),
+        (["frobnicate"], "No such command"),
+    ],
+)
+def test_bad_use(arguments, words):
+    run = mxwire(*arguments)
+    assert run.code == 2 and run.out == ""
+    assert words in run.err and run.err.count("\n") == 1
+
+
+def test_permission_denied(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root to become another user")
+    secret = write(tmp_path / "secret.pcap", EVERY_TYPE.read_bytes())
+    secret.chmod(0o600)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    script = "import os\nfrom mxwire.cli import main\nimport mxwire.cli.decode, mxwire.cli.decoding\n"
+    script += f"os.setuid(65534)\nmain(['decode', {str(secret)!r}])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and "ermission" in done.stderr and str(secret) in done.stderr
+
+
+def test_interrupted_while_waiting_for_input():
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "cli.py"), "decode", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdin is not None and process.stderr is not None
+    time.sleep(1)
+    process.send_signal(2)
+    assert process.wait(10) == 130
+    assert b"Traceback" not in process.stderr.read()
+    process.stdin.close()
+
+
+def test_a_bad_table_target_leaves_nothing_behind(tmp_path):
+    target = tmp_path / "frames.parquet"
+    assert mxwire("decode", "--to", target, tmp_path / "absent.pcap", CAPTURES / "mxoe-connect.pcap").code == 2
+    assert [each.name for each in tmp_path.iterdir()] == ["frames.parquet"]
