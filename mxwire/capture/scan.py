@@ -7,14 +7,15 @@ for all of them at once with NumPy.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
+from contextlib import suppress
 from struct import Struct
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.capture.text import printable
 from mxwire.errors import MxwireError
 
 RECORD_HEADER_BYTES = 16
@@ -39,8 +40,8 @@ BLOCKS_TO_STOP_AT = (
 )
 """The types of blocks that say something about frames; a scan walks over all others."""
 
-NUMBA_PAYS_FROM = 6_000_000
-"""How many frames plain Python scans (13 million/s) in the time that importing numba takes (0.3 to 0.5 s)."""
+NUMBA_PAYS_FROM = 5_000_000
+"""How many frames plain Python scans (10 million/s) in the time that numba needs to start (0.2 to 0.5 s)."""
 
 Found = tuple[NDArray[np.int64], int]
 """Where records start, and where the first one starts that was not taken."""
@@ -60,9 +61,7 @@ class Scanner(NamedTuple):
     a block whose two lengths are impossible or differ."""
 
 
-def _scan_records(
-    buffer: NDArray[np.uint8], start: int, end: int, little_endian: bool, largest: int
-) -> Found:
+def _scan_records(buffer: NDArray[np.uint8], start: int, end: int, little_endian: bool, largest: int) -> Found:
     captured_length = Struct("<8xI" if little_endian else ">8xI").unpack_from
     data = buffer.data  # a memoryview is read twice as fast as an array
     found: list[int] = []
@@ -110,12 +109,14 @@ PYTHON_SCANNER = Scanner(_scan_records, _scan_blocks)
 
 
 def numba_scanner() -> Scanner:
-    """The scanner compiled by numba; importing it takes half a second, compiling it once a second more."""
-    if importlib.util.find_spec("numba") is None:
-        raise MxwireError("numba is not installed; install mxwire[fast] or leave it to plain Python")
-    from mxwire.capture import scan_numba
-
-    return Scanner(scan_numba.scan_records, scan_numba.scan_blocks)
+    """The scanner compiled by numba, which takes a moment to import and once a second to compile."""
+    try:
+        from mxwire.capture.scan_numba import scan_blocks, scan_records
+    except ImportError as error:
+        raise MxwireError(
+            f"numba cannot be used ({printable(str(error))}); install mxwire[fast] or leave it to plain Python"
+        ) from error
+    return Scanner(scan_records, scan_blocks)
 
 
 class ScannerChoice:
@@ -130,10 +131,9 @@ class ScannerChoice:
         """Change to numba if that many more frames are worth it."""
         if self._open and frames_to_come >= NUMBA_PAYS_FROM:
             self._open = False
-            try:
+            # Not installed, or not for this NumPy: plain Python does as well, only later.
+            with suppress(MxwireError):
                 self.scanner = numba_scanner()
-            except (MxwireError, ImportError):
-                pass  # not installed, or not for this NumPy: plain Python does as well, only later
 
 
 def gather_words(

@@ -17,15 +17,100 @@ from mxwire.capture.scan import (
     Found,
 )
 
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-def _compiled(signature: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+_compiled_into_callers: Decorator = numba.njit
+
+
+def _compiled(signature: str) -> Decorator:
     """Compile at once for one signature, and keep the result on disk where numba may write."""
 
     def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
-            return numba.njit(signature, cache=True, nogil=True)(function)  # type: ignore[no-any-return]
+            return numba.njit(signature, cache=True, nogil=True)(function)
         except (RuntimeError, OSError):
             # No directory to write to (a read-only install without a home), or a full disk.
-            return numba.njit(signature, nogil=True)(function)  # type: ignore[no-any-return]
+            return numba.njit(signature, nogil=True)(function)
 
     return compile_function
+
+
+@_compiled_into_callers  # pragma: no cover (machine code)
+def _word(buffer: NDArray[np.uint8], at: int, little_endian: bool) -> int:
+    first, second, third, fourth = int(buffer[at]), int(buffer[at + 1]), int(buffer[at + 2]), int(buffer[at + 3])
+    if little_endian:
+        return fourth << 24 | third << 16 | second << 8 | first
+    return first << 24 | second << 16 | third << 8 | fourth
+
+
+@_compiled(
+    "UniTuple(int64, 2)(uint8[::1], int64, int64, boolean, int64, int64[::1])"
+)  # pragma: no cover (machine code)
+def _fill_records(
+    buffer: NDArray[np.uint8],
+    start: int,
+    end: int,
+    little_endian: bool,
+    largest: int,
+    found: NDArray[np.int64],
+) -> tuple[int, int]:
+    count = 0
+    at = start
+    while at <= end - RECORD_HEADER_BYTES:
+        captured = _word(buffer, at + 8, little_endian)
+        following = at + RECORD_HEADER_BYTES + captured
+        if captured > largest or following > end:
+            break
+        found[count] = at
+        count += 1
+        at = following
+    return count, at
+
+
+@_compiled(
+    "UniTuple(int64, 2)(uint8[::1], int64, int64, boolean, int64, int64, int64[::1])"
+)  # pragma: no cover (machine code)
+def _fill_blocks(
+    buffer: NDArray[np.uint8],
+    start: int,
+    end: int,
+    little_endian: bool,
+    wanted: int,
+    smallest: int,
+    found: NDArray[np.int64],
+) -> tuple[int, int]:
+    count = 0
+    at = start
+    while at <= end - SMALLEST_BLOCK_BYTES:
+        block_type = _word(buffer, at, little_endian)
+        length = _word(buffer, at + 4, little_endian)
+        following = at + length
+        if length > LARGEST_BLOCK_BYTES or length < SMALLEST_BLOCK_BYTES or following > end:
+            break
+        if _word(buffer, following - 4, little_endian) != length:
+            break
+        if block_type == wanted:
+            if length < smallest:
+                break
+            found[count] = at
+            count += 1
+        elif block_type in BLOCKS_TO_STOP_AT:
+            break
+        at = following
+    return count, at
+
+
+def scan_records(buffer: NDArray[np.uint8], start: int, end: int, little_endian: bool, largest: int) -> Found:
+    """As ``Scanner.records``."""
+    found = np.empty(max(end - start, 0) // RECORD_HEADER_BYTES, np.int64)
+    count, following = _fill_records(buffer, start, end, little_endian, largest, found)
+    return found[:count], following
+
+
+def scan_blocks(
+    buffer: NDArray[np.uint8], start: int, end: int, little_endian: bool, wanted: int, smallest: int
+) -> Found:
+    """As ``Scanner.blocks``."""
+    found = np.empty(max(end - start, 0) // SMALLEST_BLOCK_BYTES, np.int64)
+    count, following = _fill_blocks(buffer, start, end, little_endian, wanted, smallest, found)
+    return found[:count], following

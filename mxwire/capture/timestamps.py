@@ -34,9 +34,10 @@ class Clock:
             counted = _binary_ticks(ticks, self.exponent)
         elif self.exponent <= 9:
             counted = ticks * np.uint64(10 ** (9 - self.exponent))
+        elif self.exponent <= 28:
+            counted = ticks // np.uint64(10 ** (self.exponent - 9))
         else:
-            # Divisors beyond 64 bits leave nothing of any tick count, as does the largest within.
-            counted = ticks // np.uint64(min(10 ** (self.exponent - 9), 2**64 - 1))
+            counted = np.zeros_like(ticks)  # even the largest count of ticks is less than a nanosecond
         # Unsigned throughout, because it wraps quietly where a hostile offset would overflow int64.
         offset = np.uint64(self.offset_seconds * NANOSECONDS % 2**64)
         return (counted + offset).view(np.int64)

@@ -1,0 +1,58 @@
+"""The numbers of the pcapng format that reading and writing share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mxwire.capture.scan import (
+    ENHANCED_PACKET_BLOCK,
+    INTERFACE_DESCRIPTION_BLOCK,
+    PACKET_BLOCK,
+    SECTION_HEADER_BLOCK,
+    SIMPLE_PACKET_BLOCK,
+)
+
+BYTE_ORDER_MAGIC = 0x1A2B3C4D
+
+SMALLEST_CONTROL_BLOCKS = {SECTION_HEADER_BLOCK: 28, INTERFACE_DESCRIPTION_BLOCK: 20}
+
+OPTION_END = 0
+OPTION_COMMENT = 1
+
+OPTION_SECTION_HARDWARE = 2
+OPTION_SECTION_OPERATING_SYSTEM = 3
+OPTION_SECTION_APPLICATION = 4
+
+OPTION_INTERFACE_NAME = 2
+OPTION_INTERFACE_DESCRIPTION = 3
+OPTION_INTERFACE_RESOLUTION = 9
+OPTION_INTERFACE_FILTER = 11
+OPTION_INTERFACE_OPERATING_SYSTEM = 12
+OPTION_INTERFACE_FRAME_CHECK_LENGTH = 13
+OPTION_INTERFACE_TIME_OFFSET = 14
+OPTION_INTERFACE_HARDWARE = 15
+
+
+@dataclass(frozen=True, slots=True)
+class PacketLayout:
+    """Where the frame is in a type of block that holds one."""
+
+    header_words: int
+    """How many integers of 32 bits stand before the frame."""
+
+    @property
+    def header_bytes(self) -> int:
+        """How many bytes stand before the frame."""
+        return 4 * self.header_words
+
+    @property
+    def smallest_block(self) -> int:
+        """The length of a block with an empty frame; every block ends with its length once more."""
+        return self.header_bytes + 4
+
+
+PACKET_LAYOUTS = {
+    ENHANCED_PACKET_BLOCK: PacketLayout(header_words=7),
+    SIMPLE_PACKET_BLOCK: PacketLayout(header_words=3),
+    PACKET_BLOCK: PacketLayout(header_words=7),
+}

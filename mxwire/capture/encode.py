@@ -1,0 +1,221 @@
+"""Batches of frames as the bytes of pcap and pcapng files, little-endian."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from struct import pack
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.capture.blocks import (
+    BYTE_ORDER_MAGIC,
+    OPTION_COMMENT,
+    OPTION_END,
+    OPTION_INTERFACE_NAME,
+    OPTION_INTERFACE_RESOLUTION,
+    OPTION_SECTION_APPLICATION,
+    PACKET_LAYOUTS,
+)
+from mxwire.capture.link_types import describe_link_type
+from mxwire.capture.pcap import MAGIC_MICROSECONDS, MAGIC_NANOSECONDS
+from mxwire.capture.scan import (
+    ENHANCED_PACKET_BLOCK,
+    INTERFACE_DESCRIPTION_BLOCK,
+    RECORD_HEADER_BYTES,
+    SECTION_HEADER_BLOCK,
+)
+from mxwire.errors import CaptureError
+from mxwire.frames import FrameBatch
+
+LARGEST_OPTION_BYTES = 65535
+APPLICATION = "mxwire"
+
+_PADDING = (b"", b"\0\0\0", b"\0\0", b"\0")
+"""What to add to a number of bytes to come to a multiple of four, by its remainder."""
+_SECTION_LENGTH_UNKNOWN = -1
+
+
+class Settings(NamedTuple):
+    """What the caller wants of a file, whatever its format."""
+
+    name: str
+    """What to call the file in messages."""
+    snap_length: int
+    """Cut frames to this many bytes; 0 to leave them whole."""
+    nanoseconds: bool
+    """Timestamps in nanoseconds, or else in microseconds."""
+
+    @property
+    def nanoseconds_per_tick(self) -> int:
+        """How much time a tick of a timestamp is."""
+        return 1 if self.nanoseconds else 1000
+
+    def captured_length(self, batch: FrameBatch) -> NDArray[np.int64]:
+        """How much of each frame to write."""
+        return np.minimum(batch.length, self.snap_length) if self.snap_length else batch.length
+
+    def ticks(self, batch: FrameBatch, limit: int) -> NDArray[np.int64]:
+        """The timestamps in ticks, which must be below ``limit`` ticks."""
+        ticks = batch.timestamp_ns // self.nanoseconds_per_tick
+        wrong = (ticks < 0) | (ticks >= limit)
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise CaptureError(
+                f"{self.name}: frame {batch.number[at]} has a timestamp ({batch.timestamp_ns[at]} ns) "
+                "that the format cannot hold; it holds those since 1970"
+            )
+        return ticks
+
+
+class Encoder(Protocol):
+    """Makes the bytes of a file out of batches."""
+
+    def begin(self, link_type: int) -> bytes:
+        """What has to be written before frames of a link type, which is nothing where it was before."""
+
+    def frames(self, batch: FrameBatch, comments: Mapping[int, str]) -> memoryview:
+        """The frames of a batch; ``comments`` by their numbers."""
+
+
+class PcapEncoder:
+    """The pcap format, which has one link type and no comments."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Nothing is made before the link type is known."""
+        self._settings = settings
+        self._link_type: int | None = None
+
+    def begin(self, link_type: int) -> bytes:
+        """The file header, once."""
+        if self._link_type is None:
+            self._link_type = link_type
+            magic = MAGIC_NANOSECONDS if self._settings.nanoseconds else MAGIC_MICROSECONDS
+            return pack("<IHHiIII", magic, 2, 4, 0, 0, self._settings.snap_length, link_type)
+        if self._link_type != link_type:
+            raise CaptureError(
+                f"{self._settings.name}: frames of link type {describe_link_type(link_type)} cannot go into a "
+                f"pcap file of link type {describe_link_type(self._link_type)}; write pcapng instead"
+            )
+        return b""
+
+    def frames(self, batch: FrameBatch, comments: Mapping[int, str]) -> memoryview:
+        """A header and the bytes of each frame."""
+        ticks_per_second = 10**9 // self._settings.nanoseconds_per_tick
+        ticks = self._settings.ticks(batch, ticks_per_second << 32)
+        captured = self._settings.captured_length(batch)
+        record_bytes = RECORD_HEADER_BYTES + captured
+        data, records = _space_for(record_bytes)
+        seconds, fraction = np.divmod(ticks, ticks_per_second)
+        _put_words(data, records, seconds, fraction, captured, batch.wire_length)
+        _put_frames(data, records + RECORD_HEADER_BYTES, batch, captured)
+        return data.data
+
+
+class PcapngEncoder:
+    """The pcapng format: one section, an interface for each link type."""
+
+    def __init__(self, settings: Settings, interface_name: str | None, comment: str | None) -> None:
+        """``comment`` is on the whole section; all interfaces have the same name."""
+        self._settings = settings
+        self._interface_options = b"" if interface_name is None else _option(OPTION_INTERFACE_NAME, interface_name)
+        self._interface_options += _option(OPTION_INTERFACE_RESOLUTION, b"\x09" if settings.nanoseconds else b"\x06")
+        self._section_options = b"" if comment is None else _option(OPTION_COMMENT, comment)
+        self._section_options += _option(OPTION_SECTION_APPLICATION, APPLICATION)
+        self._interfaces: dict[int, int] = {}
+        """Their numbers by link type."""
+
+    def begin(self, link_type: int) -> bytes:
+        """The section header before the first interface, and an interface for each new link type."""
+        if link_type in self._interfaces:
+            return b""
+        section = b""
+        if not self._interfaces:
+            header = pack("<IHHq", BYTE_ORDER_MAGIC, 1, 0, _SECTION_LENGTH_UNKNOWN)
+            section = _block(SECTION_HEADER_BLOCK, header + _options(self._section_options))
+        self._interfaces[link_type] = len(self._interfaces)
+        interface = pack("<HxxI", link_type, self._settings.snap_length)
+        return section + _block(INTERFACE_DESCRIPTION_BLOCK, interface + _options(self._interface_options))
+
+    def frames(self, batch: FrameBatch, comments: Mapping[int, str]) -> memoryview:
+        """An enhanced packet block for each frame."""
+        layout = PACKET_LAYOUTS[ENHANCED_PACKET_BLOCK]
+        captured = self._settings.captured_length(batch)
+        ticks = self._settings.ticks(batch, 1 << 63)
+        options = _comment_options(batch, comments)
+        options_bytes = np.zeros(len(batch), np.int64)
+        for index, option in options.items():
+            options_bytes[index] = len(option)
+        block_bytes = layout.smallest_block + (captured + 3 & ~3) + options_bytes
+        data, blocks = _space_for(block_bytes)
+        _put_words(
+            data,
+            blocks,
+            np.full(len(batch), ENHANCED_PACKET_BLOCK, np.int64),
+            block_bytes,
+            np.full(len(batch), self._interfaces[batch.link_type], np.int64),
+            ticks >> 32,
+            ticks & 0xFFFFFFFF,
+            captured,
+            batch.wire_length,
+        )
+        _put_frames(data, blocks + layout.header_bytes, batch, captured)
+        trailers = blocks + block_bytes - 4
+        for index, option in options.items():
+            end = int(trailers[index])
+            data.data[end - len(option) : end] = option
+        _put_words(data, trailers, block_bytes)
+        return data.data
+
+
+def _space_for(lengths: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Zeros for pieces of these lengths one after the other, and where each starts."""
+    ends = np.cumsum(lengths)
+    return np.zeros(int(ends[-1]), np.uint8), ends - lengths
+
+
+def _put_words(data: NDArray[np.uint8], offsets: NDArray[np.int64], *columns: NDArray[np.int64]) -> None:
+    """Put a row of little-endian integers of 32 bits at each offset."""
+    size = 4 * len(columns)
+    rows = np.column_stack(columns).astype("<u4").view(f"V{size}")[:, 0]
+    # Every place of the data seen as the start of a row, as in gather_words.
+    every_place = np.ndarray((len(data) - size + 1,), rows.dtype, data, strides=(1,))
+    every_place[offsets] = rows
+
+
+def _put_frames(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], batch: FrameBatch, lengths: NDArray[np.int64]
+) -> None:
+    """Copy as much of each frame as ``lengths`` says to its offset."""
+    target, source = data.data, batch.buffer.data
+    for to, start, length in zip(offsets.tolist(), batch.offset.tolist(), lengths.tolist(), strict=True):
+        target[to : to + length] = source[start : start + length]
+
+
+def _block(block_type: int, body: bytes) -> bytes:
+    length = len(body) + 12
+    return pack("<II", block_type, length) + body + pack("<I", length)
+
+
+def _option(code: int, value: str | bytes) -> bytes:
+    data = value.encode() if isinstance(value, str) else value
+    if len(data) > LARGEST_OPTION_BYTES:
+        raise ValueError(f"a text of {len(data)} bytes is longer than the {LARGEST_OPTION_BYTES} that pcapng holds")
+    return pack("<HH", code, len(data)) + data + _PADDING[len(data) % 4]
+
+
+def _options(options: bytes) -> bytes:
+    """The options with their end mark; nothing if there are none."""
+    return options + pack("<HH", OPTION_END, 0) if options else b""
+
+
+def _comment_options(batch: FrameBatch, comments: Mapping[int, str]) -> dict[int, bytes]:
+    """The options of the frames that have a comment, by their places in the batch."""
+    if not comments:
+        return {}
+    return {
+        index: _options(_option(OPTION_COMMENT, comments[number]))
+        for index, number in enumerate(batch.number.tolist())
+        if number in comments
+    }

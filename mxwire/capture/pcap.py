@@ -1,0 +1,140 @@
+"""The pcap format: a header of 24 bytes, then a header of 16 bytes before each frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.capture.chunks import ChunkBuffer
+from mxwire.capture.link_types import SUPPORTED_LINK_TYPES, describe_link_type
+from mxwire.capture.metadata import Interface, Section
+from mxwire.capture.scan import RECORD_HEADER_BYTES, Scanner, gather_words
+from mxwire.capture.text import count_of
+from mxwire.errors import CaptureError
+from mxwire.frames import FrameBatch
+
+FILE_HEADER_BYTES = 24
+
+MAGIC_MICROSECONDS = 0xA1B2C3D4
+MAGIC_NANOSECONDS = 0xA1B23C4D
+
+ORDINARY_LARGEST_FRAME = 256 << 10
+"""The snap length that capture programs use to mean "everything"."""
+LARGEST_FRAME = 16 << 20
+"""More than this is not believed, whatever snap length the header claims."""
+
+_BYTE_ORDERS = {
+    magic.to_bytes(4, order): (order == "little", ticks)
+    for magic, ticks in ((MAGIC_MICROSECONDS, 10**6), (MAGIC_NANOSECONDS, 10**9))
+    for order in ("little", "big")
+}
+"""Whether little-endian, and the ticks per second, by the first four bytes."""
+
+
+def is_pcap(head: bytes) -> bool:
+    """Whether a file with these first four bytes is a pcap file."""
+    return head in _BYTE_ORDERS
+
+
+class PcapDecoder:
+    """Takes whole records from a chunk buffer as batches."""
+
+    format = "pcap"
+
+    def __init__(self, name: str, chunk: ChunkBuffer) -> None:
+        """Reads the file header, which must be in the chunk as far as the file has it."""
+        if chunk.available < FILE_HEADER_BYTES:
+            raise CaptureError(
+                f"{name}: cut off after {count_of(chunk.available, 'byte')} of its header of "
+                f"{FILE_HEADER_BYTES}; record or copy it again"
+            )
+        header = chunk.buffer[chunk.start : chunk.start + FILE_HEADER_BYTES].tobytes()
+        chunk.start += FILE_HEADER_BYTES
+        self.frames = 0
+        self.needed = RECORD_HEADER_BYTES
+        self._name = name
+        self._little_endian, ticks_per_second = _BYTE_ORDERS[header[:4]]
+        self._nanoseconds_per_tick = 10**9 // ticks_per_second
+        order = "<" if self._little_endian else ">"
+        major, minor, snap_length, link_field = Struct(f"{order}4x2H8x2I").unpack(header)
+        if major != 2:
+            raise CaptureError(
+                f"{name}: claims version {major}.{minor} of the pcap format, of which only 2.x exists; "
+                "its header is damaged"
+            )
+        # Above the link type stand 10 unused bits, a flag (bit 26) that says whether the length of the frame
+        # check sequence is known, and this length in units of 16 bits (bits 28 to 31).
+        self._link_type = link_field & 0xFFFF
+        self._frame_check_bytes = 2 * (link_field >> 28) if link_field & 1 << 26 else 0
+        if self._link_type not in SUPPORTED_LINK_TYPES:
+            raise CaptureError(
+                f"{name}: has link type {describe_link_type(self._link_type)}; "
+                "mxwire reads Ethernet and Linux cooked captures"
+            )
+        self._largest = max(ORDINARY_LARGEST_FRAME, min(snap_length, LARGEST_FRAME))
+        self._header = Struct(f"{order}8xI")
+        self.sections = [Section(self._little_endian)]
+        self.interfaces = [Interface(0, 0, self._link_type, snap_length, ticks_per_second, self._frame_check_bytes)]
+
+    def batches(self, chunk: ChunkBuffer, scanner: Scanner) -> Iterator[FrameBatch]:
+        """All whole records of the chunk as one batch, if there are any.
+
+        Afterwards ``needed`` says how many bytes the next record needs in all, as far as known.
+        """
+        records, following = scanner.records(chunk.buffer, chunk.start, chunk.end, self._little_endian, self._largest)
+        if len(records):
+            chunk.start = following
+            yield self._batch(chunk, records)
+        self._look_at_next(chunk)
+
+    def cut_off(self, chunk: ChunkBuffer) -> str:
+        """What is wrong with a file that ends with what is in the chunk."""
+        missing = count_of(self.needed - chunk.available, "byte")
+        if chunk.available < RECORD_HEADER_BYTES:
+            missing = f"at least {missing}"
+        return (
+            f"{self._name}: cut off in the middle of frame {self.frames + 1} at byte {chunk.offset}: {missing} missing"
+        )
+
+    def check_link_types(self) -> None:
+        """Nothing to say at the end: a pcap file has one link type, known from its start."""
+
+    def skipped(self) -> list[str]:
+        """Remarks about frames left out; a pcap file has none."""
+        return []
+
+    def _batch(self, chunk: ChunkBuffer, records: NDArray[np.int64]) -> FrameBatch:
+        seconds, ticks, captured, original = gather_words(chunk.buffer, records, 4, self._little_endian)
+        # Some writers claim less on the wire than they captured, which would confuse everybody downstream.
+        wire_length = np.maximum(original, captured)
+        length = captured
+        if self._frame_check_bytes:
+            wire_length = np.maximum(wire_length - self._frame_check_bytes, 0)
+            length = np.minimum(captured, wire_length)
+        first_number = self.frames + 1
+        self.frames += len(records)
+        return FrameBatch(
+            buffer=chunk.buffer,
+            offset=records + RECORD_HEADER_BYTES,
+            length=length,
+            wire_length=wire_length,
+            timestamp_ns=seconds * 10**9 + ticks * self._nanoseconds_per_tick,
+            number=np.arange(first_number, first_number + len(records), dtype=np.int64),
+            link_type=self._link_type,
+        )
+
+    def _look_at_next(self, chunk: ChunkBuffer) -> None:
+        """Find out how long the record is that is not whole yet, or that it cannot be one."""
+        self.needed = RECORD_HEADER_BYTES
+        if chunk.available < RECORD_HEADER_BYTES:
+            return
+        (captured,) = self._header.unpack_from(chunk.buffer.data, chunk.start)
+        if captured > self._largest:
+            raise CaptureError(
+                f"{self._name}: damaged at byte {chunk.offset}: frame {self.frames + 1} claims {captured} "
+                f"captured bytes, more than {self._largest}; only the frames before it can be read"
+            )
+        self.needed += captured

@@ -1,0 +1,392 @@
+"""The pcapng format: a sequence of blocks, some of which hold a frame and some say how to read those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from struct import Struct
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.capture.blocks import (
+    BYTE_ORDER_MAGIC,
+    OPTION_COMMENT,
+    OPTION_END,
+    OPTION_INTERFACE_DESCRIPTION,
+    OPTION_INTERFACE_FILTER,
+    OPTION_INTERFACE_FRAME_CHECK_LENGTH,
+    OPTION_INTERFACE_HARDWARE,
+    OPTION_INTERFACE_NAME,
+    OPTION_INTERFACE_OPERATING_SYSTEM,
+    OPTION_INTERFACE_RESOLUTION,
+    OPTION_INTERFACE_TIME_OFFSET,
+    OPTION_SECTION_APPLICATION,
+    OPTION_SECTION_HARDWARE,
+    OPTION_SECTION_OPERATING_SYSTEM,
+    PACKET_LAYOUTS,
+    SMALLEST_CONTROL_BLOCKS,
+)
+from mxwire.capture.chunks import ChunkBuffer
+from mxwire.capture.interfaces import InterfaceTable
+from mxwire.capture.link_types import SUPPORTED_LINK_TYPES, describe_link_type
+from mxwire.capture.metadata import Interface, Section
+from mxwire.capture.scan import (
+    INTERFACE_DESCRIPTION_BLOCK,
+    LARGEST_BLOCK_BYTES,
+    PACKET_BLOCK,
+    SECTION_HEADER_BLOCK,
+    SIMPLE_PACKET_BLOCK,
+    SMALLEST_BLOCK_BYTES,
+    Scanner,
+    gather_words,
+)
+from mxwire.capture.text import count_of, printable
+from mxwire.capture.timestamps import Clock
+from mxwire.errors import CaptureError
+from mxwire.frames import FrameBatch
+
+FILE_HEADER_BYTES = SMALLEST_CONTROL_BLOCKS[SECTION_HEADER_BLOCK]
+
+MOST_INTERFACES = 65536
+"""A section with more is damaged or hostile; the table of interfaces must not grow without end."""
+MOST_DESCRIBED = 100
+"""How many sections and interfaces of a file are kept to be shown."""
+
+_SECTION_HEADER_TYPE = SECTION_HEADER_BLOCK.to_bytes(4, "big")  # the same in both byte orders
+
+
+def is_pcapng(head: bytes) -> bool:
+    """Whether a file with these first four bytes is a pcapng file."""
+    return head == _SECTION_HEADER_TYPE
+
+
+class PacketFields(NamedTuple):
+    """What the headers of a run of blocks say about their frames, one entry a frame."""
+
+    interface: NDArray[np.int64]
+    ticks: NDArray[np.uint64] | None
+    """None where the blocks have no time."""
+    captured: NDArray[np.int64]
+    original: NDArray[np.int64]
+    space: NDArray[np.int64]
+    """How many bytes the block has for the frame."""
+
+
+@dataclass(slots=True)
+class SkippedFrames:
+    """Frames of a link type that mxwire does not read."""
+
+    interface_label: str
+    """The first interface that had some."""
+    count: int = 0
+
+
+class PcapngDecoder:
+    """Takes whole blocks from a chunk buffer, and gives those that hold frames as batches."""
+
+    format = "pcapng"
+
+    def __init__(self, name: str, chunk: ChunkBuffer) -> None:
+        """Only looks whether the chunk has what the smallest of files has; it must start with a section."""
+        if chunk.available < FILE_HEADER_BYTES:
+            raise _header_cut_off(name, chunk)
+        self.frames = 0
+        self.needed = FILE_HEADER_BYTES
+        self.sections: list[Section] = []
+        self.interfaces: list[Interface] = []
+        self._name = name
+        self._little_endian = True
+        self._sections_seen = 0
+        self._table = InterfaceTable()
+        self._skipped: dict[int, SkippedFrames] = {}
+        """By link type."""
+        self._refused_interface: str | None = None
+        """The first interface with a link type that mxwire does not read."""
+        self._supported_interface_seen = False
+
+    def batches(self, chunk: ChunkBuffer, scanner: Scanner) -> Iterator[FrameBatch]:
+        """The frames of all whole blocks of the chunk; a new batch where the link type changes.
+
+        Afterwards ``needed`` says how many bytes the next block needs in all, as far as known.
+        """
+        while (block := self._whole_block(chunk)) is not None:
+            block_type, length = block
+            if block_type in PACKET_LAYOUTS:
+                yield from self._frames(chunk, block_type, scanner)
+                continue
+            body = chunk.buffer[chunk.start + 8 : chunk.start + length - 4].tobytes()
+            if block_type == SECTION_HEADER_BLOCK:
+                self._begin_section(chunk, body)
+            elif block_type == INTERFACE_DESCRIPTION_BLOCK:
+                self._add_interface(chunk, body)
+            chunk.start += length
+
+    def cut_off(self, chunk: ChunkBuffer) -> str:
+        """What is wrong with a file that ends with what is in the chunk."""
+        if not self._sections_seen:
+            raise _header_cut_off(self._name, chunk)
+        missing = count_of(self.needed - chunk.available, "byte")
+        if chunk.available < SMALLEST_BLOCK_BYTES:
+            missing = f"at least {missing}"
+        return (
+            f"{self._name}: cut off in the middle of the block at byte {chunk.offset}, after frame {self.frames}: "
+            f"{missing} missing"
+        )
+
+    def check_link_types(self) -> None:
+        """Raise at the end of a file that has nothing but interfaces that mxwire does not read."""
+        if self._refused_interface and not self._supported_interface_seen:
+            raise CaptureError(
+                f"{self._name}: has no interface that mxwire reads but {self._refused_interface}; "
+                "mxwire reads Ethernet and Linux cooked captures"
+            )
+
+    def skipped(self) -> list[str]:
+        """Remarks about frames left out, one for each link type."""
+        return [
+            f"{self._name}: skipped {count_of(skipped.count, 'frame')} of {skipped.interface_label}"
+            for skipped in self._skipped.values()
+        ]
+
+    @property
+    def _order(self) -> str:
+        return "<" if self._little_endian else ">"
+
+    def _whole_block(self, chunk: ChunkBuffer) -> tuple[int, int] | None:
+        """The type and length of the next block; None, and ``needed`` set, if it is not whole yet."""
+        self.needed = SMALLEST_BLOCK_BYTES
+        if chunk.available < SMALLEST_BLOCK_BYTES:
+            return None
+        head = chunk.buffer[chunk.start : chunk.start + SMALLEST_BLOCK_BYTES].tobytes()
+        if head[:4] == _SECTION_HEADER_TYPE:
+            self._little_endian = self._section_is_little_endian(chunk, head[8:])
+        block_type, length = Struct(f"{self._order}II4x").unpack(head)
+        if not _smallest_block(block_type) <= length <= LARGEST_BLOCK_BYTES:
+            raise self._damaged(chunk.offset, f"a block of type {block_type:#x} claims {length} bytes")
+        self.needed = length
+        if chunk.available < length:
+            return None
+        (trailing,) = Struct(f"{self._order}I").unpack_from(chunk.buffer.data, chunk.start + length - 4)
+        if trailing != length:
+            raise self._damaged(
+                chunk.offset,
+                f"a block of type {block_type:#x} claims {length} bytes at its start, {trailing} at its end",
+            )
+        return block_type, length
+
+    def _section_is_little_endian(self, chunk: ChunkBuffer, magic: bytes) -> bool:
+        if magic == BYTE_ORDER_MAGIC.to_bytes(4, "little"):
+            return True
+        if magic == BYTE_ORDER_MAGIC.to_bytes(4, "big"):
+            return False
+        raise self._damaged(chunk.offset, f"a section has {magic.hex()} in place of its byte order")
+
+    def _damaged(self, offset: int, what: str) -> CaptureError:
+        return CaptureError(
+            f"{self._name}: damaged at byte {offset}, after frame {self.frames}: {what}; "
+            "only the frames before it can be read"
+        )
+
+    def _begin_section(self, chunk: ChunkBuffer, body: bytes) -> None:
+        major, minor = Struct(f"{self._order}4x2H").unpack_from(body)
+        if major != 1:
+            raise self._damaged(
+                chunk.offset,
+                f"a section claims version {major}.{minor} of the pcapng format, of which only 1.x exists",
+            )
+        self._sections_seen += 1
+        self._table = InterfaceTable()
+        if len(self.sections) < MOST_DESCRIBED:
+            options = self._options(body[16:])
+            self.sections.append(
+                Section(
+                    self._little_endian,
+                    hardware=_text(options, OPTION_SECTION_HARDWARE),
+                    operating_system=_text(options, OPTION_SECTION_OPERATING_SYSTEM),
+                    application=_text(options, OPTION_SECTION_APPLICATION),
+                    comment=_text(options, OPTION_COMMENT),
+                )
+            )
+
+    def _add_interface(self, chunk: ChunkBuffer, body: bytes) -> None:
+        number = len(self._table)
+        if number == MOST_INTERFACES:
+            raise self._damaged(chunk.offset, f"a section has more than {MOST_INTERFACES} interfaces")
+        link_type, snap_length = Struct(f"{self._order}HxxI").unpack_from(body)
+        options = self._options(body[8:])
+        name = _text(options, OPTION_INTERFACE_NAME)
+        label = f"interface {number}" + (f" ({printable(name[:80])})" if name else "")
+        label += f" with link type {describe_link_type(link_type)}"
+        clock = self._clock(options)
+        frame_check_bytes = _frame_check_bytes(options)
+        self._table.add(label, link_type, snap_length, frame_check_bytes, clock)
+        if link_type in SUPPORTED_LINK_TYPES:
+            self._supported_interface_seen = True
+        elif self._refused_interface is None:
+            self._refused_interface = label
+        if len(self.interfaces) < MOST_DESCRIBED:
+            self.interfaces.append(
+                Interface(
+                    section=self._sections_seen - 1,
+                    number=number,
+                    link_type=link_type,
+                    snap_length=snap_length,
+                    ticks_per_second=clock.ticks_per_second,
+                    frame_check_bytes=frame_check_bytes,
+                    name=name,
+                    description=_text(options, OPTION_INTERFACE_DESCRIPTION),
+                    capture_filter=_capture_filter(options),
+                    operating_system=_text(options, OPTION_INTERFACE_OPERATING_SYSTEM),
+                    hardware=_text(options, OPTION_INTERFACE_HARDWARE),
+                )
+            )
+
+    def _clock(self, options: dict[int, bytes]) -> Clock:
+        resolution = options.get(OPTION_INTERFACE_RESOLUTION, b"")
+        offset = options.get(OPTION_INTERFACE_TIME_OFFSET, b"")
+        return Clock.from_option(
+            resolution[0] if resolution else 6,
+            Struct(f"{self._order}q").unpack(offset)[0] if len(offset) == 8 else 0,
+        )
+
+    def _options(self, data: bytes) -> dict[int, bytes]:
+        """The first value of each option; what is cut off or behind the end mark is left out."""
+        header = Struct(f"{self._order}HH")
+        options: dict[int, bytes] = {}
+        at = 0
+        while at + header.size <= len(data):
+            code, length = header.unpack_from(data, at)
+            at += header.size
+            if code == OPTION_END or at + length > len(data):
+                break
+            options.setdefault(code, data[at : at + length])
+            at += (length + 3) & ~3
+        return options
+
+    def _frames(self, chunk: ChunkBuffer, block_type: int, scanner: Scanner) -> Iterator[FrameBatch]:
+        """The frames of the run of blocks of one type with which the chunk starts."""
+        layout = PACKET_LAYOUTS[block_type]
+        blocks, following = scanner.blocks(
+            chunk.buffer, chunk.start, chunk.end, self._little_endian, block_type, layout.smallest_block
+        )
+        chunk.start = following
+        fields = self._packet_fields(chunk, block_type, blocks)
+        bad = (fields.interface >= len(self._table)) | (fields.captured > fields.space)
+        good = int(bad.argmax()) if bad.any() else len(blocks)
+        if good:
+            frames = self._all_frames(chunk, blocks[:good] + layout.header_bytes, fields)
+            yield from self._batches_by_link_type(frames, fields.interface[:good])
+        if good < len(blocks):
+            raise self._damaged(chunk.offset_at(int(blocks[good])), self._what_is_bad(fields, good))
+
+    def _packet_fields(self, chunk: ChunkBuffer, block_type: int, blocks: NDArray[np.int64]) -> PacketFields:
+        layout = PACKET_LAYOUTS[block_type]
+        words = gather_words(chunk.buffer, blocks, layout.header_words, self._little_endian)
+        space = words[1] - layout.smallest_block
+        if block_type == SIMPLE_PACKET_BLOCK:
+            original = words[2]
+            snap_length = int(self._table.snap_length[0]) if len(self._table) else 0
+            captured = np.minimum(original, snap_length) if snap_length else original
+            return PacketFields(np.zeros_like(original), None, captured, original, space)
+        interface, high, low, captured, original = words[2:]
+        if block_type == PACKET_BLOCK:
+            # Two numbers of 16 bits: the interface, then how many frames were dropped.
+            interface = interface & 0xFFFF if self._little_endian else interface >> 16
+        ticks = high.view(np.uint64) << np.uint64(32) | low.view(np.uint64)
+        return PacketFields(interface, ticks, captured, original, space)
+
+    def _what_is_bad(self, fields: PacketFields, index: int) -> str:
+        interface = int(fields.interface[index])
+        known = len(self._table)
+        if interface >= known:
+            return f"a frame of interface {interface}, but the section has {count_of(known, 'interface')}"
+        return f"a frame of {fields.captured[index]} bytes in a block for {fields.space[index]}"
+
+    def _all_frames(self, chunk: ChunkBuffer, offset: NDArray[np.int64], fields: PacketFields) -> FrameBatch:
+        """The frames at ``offset``, still of all link types; ``fields`` may go on behind them."""
+        count = len(offset)
+        interface = fields.interface[:count]
+        captured = fields.captured[:count]
+        if fields.ticks is None:
+            times = np.zeros(count, np.int64)
+        else:
+            times = self._table.nanoseconds(interface, fields.ticks[:count])
+        # Some writers claim less on the wire than they captured, which would confuse everybody downstream.
+        wire_length = np.maximum(fields.original[:count], captured)
+        wire_length = np.maximum(wire_length - self._table.frame_check_bytes[interface], 0)
+        first_number = self.frames + 1
+        self.frames += count
+        return FrameBatch(
+            buffer=chunk.buffer,
+            offset=offset,
+            length=np.minimum(captured, wire_length),
+            wire_length=wire_length,
+            timestamp_ns=times,
+            number=np.arange(first_number, first_number + count, dtype=np.int64),
+        )
+
+    def _batches_by_link_type(self, frames: FrameBatch, interface: NDArray[np.int64]) -> Iterator[FrameBatch]:
+        link_type = self._table.link_type[interface]
+        supported = self._table.supported[interface]
+        if not supported.all():
+            self._count_skipped(interface[~supported], link_type[~supported])
+            frames = frames.select(supported)
+            link_type = link_type[supported]
+        bounds = [0, *(np.flatnonzero(np.diff(link_type)) + 1).tolist(), len(link_type)]
+        for first, behind in pairwise(bounds):
+            if first < behind:
+                yield _part(frames, slice(first, behind), int(link_type[first]))
+
+    def _count_skipped(self, interface: NDArray[np.int64], link_type: NDArray[np.int64]) -> None:
+        _, first, counts = np.unique(link_type, return_index=True, return_counts=True)
+        for place, count in sorted(zip(first.tolist(), counts.tolist(), strict=True)):
+            label = self._table.labels[interface[place]]
+            self._skipped.setdefault(int(link_type[place]), SkippedFrames(label)).count += count
+
+
+def _header_cut_off(name: str, chunk: ChunkBuffer) -> CaptureError:
+    return CaptureError(
+        f"{name}: cut off after {count_of(chunk.available, 'byte')} of its header of at least "
+        f"{FILE_HEADER_BYTES}; record or copy it again"
+    )
+
+
+def _smallest_block(block_type: int) -> int:
+    layout = PACKET_LAYOUTS.get(block_type)
+    if layout is not None:
+        return layout.smallest_block
+    return SMALLEST_CONTROL_BLOCKS.get(block_type, SMALLEST_BLOCK_BYTES)
+
+
+def _text(options: dict[int, bytes], code: int) -> str | None:
+    value = options.get(code)
+    # Strings are not terminated, but some writers do it.
+    return None if value is None else value.rstrip(b"\0").decode(errors="replace")
+
+
+def _capture_filter(options: dict[int, bytes]) -> str | None:
+    value = options.get(OPTION_INTERFACE_FILTER, b"")
+    # A byte says what follows: 0 is text for libpcap, others are compiled.
+    return value[1:].decode(errors="replace") if value[:1] == b"\0" else None
+
+
+def _frame_check_bytes(options: dict[int, bytes]) -> int:
+    value = options.get(OPTION_INTERFACE_FRAME_CHECK_LENGTH, b"\0")
+    length = value[0] if value else 0
+    # The specification says bits and gives 4 as its example, and Wireshark takes bytes: both are in use.
+    return length // 8 if length >= 16 else length
+
+
+def _part(frames: FrameBatch, which: slice, link_type: int) -> FrameBatch:
+    return FrameBatch(
+        frames.buffer,
+        frames.offset[which],
+        frames.length[which],
+        frames.wire_length[which],
+        frames.timestamp_ns[which],
+        frames.number[which],
+        link_type,
+    )
