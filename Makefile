@@ -34,7 +34,7 @@ unit: setup
 	@COVERAGE_PROCESS_START=pyproject.toml $(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
 
 docs: setup
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: setup
 	$(BIN)/python benchmarks/decode.py

@@ -272,8 +272,9 @@ def _markdown_block(block: Block) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Text with whatever means something to Markdown made harmless."""
-    for special in "\\`*_[]<>|":
+    """Text with whatever means something to Markdown or HTML made harmless."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for special in "\\`*_[]|":
         text = text.replace(special, "\\" + special)
     return text
 

@@ -202,16 +202,18 @@ def _sentence(text: str) -> str:
 # One packet
 
 
-def details(shown: Sequence[View], *, drawn: bool = False) -> list[Block]:
-    """Layouts one after the other, as tables or as diagrams; then in what the dialects differ."""
+def details(shown: Sequence[View], *, drawn: bool = False, listed: bool = True) -> list[Block]:
+    """Layouts one after the other, as diagrams or tables or both; then in what the dialects differ."""
     blocks: list[Block] = []
     for place, view in enumerate(shown):
-        blocks += [Heading(view.title), *describe(view), *(drawing(view) if drawn else listing(view))]
-        pair = shown[place - 1] if place else None
-        if pair is not None and pair.layout.name == view.layout.name:
+        blocks += [Heading(view.title), *describe(view)]
+        blocks += drawing(view) if drawn else []
+        blocks += listing(view) if listed else []
+        before = shown[place - 1].layout if place else None
+        if before is not None and before.name == view.layout.name:
             blocks += [
                 Heading(f"{view.layout.packet_type.name}: where the dialects differ"),
-                difference_table(pair.layout, view.layout),
+                difference_table(before, view.layout),
             ]
     return blocks
 

@@ -37,8 +37,8 @@ RNDV_LENGTH: Final = 8
 
 SETTLED: Final = 16
 """Votes after which a sender is not looked at any more."""
-FRAMES_A_BATCH: Final = 1024
-"""Frames of unsettled senders that are looked at in one batch, at most."""
+FRAMES_A_SENDER: Final = 64
+"""Frames of each unsettled sender that are looked at in one batch, at most."""
 _WEAK: Final = 1
 _STRONG: Final = 4
 
@@ -55,6 +55,8 @@ _VALUES: Final = (
     (PacketType.CONNECT, CONNECT_REQUEST, "target_recv_seqnum_start", 1, _WEAK),
 )
 _LENGTHS: Final = ((PacketType.TINY, TINY, TINY_MAXIMUM), (PacketType.SMALL, SMALL, SMALL_MAXIMUM))
+_VOTING: Final = np.isin(np.arange(256), [each[0] for each in (*_PREFIXES, *_VALUES, *_LENGTHS)])
+"""By packet type: whether such a frame may have a vote."""
 
 
 def byte_order_votes(located: Located, which: NDArray[np.intp]) -> NDArray[np.int64]:
@@ -84,6 +86,16 @@ def byte_order_votes(located: Located, which: NDArray[np.intp]) -> NDArray[np.in
     return votes
 
 
+def _first_of_each(sender: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    """The places of the first ``most`` frames of each sender."""
+    if len(sender) <= most:
+        return np.arange(len(sender))
+    order = np.argsort(sender, kind="stable")
+    grouped = sender[order]
+    rank = np.arange(len(sender)) - np.searchsorted(grouped, grouped)
+    return order[rank < most]
+
+
 class ByteOrderDetector:
     """Remembers for each sender, by its code, which way its frames have voted."""
 
@@ -102,7 +114,9 @@ class ByteOrderDetector:
             self._swapped = np.concatenate([self._swapped, np.zeros(missing, np.int64)])
         open_question = self._network + self._swapped < SETTLED * _STRONG
         if open_question.any():
-            which = np.flatnonzero(open_question[sender])[:FRAMES_A_BATCH]
+            types = located.row_bytes[:, layout_of(TINY).by_name["ptype"].offset]
+            which = np.flatnonzero(open_question[sender] & _VOTING[types])
+            which = which[_first_of_each(sender[which], FRAMES_A_SENDER)]
             votes = byte_order_votes(located, which)
             np.add.at(self._network, sender[which], np.maximum(votes, 0))
             np.add.at(self._swapped, sender[which], np.maximum(-votes, 0))

@@ -306,8 +306,8 @@ class Detector:
         for code in np.flatnonzero(counts):
             known = self._known.setdefault(int(code), _Pair())
             known.counts[hint] += counts[code]
-            if hint not in known.first:
-                known.first[hint] = int(located.batch.number[chosen[np.argmax(codes == code)]])
+            number = int(located.batch.number[chosen[np.argmax(codes == code)]])
+            known.first[hint] = min(number, known.first.get(hint, number))
 
     def _measure(self, pair: NDArray[np.intp], values: NDArray[np.int64], mask: NDArray[np.bool_], name: str) -> None:
         """Keep the largest value that each pair has shown of a size."""

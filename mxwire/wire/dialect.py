@@ -118,16 +118,18 @@ def omx(
             f"frame limit {frame_limit} is not possible: M of dialect omx lies between {SMALLEST_FRAME_LIMIT} "
             f"and {LARGEST_FRAME_LIMIT}, for example omx:9000"
         )
-    fragment = _fragment_payload(frame_limit)
     if generation in ("N1", "N2"):
+        fragment, slot = _old_fragment_payload(frame_limit), MXOE.receive_slot
         reply, blocks = _old_reply_payload(frame_limit), 31 if generation == "N1" else 32
     else:
+        fragment = _fragment_payload(frame_limit)
+        slot = 1 << (fragment - 1).bit_length()
         reply, blocks = frame_limit - PULL_REPLY_DATA_OFFSET, 32
     return Dialect(
         family="omx",
         frame_limit=frame_limit,
         fragment_payload=fragment,
-        receive_slot=1 << (fragment - 1).bit_length(),
+        receive_slot=slot,
         reply_payload=reply,
         frames_per_block=blocks,
         fragments_maximum=32,
@@ -140,6 +142,12 @@ def _fragment_payload(frame_limit: int) -> int:
     if frame_limit - MEDIUM_DATA_OFFSET <= 4096:
         return frame_limit - MEDIUM_DATA_OFFSET
     return 8192 if frame_limit >= MEDIUM_DATA_OFFSET + 8192 else 4096
+
+
+def _old_fragment_payload(frame_limit: int) -> int:
+    """F of generations N1 and N2: the largest power of two that fits, 4096 at most (section 4.2 likewise)."""
+    room = min(frame_limit - MEDIUM_DATA_OFFSET, MXOE.fragment_payload)
+    return 1 << (room.bit_length() - 1)
 
 
 def _old_reply_payload(frame_limit: int) -> int:

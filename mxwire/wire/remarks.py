@@ -71,7 +71,9 @@ def _medium(frame: Medium, dialect: Dialect) -> _Findings:
 
 
 def _pull(frame: Pull, dialect: Dialect) -> _Findings:
-    frames = -(-(frame.first_frame_offset + frame.block_length) // dialect.reply_payload)
+    # The replier computes in 32 bits (R-MEA-03).
+    end = frame.first_frame_offset + frame.block_length
+    frames = (end + dialect.reply_payload - 1) % 2**32 // dialect.reply_payload
     return [
         (
             frames > dialect.frames_per_block,

@@ -1,0 +1,141 @@
+"""The documentation is built without complaint, and what it shows is what the program says."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import click
+import pytest
+
+from mxwire.cli.main import COMMANDS, cli
+from mxwire.report.formats import type_names, views
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md") if "reference" not in path.parts)
+
+
+@pytest.fixture(scope="module")
+def generate() -> ModuleType:
+    specification = importlib.util.spec_from_file_location("docs_generate", DOCS / "generate.py")
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_and_snippets_of_a_page_run(generate: ModuleType, page: str) -> None:
+    """Every Python block is executed and every command is run; each failure names its page and line."""
+    made = generate.render((DOCS / page).read_text(encoding="utf-8"), page)
+    assert "<!-- output" not in made and "<!-- generated" not in made, "a marker that nobody understands"
+    assert "Traceback" not in made
+
+
+def test_the_library_guide_has_snippets() -> None:
+    text = (DOCS / "library.md").read_text(encoding="utf-8")
+    assert text.count("```python") >= 15
+    assert all(word in text for word in ("open_capture", "create_capture", "Decoder(", "build(", "Malformed(", "omx("))
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_the_drawing_of_the_house_has_every_room(page: str) -> None:
+    drawing = (ROOT / page).read_text(encoding="utf-8").split("```text")[1].split("```")[0]
+    rooms = [path.parent.name for path in (ROOT / "mxwire").glob("*/__init__.py")]
+    assert [room for room in [*rooms, "frames", "errors"] if room not in drawing] == []
+
+
+def test_a_failing_snippet_tells_where(generate: ModuleType) -> None:
+    with pytest.raises(generate.PageError, match=r"page\.md: the Python block in line 3 fails: ZeroDivisionError"):
+        generate.render("One\n\n```python\n1 / 0\n```\n", "page.md")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("<!-- output: mxwire decode nowhere.pcap -->", "ends with exit code 2: mxwire: nowhere.pcap"),
+        ("<!-- output: rm -r captures -->", "only mxwire commands are run"),
+        ("<!-- generated: nonsense -->", "there is no part 'nonsense'"),
+    ],
+)
+def test_a_failing_marker_tells_what(generate: ModuleType, text: str, complaint: str) -> None:
+    with pytest.raises(generate.PageError, match=complaint):
+        generate.render(text, "page.md")
+
+
+def test_head_keeps_the_first_lines(generate: ModuleType) -> None:
+    made = generate.render("<!-- output: mxwire formats | head -2 -->", "page.md").splitlines()
+    assert made[1] == "$ mxwire formats"
+    assert len(made) == 6 and made[-2:] == ["…", "```"]
+
+
+def test_the_command_reference_has_every_option(generate: ModuleType) -> None:
+    reference = generate.PARTS["commands"]()
+    context = click.Context(cli, info_name="mxwire")
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        assert command is not None
+        assert f"## mxwire {name}\n" in reference
+        for parameter in command.params:
+            for option in parameter.opts if isinstance(parameter, click.Option) else []:
+                assert f"{option}" in reference
+
+
+@pytest.mark.parametrize("name", type_names())
+def test_every_packet_type_has_a_page_with_all_its_fields(generate: ModuleType, name: str) -> None:
+    page = generate.packet_pages()[f"protocol/{name.lower()}.md"]
+    assert page.startswith(f"# {name} (")
+    for view in views(name):
+        for field in view.layout.fields:
+            assert f"| `{field.name}` |" in page
+    assert f"--type {name} --count 1" in page
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed")
+    pytest.importorskip("material", reason="mkdocs-material is not installed")
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_the_site_is_complete(site: Path) -> None:
+    pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")} - {"404.html"}
+    expected = {page.removesuffix(".md") for page in PAGES} | {f"protocol/{name.lower()}" for name in type_names()}
+    assert pages == {f"{page}.html" for page in expected}
+    assert not list(site.rglob("*.py"))
+
+
+def test_the_site_loads_nothing_from_the_network(site: Path) -> None:
+    loads = re.compile(
+        r"<(?:script|img|iframe)[^>]*\ssrc=\"?(?:https?:)?//|<link[^>]*rel=\"?(?:stylesheet|preconnect)"
+        r"[^>]*href=\"?(?:https?:)?//"
+    )
+    for page in site.rglob("*.html"):
+        assert not loads.search(page.read_text(encoding="utf-8")), f"{page.name} loads from the network"
+    for sheet in site.rglob("*.css"):
+        assert not re.search(r"@import\s+url\(\"?https?:|url\(\"?https?:", sheet.read_text(encoding="utf-8"))
+
+
+def test_text_is_not_broken_by_markdown(site: Path) -> None:
+    """Characters that mean something to Markdown or HTML arrive as they were meant."""
+    page = (site / "protocol" / "medium.html").read_text(encoding="utf-8")
+    assert "frag_seqnum &lt;&lt; frag_pipeline" in page
+    for path in site.rglob("*.html"):
+        assert "\\_" not in path.read_text(encoding="utf-8"), path.name
