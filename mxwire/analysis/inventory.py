@@ -23,8 +23,8 @@ _RARE: Final = ("host_reply", "connect_request", "connect_reply")
 """Layouts that are read one by one, through the scalar path."""
 _T = TypeVar("_T")
 
-MEMBERS_KEPT: Final = 64
-"""Sessions, keys and names of one thing that are kept: a hostile capture must not fill the memory."""
+MEMBERS_KEPT: Final = 1024
+"""Sessions, keys, names and indexes of one thing that are kept: a hostile capture must not fill the memory."""
 ENDPOINTS_KEPT: Final = 65536
 
 
@@ -152,7 +152,8 @@ class Inventory:
         for (source, destination, known), count in zip(*_distinct(triples), strict=True):
             host = self._host(decoded.hosts.keys[source])
             key = decoded.hosts.keys[destination], known
-            host.known_as[key] = host.known_as.get(key, 0) + count
+            if key in host.known_as or len(host.known_as) < MEMBERS_KEPT:
+                host.known_as[key] = host.known_as.get(key, 0) + count
 
     def _host(self, address: int) -> HostFacts:
         return self.hosts.setdefault(address, HostFacts())

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mxwire.errors import MxwireError
 from mxwire.wire.address import mac_text
 from mxwire.wire.checks import Reason
+from mxwire.wire.codes import CodeTable
 from mxwire.wire.columns import NO_TYPE, Columns
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.dialect import MXOE, omx
@@ -65,6 +66,8 @@ class TableBuilder:
     def __init__(self, columns: Sequence[str] | None = None) -> None:
         self._wanted = set(columns or COLUMN_NAMES)
         self._order = list(columns or COLUMN_NAMES)
+        self._hosts: CodeTable | None = None
+        self._host_names: list[str] = []
 
     def frame(self, decoded: DecodedBatch, file: str, which: NDArray[np.intp] | None = None) -> pl.DataFrame:
         """One row for each MXoE frame of a batch, or for those at the places ``which``."""
@@ -75,8 +78,7 @@ class TableBuilder:
 
     def _general(self, decoded: DecodedBatch, columns: Columns, file: str) -> dict[str, pl.Series]:
         batch, located, count = decoded.batch, decoded.located, len(decoded)
-        names = [mac_text(key) for key in decoded.hosts.keys]
-        destination = _named(decoded.assignment.destination, names)
+        destination = self._addresses(decoded.assignment.destination, located.destination, decoded)
         if not located.has_destination:
             destination = _nothing(count, pl.String)
         return {
@@ -85,12 +87,22 @@ class TableBuilder:
             "time_ns": pl.Series(batch.timestamp_ns),
             "wire_length": pl.Series(np.maximum(batch.wire_length, batch.length).astype(np.uint32)),
             "captured": pl.Series(batch.length.astype(np.uint32)),
-            "source": _named(decoded.assignment.source, names),
+            "source": self._addresses(decoded.assignment.source, located.source, decoded),
             "destination": destination,
             "vlan": _vlan(decoded),
             "dialect": _dialects(decoded),
             "type": _named(columns.packet_type.astype(np.int64) - NO_TYPE, _type_names()),
         }
+
+    def _addresses(self, codes: NDArray[np.intp], addresses: NDArray[np.uint64], decoded: DecodedBatch) -> pl.Series:
+        """Addresses as text, made once for each host."""
+        if decoded.hosts.is_full:
+            distinct, codes = np.unique(addresses, return_inverse=True)
+            return _named(codes, [mac_text(each) for each in distinct.tolist()])
+        if self._hosts is not decoded.hosts:
+            self._hosts, self._host_names = decoded.hosts, []
+        self._host_names += [mac_text(key) for key in decoded.hosts.keys[len(self._host_names) :]]
+        return _named(codes, self._host_names)
 
     def _fields(self, columns: Columns) -> dict[str, pl.Series]:
         """All fields; those that no frame of the batch has cost next to nothing."""

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
+LIMIT: Final = 1 << 16
+"""Distinct keys that a table remembers: more than any fabric has hosts, so only hostile traffic reaches it."""
+
 
 class CodeTable:
-    """Gives each distinct 64-bit key the next free code, 0, 1, 2 and so on, and remembers it."""
+    """Gives each distinct 64-bit key the next free code, 0, 1, 2 and so on, and remembers it.
+
+    Keys beyond the first :data:`LIMIT` share one code, ``others``, so that memory is bounded whatever comes.
+    """
+
+    others: Final = LIMIT
 
     def __init__(self) -> None:
         self._sorted = np.empty(0, np.uint64)
         self._codes = np.empty(0, np.intp)
         self.keys: list[int] = []
-        """The keys in order of their codes."""
+        """The keys in order of their codes; the last is 0 and stands for all others once the table is full."""
 
     def __len__(self) -> int:
         """How many codes are given."""
@@ -22,10 +32,17 @@ class CodeTable:
     def codes(self, keys: NDArray[np.uint64]) -> NDArray[np.intp]:
         """The code of each key, shape (n,); unknown keys get new ones."""
         place, known = self._find(keys)
-        if not known.all():
+        if known.all():
+            return self._codes[place]
+        if not self.is_full:
             self._add(keys[~known])
-            place, _ = self._find(keys)
-        return self._codes[place]
+            place, known = self._find(keys)
+        return np.where(known, self._codes[place], self.others)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether new keys are no longer told apart."""
+        return len(self.keys) > LIMIT
 
     def _find(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         if not len(self._sorted):
@@ -37,9 +54,11 @@ class CodeTable:
 
     def _add(self, keys: NDArray[np.uint64]) -> None:
         fresh, first = np.unique(keys, return_index=True)
-        fresh = fresh[np.argsort(first)]
+        fresh = fresh[np.argsort(first)][: LIMIT - len(self.keys)]
         codes = np.arange(len(self.keys), len(self.keys) + len(fresh))
         self.keys += fresh.tolist()
+        if len(self.keys) == LIMIT:
+            self.keys.append(0)
         merged = np.concatenate([self._sorted, fresh])
         order = np.argsort(merged)
         self._sorted = merged[order]

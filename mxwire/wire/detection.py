@@ -7,6 +7,7 @@ one pass is enough: a frame that needs the answer nearly always gives it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
@@ -179,6 +180,10 @@ class Detector:
         """The addresses seen so far, numbered in order of appearance."""
         self._pairs = CodeTable()
         self._known: dict[int, _Pair] = {}
+        self._changed: set[int] = set()
+        self._dialects: dict[Dialect, int] = {MXOE: 0}
+        self._which = np.zeros(0, np.intp)
+        self._decided = np.zeros(0, np.bool_)
         self._orders = ByteOrderDetector()
 
     def observe(self, located: Located) -> Assignment:
@@ -189,18 +194,18 @@ class Detector:
         pair = self._pairs.codes(low.astype(np.uint64) << np.uint64(32) | high.astype(np.uint64))
         swapped = self._orders.observe(located, source, len(self.hosts))
         self._collect(located, pair, swapped)
-        dialects, which, decided = self._answers()
-        return Assignment(dialects, which[pair], decided[pair], swapped, source, destination)
+        self._answer()
+        return Assignment(tuple(self._dialects), self._which[pair], self._decided[pair], swapped, source, destination)
 
     def detections(self) -> list[Detection]:
         """The answer for every pair of hosts that has exchanged frames, in order of appearance."""
         answers = []
-        for code, key in enumerate(self._pairs.keys):
+        for code, key in enumerate(self._pairs.keys[: CodeTable.others]):
             pair = self._known.get(code, _Pair())
             dialect, confidence = pair.dialect()
             evidence = tuple(
                 Evidence(HINTS[hint].text, HINTS[hint].supports, int(pair.counts[hint]), pair.first[hint])
-                for hint in sorted(pair.first, key=lambda each: (-int(pair.counts[each]), pair.first[each], each))
+                for hint in sorted(pair.first, key=lambda each: (-HINTS[each].strength, pair.first[each], each))
             )
             hosts = self.hosts.keys[key >> 32], self.hosts.keys[key & 0xFFFFFFFF]
             answers.append(Detection(hosts, dialect, confidence, evidence))
@@ -210,18 +215,16 @@ class Detector:
         """Addresses of the hosts whose integers are in little-endian order."""
         return [self.hosts.keys[code] for code in np.flatnonzero(self._orders.swapped)]
 
-    def _answers(self) -> tuple[tuple[Dialect, ...], NDArray[np.intp], NDArray[np.bool_]]:
-        """The dialects in use, and by pair: which of them, and whether that is decided."""
-        dialects: dict[Dialect, int] = {}
-        which = np.zeros(len(self._pairs), np.intp)
-        decided = np.zeros(len(self._pairs), np.bool_)
-        for code, known in self._known.items():
-            dialect, _ = known.dialect()
-            decided[code] = dialect is not None
-            which[code] = dialects.setdefault(dialect or MXOE, len(dialects))
-        if not decided.all() or not dialects:
-            which[~decided] = dialects.setdefault(MXOE, len(dialects))
-        return tuple(dialects), which, decided
+    def _answer(self) -> None:
+        """Judge again the pairs that have shown something new."""
+        missing = len(self._pairs) - len(self._which)
+        self._which = np.concatenate([self._which, np.zeros(missing, np.intp)])
+        self._decided = np.concatenate([self._decided, np.zeros(missing, np.bool_)])
+        for code in self._changed:
+            dialect, _ = self._known[code].dialect()
+            self._decided[code] = dialect is not None
+            self._which[code] = self._dialects.setdefault(dialect or MXOE, len(self._dialects))
+        self._changed.clear()
 
     def _collect(self, located: Located, pair: NDArray[np.intp], swapped: NDArray[np.bool_] | None) -> None:
         types = located.row_bytes[:, TYPE_OFFSET]
@@ -299,22 +302,36 @@ class Detector:
     ) -> None:
         """Count the frames of a mask for their pairs."""
         chosen = place[mask]
-        if not len(chosen):
-            return
-        codes = pair[chosen]
-        counts = np.bincount(codes)
-        for code in np.flatnonzero(counts):
-            known = self._known.setdefault(int(code), _Pair())
-            known.counts[hint] += counts[code]
-            number = int(located.batch.number[chosen[np.argmax(codes == code)]])
+        for code, members in _by_pair(pair[chosen]):
+            known = self._pair(code)
+            known.counts[hint] += len(members)
+            number = int(located.batch.number[chosen[members[0]]])
             known.first[hint] = min(number, known.first.get(hint, number))
 
     def _measure(self, pair: NDArray[np.intp], values: NDArray[np.int64], mask: NDArray[np.bool_], name: str) -> None:
         """Keep the largest value that each pair has shown of a size."""
-        codes = pair[mask]
-        for code in np.flatnonzero(np.bincount(codes)) if len(codes) else ():
-            known = self._known.setdefault(int(code), _Pair())
-            setattr(known, name, max(getattr(known, name), int(values[mask][codes == code].max())))
+        chosen = values[mask]
+        for code, members in _by_pair(pair[mask]):
+            known = self._pair(code)
+            setattr(known, name, max(getattr(known, name), int(chosen[members].max())))
+
+    def _pair(self, code: int) -> _Pair:
+        """What is known of a pair; about to change."""
+        self._changed.add(code)
+        return self._known.setdefault(code, _Pair())
+
+
+def _by_pair(codes: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Each pair's code among ``codes`` with the places where it stands, in order."""
+    if not len(codes):
+        return
+    if (codes == codes[0]).all():
+        yield int(codes[0]), np.arange(len(codes))
+        return
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    for members in np.split(order, starts[1:]):
+        yield int(codes[members[0]]), members
 
 
 def _read(located: Located, place: NDArray[np.intp], swapped: bool, packet_format: PacketFormat) -> NDArray[np.void]:
