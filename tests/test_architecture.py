@@ -1,0 +1,125 @@
+"""Imports run downwards only, and the rooms that compute do no I/O."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "mxwire"
+MODULES = sorted(each.relative_to(PACKAGE.parent) for each in PACKAGE.rglob("*.py"))
+
+MAY_IMPORT = {
+    "errors": set(),
+    "frames": set(),
+    "wire": {"errors", "frames"},
+    "capture": {"errors", "frames"},
+    "analysis": {"errors", "frames", "wire"},
+    "report": {"errors", "frames", "wire", "analysis"},
+}
+"""What of ours each room may import, besides itself. Rooms that are not here may import all but ``cli``."""
+
+OUTSIDE_WORLD = {
+    "socket",
+    "selectors",
+    "select",
+    "time",
+    "subprocess",
+    "signal",
+    "threading",
+    "asyncio",
+    "multiprocessing",
+}
+INPUT_AND_OUTPUT = OUTSIDE_WORLD | {
+    "os",
+    "io",
+    "mmap",
+    "pathlib",
+    "shutil",
+    "tempfile",
+    "sys",
+    "random",
+    "gzip",
+    "lzma",
+}
+TOUCHES_THE_WORLD = {"capture", "cli", "link", "host", "__main__"}
+
+
+def room(module: Path) -> str:
+    """The room a file lies in: ``wire`` for mxwire/wire/codec.py, ``frames`` for mxwire/frames.py."""
+    return module.parts[1].removesuffix(".py")
+
+
+@cache
+def imports(module: Path) -> frozenset[str]:
+    """Dotted names of everything a file imports, wherever in it."""
+    return frozenset(_imports(module))
+
+
+def _imports(module: Path) -> Iterator[str]:
+    package = list(module.with_suffix("").parts[:-1])
+    for node in ast.walk(ast.parse((PACKAGE.parent / module).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            name = ".".join([*base, *([node.module] if node.module else [])])
+            yield name
+            if name == "mxwire":
+                yield from (f"mxwire.{each.name}" for each in node.names if (PACKAGE / each.name).is_dir())
+
+
+def ours(module: Path) -> set[str]:
+    """The rooms that a file imports from, other than its own."""
+    rooms = {name.split(".")[1] for name in imports(module) if name.startswith("mxwire.")}
+    return rooms - {room(module)}
+
+
+def test_something_is_looked_at():
+    assert {"wire", "capture", "frames", "errors", "cli"} <= {room(each) for each in MODULES}
+    assert "wire" in ours(Path("mxwire/report/summary.py"))
+
+
+@pytest.mark.parametrize("module", [each for each in MODULES if room(each) in MAY_IMPORT], ids=str)
+def test_imports_run_downwards(module):
+    assert ours(module) <= MAY_IMPORT[room(module)]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_only_the_entry_points_import_the_commands(module):
+    if room(module) not in ("cli", "__main__"):
+        assert "cli" not in ours(module)
+
+
+def test_the_script_at_the_root_only_calls_the_commands():
+    names = {
+        node.module
+        for node in ast.walk(ast.parse((PACKAGE.parent / "cli.py").read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("mxwire")
+    }
+    assert names == {"mxwire.cli"}
+
+
+@pytest.mark.parametrize("module", [each for each in MODULES if room(each) not in TOUCHES_THE_WORLD], ids=str)
+def test_no_sockets_and_clocks_below(module):
+    assert {name.split(".")[0] for name in imports(module)}.isdisjoint(OUTSIDE_WORLD)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [each for each in MODULES if room(each) in ("wire", "frames", "errors") and each.name != "generate.py"],
+    ids=str,
+)
+def test_meaning_does_no_io(module):
+    """``generate.py`` writes a source file and is no part of decoding."""
+    assert {name.split(".")[0] for name in imports(module)}.isdisjoint(INPUT_AND_OUTPUT)
+    tree = ast.parse((PACKAGE.parent / module).read_text(encoding="utf-8"))
+    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    assert called.isdisjoint({"open", "print", "input", "exec", "eval"})
+
+
+def test_nothing_in_wire_imports_the_generator():
+    assert not [each for each in MODULES if "mxwire.wire.generate" in imports(each)]
