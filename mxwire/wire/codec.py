@@ -207,7 +207,9 @@ class Codec:
         Undefined bytes are zero. Raises :class:`ValueError` when a value does not fit its field in this dialect, or
         a field that this dialect has is None.
         """
-        compiled = self._by_name[frame.layout_name]
+        compiled = self._by_name.get(frame.layout_name)
+        if compiled is None:
+            raise ValueError(f"{type(frame).__name__} is no packet of its own: build one of its subclasses")
         try:
             return compiled.build(frame)
         except (struct.error, TypeError, ValueError, OverflowError, AttributeError) as error:

@@ -120,7 +120,7 @@ class _Pair:
         generation: Generation = "N4"
         against: set[Hint] = set()
         if count[Hint.PULL_OMX] > count[Hint.PULL_MXOE]:
-            if sixteen > count[Hint.MEDIUM_LENGTH_32]:
+            if self._has_old_sizes(sixteen - count[Hint.MEDIUM_LENGTH_32]):
                 generation = "N2"
                 against = {Hint.MEDIUM_PIPELINE_12, Hint.MEDIUM_PIPELINE, Hint.REPLY_4096}
             elif count[Hint.MEDIUM_NO_PIPELINE] > count[Hint.MEDIUM_LENGTH_32]:
@@ -139,6 +139,12 @@ class _Pair:
         family = max(weight, key=lambda each: weight[each])
         confidence = strongest[family] * weight[family] / sum(weight.values())
         return (MXOE if family == "mxoe" else self._omx(generation)), confidence
+
+    def _has_old_sizes(self, more_short_lengths: int) -> bool:
+        """Whether PULLs in the layout of omx come from N1 or N2: by the size of replies, else by MEDIUMs."""
+        if self.reply_payload:
+            return self.reply_payload in _OLD_REPLY_LIMITS and more_short_lengths >= 0
+        return more_short_lengths > 0
 
     def _omx(self, generation: Generation) -> Dialect:
         if generation in ("N1", "N2"):
@@ -263,7 +269,7 @@ class Detector:
         number = narrow["frag_seqnum"].astype(np.int64)
         pipeline = narrow["frag_pipeline"].astype(np.int64)
         short, long = narrow["length"].astype(np.int64), wide["length"].astype(np.int64)
-        holds_data = fragment > 0
+        holds_data = (fragment > 0) & (fragment + MEDIUM_DATA_OFFSET <= located.wire_length[place])
         fits_short = holds_data & (short >= fragment)
         start = number << np.minimum(pipeline, 16)
         piped = fits_short & (pipeline >= _PIPELINES.start) & (pipeline < _PIPELINES.stop)

@@ -120,7 +120,7 @@ def omx(
         )
     if generation in ("N1", "N2"):
         fragment, slot = _old_fragment_payload(frame_limit), MXOE.receive_slot
-        reply, blocks = _old_reply_payload(frame_limit), 31 if generation == "N1" else 32
+        reply, blocks = (8192, 31) if generation == "N1" else (_old_reply_payload(frame_limit), 32)
     else:
         fragment = _fragment_payload(frame_limit)
         slot = 1 << (fragment - 1).bit_length()
@@ -151,7 +151,7 @@ def _old_fragment_payload(frame_limit: int) -> int:
 
 
 def _old_reply_payload(frame_limit: int) -> int:
-    """P of generations N1 and N2 (differences document, section 4.2)."""
+    """P of generation N2 (differences document, section 4.2)."""
     steps = ((2000, 1024), (3000, 2048), (5000, 4096))
     return next((payload for below, payload in steps if frame_limit < below), 8192)
 

@@ -338,3 +338,23 @@ def test_hostile_traffic_never_raises(seed):
         assert (each.dialect is None) == (each.confidence == 0)
         assert each.dialect is None or 256 <= each.dialect.frame_limit <= 65535
     assert set(decoder.swapped_hosts()) <= set(decoder.hosts.keys)
+
+
+@pytest.mark.parametrize("frame_limit", [1500, 9000])
+def test_size_of_replies_tells_old_pulls(frame_limit):
+    old = omx(frame_limit, "N2")
+    (found,) = between_hosts(decoder_of(FrameBatch.from_frames(on_the_wire(old, transfer(old, 600000)))))
+    assert found.dialect is not None and found.dialect.generation == "N2"
+    assert found.dialect.reply_payload == old.reply_payload
+
+
+def test_replies_of_today_are_not_old_whatever_mediums_say():
+    raw = on_the_wire(omx(), transfer(omx(), 600000)) + on_the_wire(MXOE, medium(MXOE, 5000, 4096))
+    (found,) = between_hosts(decoder_of(FrameBatch.from_frames(raw)))
+    assert found.dialect == omx()
+
+
+def test_a_fragment_longer_than_its_frame_is_no_evidence():
+    (frame, *_) = on_the_wire(MXOE, medium(MXOE, 5000, 4096))
+    (found,) = between_hosts(decoder_of(FrameBatch.from_frames([frame[:100]])))
+    assert found.dialect is None
