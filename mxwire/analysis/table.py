@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -16,7 +17,7 @@ from mxwire.errors import MxwireError
 from mxwire.wire.address import mac_text
 from mxwire.wire.checks import Reason
 from mxwire.wire.codes import CodeTable
-from mxwire.wire.columns import NO_TYPE, Columns
+from mxwire.wire.columns import NO_TYPE, Block, Columns
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.enums import packet_type_name
@@ -25,6 +26,8 @@ from mxwire.wire.text import hostname_text
 
 ROWS_IN_MEMORY: Final = 4_000_000
 """Rows that are held before they go to a part file beside the target."""
+
+VLAN_ID_BITS: Final = 12
 
 _UNSIGNED: Final = {1: pl.UInt8, 2: pl.UInt16, 4: pl.UInt32}
 
@@ -82,7 +85,7 @@ class TableBuilder:
         if not located.has_destination:
             destination = _nothing(count, pl.String)
         return {
-            "file": pl.repeat(file, count, dtype=pl.String, eager=True),
+            "file": _same(file, count, pl.String),
             "frame": pl.Series(batch.number),
             "time_ns": pl.Series(batch.timestamp_ns),
             "wire_length": pl.Series(np.maximum(batch.wire_length, batch.length).astype(np.uint32)),
@@ -107,10 +110,15 @@ class TableBuilder:
     def _fields(self, columns: Columns) -> dict[str, pl.Series]:
         """All fields; those that no frame of the batch has cost next to nothing."""
         count = len(columns)
+        holders: dict[str, list[int]] = {}
+        for number, block in enumerate(columns.blocks):
+            for name in block.names:
+                holders.setdefault(name, []).append(number)
+        presence: dict[tuple[int, ...], pl.Series] = {}
         made: dict[str, pl.Series] = {}
         for name in FIELD_WIDTHS.keys() & self._wanted:
             kind = _UNSIGNED[FIELD_WIDTHS[name]]
-            blocks = [block for block in columns.blocks if name in block.layout.by_name and name in block.names]
+            blocks = [columns.blocks[number] for number in holders.get(name, ())]
             held = sum(len(block) for block in blocks)
             if not held:
                 made[name] = _nothing(count, kind)
@@ -119,11 +127,16 @@ class TableBuilder:
                 made[name] = pl.Series(blocks[0][name], dtype=kind)
                 continue
             values = np.zeros(count, f"u{FIELD_WIDTHS[name]}")
-            present = np.zeros(count, np.bool_)
             for block in blocks:
                 values[block.place] = block[name]
-                present[block.place] = True
-            made[name] = pl.Series(values) if held == count else _masked(values, present)
+            if held == count:
+                made[name] = pl.Series(values)
+                continue
+            # Many fields come in the same packets, so they have their mask in common.
+            which = tuple(holders[name])
+            if which not in presence:
+                presence[which] = _presence(count, blocks)
+            made[name] = _masked(values, presence[which])
         return made
 
     def _tail(self, decoded: DecodedBatch, columns: Columns) -> dict[str, pl.Series]:
@@ -131,29 +144,48 @@ class TableBuilder:
         has_payload = columns.payload_length >= 0
         return {
             "hostname": _hostnames(decoded, columns),
-            "payload_offset": _masked(columns.payload_offset.astype(np.uint32), has_payload),
-            "payload_length": _masked(columns.payload_length.astype(np.uint32), has_payload),
+            "payload_offset": _masked(columns.payload_offset.astype(np.uint32), pl.Series(has_payload)),
+            "payload_length": _masked(columns.payload_length.astype(np.uint32), pl.Series(has_payload)),
             "malformed_reason": _named(columns.reason, [None, *(reason.text for reason in Reason if reason)]),
-            "malformed_offset": _masked(columns.reason_offset.astype(np.uint32), faulty),
+            "malformed_offset": _masked(columns.reason_offset.astype(np.uint32), pl.Series(faulty)),
         }
 
 
+def _same(value: Any, count: int, kind: Any) -> pl.Series:
+    return pl.Series([value], dtype=kind).new_from_index(0, count)
+
+
 def _nothing(count: int, kind: Any) -> pl.Series:
-    return pl.repeat(None, count, dtype=kind, eager=True)
+    return _null(kind).new_from_index(0, count)
 
 
-def _masked(values: NDArray[Any], present: NDArray[np.bool_]) -> pl.Series:
+@cache
+def _null(kind: Any) -> pl.Series:
+    return pl.Series([None], dtype=kind)
+
+
+def _presence(count: int, blocks: Sequence[Block]) -> pl.Series:
+    """Which frames are in one of some blocks."""
+    present = np.zeros(count, np.bool_)
+    for block in blocks:
+        present[block.place] = True
+    return pl.Series(present)
+
+
+def _masked(values: NDArray[Any], present: pl.Series) -> pl.Series:
     """A column that is null where ``present`` is False."""
-    if not present.any():
-        return _nothing(len(values), pl.Series(values[:0]).dtype)
-    return pl.select(pl.when(pl.Series(present)).then(pl.Series(values))).to_series()
+    series = pl.Series(values)
+    return series.zip_with(present, _null(series.dtype))
 
 
-def _named(codes: NDArray[Any], names: Sequence[str | None]) -> pl.Series:
-    """A column of texts, given by their places in ``names``."""
-    return pl.Series(names, dtype=pl.String).gather(pl.Series(codes.astype(np.uint32)))
+def _named(codes: NDArray[Any], names: Sequence[Any], kind: Any = pl.String) -> pl.Series:
+    """A column of texts (or what ``kind`` says), given by their places in ``names``."""
+    if len(codes) and (codes == codes[0]).all():
+        return _same(names[codes[0]], len(codes), kind)
+    return pl.Series(names, dtype=kind).gather(pl.Series(codes.astype(np.uint32)))
 
 
+@cache
 def _type_names() -> list[str | None]:
     """Names of the types from -1 (none) on."""
     return [None, *(packet_type_name(value) for value in range(256))]
@@ -162,9 +194,15 @@ def _type_names() -> list[str | None]:
 def _vlan(decoded: DecodedBatch) -> pl.Series:
     """Null for untagged frames: a column of empty lists would cost more than all others."""
     kind = pl.List(pl.Int32)
-    if not decoded.located.vlan.shape[1]:
+    vlan = decoded.located.vlan
+    if not vlan.shape[1]:
         return _nothing(len(decoded), kind)
-    return pl.Series([decoded.vlan(index) or None for index in range(len(decoded))], dtype=kind)
+    # One number for all tags of a frame: few frames have tags that no other has.
+    stacks = np.zeros(len(vlan), np.int64)
+    for depth in range(vlan.shape[1]):
+        stacks = stacks << VLAN_ID_BITS + 1 | vlan[:, depth] + 1
+    _, first, codes = np.unique(stacks, return_index=True, return_inverse=True)
+    return _named(codes, [decoded.vlan(int(index)) or None for index in first], kind)
 
 
 def _dialects(decoded: DecodedBatch) -> pl.Series:

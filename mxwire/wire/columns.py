@@ -48,7 +48,7 @@ class Block:
     @property
     def names(self) -> tuple[str, ...]:
         """The integer fields that carry meaning."""
-        return tuple(each.name for each in self.layout.defined if each.kind == "integer")
+        return _integer_names(self.layout)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """A field as a contiguous unsigned integer array in host order, shape (n,)."""
@@ -253,6 +253,11 @@ class _Pass:
 _TYPES_WITH_LAYOUT: Final = frozenset(int(each) for each in PacketType) - RESERVED_TYPES - {PacketType.NONE}
 _DIALECT_TYPES: Final = frozenset({PacketType.MEDIUM, PacketType.PULL})
 """The packet types whose layout depends on the dialect (wire format, section 1)."""
+
+
+@cache
+def _integer_names(layout: Layout) -> tuple[str, ...]:
+    return tuple(each.name for each in layout.defined if each.kind == "integer")
 
 
 @cache

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
@@ -12,11 +13,14 @@ from mxwire.frames import FrameBatch
 from mxwire.wire.codec import Codec, Malformed, codec_of
 from mxwire.wire.codes import CodeTable
 from mxwire.wire.columns import Columns, decode_columns
-from mxwire.wire.detection import Assignment, Detection, Detector
+from mxwire.wire.detection import Assignment, Detection, Detector, Seen
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.encapsulation import Located, locate
 from mxwire.wire.enums import ETHERTYPE_MXOE
 from mxwire.wire.packets import Frame
+
+SETTLE_BYTES: Final = 16 << 20
+"""How much of a capture is looked at before its first frames are decoded."""
 
 
 @dataclass(frozen=True)
@@ -80,14 +84,39 @@ class Decoder:
         """Frames seen so far that are not MXoE."""
         self.decoded = 0
         """MXoE frames seen so far."""
+        self.start_ns: int | None = None
+        """Timestamp of the first frame of all, MXoE or not."""
         self._detector = Detector()
 
     def decode(self, batch: FrameBatch) -> DecodedBatch:
-        """Decode the next batch."""
+        """Decode the next batch by what is known up to its end."""
+        return self._decoded(*self._learn(batch))
+
+    def decode_all(self, batches: Iterable[FrameBatch], settle_bytes: int = SETTLE_BYTES) -> Iterator[DecodedBatch]:
+        """Decode a whole capture; the first ``settle_bytes`` of it are looked at before the first answer is given.
+
+        So the first frames are read by what later ones tell, and small captures as a whole. 0 is for live sources.
+        """
+        waiting: list[tuple[Located, Seen]] = []
+        left = settle_bytes
+        for batch in batches:
+            waiting.append(self._learn(batch))
+            left -= batch.buffer.nbytes
+            if left <= 0:
+                yield from (self._decoded(*each) for each in waiting)
+                waiting = []
+        yield from (self._decoded(*each) for each in waiting)
+
+    def _learn(self, batch: FrameBatch) -> tuple[Located, Seen]:
+        if self.start_ns is None and len(batch):
+            self.start_ns = int(batch.timestamp_ns[0])
         located = locate(batch, self.ethertypes)
         self.skipped += located.skipped
         self.decoded += len(located.batch)
-        found = self._detector.observe(located)
+        return located, self._detector.learn(located)
+
+    def _decoded(self, located: Located, seen: Seen) -> DecodedBatch:
+        found = self._detector.assign(seen)
         if self.dialect is not None:
             count = len(found.which)
             found = replace(

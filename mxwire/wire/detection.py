@@ -111,7 +111,8 @@ class _Pair:
     reply_payload: int = 0
     """P, where a full reply or block told it."""
     fragment_payload: int = 0
-    """F, where a fragment that is not the last told it."""
+    """F, where the first fragment of several told it."""
+    longest_fragment: int = 0
 
     def dialect(self) -> tuple[Dialect | None, float]:
         """The best answer and how sure it is."""
@@ -152,7 +153,7 @@ class _Pair:
             return omx(limit, generation, frame_limit_known=False)
         if self.reply_payload:
             return omx(_limit(self.reply_payload + PULL_REPLY_DATA_OFFSET), generation)
-        if 0 < self.fragment_payload < _MXOE_REPLY:
+        if 0 < self.fragment_payload < _MXOE_REPLY and self.longest_fragment <= self.fragment_payload:
             return omx(_limit(self.fragment_payload + MEDIUM_DATA_OFFSET), generation)
         return omx(DEFAULT_FRAME_LIMIT, generation, frame_limit_known=False)
 
@@ -178,6 +179,15 @@ class Assignment:
     """Shape (n,): likewise where it was going."""
 
 
+@dataclass(frozen=True)
+class Seen:
+    """Who the frames of a batch are between; arrays of shape (n,)."""
+
+    source: NDArray[np.intp]
+    destination: NDArray[np.intp]
+    pair: NDArray[np.intp]
+
+
 class Detector:
     """Watches the traffic of all pairs of hosts, batch by batch, and answers for each frame."""
 
@@ -194,14 +204,30 @@ class Detector:
 
     def observe(self, located: Located) -> Assignment:
         """Take the frames of a batch into account and say what they are."""
+        return self.assign(self.learn(located))
+
+    def learn(self, located: Located) -> Seen:
+        """Take the frames of a batch into account; :meth:`assign` says later what they are."""
         ends = self.hosts.codes(np.stack([located.source, located.destination], axis=1).ravel())
         source, destination = ends[0::2], ends[1::2]
         low, high = np.minimum(source, destination), np.maximum(source, destination)
         pair = self._pairs.codes(low.astype(np.uint64) << np.uint64(32) | high.astype(np.uint64))
         swapped = self._orders.observe(located, source, len(self.hosts))
         self._collect(located, pair, swapped)
+        return Seen(source, destination, pair)
+
+    def assign(self, seen: Seen) -> Assignment:
+        """What the frames of a batch are, by all that was learnt until now."""
         self._answer()
-        return Assignment(tuple(self._dialects), self._which[pair], self._decided[pair], swapped, source, destination)
+        swapped = self._orders.swapped[seen.source]
+        return Assignment(
+            tuple(self._dialects),
+            self._which[seen.pair],
+            self._decided[seen.pair],
+            swapped if swapped.any() else None,
+            seen.source,
+            seen.destination,
+        )
 
     def detections(self) -> list[Detection]:
         """The answer for every pair of hosts that has exchanged frames, in order of appearance."""
@@ -282,8 +308,9 @@ class Detector:
         self._note(located, pair, place, piped & (pipeline != _OPEN_MX_PIPELINE), Hint.MEDIUM_PIPELINE)
         self._note(located, pair, place, wide_length, Hint.MEDIUM_LENGTH_32)
         self._note(located, pair, place, fits_short & ~piped & ~wide_length, Hint.MEDIUM_NO_PIPELINE)
-        not_last = wide_length & ((number + 1) * fragment < long)
-        self._measure(pair[place], fragment, not_last, "fragment_payload")
+        # Only the first fragment tells F for sure: a short last one may look like one in the middle.
+        self._measure(pair[place], fragment, wide_length & (number == 0) & (fragment < long), "fragment_payload")
+        self._measure(pair[place], fragment, wide_length, "longest_fragment")
 
     def _replies(self, located: Located, pair: NDArray[np.intp], place: NDArray[np.intp], swapped: bool) -> None:
         place = place[_reaches(located, place, PULL_REPLY)]
