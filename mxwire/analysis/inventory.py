@@ -89,6 +89,8 @@ class Inventory:
         self.detections: list[Detection] = []
         self.swapped_hosts: list[int] = []
         self.skipped = 0
+        self.asked_dialect: str | None = None
+        """The dialect that all frames were read as, where the user named one."""
 
     @property
     def duration_ns(self) -> int:
@@ -112,6 +114,7 @@ class Inventory:
         self.detections = decoder.detections()
         self.swapped_hosts = decoder.swapped_hosts()
         self.skipped = decoder.skipped
+        self.asked_dialect = decoder.dialect.name if decoder.dialect else None
 
     def _times_and_types(self, decoded: DecodedBatch) -> None:
         batch = decoded.batch
@@ -142,6 +145,8 @@ class Inventory:
                     self._host(address).sent += int(counts[code])
                 elif decoded.located.has_destination and address != _BROADCAST:
                     self._host(address).received += int(counts[code])
+        if not decoded.located.has_destination:
+            return
         index, present = decoded.columns.field("dst_src_peer_index")
         present &= decoded.columns.reason == Reason.NONE
         for block in decoded.columns.of("raw", "raw_omxoed"):
@@ -176,6 +181,8 @@ class Inventory:
             source = np.stack([decoded.assignment.source[place], block["src_endpoint"][good]], axis=1)
             for (code, number), count in zip(*_distinct(source), strict=True):
                 self._endpoint(decoded.hosts.keys[code], number).sent += count
+            if not decoded.located.has_destination:
+                continue
             sessions = block["session"][good] if "session" in names else np.zeros(len(place), np.uint32)
             target = np.stack([decoded.assignment.destination[place], block["dst_endpoint"][good], sessions], axis=1)
             for (code, number, session), count in zip(*_distinct(target), strict=True):
@@ -195,7 +202,8 @@ class Inventory:
                     _keep(self._host(source).names, hostname_text(frame.hostname))
                 elif isinstance(frame, ConnectRequest):
                     _keep(self._endpoint(source, frame.src_endpoint).sessions, frame.src_session_id)
-                    _keep(self._endpoint(destination, frame.dst_endpoint).keys, frame.app_key)
+                    if decoded.located.has_destination:
+                        _keep(self._endpoint(destination, frame.dst_endpoint).keys, frame.app_key)
                 elif isinstance(frame, ConnectReply):
                     _keep(self._endpoint(source, frame.src_endpoint).sessions, frame.target_session_id)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +25,7 @@ from mxwire.wire.enums import packet_type_name
 from mxwire.wire.layout import layout_of
 from mxwire.wire.text import hostname_text
 
-ROWS_IN_MEMORY: Final = 4_000_000
+ROWS_IN_MEMORY: Final = 2_000_000
 """Rows that are held before they go to a part file beside the target."""
 
 VLAN_ID_BITS: Final = 12
@@ -240,7 +241,7 @@ SUFFIXES: Final = tuple(_SINKS)
 
 
 class TableWriter:
-    """Collects a table batch by batch and writes it when closed without an error.
+    """Collects a table batch by batch and writes it when closed without an error, if it was given any batch.
 
     Raises :class:`~mxwire.errors.MxwireError` for an unknown suffix, or when the file cannot be written.
     """
@@ -253,7 +254,8 @@ class TableWriter:
             problem = "it is a directory" if path.is_dir() else "its directory does not exist"
             raise MxwireError(f"{path}: cannot be written: {problem}")
         self.path = path
-        self.rows = 0
+        self.batches = 0
+        """Batches taken so far; without any, nothing is written."""
         self._builder = TableBuilder(columns)
         self._held: list[pl.DataFrame] = []
         self._held_rows = 0
@@ -265,18 +267,30 @@ class TableWriter:
         table = self._builder.frame(decoded, file, which)
         self._held.append(table)
         self._held_rows += table.height
-        self.rows += table.height
+        self.batches += 1
         if self._held_rows >= ROWS_IN_MEMORY:
             self._spill()
 
     def _spill(self) -> None:
         """Put the held rows into a part file, so that memory does not grow with the capture."""
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix=".mxwire-", dir=self.path.absolute().parent)
-        part = Path(self._folder.name) / f"{len(self._parts):06}.arrow"
-        pl.concat(self._held).write_ipc(part, compression="lz4")
+        with self._told_as_errors():
+            part = self._workplace() / f"{len(self._parts):06}.arrow"
+            pl.concat(self._held).write_ipc(part, compression="lz4")
         self._parts.append(part)
         self._held, self._held_rows = [], 0
+
+    def _workplace(self) -> Path:
+        """A folder beside the target, from where the finished file can be moved into place at once."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix=".mxwire-", dir=self.path.absolute().parent)
+        return Path(self._folder.name)
+
+    @contextmanager
+    def _told_as_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+            raise MxwireError(f"{self.path}: the table cannot be written: {error}") from None
 
     def __enter__(self) -> Self:
         """Start; nothing is written yet."""
@@ -294,17 +308,13 @@ class TableWriter:
                 self._folder.cleanup()
 
     def _finish(self) -> None:
-        try:
+        """Write the table beside its place and move it there: an earlier file stays whole until then."""
+        if not self.batches:
+            return
+        with self._told_as_errors():
             tables = [pl.scan_ipc(part) for part in self._parts]
             if self._held or not tables:
-                held = pl.concat(self._held) if self._held else self._empty()
-                tables.append(held.lazy())
-            _SINKS[self.path.suffix.lower()](pl.concat(tables), self.path)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise MxwireError(f"{self.path}: the table cannot be written: {error}") from None
-
-    def _empty(self) -> pl.DataFrame:
-        from mxwire.frames import FrameBatch
-        from mxwire.wire.decoder import Decoder
-
-        return self._builder.frame(Decoder().decode(FrameBatch.from_frames([])), "")
+                tables.append(pl.concat(self._held).lazy())
+            finished = self._workplace() / f"table{self.path.suffix}"
+            _SINKS[self.path.suffix.lower()](pl.concat(tables), finished)
+            finished.replace(self.path)

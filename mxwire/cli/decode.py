@@ -32,7 +32,11 @@ Examples:
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("-v", "--verbose", is_flag=True, help="Every field with value, meaning and bytes.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-@click.option("--fields", metavar="A,B", help="Only these fields, tab-separated; with --to, only these columns.")
+@click.option(
+    "--fields",
+    metavar="A,B",
+    help="Only these fields, tab-separated; with --to, only these columns; with --json, only these of the fields.",
+)
 @click.option(
     "--to",
     "target",

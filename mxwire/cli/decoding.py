@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -16,7 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.cli.options import Range
-from mxwire.cli.reading import Failures, batches, capture_of, tell_notes
+from mxwire.cli.reading import (
+    Failures,
+    capture_of,
+    decoded_batches,
+    is_undecided,
+    say,
+    tell_notes,
+    tell_undecided,
+)
 from mxwire.errors import MxwireError
 from mxwire.report.record import RECORD_KEYS, record
 from mxwire.report.summary import endpoints_text, summary, type_text
@@ -28,8 +38,6 @@ from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import Dialect, dialect_or_auto
 from mxwire.wire.enums import ETHERTYPE_MXOE, PacketType
 
-Output = Callable[[DecodedBatch, NDArray[np.intp], str], None]
-
 
 @dataclass(frozen=True)
 class Selection:
@@ -39,6 +47,11 @@ class Selection:
     hosts: tuple[int, ...]
     frames: list[Range] | None
     endpoint: int | None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether anything was chosen at all."""
+        return self != Selection(None, (), None, None)
 
     def places(self, decoded: DecodedBatch) -> NDArray[np.intp]:
         """The places in a batch of the frames wanted."""
@@ -96,6 +109,7 @@ class Request:
         **rest: Any,
     ) -> Request:
         """Understand the options; raises :class:`~mxwire.errors.MxwireError` for what is not possible."""
+        _refuse_contradictions(fields is not None, **rest)
         return cls(
             selection=Selection(
                 types=frozenset(_packet_type(each) for each in types) if types else None,
@@ -108,6 +122,14 @@ class Request:
             fields=_field_names(fields) if fields is not None else None,
             **rest,
         )
+
+
+def _refuse_contradictions(fields: bool, *, as_json: bool, target: Path | None, verbose: bool, **_: Any) -> None:
+    """Options that would silently do nothing."""
+    if target is not None and (as_json or verbose):
+        raise MxwireError(f"--to writes a table: {'--json' if as_json else '--verbose'} does not go with it")
+    if fields and verbose and not as_json:
+        raise MxwireError("--fields prints columns: --verbose does not go with it")
 
 
 def _packet_type(name: str) -> int:
@@ -133,6 +155,8 @@ def _field_names(text: str) -> list[str]:
     for name in names:
         if name not in COLUMN_NAMES:
             raise MxwireError(f"no field {name!r}{_close(name, list(COLUMN_NAMES))}: see mxwire formats TYPE")
+    if len(set(names)) < len(names):
+        raise MxwireError(f"--fields names a field twice: {text}")
     if not names:
         raise MxwireError("--fields names no field: write it like --fields frame,type,lib_seqnum")
     return names
@@ -146,76 +170,120 @@ def _close(name: str, known: list[str]) -> str:
 def run(files: tuple[str, ...], request: Request) -> None:
     """Decode the files one after the other."""
     failures = Failures()
+    undecided: list[str] = []
+    left, shown = request.count, 0
     with ExitStack() as stack:
-        output = _output(request, stack, several=len(files) > 1)
-        left = request.count
+        output = _output(request, files, stack)
         for path in files:
             with failures.noted():
-                left = _file(path, request, output, left)
+                told = _file(path, request, output, left, undecided)
+                shown += told
+                left = None if left is None else left - told
             if left == 0:
                 break
+    tell_undecided(undecided, len(files))
+    if not shown and not failures.count and request.selection.is_limited:
+        say("no frame matches the selection")
     failures.end()
 
 
-def _file(path: str, request: Request, output: Output, left: int | None) -> int | None:
-    """Decode one file; returns how many frames may still be shown."""
+def _file(path: str, request: Request, output: Output, left: int | None, undecided: list[str]) -> int:
+    """Decode one file; returns how many frames were shown, ``left`` at most."""
     decoder = Decoder(request.dialect, request.ethertypes)
     show_progress = request.target is not None or not sys.stdout.isatty()
+    shown = 0
     with capture_of(path) as reader:
-        for batch in batches(reader, show_progress=show_progress):
-            decoded = decoder.decode(batch)
-            places = request.selection.places(decoded)[:left]
-            output(decoded, places, reader.name)
-            if left is not None:
-                left -= len(places)
-            if left == 0 or (len(batch) and request.selection.is_over(int(batch.number[-1]))):
-                return left
+        output.begin(reader.name, decoder)
+        for decoded in decoded_batches(decoder, reader, show_progress=show_progress):
+            places = request.selection.places(decoded)[: None if left is None else left - shown]
+            output.show(decoded, places)
+            shown += len(places)
+            if shown == left or (len(decoded) and request.selection.is_over(int(decoded.batch.number[-1]))):
+                return shown
         tell_notes(reader.name, decoder)
-    return left
+        if is_undecided(decoder):
+            undecided.append(reader.name)
+    return shown
 
 
-def _output(request: Request, stack: ExitStack, *, several: bool) -> Output:
+class Output(ABC):
+    """Where decoded frames go."""
+
+    def begin(self, path: str, decoder: Decoder) -> None:
+        """The frames of another capture follow."""
+        self.path = path
+        self.decoder = decoder
+
+    @abstractmethod
+    def show(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
+        """The frames of a batch at some places."""
+
+
+class _Text(Output):
+    """Lines of text on standard output."""
+
+    def show(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
+        for place in places.tolist():
+            for line in self.lines(decoded, place):
+                sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+    @abstractmethod
+    def lines(self, decoded: DecodedBatch, place: int) -> Iterator[str]:
+        """The lines of one frame."""
+
+
+def _output(request: Request, files: tuple[str, ...], stack: ExitStack) -> Output:
+    several = len(files) > 1
     if request.target is not None:
-        return _to_table(request.target, request.fields, stack)
+        return _Table(request.target, request.fields, files, stack)
     if request.as_json:
-        return _to_json(request, several)
+        return _Json(request, several)
     if request.fields is not None:
-        return _to_columns(request.fields)
+        return _Columns(request.fields)
     return _Lines(request, several)
 
 
-def _to_table(target: Path, fields: list[str] | None, stack: ExitStack) -> Output:
-    from mxwire.analysis.table import TableWriter
+class _Table(Output):
+    """All columns into a file."""
 
-    table = stack.enter_context(TableWriter(target, fields))
-    return lambda decoded, places, path: table.write(decoded, path, None if len(places) == len(decoded) else places)
+    def __init__(self, target: Path, fields: list[str] | None, files: tuple[str, ...], stack: ExitStack) -> None:
+        from mxwire.analysis.table import TableWriter
 
+        for file in files:
+            if target.exists() and Path(file).exists() and target.samefile(file):
+                raise MxwireError(f"{target}: is one of the captures; name another file for the table")
+        self._table = stack.enter_context(TableWriter(target, fields))
 
-def _to_json(request: Request, several: bool) -> Output:
-    encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-    write = sys.stdout.write
-
-    def output(decoded: DecodedBatch, places: NDArray[np.intp], path: str) -> None:
-        for place in places.tolist():
-            made = record(decoded, place, verbose=request.verbose)
-            if request.fields is not None:
-                made["fields"] = {name: value for name, value in made["fields"].items() if name in request.fields}
-            write(encode({"file": path} | made if several else made) + "\n")
-        sys.stdout.flush()
-
-    return output
+    def show(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
+        self._table.write(decoded, self.path, None if len(places) == len(decoded) else places)
 
 
-def _to_columns(fields: list[str]) -> Output:
+class _Json(_Text):
+    """One object a line."""
+
+    def __init__(self, request: Request, several: bool) -> None:
+        self._encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+        self._verbose = request.verbose
+        self._fields = request.fields
+        self._several = several
+
+    def lines(self, decoded: DecodedBatch, place: int) -> Iterator[str]:
+        made = record(decoded, place, verbose=self._verbose)
+        if self._fields is not None:
+            made["fields"] = {name: value for name, value in made["fields"].items() if name in self._fields}
+        yield self._encode({"file": self.path} | made if self._several else made)
+
+
+class _Columns(_Text):
     """Tab-separated values, nothing where a frame does not have the field."""
 
-    def output(decoded: DecodedBatch, places: NDArray[np.intp], path: str) -> None:
-        for place in places.tolist():
-            flat = _flat(record(decoded, place), path)
-            sys.stdout.write("\t".join(_cell(flat.get(name)) for name in fields) + "\n")
-        sys.stdout.flush()
+    def __init__(self, fields: list[str]) -> None:
+        self._fields = fields
 
-    return output
+    def lines(self, decoded: DecodedBatch, place: int) -> Iterator[str]:
+        flat = _flat(record(decoded, place), self.path)
+        yield "\t".join(_cell(flat.get(name)) for name in self._fields)
 
 
 def _flat(made: dict[str, Any], path: str) -> dict[str, Any]:
@@ -233,32 +301,25 @@ def _cell(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-class _Lines:
+class _Lines(_Text):
     """A line a frame; below it the tree where asked for."""
 
     def __init__(self, request: Request, several: bool) -> None:
         self._verbose = request.verbose
         self._absolute = request.clock == "absolute"
         self._several = several
-        self._colour = sys.stdout.isatty()
-        self._path: str | None = None
-        self._start_ns = 0
+        self._colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
-    def __call__(self, decoded: DecodedBatch, places: NDArray[np.intp], path: str) -> None:
-        if path != self._path and len(decoded):
-            self._path, self._start_ns = path, int(decoded.batch.timestamp_ns[0])
-            if self._several:
-                click.echo(f"== {path}")
-        for line in self._lines(decoded, places):
-            sys.stdout.write(line + "\n")
-        sys.stdout.flush()
+    def begin(self, path: str, decoder: Decoder) -> None:
+        super().begin(path, decoder)
+        if self._several:
+            click.echo(f"== {path}")
 
-    def _lines(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> Iterator[str]:
-        for place in places.tolist():
-            yield self._line(decoded, place)
-            if self._verbose:
-                yield from tree(decoded, place)
-                yield ""
+    def lines(self, decoded: DecodedBatch, place: int) -> Iterator[str]:
+        yield self._line(decoded, place)
+        if self._verbose:
+            yield from tree(decoded, place)
+            yield ""
 
     def _line(self, decoded: DecodedBatch, place: int) -> str:
         located, frame = decoded.located, decoded.frame(place)
@@ -273,7 +334,7 @@ class _Lines:
 
     def _time(self, timestamp_ns: int) -> str:
         if not self._absolute:
-            return seconds_text(timestamp_ns - self._start_ns)
+            return seconds_text(timestamp_ns - (self.decoder.start_ns or 0))
         return time_text(timestamp_ns)
 
 

@@ -40,7 +40,7 @@ def command(files: tuple[str, ...], as_json: bool, dialect: str, ethertypes: tup
     import json
 
     from mxwire.analysis.inventory import Inventory
-    from mxwire.cli.reading import Failures, batches, capture_of, tell_notes
+    from mxwire.cli.reading import Failures, capture_of, decoded_batches, tell_notes
     from mxwire.report.document import show
     from mxwire.report.inventory import as_object, blocks
     from mxwire.wire.decoder import Decoder
@@ -53,8 +53,8 @@ def command(files: tuple[str, ...], as_json: bool, dialect: str, ethertypes: tup
         with failures.noted(), capture_of(path) as reader:
             decoder = Decoder(chosen, ethertypes or (ETHERTYPE_MXOE,))
             inventory = Inventory()
-            for batch in batches(reader):
-                inventory.observe(decoder.decode(batch))
+            for decoded in decoded_batches(decoder, reader):
+                inventory.observe(decoded)
             inventory.finish(decoder)
             file = {
                 "format": reader.format,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -48,11 +49,16 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
         except BrokenPipeError:
             # The reader has gone (`mxwire decode … | head`): nothing is wrong, and nobody is left to say it to.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _discard_output()
             ctx.exit(0)
+        except OSError as error:
+            _discard_output()
+            raise MxwireError(f"the output cannot be written: {error.strerror or error}") from None
 
 
 @click.group(
@@ -71,9 +77,11 @@ def cli(context: click.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 2 input or use that cannot work, 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         cli.main(arguments, prog_name="mxwire", standalone_mode=False)
-        sys.stdout.flush()
     except MxwireError as error:
         _fail(str(error))
     except click.exceptions.Abort:
@@ -87,7 +95,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(error.exit_code)
 
 
+def _discard_output() -> None:
+    """Let what is still buffered go nowhere, or Python complains about it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _fail(message: str) -> None:
-    sys.stdout.flush()
     click.echo(f"mxwire: {message}", err=True)
     sys.exit(2)

@@ -27,6 +27,8 @@ class FrameRanges(click.ParamType):  # type: ignore[type-arg]
             if not match or not (match[1] or match[3]):
                 self.fail(f"{part!r} is not a range of frames: write 7, 10-20, 100- or -5", param, ctx)
             first = int(match[1] or 1)
+            if first == 0:
+                self.fail(f"{part!r}: frames count from 1", param, ctx)
             last = int(match[3]) if match[3] else (None if match[2] else first)
             if last is not None and last < first:
                 self.fail(f"{part!r} ends before it starts", param, ctx)

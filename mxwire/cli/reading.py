@@ -12,7 +12,7 @@ from mxwire.capture import CaptureReader, open_capture
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.wire.address import mac_text
-from mxwire.wire.decoder import Decoder
+from mxwire.wire.decoder import SETTLE_BYTES, DecodedBatch, Decoder
 
 PROGRESS_BYTES = 32 * 1024 * 1024
 """Captures below this size are done before a progress bar is worth looking at."""
@@ -23,7 +23,13 @@ def say(text: str) -> None:
     click.echo(f"mxwire: {text}", err=True)
 
 
-def batches(reader: CaptureReader, *, show_progress: bool = True) -> Iterator[FrameBatch]:
+def decoded_batches(decoder: Decoder, reader: CaptureReader, *, show_progress: bool = True) -> Iterator[DecodedBatch]:
+    """A capture, decoded; a live source is decoded as it comes, a file with a look ahead."""
+    settle = 0 if reader.total_bytes is None else SETTLE_BYTES
+    yield from decoder.decode_all(_batches(reader, show_progress), settle)
+
+
+def _batches(reader: CaptureReader, show_progress: bool) -> Iterator[FrameBatch]:
     """The batches of a capture, with a progress bar where somebody watches and it takes long."""
     total = reader.total_bytes
     watched = show_progress and sys.stderr.isatty() and total is not None and total > PROGRESS_BYTES
@@ -75,13 +81,26 @@ class Failures:
 
 
 def tell_notes(path: str, decoder: Decoder) -> None:
-    """What a reader of the output has to know about how a capture was decoded."""
+    """What a reader of the output has to know about the frames of a capture."""
     if decoder.skipped:
         types = ", ".join(f"0x{each:04x}" for each in decoder.ethertypes)
         say(f"{path}: {decoder.skipped} of {decoder.skipped + decoder.decoded} frames are not MXoE (EtherType {types})")
+    elif not decoder.decoded:
+        say(f"{path}: no frames")
     for host in decoder.swapped_hosts():
         say(f"{path}: {mac_text(host)} sends its integers in little-endian order (endian option off)")
+
+
+def is_undecided(decoder: Decoder) -> bool:
+    """Whether the dialect had to be found out, and no frame decides it."""
     if decoder.dialect is not None or not decoder.decoded:
+        return False
+    return all(found.dialect is None for found in decoder.detections())
+
+
+def tell_undecided(undecided: list[str], files: int) -> None:
+    """Name the captures of which no frame decides the dialect; nothing is wrong with them."""
+    if not undecided:
         return
-    if all(found.dialect is None for found in decoder.detections()):
-        say(f"{path}: no packet decides the dialect; all types here are alike in both (--dialect sets it)")
+    which = undecided[0] if files == 1 else f"{len(undecided)} of {files} captures"
+    say(f"{which}: no packet decides the dialect; all types there are alike in both (--dialect sets it)")

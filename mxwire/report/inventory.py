@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from mxwire.analysis.inventory import Inventory
 from mxwire.analysis.messages_seen import KINDS, SIZE_CLASSES
@@ -11,6 +11,9 @@ from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, R
 from mxwire.report.times import seconds_text, time_text
 from mxwire.wire.address import mac_text
 from mxwire.wire.detection import Detection
+
+_NOT_RECORDED: Final = 0
+"""Stands for the receiver of a frame in a Linux cooked capture."""
 
 
 def _right(*headings: str) -> tuple[Column, ...]:
@@ -48,6 +51,8 @@ def _facts(file: dict[str, Any], inventory: Inventory) -> Iterator[str]:
         yield f"{inventory.cut} frames were cut by the capture (snap length {file['snap_length']})"
     if inventory.vlans:
         yield "VLANs: " + ", ".join(f"{vlan} ({count} frames)" for vlan, count in sorted(inventory.vlans.items()))
+    if inventory.asked_dialect:
+        yield f"read as dialect {inventory.asked_dialect}, as asked; what the frames show is below"
     for host in inventory.swapped_hosts:
         yield f"{mac_text(host)} sends its integers in little-endian order (endian option off)"
 
@@ -63,13 +68,22 @@ def _hosts(inventory: Inventory) -> Table:
     for address, facts in inventory.hosts.items():
         known = ", ".join(f"{index} at {peer}" for peer, index in inventory.known_indexes(address))
         name = ", ".join(facts.names) or "-"
-        rows.append(Row((mac_text(address), name, str(facts.sent), str(facts.received), known or "-")))
+        rows.append(Row((_host_text(address), name, str(facts.sent), str(facts.received), known or "-")))
     return Table(columns, tuple(rows))
 
 
-def _pairs(inventory: Inventory) -> list[Detection]:
-    """The pairs of hosts; broadcasts are no pair."""
-    return [each for each in inventory.detections if all(host in inventory.hosts for host in each.hosts)]
+def _host_text(address: int) -> str:
+    return "others" if address == _NOT_RECORDED else mac_text(address)
+
+
+def _pairs(inventory: Inventory) -> list[tuple[list[str], Detection]]:
+    """The pairs of hosts with their addresses; of a cooked capture, which does not record receivers, the senders."""
+    pairs = []
+    for found in inventory.detections:
+        known = [host for host in found.hosts if host in inventory.hosts]
+        if len(known) == 2 or (len(known) == 1 and _NOT_RECORDED in found.hosts):
+            pairs.append(([mac_text(host) for host in known], found))
+    return pairs
 
 
 def _dialects(inventory: Inventory) -> Iterator[Block]:
@@ -80,8 +94,8 @@ def _dialects(inventory: Inventory) -> Iterator[Block]:
         Column("because", wraps=True),
     )
     rows = []
-    for found in _pairs(inventory):
-        hosts = " ".join(mac_text(host) for host in found.hosts)
+    for addresses, found in _pairs(inventory):
+        hosts = " ".join(addresses) if len(addresses) == 2 else f"{addresses[0]} and its peers"
         name = found.dialect.name if found.dialect else "not decided"
         because = "; ".join(
             f"{each.text} ({each.frames}, first in frame {each.first_frame})" for each in found.evidence
@@ -124,15 +138,14 @@ def _types(inventory: Inventory) -> Table:
 
 def _messages(inventory: Inventory) -> Table:
     counter = inventory.messages
-    columns = Column("kind", code=True), *_right(*(name for name, _ in SIZE_CLASSES), "all", "bytes", "repeated frames")
+    columns = Column("kind", code=True), *_right("length", "messages", "bytes"), Column("repeated frames", right=True)
     rows = []
     for kind in KINDS:
-        by_class = [counter.messages[kind, name] for name, _ in SIZE_CLASSES]
-        if not any(by_class):
-            continue
-        total = sum(counter.bytes[kind, name] for name, _ in SIZE_CLASSES)
-        cells = [str(each) if each else "." for each in by_class]
-        rows.append(Row((kind.upper(), *cells, str(sum(by_class)), str(total), str(counter.repeated[kind] or "."))))
+        shown = [name for name, _ in SIZE_CLASSES if counter.messages[kind, name]]
+        for name in shown:
+            repeated = str(counter.repeated[kind]) if name == shown[-1] else ""
+            cells = (kind.upper(), name, str(counter.messages[kind, name]), str(counter.bytes[kind, name]), repeated)
+            rows.append(Row(cells))
     return Table(columns, tuple(rows))
 
 
@@ -178,7 +191,7 @@ def as_object(path: str, file: dict[str, Any], inventory: Inventory) -> dict[str
         ],
         "dialects": [
             {
-                "hosts": [mac_text(host) for host in found.hosts],
+                "hosts": addresses,
                 "dialect": found.dialect.name if found.dialect else None,
                 "confidence": round(found.confidence, 3),
                 "evidence": [
@@ -191,7 +204,7 @@ def as_object(path: str, file: dict[str, Any], inventory: Inventory) -> dict[str
                     for each in found.evidence
                 ],
             }
-            for found in _pairs(inventory)
+            for addresses, found in _pairs(inventory)
         ],
         "endpoints": [
             {

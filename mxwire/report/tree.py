@@ -55,10 +55,9 @@ def field_lines(decoded: DecodedBatch, index: int) -> Iterator[FieldLine]:
         raw = row[field.offset : field.offset + size]
         if len(row) <= field.offset and size:
             return
-        # The addresses lie before the tags and the cooked header does not have both: their place is not shifted.
-        moved = 0 if field.kind == "mac" else shift
         end = field.offset + size
-        yield _line(field, field.offset + moved, size, raw, values.get(field.name))
+        place = decoded.located.place(index, field.offset)
+        yield _line(field, place, size, raw, values.get(field.name))
     if len(row) > end:
         rest = row[end:]
         meaning = "Undefined bytes behind the packet." if name else "Not decoded."

@@ -155,8 +155,10 @@ class _Pass:
             self.payload_length[faulty] = -1
             self.payload_offset[faulty] = 0
         shift = self.located.shift
-        self.reason_offset[faulty] += shift[faulty]
-        self.payload_offset[self.payload_length >= 0] += shift[self.payload_length >= 0]
+        if shift.any():
+            self.reason_offset[faulty] += shift[faulty]
+            holding = self.payload_length >= 0
+            self.payload_offset[holding] += shift[holding]
         return Columns(
             self.located,
             packet_type,

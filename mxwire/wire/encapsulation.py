@@ -72,6 +72,17 @@ class Located:
         """False for Linux cooked captures, which do not record where a frame was going."""
         return _LINK_HEADERS[self.batch.link_type].has_destination
 
+    def place(self, index: int, offset: int) -> int:
+        """Where a byte of the row at ``index`` lies in the captured frame."""
+        link = _LINK_HEADERS[self.batch.link_type]
+        if offset < _SOURCE:
+            return offset
+        if offset < _ETHERTYPE:
+            return offset - _SOURCE + link.source
+        if offset < HEADER_LENGTH and not (self.vlan.size and self.vlan[index].max() >= 0):
+            return offset - _ETHERTYPE + link.protocol
+        return offset + int(self.shift[index])
+
     @cached_property
     def row_bytes(self) -> NDArray[np.uint8]:
         """The rows as numbers, shape (n, 64)."""

@@ -1,0 +1,181 @@
+"""What went wrong once, each as a user would meet it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mxwire.capture import create_capture, open_capture
+from mxwire.frames import LINKTYPE_LINUX_SLL, LINKTYPE_LINUX_SLL2, FrameBatch
+from tests.cli.support import CAPTURES, EVERY_TYPE, ROOT, mxwire
+
+
+def frames_of(path) -> tuple[list[bytes], list[int]]:
+    with open_capture(path) as reader:
+        (batch,) = reader
+        return [batch.frame(index) for index in range(len(batch))], batch.timestamp_ns.tolist()
+
+
+def write(path, frames, times=None, **options):
+    with create_capture(path, **options) as writer:
+        writer.write(FrameBatch.from_frames(frames, times, link_type=options.get("link_type", 1)))
+    return path
+
+
+def cooked(frame: bytes, version: int) -> bytes:
+    """An Ethernet frame as a Linux cooked capture has it."""
+    if version == 1:
+        return bytes.fromhex("0000 0001 0006".replace(" ", "")) + frame[6:12] + bytes(2) + frame[12:]
+    return (
+        frame[12:14] + bytes.fromhex("0000 00000001 0001 00 06".replace(" ", "")) + frame[6:12] + bytes(2) + frame[14:]
+    )
+
+
+@pytest.mark.parametrize("capture", ["mxoe-pingpong-small-medium.pcap", "omx1500-pingpong-small-medium.pcap"])
+def test_messages_of_a_process_that_reconnects_are_new(capture):
+    """Twelve runs against one server, three iterations each, both ways (see the captures' index)."""
+    (made,) = mxwire("info", "--json", CAPTURES / capture).objects
+    counted: dict[str, int] = {}
+    for each in made["messages"]:
+        counted[each["kind"]] = counted.get(each["kind"], 0) + each["messages"]
+    assert counted == {"TINY": 24, "SMALL": 12, "MEDIUM": 36, "RNDV": 24}
+
+
+def test_a_last_fragment_alone_tells_no_frame_limit(tmp_path):
+    frames, _ = frames_of(CAPTURES / "omx1500-echo-pattern.pcap")
+    made = mxwire("decode", "--json", "--type", "MEDIUM", CAPTURES / "omx1500-echo-pattern.pcap").objects
+    last = [each["frame"] for each in made if each["fields"]["frag_length"] < 1452 and each["fields"]["frag_seqnum"]]
+    for number in last[:5]:
+        (alone,) = mxwire("decode", "--json", write(tmp_path / "one.pcap", [frames[number - 1]])).objects
+        assert alone["dialect"] == "omx" and alone["malformed"] is None
+
+
+def test_small_captures_are_decoded_alike_however_they_are_read():
+    whole = mxwire("decode", "--json", CAPTURES / "omx9000-vect.pcap").objects
+    assert {each["dialect"] for each in whole} == {"omx:9000"}
+
+
+@pytest.mark.parametrize(("link_type", "version"), [(LINKTYPE_LINUX_SLL, 1), (LINKTYPE_LINUX_SLL2, 2)])
+def test_cooked_captures(tmp_path, link_type, version):
+    frames, times = frames_of(EVERY_TYPE)
+    path = write(tmp_path / "cooked.pcap", [cooked(each, version) for each in frames], times, link_type=link_type)
+    (made,) = mxwire("info", "--json", path).objects
+    assert {host["address"] for host in made["hosts"]} == {"52:54:00:0a:00:01", "52:54:00:0a:00:02"}
+    assert {each["host"] for each in made["endpoints"]} == {"52:54:00:0a:00:01", "52:54:00:0a:00:02"}
+    assert {(tuple(pair["hosts"]), pair["dialect"]) for pair in made["dialects"]} == {
+        (("52:54:00:0a:00:01",), "mxoe"),
+        (("52:54:00:0a:00:02",), "mxoe"),
+    }
+    assert "52:54:00:0a:00:01 and its peers" in " ".join(mxwire("info", path).out.split())
+    for record, plain in zip(
+        mxwire("decode", "--json", "-v", path).objects, mxwire("decode", "--json", EVERY_TYPE).objects, strict=True
+    ):
+        raw = cooked(frames[record["frame"] - 1], version)
+        for field in record["layout"]:
+            assert raw[field["offset"] : field["offset"] + field["size"]].hex() == field["bytes"], field["name"]
+        assert record["destination"] is None and "dst_mac" not in record["fields"]
+        assert record["fields"] == {name: value for name, value in plain["fields"].items() if name != "dst_mac"}
+
+
+def test_a_table_does_not_touch_what_it_cannot_replace(tmp_path):
+    keep = tmp_path / "keep.csv"
+    keep.write_text("mine")
+    assert mxwire("decode", "--to", keep, tmp_path / "absent.pcap").code == 2
+    assert keep.read_text() == "mine"
+    capture = tmp_path / "capture.csv"
+    capture.write_bytes(EVERY_TYPE.read_bytes())
+    run = mxwire("decode", "--to", capture, capture)
+    assert run.code == 2 and "is one of the captures" in run.err
+    assert capture.read_bytes() == EVERY_TYPE.read_bytes()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["capture.csv", "keep.csv"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--fields", "frame,frame"], "names a field twice"),
+        (["--to", "x.csv", "--json"], "--json does not go with it"),
+        (["--fields", "frame", "-v"], "--verbose does not go with it"),
+        (["--frames", "0"], "frames count from 1"),
+    ],
+)
+def test_options_that_contradict(options, words):
+    run = mxwire("decode", *options, EVERY_TYPE)
+    assert run.code == 2 and words in run.err and run.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["decode", "info", "formats"])
+def test_full_disk_is_one_line(command):
+    arguments = [command] + ([str(EVERY_TYPE)] if command != "formats" else [])
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, str(ROOT / "cli.py"), *arguments], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert done.stderr == b"mxwire: the output cannot be written: No space left on device\n"
+
+
+def test_terminal_without_unicode():
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, str(ROOT / "cli.py"), "decode", "--count", "1", str(EVERY_TYPE)]
+    done = subprocess.run(command, capture_output=True, env=environment)
+    assert done.returncode == 0 and b"52:54:00:0a:00:01 ?" in done.stdout and done.stderr == b""
+
+
+def on_terminal(*arguments: str, **environment: str) -> bytes:
+    """What a command prints on a terminal of 80 columns."""
+    leader, follower = pty.openpty()
+    command = [sys.executable, str(ROOT / "cli.py"), *arguments]
+    process = subprocess.Popen(
+        command, stdout=follower, env=os.environ | {"COLUMNS": "80", "TERM": "xterm"} | environment
+    )
+    os.close(follower)
+    read = b""
+    while True:
+        try:
+            piece = os.read(leader, 65536)
+        except OSError:
+            break
+        read += piece
+    os.close(leader)
+    assert process.wait(30) == 0
+    return read
+
+
+def test_colour_on_a_terminal_unless_unwanted():
+    arguments = "decode", "--type", "NACK_MCP", str(EVERY_TYPE)
+    assert b"\x1b[31m" in on_terminal(*arguments)
+    assert b"\x1b[" not in on_terminal(*arguments, NO_COLOR="1")
+    assert b"\x1b[" not in on_terminal(*arguments, TERM="dumb")
+
+
+def test_info_fits_a_terminal():
+    shown = on_terminal("info", str(EVERY_TYPE), NO_COLOR="1").decode()
+    for piece in ("MEDIUM", "4097..32768", "32769..1048576"):
+        assert piece in shown
+
+
+def test_nothing_selected_is_said():
+    run = mxwire("decode", "--type", "NONE", EVERY_TYPE)
+    assert run.code == 0 and run.out == "" and run.err == "mxwire: no frame matches the selection\n"
+
+
+def test_seconds_count_from_the_first_frame_of_all(tmp_path):
+    frames, _ = frames_of(EVERY_TYPE)
+    other = frames[0][:12] + b"\x08\x00" + frames[0][14:]
+    path = write(tmp_path / "both.pcap", [other, frames[0]], [0, 5_000_000_000])
+    assert mxwire("decode", path).lines[0].split()[:2] == ["2", "5.000000000"]
+
+
+def test_undecided_captures_are_counted_once():
+    run = mxwire("decode", CAPTURES / "mxoe-connect.pcap", CAPTURES / "omx9000-connect.pcap", EVERY_TYPE)
+    assert run.err.count("\n") == 1 and "2 of 3 captures: no packet decides the dialect" in run.err
+
+
+def test_same_capture_twice_has_two_headings():
+    run = mxwire("decode", "--count", "100", EVERY_TYPE, EVERY_TYPE)
+    assert [line for line in run.lines if line.startswith("==")] == [f"== {EVERY_TYPE}"] * 2
+    assert run.lines[89].split()[1] == "0.000000000"
