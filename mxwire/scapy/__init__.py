@@ -1,0 +1,46 @@
+"""MXoE as scapy layers: read, change, build, send and pair packets with scapy.
+
+``from mxwire.scapy import *`` gives a layer for the head (:class:`MXoE`), one for each layout of the specification
+(``MXoETiny``, ``MXoEConnectReply``, …; :data:`LAYERS` has them all), and helpers. The layers are made from
+:mod:`mxwire.wire.formats` at import.
+
+scapy is under the GPL, version 2 only. No other module of mxwire imports this one, or scapy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mxwire.scapy.required import ScapyMissingError
+
+# isort: split
+from scapy.config import conf
+from scapy.layers.l2 import Ether
+from scapy.packet import Padding
+
+from mxwire.scapy.helpers import fragment_medium, from_frame, parse_mxoe, pull_replies, read_mxoe, to_frame
+from mxwire.scapy.layers import LAYERS, MXoE, MXoEBody
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> type[Any]: ...
+
+
+globals().update(LAYERS)
+
+__all__ = [
+    "LAYERS",
+    "Ether",
+    "MXoE",
+    "MXoEBody",
+    "Padding",
+    "ScapyMissingError",
+    "conf",
+    "fragment_medium",
+    "from_frame",
+    "parse_mxoe",
+    "pull_replies",
+    "read_mxoe",
+    "to_frame",
+]
+__all__ += list(LAYERS)

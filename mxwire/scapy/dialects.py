@@ -1,0 +1,44 @@
+"""Which dialect a packet is in: said with the packet, or set for the session in scapy's ``conf``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+from scapy.config import conf
+
+from mxwire.errors import MxwireError
+from mxwire.wire.dialect import MXOE, Dialect, dialect_by_name
+
+DialectLike = Dialect | str | None
+"""A dialect, its name (``mxoe``, ``omx``, ``omx:M``), or None for the one that ``conf`` says."""
+
+CONF_KEY: Final = "mxoe"
+"""The place of the settings: ``conf.contribs["mxoe"]["dialect"]``."""
+
+conf.contribs.setdefault(CONF_KEY, {}).setdefault("dialect", MXOE.name)
+
+_reading: ContextVar[Dialect | None] = ContextVar("_reading", default=None)
+
+
+def dialect_of(given: DialectLike = None) -> Dialect:
+    """The dialect that is meant; raises :class:`~mxwire.errors.MxwireError` for a name that there is not."""
+    if given is None:
+        given = _reading.get() or conf.contribs.get(CONF_KEY, {}).get("dialect", MXOE)
+    if isinstance(given, Dialect):
+        return given
+    if not isinstance(given, str):
+        raise MxwireError(f"no dialect {given!r}: use mxoe, omx (frame limit 9000) or omx:M, for example omx:1500")
+    return dialect_by_name(given)
+
+
+@contextmanager
+def reading(dialect: Dialect) -> Iterator[None]:
+    """Packets made inside are in this dialect unless they say another; of this thread or task only."""
+    token = _reading.set(dialect)
+    try:
+        yield
+    finally:
+        _reading.reset(token)

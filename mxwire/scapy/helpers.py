@@ -1,0 +1,155 @@
+"""Packets in and out, and the packets that a message or a PULL is cut into."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from scapy.config import conf
+from scapy.layers.l2 import Ether
+from scapy.packet import Packet
+from scapy.plist import PacketList
+
+from mxwire.capture import open_capture
+from mxwire.errors import MxwireError
+from mxwire.scapy.dialects import DialectLike, dialect_of, reading
+from mxwire.scapy.layers import LAYERS, MXoE, fragment_payload, frame_of
+from mxwire.wire.codec import Malformed, build
+from mxwire.wire.decoder import Decoder
+from mxwire.wire.encapsulation import HEADER_LENGTH
+from mxwire.wire.packets import Frame
+
+_NS_PER_SECOND = 10**9
+
+
+def parse_mxoe(frame: bytes, dialect: DialectLike = None) -> Packet:
+    """An Ethernet frame as a packet, read in a dialect of its own rather than that of ``conf``."""
+    with reading(dialect_of(dialect)):
+        return Ether(frame)
+
+
+def read_mxoe(path: str | Path, dialect: DialectLike = None) -> PacketList:
+    """The MXoE frames of a capture (pcap, pcapng, gzip or zstd), each in the dialect that its hosts speak.
+
+    Unlike scapy's ``rdpcap`` this finds out the dialect of each pair of hosts, as ``mxwire decode`` does; ``dialect``
+    sets it for all. Where no frame decides, it is mxoe.
+    """
+    decoder = Decoder(None if dialect is None else dialect_of(dialect))
+    packets = []
+    with open_capture(str(path)) as capture:
+        for decoded in map(decoder.decode, capture):
+            batch = decoded.batch
+            for index in range(len(decoded)):
+                with reading(decoded.dialect(index)):
+                    packet = conf.l2types.num2layer[batch.link_type](batch.frame(index))
+                packet.time = int(batch.timestamp_ns[index]) / _NS_PER_SECOND
+                packet.wirelen = max(int(batch.wire_length[index]), int(batch.length[index]))
+                packets.append(packet)
+    return PacketList(packets, name=Path(path).name)
+
+
+def to_frame(packet: Packet) -> Frame | Malformed:
+    """What mxwire's own decoder says of a packet: a typed :class:`~mxwire.wire.packets.Frame`, or what is wrong.
+
+    Raises :class:`~mxwire.errors.MxwireError` where there is no MXoE in it.
+    """
+    head = packet.getlayer(MXoE)
+    if head is None:
+        raise MxwireError(f"no MXoE in this packet: {packet.summary()}")
+    ether = packet.getlayer(Ether)
+    addresses = bytes(HEADER_LENGTH) if ether is None else bytes(ether)[: HEADER_LENGTH - 2]
+    return frame_of(head, (addresses + _ethertype(head)) if ether is not None else addresses)
+
+
+def _ethertype(head: Packet) -> bytes:
+    """The EtherType by which the layer below announces the head."""
+    return int(getattr(head.underlayer, "type", 0) or 0).to_bytes(2, "big")
+
+
+def from_frame(frame: Frame, dialect: DialectLike = None) -> Packet:
+    """A packet from a typed frame of mxwire, padded as a sender pads."""
+    chosen = dialect_of(dialect)
+    return parse_mxoe(build(frame, chosen), chosen)
+
+
+def fragment_medium(data: bytes, dialect: DialectLike = None, **fields: Any) -> list[Packet]:
+    """The MEDIUM packets of a message, as a sender sends them (R-SND-03): all but the last are full.
+
+    ``fields`` are those of the packets that the cutting does not set, of any layer: ``dst`` and ``src`` (Ethernet),
+    ``dst_src_peer_index``, ``src_endpoint``, ``lib_seqnum``, … In dialect mxoe ``frag_pipeline`` sets the size of the
+    fragments, 2^frag_pipeline bytes. Raises :class:`~mxwire.errors.MxwireError` for a message that no host sends so.
+    """
+    chosen = dialect_of(dialect)
+    medium = LAYERS["MXoEMedium"]
+    ether, head, body = _split(fields, medium(dialect=chosen))
+    size = fragment_payload(medium(dialect=chosen, **body))
+    if len(data) > chosen.medium_maximum or len(data) > size * (1 << 8):
+        most = min(chosen.medium_maximum, size * (1 << 8))
+        raise MxwireError(f"{len(data)} bytes do not fit a MEDIUM message of dialect {chosen}: at most {most} do")
+    body = {"length": len(data)} | body
+    return [
+        Ether(**ether)
+        / MXoE(dialect=chosen, **head)
+        / medium(dialect=chosen, frag_seqnum=number, data=data[start : start + size], **body)
+        for number, start in enumerate(range(0, max(len(data), 1), size))
+    ]
+
+
+def pull_replies(pull: Packet, region_data: bytes, dialect: DialectLike = None) -> list[Packet]:
+    """The PULL_REPLYs with which a host answers a PULL (R-PUL-13), addressed to its sender.
+
+    ``region_data`` is the whole region, from its first byte; the message starts at the PULL's
+    ``pulled_rdma_offset``. Without ``dialect`` it is the PULL's. Raises :class:`~mxwire.errors.MxwireError` where a
+    host would not answer: too many frames, or bytes that are not in the region (R-PUL-14).
+    """
+    asked = pull.getlayer(LAYERS["MXoEPull"])
+    if asked is None:
+        raise MxwireError(f"no PULL in this packet: {pull.summary()}")
+    chosen = asked.dialect if dialect is None else dialect_of(dialect)
+    payload = chosen.reply_payload
+    first, rest, offset = asked.first_frame_offset, asked.block_length, asked.pulled_rdma_offset
+    frames = -(-(first + rest) // payload)
+    if frames > chosen.frames_per_block:
+        raise MxwireError(f"this PULL asks for {frames} frames; a host answers at most {chosen.frames_per_block}")
+    if first >= payload:
+        raise MxwireError(f"first_frame_offset {first} lies beyond the first frame of {payload} bytes (D-15)")
+    message_offset = asked.frame_index * payload - offset % payload + first
+    start = offset + message_offset
+    if not 0 <= start <= start + rest <= len(region_data):
+        raise MxwireError(
+            f"this PULL asks for bytes {start} to {start + rest} of a region of {len(region_data)}; a host drops it"
+        )
+    ether = pull.getlayer(Ether)
+    addresses = {} if ether is None else {"dst": ether.src, "src": ether.dst}
+    reply = LAYERS["MXoEPullReply"]
+    made: list[Packet] = []
+    for number in range(frames):
+        length = min(payload - (first if number == 0 else 0), rest)
+        made.append(
+            Ether(**addresses)
+            / MXoE(dialect=chosen)
+            / reply(
+                dialect=chosen,
+                frame_seqnum=(asked.frame_index + number) % 256,
+                msg_offset=message_offset % 2**32,
+                dst_pull_handle=asked.src_pull_handle,
+                dst_magic=asked.src_magic,
+                data=region_data[offset + message_offset : offset + message_offset + length],
+            )
+        )
+        message_offset += length
+        rest -= length
+    return made
+
+
+def _split(fields: dict[str, Any], body: Packet) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Which of the values belong to which layer."""
+    layers = Ether(), MXoE(), body
+    given: list[dict[str, Any]] = [{}, {}, {}]
+    for name, value in fields.items():
+        place = next((place for place, layer in enumerate(layers) if name in layer.default_fields), None)
+        if place is None or name in ("data", "frag_seqnum", "frag_length"):
+            reason = "is set by the cutting" if place is not None else "is not a field of these packets"
+            raise MxwireError(f"{name} {reason}")
+        given[place][name] = value
+    return given[0], given[1], given[2]
