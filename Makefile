@@ -27,6 +27,7 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m mxwire.wire.generate --check
+	$(BIN)/python -m mxwire.dissector.build --check
 
 # Coverage of all workers is put together and shown; the test run's own closing line comes last.
 unit: setup

@@ -313,15 +313,20 @@ def _imported_rooms(path: Path) -> Iterator[str]:
 
 def _commands() -> str:
     """All commands with their arguments, options and examples."""
-    parts = []
     with click.Context(cli, info_name="mxwire", **cli.context_settings) as context:
-        for name in cli.list_commands(context):
-            command = cli.get_command(context, name)
-            if command is None:
-                raise PageError(f"the command {name} is listed but does not exist")
-            with click.Context(command, info_name=name, parent=context) as inner:
-                parts.append(_command(command, inner))
-    return "\n".join(parts)
+        return "\n".join(_commands_of(cli, context))
+
+
+def _commands_of(group: click.Group, context: click.Context) -> Iterator[str]:
+    """The commands of a group, and those of groups among them."""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is None:
+            raise PageError(f"the command {name} is listed but does not exist")
+        with click.Context(command, info_name=name, parent=context) as inner:
+            yield _command(command, inner)
+            if isinstance(command, click.Group):
+                yield from _commands_of(command, inner)
 
 
 def _command(command: click.Command, context: click.Context) -> str:

@@ -45,7 +45,7 @@ INPUT_AND_OUTPUT = OUTSIDE_WORLD | {
     "gzip",
     "lzma",
 }
-TOUCHES_THE_WORLD = {"capture", "cli", "link", "host", "__main__"}
+TOUCHES_THE_WORLD = {"capture", "cli", "plugin", "link", "host", "__main__"}
 
 
 def room(module: Path) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from queue import Full, Queue
 from types import TracebackType
 from typing import Any, Final, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from polars.io.plugins import register_io_source
 
 from mxwire.errors import MxwireError
 from mxwire.wire.address import mac_text
@@ -25,8 +28,8 @@ from mxwire.wire.enums import packet_type_name
 from mxwire.wire.layout import layout_of
 from mxwire.wire.text import hostname_text
 
-ROWS_IN_MEMORY: Final = 2_000_000
-"""Rows that are held before they go to a part file beside the target."""
+TABLES_WAITING: Final = 2
+"""Batches that may wait for being written before decoding has to wait; so memory does not grow with the capture."""
 
 VLAN_ID_BITS: Final = 12
 
@@ -240,8 +243,40 @@ SUFFIXES: Final = tuple(_SINKS)
 """The file name endings that a table can be written to."""
 
 
+class _Stream:
+    """Writes tables to one file in a thread of its own, while the next ones are being made."""
+
+    def __init__(self, path: Path, schema: pl.Schema) -> None:
+        self._waiting: Queue[pl.DataFrame | None] = Queue(TABLES_WAITING)
+        self._thread = ThreadPoolExecutor(1)
+        sink = _SINKS[path.suffix.lower()]
+        self._written = self._thread.submit(sink, register_io_source(self._tables, schema=schema), path)
+
+    def _tables(self, *_wishes: object) -> Iterator[pl.DataFrame]:
+        """What polars pulls; its wishes for fewer columns or rows never come, as all are to be written."""
+        while (table := self._waiting.get()) is not None:
+            yield table
+
+    def put(self, table: pl.DataFrame | None) -> None:
+        """Hand over the next table, or None after the last; raises what went wrong with those before."""
+        while not self._written.done():
+            try:
+                return self._waiting.put(table, timeout=0.1)
+            except Full:
+                continue  # the file is slow, or writing has just failed
+        return self._written.result()
+
+    def close(self) -> None:
+        """Wait until all is written."""
+        try:
+            self.put(None)
+            self._written.result()
+        finally:
+            self._thread.shutdown()
+
+
 class TableWriter:
-    """Collects a table batch by batch and writes it when closed without an error, if it was given any batch.
+    """Writes a table batch by batch; the file is there when closed without an error, if it was given any batch.
 
     Raises :class:`~mxwire.errors.MxwireError` for an unknown suffix, or when the file cannot be written.
     """
@@ -254,36 +289,23 @@ class TableWriter:
             problem = "it is a directory" if path.is_dir() else "its directory does not exist"
             raise MxwireError(f"{path}: cannot be written: {problem}")
         self.path = path
-        self.batches = 0
-        """Batches taken so far; without any, nothing is written."""
         self._builder = TableBuilder(columns)
-        self._held: list[pl.DataFrame] = []
-        self._held_rows = 0
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._parts: list[Path] = []
+        self._stream: _Stream | None = None
 
     def write(self, decoded: DecodedBatch, file: str, which: NDArray[np.intp] | None = None) -> None:
         """Add the frames of a batch, or those at the places ``which``."""
         table = self._builder.frame(decoded, file, which)
-        self._held.append(table)
-        self._held_rows += table.height
-        self.batches += 1
-        if self._held_rows >= ROWS_IN_MEMORY:
-            self._spill()
-
-    def _spill(self) -> None:
-        """Put the held rows into a part file, so that memory does not grow with the capture."""
         with self._told_as_errors():
-            part = self._workplace() / f"{len(self._parts):06}.arrow"
-            pl.concat(self._held).write_ipc(part, compression="lz4")
-        self._parts.append(part)
-        self._held, self._held_rows = [], 0
+            if self._stream is None:
+                self._stream = _Stream(self._unfinished(), table.schema)
+            self._stream.put(table)
 
-    def _workplace(self) -> Path:
-        """A folder beside the target, from where the finished file can be moved into place at once."""
+    def _unfinished(self) -> Path:
+        """A file in a folder beside the target, from where it can be moved into place at once."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix=".mxwire-", dir=self.path.absolute().parent)
-        return Path(self._folder.name)
+        return Path(self._folder.name) / f"table{self.path.suffix}"
 
     @contextmanager
     def _told_as_errors(self) -> Iterator[None]:
@@ -299,22 +321,21 @@ class TableWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Write the file, unless the block failed."""
+        """Complete the file, unless the block failed."""
         try:
             if kind is None:
                 self._finish()
+            elif self._stream is not None:
+                with suppress(Exception):
+                    self._stream.close()
         finally:
             if self._folder is not None:
                 self._folder.cleanup()
 
     def _finish(self) -> None:
-        """Write the table beside its place and move it there: an earlier file stays whole until then."""
-        if not self.batches:
+        """Move what was written into place: an earlier file stays whole until then."""
+        if self._stream is None:
             return
         with self._told_as_errors():
-            tables = [pl.scan_ipc(part) for part in self._parts]
-            if self._held or not tables:
-                tables.append(pl.concat(self._held).lazy())
-            finished = self._workplace() / f"table{self.path.suffix}"
-            _SINKS[self.path.suffix.lower()](pl.concat(tables), finished)
-            finished.replace(self.path)
+            self._stream.close()
+            self._unfinished().replace(self.path)

@@ -1,0 +1,153 @@
+"""What the Wireshark plugin costs a frame, over tshark's own cost of a frame that nobody dissects.
+
+    python benchmarks/dissector.py [--frames N] [--rounds N]
+
+All contestants read the same file in turn, several times. Times are of the processor (user and system), of the
+whole process; the cost of the plugin is the difference to tshark without it, by frames.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from mxwire.dissector import plugin_path
+
+CAPTURES = Path(__file__).resolve().parents[1] / "captures"
+FRAMES = 100_000
+ROUNDS = 5
+SECOND = 10**9
+PLAIN = "tshark without the plugin"
+ANALYSIS_OFF = "plugin, analysis off"
+ANALYSIS_ON = "plugin, everything on"
+SCAPY = "scapy"
+GOALS = {ANALYSIS_OFF: 20.0, ANALYSIS_ON: 40.0}
+"""Microseconds a frame over tshark's own cost, at most."""
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A command that reads the capture to its end."""
+
+    name: str
+    command: list[str]
+
+
+def write_traffic(path: Path, frames: int) -> int:
+    """The shipped captures one after the other, again and again, each time between other hosts."""
+    written, copy, start = 0, 0, 0
+    with path.open("wb") as out:
+        out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1))
+        while written < frames:
+            for capture in sorted(CAPTURES.glob("*.pcap")):
+                start, count = _append(out, capture.read_bytes(), copy, start)
+                written += count
+                copy += 1
+    return written
+
+
+def _append(out: object, data: bytes, copy: int, start: int) -> tuple[int, int]:
+    """One capture, from a time on, its hosts numbered by the copy. Returns when it ends, and its frames."""
+    at, count, first, now = 24, 0, None, start
+    while at < len(data):
+        seconds, nanoseconds, captured, length = struct.unpack_from("<4I", data, at)
+        time = seconds * SECOND + nanoseconds
+        first = time if first is None else first
+        now = start + time - first
+        frame = bytearray(data[at + 16 : at + 16 + captured])
+        for place in (0, 6):
+            if frame[place] != 0xFF:
+                frame[place + 2 : place + 4] = copy.to_bytes(2, "big")
+        out.write(struct.pack("<4I", now // SECOND, now % SECOND, captured, length) + frame)  # type: ignore[attr-defined]
+        at += 16 + captured
+        count += 1
+    return now + SECOND, count
+
+
+def contestants(path: Path) -> list[Contestant]:
+    """Everybody who takes part, in the order of the report."""
+    tshark = ["tshark", "-n", "-r", str(path)]
+    plugin = [*tshark, "-X", f"lua_script:{plugin_path()}"]
+    return [
+        Contestant(PLAIN, tshark),
+        Contestant(ANALYSIS_OFF, [*plugin, "-o", "mxoe.analysis:FALSE"]),
+        Contestant(ANALYSIS_ON, [*plugin, "-o", "mxoe.checksum:FALSE"]),
+        Contestant(f"{PLAIN}, trees", [*tshark, "-V"]),
+        Contestant(f"{ANALYSIS_OFF}, trees", [*plugin, "-o", "mxoe.analysis:FALSE", "-V"]),
+        Contestant(f"{ANALYSIS_ON}, trees", [*plugin, "-V"]),
+        Contestant(SCAPY, [sys.executable, "-c", _SCAPY, str(path)]),
+    ]
+
+
+_SCAPY = """
+import sys
+from scapy.utils import PcapReader
+import scapy.layers.l2
+try:
+    import mxwire.scapy
+except ImportError:
+    pass
+for packet in PcapReader(sys.argv[1]):
+    packet.summary()
+"""
+
+
+def processor_seconds(command: list[str]) -> float:
+    """User and system time of one run."""
+    with tempfile.TemporaryDirectory() as home:
+        environment = os.environ | {"HOME": home, "WIRESHARK_CONFIG_DIR": home}
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, env=environment)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def measure(taking_part: list[Contestant], rounds: int) -> dict[str, float]:
+    """The median of each contestant's rounds, in seconds; all of them in turn."""
+    times: dict[str, list[float]] = {each.name: [] for each in taking_part}
+    for _ in range(rounds):
+        for each in taking_part:
+            times[each.name].append(processor_seconds(each.command))
+    return {name: median(measured) for name, measured in times.items()}
+
+
+def report(seconds: dict[str, float], frames: int) -> bool:
+    """Print the table; True if the goals are reached."""
+    print(f"{'':36} {'s':>8} {'µs/frame':>10} {'over plain':>11} {'ratio':>7}")
+    reached = True
+    for name, measured in seconds.items():
+        base = seconds[f"{PLAIN}, trees" if name.endswith(", trees") else PLAIN]
+        over = (measured - base) / frames * 1e6
+        line = f"{name:36} {measured:8.2f} {measured / frames * 1e6:10.1f} {over:11.1f} {measured / base:7.1f}"
+        goal = GOALS.get(name)
+        if goal is not None:
+            reached &= over <= goal
+            line += f"   goal: at most {goal:g}: {'reached' if over <= goal else 'MISSED'}"
+        print(line)
+    print(f"scapy takes {seconds[SCAPY] / seconds[ANALYSIS_ON]:.1f} times as long as the plugin with everything on")
+    return reached
+
+
+def main() -> int:
+    """Measure and report; the exit code says whether the goals are reached."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--frames", type=int, default=FRAMES, help="at least so many frames  [%(default)s]")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of every contestant  [%(default)s]")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "traffic.pcap"
+        frames = write_traffic(path, arguments.frames)
+        print(f"{frames:,} frames, {path.stat().st_size / 1e6:.0f} MB, median of {arguments.rounds} rounds\n")
+        return 0 if report(measure(contestants(path), arguments.rounds), frames) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

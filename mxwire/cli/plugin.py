@@ -1,0 +1,157 @@
+"""``mxwire plugin``: the Wireshark plugin on this computer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from mxwire.plugin import Place, Program, Report
+    from mxwire.plugin.programs import Scope
+
+EPILOG = """\b
+Examples:
+  mxwire plugin install && mxwire plugin check     for yourself; then start Wireshark, or restart it
+  sudo mxwire plugin install --global              for all users of this computer
+  mxwire plugin path                               where the plugin goes, to see or to copy it by hand
+  mxwire plugin check --json | jq .problems
+  tshark -r trace.pcap -Y mxoe                     what it is for
+"""
+
+_for_all = click.option("--global", "for_all", is_flag=True, help="For all users of this computer, not just you.")
+_program_option = click.option(
+    "--tshark", metavar="PROGRAM", type=click.Path(path_type=Path), help="This tshark, not the one in the PATH."
+)
+
+
+@click.group(epilog=EPILOG)
+def command() -> None:
+    """Install, remove and check the Wireshark plugin.
+
+    The plugin is one Lua file, mxoe.lua, that teaches Wireshark and tshark this protocol.
+    """
+
+
+@command.command()
+@_for_all
+@_program_option
+def install(for_all: bool, tshark: Path | None) -> None:
+    """Copy the plugin into Wireshark's plugin folder.
+
+    A plugin that is there already is replaced. Wireshark reads it when it starts.
+    """
+    from mxwire.plugin import Tshark
+    from mxwire.plugin import install as copy
+
+    before = copy(_scope(for_all), Tshark(tshark))
+    done = {"missing": "installed", "current": "is up to date", "stale": "replaced by that of this mxwire"}
+    click.echo(f"{before.path} {done[before.state]}")
+
+
+@command.command()
+@_for_all
+@_program_option
+def uninstall(for_all: bool, tshark: Path | None) -> None:
+    """Take the plugin out of Wireshark's plugin folder."""
+    from mxwire.plugin import Tshark
+    from mxwire.plugin import uninstall as remove
+
+    before = remove(_scope(for_all), Tshark(tshark))
+    click.echo(f"{before.path} {'was not installed' if before.state == 'missing' else 'removed'}")
+
+
+@command.command()
+@_for_all
+@_program_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with both places and the plugin's source.")
+def path(for_all: bool, tshark: Path | None, as_json: bool) -> None:
+    """Print where the plugin is installed, or would be."""
+    from mxwire.plugin import Tshark, places
+    from mxwire.plugin.folder import source
+
+    both = {each.scope: each for each in places(Tshark(tshark))}
+    if as_json:
+        _print_json({"source": str(source())} | {scope: _place(each) for scope, each in both.items()})
+    else:
+        click.echo(both[_scope(for_all)].path)
+
+
+@command.command()
+@_program_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def check(tshark: Path | None, as_json: bool) -> None:
+    """See that the plugin is installed, current and working.
+
+    tshark decodes a shipped capture with it, and mxwire compares. The exit code is 1 if anything is wrong; each line
+    that begins with "wrong" says what, and what to do.
+    """
+    from mxwire.plugin import check as examine
+
+    report = examine(tshark)
+    if as_json:
+        _print_json(report.as_json())
+    else:
+        _tell(report)
+    if not report.ok:
+        sys.stdout.flush()
+        sys.exit(1)
+
+
+@command.command()
+def build() -> None:
+    """Bring the generated tables of the plugin up to date (in a checkout)."""
+    from mxwire.dissector.build import write
+    from mxwire.dissector.location import source_path
+    from mxwire.errors import MxwireError
+
+    if not source_path().is_file():
+        raise MxwireError(f"{source_path()} is not there: the plugin is built in a checkout of mxwire")
+    click.echo(f"{source_path()} {'written' if write() else 'is up to date'}")
+
+
+def _scope(for_all: bool) -> Scope:
+    return "global" if for_all else "personal"
+
+
+def _place(place: Place) -> dict[str, str]:
+    return {"path": str(place.path), "state": place.state}
+
+
+def _print_json(made: dict[str, Any]) -> None:
+    click.echo(json.dumps(made, ensure_ascii=False))
+
+
+def _tell(report: Report) -> None:
+    lines = [("tshark", _program(report.tshark)), ("Wireshark", _program(report.wireshark))]
+    lines += [(f"{each.scope} folder", f"{each.path} ({_state(each)})") for each in report.places]
+    if report.loaded is not None:
+        how = "as installed" if report.loaded == "installed" else f"not installed, tried from {report.source}"
+        same = "the same as" if report.expected == report.decoded else "not the same as"
+        lines += [
+            ("loaded", how),
+            (
+                "decoded",
+                f"{report.decoded.total()} frames of {len(report.decoded)} types, {same} mxwire: "
+                f"{report.expected.total()} frames of {len(report.expected)} types",
+            ),
+        ]
+    for name, text in lines:
+        click.echo(f"{name + ':':17}{text}")
+    for problem in report.problems:
+        click.echo(f"{'wrong:':17}{problem}")
+    if report.ok:
+        click.echo("The plugin is installed and works.")
+
+
+def _program(program: Program | None) -> str:
+    if program is None:
+        return "not found"
+    return f"{program.version} at {program.path}, {'Lua ' + program.lua if program.lua else 'without Lua'}"
+
+
+def _state(place: Place) -> str:
+    return {"missing": "not installed", "current": "current", "stale": "another version"}[place.state]

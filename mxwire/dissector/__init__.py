@@ -1,0 +1,21 @@
+"""The Wireshark plugin: where it is, and how the generated half of it is made.
+
+The plugin is one Lua file, ``dissectors/wireshark/mxoe.lua``. Its tables come from the formats in
+:mod:`mxwire.wire` (see :mod:`mxwire.dissector.build`); its logic is written by hand in the same file.
+"""
+
+from __future__ import annotations
+
+from mxwire.dissector.location import colour_rules_path, filter_buttons_path, plugin_path
+from mxwire.dissector.names import EXPERT_PREFIX, ExpertRow, FilterRow, expert_rows, filter_rows
+
+__all__ = [
+    "EXPERT_PREFIX",
+    "ExpertRow",
+    "FilterRow",
+    "colour_rules_path",
+    "expert_rows",
+    "filter_buttons_path",
+    "filter_rows",
+    "plugin_path",
+]

@@ -1,0 +1,77 @@
+"""The names that the plugin gives to display filters: read from its own tables, for the documentation and tests."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from mxwire.dissector.location import plugin_path
+from mxwire.dissector.tables import filter_fields
+
+EXPERT_PREFIX: Final = "mxoe."
+
+_EXPERT: Final = re.compile(r'^  \{ "([\w.]+)", "(\w+)", "(\w+)", "((?:[^"\\]|\\.)*)" \},$', re.MULTILINE)
+_EXTRA: Final = re.compile(r'^  \{ "([\w.]+)", "(\w+)", "((?:[^"\\]|\\.)*)", "((?:[^"\\]|\\.)*)" \},$', re.MULTILINE)
+_TYPES: Final = {
+    "uint8": "integer, 8 bits",
+    "uint16": "integer, 16 bits",
+    "uint32": "integer, 32 bits",
+    "uint64": "integer, 64 bits",
+    "bytes": "bytes",
+    "string": "text",
+    "ether": "Ethernet address",
+    "framenum": "frame number",
+    "relative_time": "time span",
+    "double": "number",
+    "bool": "true or false",
+    "none": "label",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FilterRow:
+    """One display-filter field."""
+
+    name: str
+    kind: str
+    meaning: str
+    where: str
+    """Packet types that carry it; ``generated`` for what the plugin adds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertRow:
+    """One expert information."""
+
+    name: str
+    group: str
+    severity: str
+    meaning: str
+
+
+def filter_rows() -> list[FilterRow]:
+    """Every field of the packets by the formats, then what the plugin adds by itself."""
+    rows = [
+        FilterRow(f"mxoe.{each.name}", _TYPES[each.type], each.meaning, ", ".join(each.layouts))
+        for each in filter_fields()
+    ]
+    extra = _section("EXTRA")
+    rows += [
+        FilterRow(f"mxoe.{name}", _TYPES.get(kind, kind), meaning, "generated")
+        for name, kind, _, meaning in _EXTRA.findall(extra)
+    ]
+    return rows
+
+
+def expert_rows() -> list[ExpertRow]:
+    """Every expert information of the plugin."""
+    found = _EXPERT.findall(_section("EXPERT"))
+    return [ExpertRow(EXPERT_PREFIX + name, group, severity, text) for name, group, severity, text in found]
+
+
+def _section(name: str) -> str:
+    """The table ``name`` of the hand-written part."""
+    text = plugin_path().read_text(encoding="utf-8")
+    _, _, rest = text.partition(f"\nlocal {name} = {{\n")
+    return rest.partition("\n}\n")[0] + "\n"

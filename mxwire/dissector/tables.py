@@ -1,0 +1,352 @@
+"""The tables of the plugin: everything of :mod:`mxwire.wire` that the Lua code has to know, as plain values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from mxwire.dissector.lua import LuaValue
+from mxwire.wire import byteorder, detection, remarks, text
+from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, Check, Reason
+from mxwire.wire.dialect import (
+    DEFAULT_FRAME_LIMIT,
+    LARGEST_FRAME_LIMIT,
+    MXOE,
+    SMALLEST_FRAME_LIMIT,
+    Dialect,
+    Generation,
+    omx,
+)
+from mxwire.wire.encapsulation import HEADER_LENGTH
+from mxwire.wire.enums import (
+    ETHERTYPE_MXOE,
+    RESERVED_TYPES,
+    ConnectStatus,
+    NackType,
+    PacketType,
+    TrucType,
+)
+from mxwire.wire.formats import (
+    COMMON_FORMATS,
+    CONNECT_REPLY,
+    CONNECT_REQUEST,
+    MEDIUM_MXOE,
+    MEDIUM_OMX,
+    MEDIUM_OMX_N3,
+    MINIMUM_FRAME_LENGTH,
+    PULL_MXOE,
+    PULL_OMX,
+    RAW,
+    RAW_OMXOED,
+    UNKNOWN_PEER_INDEX,
+    PacketFormat,
+)
+from mxwire.wire.layout import Field, Layout, layout_of
+from mxwire.wire.selection import ANNOUNCEMENT_LENGTH, REPLY_FLAG
+
+LAYOUTS: Final[dict[str, PacketFormat]] = {
+    **{each.name: each for each in COMMON_FORMATS},
+    "medium": MEDIUM_MXOE,
+    "medium_omx": MEDIUM_OMX,
+    "medium_omx_n3": MEDIUM_OMX_N3,
+    "pull": PULL_MXOE,
+    "pull_omx": PULL_OMX,
+}
+"""Every layout under the name that the plugin has for it; those of dialect `mxoe` have the plain name."""
+
+ENUMS: Final[dict[str, type[IntEnum]]] = {
+    "ptype": PacketType,
+    "liback.type": TrucType,
+    "nack_type": NackType,
+    "connect_status_code": ConnectStatus,
+}
+GENERATIONS: Final[tuple[Generation, ...]] = ("N1", "N2", "N3", "N4")
+_SIZES: Final = ("fragment_payload", "receive_slot", "reply_payload", "frames_per_block", "fragments_maximum")
+_WORDS: Final = {
+    "acknum": "acknowledgement number",
+    "app": "application",
+    "dst": "destination",
+    "ethertype": "EtherType",
+    "frag": "fragment",
+    "hi": "high",
+    "hostname": "host name",
+    "lib": "",
+    "lo": "low",
+    "mac": "address",
+    "msg": "message",
+    "nic": "NIC",
+    "piggyack": "piggyback acknowledgement",
+    "ptype": "packet type",
+    "rdma": "RDMA",
+    "recv": "receive",
+    "seq": "sequence",
+    "seqnum": "sequence number",
+    "src": "source",
+}
+_BYTES: Final = re.compile(r"\bbytes\b|\bdata belongs\b", re.IGNORECASE)
+_MODES: Final = {"at least": "least", "at most": "most", "fits the frame": "fits"}
+
+
+@dataclass(frozen=True, slots=True)
+class FilterField:
+    """One display-filter field that stands for bytes of the packet."""
+
+    name: str
+    """Behind ``mxoe.``."""
+    type: str
+    base: str
+    title: str
+    meaning: str
+    """The meaning in every layout that has the field, with its section."""
+    layouts: tuple[str, ...]
+    values: tuple[tuple[int, str], ...] = ()
+    bytes: bool = False
+    """A number of bytes."""
+
+
+def filter_name(field: Field) -> str:
+    """The name of a field behind ``mxoe.``; bytes that nobody writes are apart, for some are fields elsewhere."""
+    return f"undefined.{field.name}" if field.kind == "undefined" else field.name
+
+
+def filter_fields() -> list[FilterField]:
+    """All fields of all layouts, each name once, in order of appearance."""
+    found: dict[str, list[tuple[Layout, Field]]] = {}
+    for layout in map(layout_of, LAYOUTS.values()):
+        for field in layout.fields:
+            found.setdefault(filter_name(field), []).append((layout, field))
+    return [_filter_field(name, places) for name, places in found.items()]
+
+
+def _filter_field(name: str, places: list[tuple[Layout, Field]]) -> FilterField:
+    fields = [field for _, field in places]
+    first = fields[0]
+    if first.kind == "integer":
+        size = max(field.size or 0 for field in fields)
+        kind, base = {1: "uint8", 2: "uint16", 4: "uint32"}[4 if size == 3 else size], _base(first)
+        # One name has one type in Wireshark; the widest takes the narrower ones.
+    elif first.kind == "mac":
+        kind, base = "ether", "NONE"
+    elif first.text:
+        kind, base = "string", "NONE"
+    else:
+        kind, base = "bytes", "NONE"
+    types = dict.fromkeys(layout.packet_type.name for layout, _ in places)
+    return FilterField(
+        name=name,
+        type=kind,
+        base=base,
+        title=_title(name),
+        meaning=_meaning(fields),
+        layouts=("every type",) if len(types) > 12 else tuple(types),
+        values=first.values,
+        bytes=all(_counts_bytes(field) for field in fields),
+    )
+
+
+def _counts_bytes(field: Field) -> bool:
+    """Whether an integer is a length or an offset; the formats say so in its meaning."""
+    if field.kind != "integer" or field.hexadecimal or field.values:
+        return False
+    return field.name.endswith(("length", "offset")) and _BYTES.search(field.meaning) is not None
+
+
+def _base(field: Field) -> str:
+    return "HEX" if field.hexadecimal else "DEC"
+
+
+def _title(name: str) -> str:
+    """The specification's name in words; Wireshark shows it in the tree."""
+    words = name.removeprefix("undefined.").removeprefix("liback.").split("_")
+    plain = " ".join(filter(None, (_WORDS.get(word, word) for word in words)))
+    return plain[0].upper() + plain[1:]
+
+
+def _meaning(fields: list[Field]) -> str:
+    texts = dict.fromkeys(f"{field.meaning} [{field.section}]" for field in fields)
+    return " / ".join(texts)
+
+
+def layouts() -> dict[str, LuaValue]:
+    """Every layout with its fields, offsets, sizes, and tests."""
+    return {name: _layout(layout_of(packet_format)) for name, packet_format in LAYOUTS.items()}
+
+
+def _layout(layout: Layout) -> dict[str, LuaValue]:
+    payload = layout.payload
+    made: dict[str, LuaValue] = {
+        "name": layout.name,
+        "type": int(layout.packet_type),
+        "header_end": layout.header_end,
+        "minimum": layout.format.minimum_length,
+        "frame_maximum": FRAME_MAXIMUM.get(layout.name),
+        "checks": [_check(each) for each in CHECKS.get(layout.name, ())],
+        "fields": [_field(each) for each in layout.fields if each.kind != "payload"],
+    }
+    if payload is not None:
+        made["payload"] = {"name": payload.name, "length": payload.length_field, "text": payload.text or None}
+    return made
+
+
+def _field(field: Field) -> dict[str, LuaValue]:
+    kinds = {"integer": None, "mac": "mac", "undefined": "undefined"}
+    return {
+        "name": field.name,
+        "at": field.offset,
+        "size": field.size,
+        "kind": kinds[field.kind],
+        "swaps": field.sender_order or None,
+    }
+
+
+def _check(check: Check) -> dict[str, LuaValue]:
+    return {
+        "field": check.field,
+        "test": _MODES[check.test],
+        "bound": check.bound if check.test != "fits the frame" else None,
+        "reason": int(check.reason),
+    }
+
+
+def enums() -> dict[str, LuaValue]:
+    """Names of values, by field."""
+    return {field: {int(each): each.name for each in values} for field, values in ENUMS.items()}
+
+
+def numbers() -> dict[str, LuaValue]:
+    """Single numbers that have a name in Python."""
+    return {
+        "ethertype": ETHERTYPE_MXOE,
+        "header_length": HEADER_LENGTH,
+        "type_offset": layout_of(RAW).by_name["ptype"].offset,
+        "reply_flag": REPLY_FLAG,
+        "announcement_length": ANNOUNCEMENT_LENGTH,
+        "nic_id": layout_of(RAW_OMXOED).by_name["nic_id_hi"].offset,
+        "minimum_frame": MINIMUM_FRAME_LENGTH,
+        "unknown_index": UNKNOWN_PEER_INDEX,
+        "unknown_session": remarks.UNKNOWN_SESSION,
+        "hostname_maximum": remarks.HOSTNAME_MAXIMUM,
+        "liback_length": remarks._LIBACK_LENGTH,
+        "sequence_mask": text.SEQUENCE_MASK,
+        "session_number_shift": text.SESSION_NUMBER_SHIFT,
+        "pull_magic_prefix": byteorder.PULL_MAGIC_PREFIX,
+        "default_limit": DEFAULT_FRAME_LIMIT,
+        "smallest_limit": SMALLEST_FRAME_LIMIT,
+        "largest_limit": LARGEST_FRAME_LIMIT,
+        "votes_settle": byteorder.SETTLED * byteorder._STRONG,
+        "pipeline_first": detection._PIPELINES.start,
+        "pipeline_last": detection._PIPELINES.stop - 1,
+        "pipeline_open_mx": detection._OPEN_MX_PIPELINE,
+        "longest_medium": detection._LONGEST_MEDIUM,
+    }
+
+
+def packet_types() -> dict[str, LuaValue]:
+    """Packet types by name."""
+    return {each.name: int(each) for each in PacketType}
+
+
+def reserved_types() -> dict[int, LuaValue]:
+    """Packet types that only native MX has."""
+    return {int(each): True for each in sorted(RESERVED_TYPES)}
+
+
+def reasons() -> dict[int, LuaValue]:
+    """Why a frame is malformed: name, words, and a sentence."""
+    return {
+        int(each): {"name": each.name.lower(), "text": each.text, "explanation": each.explanation} for each in Reason
+    }
+
+
+def selection() -> dict[int, LuaValue]:
+    """The plain layout of every packet type that is the same in all dialects."""
+    chosen: dict[int, LuaValue] = {int(each.packet_type): each.name for each in COMMON_FORMATS}
+    return chosen | {int(PacketType.RAW): RAW.name, int(PacketType.CONNECT): CONNECT_REQUEST.name}
+
+
+def alternatives() -> dict[str, LuaValue]:
+    """The second layout of the two packet types that have one."""
+    return {"reply": CONNECT_REPLY.name, "announcement": RAW_OMXOED.name}
+
+
+def dialects() -> dict[str, LuaValue]:
+    """Sizes of `mxoe`, and those of `omx` as pieces over M: from this M on, M times slope plus constant."""
+    made: dict[str, LuaValue] = {"mxoe": _named(MXOE)}
+    for generation in GENERATIONS:
+        made[generation] = _omx(generation)
+    return made
+
+
+def _named(dialect: Dialect) -> dict[str, LuaValue]:
+    sizes: dict[str, LuaValue] = {name: int(getattr(dialect, name)) for name in ("frame_limit", *_SIZES)}
+    layouts: dict[str, LuaValue] = {"medium": _key(dialect.medium_format), "pull": _key(dialect.pull_format)}
+    return sizes | layouts
+
+
+def _key(packet_format: PacketFormat) -> str:
+    return next(name for name, each in LAYOUTS.items() if each is packet_format)
+
+
+def _omx(generation: Generation) -> dict[str, LuaValue]:
+    # Past the cache: 65,000 dialects need not be remembered.
+    make: Callable[[int, Generation], Dialect] = omx.__wrapped__
+    limits = range(SMALLEST_FRAME_LIMIT, LARGEST_FRAME_LIMIT + 1)
+    every = [make(limit, generation) for limit in limits]
+    pieces: dict[str, LuaValue] = {
+        name: _pieces(limits.start, [int(getattr(each, name)) for each in every]) for name in _SIZES
+    }
+    return pieces | {"medium": _key(every[0].medium_format), "pull": _key(every[0].pull_format)}
+
+
+def _pieces(start: int, values: list[int]) -> list[LuaValue]:
+    """A function of M as straight pieces, ``{from, slope, constant}``, slope 0 or 1."""
+    pieces: list[LuaValue] = []
+    slope, constant = -1, 0
+    for place, value in enumerate(values):
+        limit = start + place
+        if slope >= 0 and slope * limit + constant == value:
+            continue
+        following = values[place + 1] if place + 1 < len(values) else value
+        slope = 1 if following == value + 1 else 0
+        constant = value - slope * limit
+        pieces.append([limit, slope, constant])
+    return pieces
+
+
+def hints() -> list[LuaValue]:
+    """What speaks for a dialect, in the order of :class:`mxwire.wire.detection.Hint`."""
+    return [
+        {
+            "name": hint.name,
+            "family": meaning.supports[:4].strip(),
+            "strength": meaning.strength,
+            "text": meaning.text,
+        }
+        for hint, meaning in detection.HINTS.items()
+    ]
+
+
+def old_reply_limits() -> dict[int, LuaValue]:
+    """P of old generations and a frame limit that leads to it."""
+    return dict(detection._OLD_REPLY_LIMITS)
+
+
+def byte_order() -> list[LuaValue]:
+    """Fields by which a sender's byte order shows, and how much each says."""
+    found: list[LuaValue] = []
+    for packet_type, packet_format, name, prefix in byteorder._PREFIXES:
+        found.append(_vote(packet_type, packet_format, name) | {"prefix": prefix, "weight": byteorder._STRONG})
+    for packet_type, packet_format, name, value, weight in byteorder._VALUES:
+        found.append(_vote(packet_type, packet_format, name) | {"value": value, "weight": weight})
+    for packet_type, packet_format, most in byteorder._LENGTHS:
+        found.append(_vote(packet_type, packet_format, "length") | {"most": most, "weight": byteorder._STRONG})
+    return found
+
+
+def _vote(packet_type: PacketType, packet_format: PacketFormat, name: str) -> dict[str, LuaValue]:
+    layout = layout_of(packet_format)
+    field = layout.by_name[name]
+    return {"type": int(packet_type), "at": field.offset, "size": field.size, "header_end": layout.header_end}

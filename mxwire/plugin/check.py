@@ -1,0 +1,198 @@
+"""Whether the plugin works here: tshark with it against mxwire's own decoder, on a shipped capture."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from mxwire.capture import open_capture
+from mxwire.errors import MxwireError
+from mxwire.plugin.folder import SCOPES, Place, place, source
+from mxwire.plugin.programs import HOW_TO_INSTALL, Program, Scope, Tshark, wireshark
+from mxwire.wire.decoder import Decoder
+from mxwire.wire.enums import packet_type_name
+
+CAPTURE_NAME: Final = "mxoe-every-type.pcap"
+_PACKAGED: Final = Path(__file__).with_name(CAPTURE_NAME)
+_CHECKOUT: Final = Path(__file__).parents[2] / "captures" / CAPTURE_NAME
+
+Types = dict[int, str]
+"""Packet type by frame number."""
+
+
+def shipped_capture() -> Path:
+    """A small real capture with every packet type: the package's where a wheel brought it, else the checkout's."""
+    for path in (_PACKAGED, _CHECKOUT):
+        if path.is_file():
+            return path
+    raise MxwireError(f"{_PACKAGED} is not there: this mxwire is incomplete, install it again")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong, and what to do."""
+
+    what: str
+    remedy: str
+
+    def __str__(self) -> str:
+        """One line."""
+        return f"{self.what}: {self.remedy}"
+
+
+@dataclass(slots=True)
+class Report:
+    """What a check found."""
+
+    tshark: Program | None = None
+    wireshark: Program | None = None
+    source: Path | None = None
+    """The plugin that belongs to this mxwire."""
+    places: list[Place] = field(default_factory=list)
+    loaded: str | None = None
+    """``installed``: tshark loaded it from its folder; ``source``: it was told to, as it is not installed."""
+    capture: Path | None = None
+    expected: Counter[str] = field(default_factory=Counter)
+    """Frames of the capture by packet type, as mxwire decodes them."""
+    decoded: Counter[str] = field(default_factory=Counter)
+    """The same, as tshark with the plugin does."""
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the plugin is installed and works."""
+        return not self.problems
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as an object with stable keys."""
+        return {
+            "ok": self.ok,
+            "tshark": _program(self.tshark),
+            "wireshark": _program(self.wireshark),
+            "source": str(self.source) if self.source else None,
+            "places": [{"scope": each.scope, "path": str(each.path), "state": each.state} for each in self.places],
+            "loaded": self.loaded,
+            "capture": str(self.capture) if self.capture else None,
+            "frames": {"expected": self.expected.total(), "decoded": self.decoded.total()},
+            "types": {
+                name: {"expected": self.expected[name], "decoded": self.decoded[name]}
+                for name in sorted(self.expected | self.decoded)
+            },
+            "problems": [{"what": each.what, "remedy": each.remedy} for each in self.problems],
+        }
+
+
+def _program(program: Program | None) -> dict[str, str | None] | None:
+    if program is None:
+        return None
+    return {"path": str(program.path), "version": program.version, "lua": program.lua}
+
+
+def check(tshark_path: str | Path | None = None) -> Report:
+    """Look at everything that the plugin needs. What is wrong stands in the report; nothing is raised for it."""
+    report = Report(wireshark=wireshark())
+    try:
+        tshark = Tshark(tshark_path)
+    except MxwireError as error:
+        what, _, remedy = str(error).partition(": ")
+        report.problems.append(Problem(what, remedy or HOW_TO_INSTALL))
+        return report
+    report.tshark = tshark.program()
+    if report.tshark.lua is None:
+        report.problems.append(Problem(f"{tshark.path} was built without Lua", "install a Wireshark that has it"))
+        return report
+    try:
+        report.source, report.capture = source(), shipped_capture()
+        report.places = [place(scope, tshark) for scope in SCOPES]
+        _judge_places(report)
+        _decode(report, tshark)
+    except MxwireError as error:
+        what, _, remedy = str(error).partition(": ")
+        report.problems.append(Problem(what, remedy or "see above"))
+    return report
+
+
+def _judge_places(report: Report) -> None:
+    there = [each for each in report.places if each.state != "missing"]
+    if not there:
+        report.problems.append(Problem("the plugin is not installed", "run mxwire plugin install"))
+    if len(there) > 1:
+        remedy = f"run mxwire plugin uninstall{_option(there[-1].scope)}"
+        report.problems.append(Problem("the plugin is in both folders, and Wireshark loads both", remedy))
+    for each in there:
+        if each.state == "stale":
+            remedy = f"run mxwire plugin install{_option(each.scope)}"
+            report.problems.append(Problem(f"{each.path} is not the plugin of this mxwire", remedy))
+
+
+def _option(scope: Scope) -> str:
+    return " --global" if scope == "global" else ""
+
+
+def _decode(report: Report, tshark: Tshark) -> None:
+    assert report.source is not None and report.capture is not None
+    if any(each.state != "missing" for each in report.places):
+        report.loaded, how = "installed", []
+    else:
+        report.loaded, how = "source", ["-X", f"lua_script:{report.source}"]
+    ours = _expected(report.capture)
+    theirs, complaint = _decoded(tshark, report.capture, how)
+    report.expected, report.decoded = Counter(ours.values()), Counter(theirs.values())
+    if "Lua:" in complaint or (complaint and not theirs):
+        remedy = "run mxwire plugin install; if that does not help, report it with this text"
+        report.problems.append(Problem(f"tshark complains: {complaint}", remedy))
+    different = [number for number in sorted(ours.keys() | theirs.keys()) if ours.get(number) != theirs.get(number)]
+    if different and not theirs:
+        remedy = "see that Lua is not disabled (enable_lua, run_user_scripts_when_superuser in init.lua)"
+        report.problems.append(Problem("tshark does not load the plugin", remedy))
+    elif different:
+        first = different[0]
+        what = (
+            f"tshark decodes {len(different)} of {len(ours)} frames differently, the first is frame {first}: "
+            f"{theirs.get(first, 'nothing')} instead of {ours.get(first, 'nothing')}"
+        )
+        report.problems.append(Problem(what, "run mxwire plugin install; if that does not help, report it"))
+
+
+def _expected(path: Path) -> Types:
+    """The packet types as mxwire decodes them."""
+    decoder = Decoder()
+    types: Types = {}
+    with open_capture(str(path)) as capture:
+        for decoded in map(decoder.decode, capture):
+            for index, packet_type in enumerate(decoded.columns.packet_type.tolist()):
+                types[int(decoded.batch.number[index])] = packet_type_name(packet_type)
+    return types
+
+
+def _decoded(tshark: Tshark, path: Path, how: list[str]) -> tuple[Types, str]:
+    """The packet types as tshark with the plugin decodes them, and what it complains about."""
+    output = tshark.run(*how, "-r", path, "-T", "fields", "-e", "frame.number", "-e", "mxoe.ptype")
+    types: Types = {}
+    for line in output.text.splitlines():
+        number, _, packet_type = line.partition("\t")
+        if packet_type:
+            types[int(number)] = packet_type_name(int(packet_type, 0))
+    return types, output.complaint
+
+
+def loading_arguments(tshark: Tshark) -> list[str]:
+    """What makes a tshark load the plugin of this mxwire: nothing where it is installed.
+
+    Raises :class:`~mxwire.errors.MxwireError` where another version of it is installed, which would get in the way.
+    """
+    loaded = tshark.loaded(source().name)
+    for path in loaded:
+        if path.read_bytes() != source().read_bytes():
+            raise MxwireError(f"{path} is not the plugin of this mxwire: run mxwire plugin install")
+    return [] if loaded else ["-X", f"lua_script:{source()}"]
+
+
+def ensure_loads(tshark: Tshark, arguments: list[str], path: Path) -> None:
+    """See that the plugin is there when a capture is read; raises :class:`~mxwire.errors.MxwireError` if not."""
+    output = tshark.run(*arguments, "-r", path, "-c", "1", "-Y", "mxoe")
+    if output.code or "Lua:" in output.complaint:
+        reason = output.complaint or f"exit code {output.code}"
+        raise MxwireError(f"{path} cannot be read by {tshark.path} with the plugin ({reason}): run mxwire plugin check")

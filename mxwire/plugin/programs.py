@@ -1,0 +1,127 @@
+"""tshark and Wireshark: where they are, which version, which folders they look in, and what they say."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from mxwire.errors import MxwireError
+
+Scope = Literal["personal", "global"]
+
+HOW_TO_INSTALL: Final = (
+    "install it (apt install tshark, dnf install wireshark-cli, brew install wireshark) or put it in the PATH"
+)
+_ELSEWHERE: Final = ("/Applications/Wireshark.app/Contents/MacOS", "/usr/local/bin", "/opt/homebrew/bin")
+_VERSION: Final = re.compile(r"\b(\d+\.\d+(?:\.\d+)?)")
+_LUA: Final = re.compile(r"with\s+Lua\s+(\d+(?:\.\d+)*)")
+_FOLDERS: Final[dict[Scope, tuple[str, ...]]] = {
+    "personal": ("Personal Lua Plugins", "Personal Plugins"),
+    "global": ("Global Lua Plugins", "Global Plugins"),
+}
+_SECONDS: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program of Wireshark's that is there."""
+
+    path: Path
+    version: str
+    """For example ``4.0.17``; ``?`` where it does not say."""
+    lua: str | None
+    """Version of the Lua inside, or None where it was built without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a run of tshark ended with."""
+
+    code: int
+    text: str
+    complaint: str
+    """What it wrote to standard error, in one line, without the remark that it runs as root."""
+
+
+class Tshark:
+    """A tshark, found in the PATH or given. Raises :class:`~mxwire.errors.MxwireError` where there is none."""
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        self.path = _find("tshark", path)
+
+    def run(self, *arguments: str | Path, environment: dict[str, str] | None = None) -> Output:
+        """Run it and wait."""
+        return _run([str(self.path), *map(str, arguments)], environment or {})
+
+    def program(self) -> Program:
+        """Its version."""
+        return _program(self.path)
+
+    def folder(self, scope: Scope) -> Path:
+        """The folder that it loads Lua plugins from: the user's own, or that of all users."""
+        listed = self._report("folders")
+        named = dict(line.split(":", 1) for line in listed.splitlines() if ":" in line)
+        for name in _FOLDERS[scope]:
+            if named.get(name, "").strip():
+                return Path(named[name].strip())
+        raise MxwireError(f"{self.path} -G folders names no {scope} plugin folder: is it a tshark of Wireshark 3 or 4?")
+
+    def loaded(self, name: str) -> list[Path]:
+        """The Lua scripts of a file name that it loads by itself."""
+        rows = [line.split("\t") for line in self._report("plugins").splitlines()]
+        return [Path(row[-1]) for row in rows if len(row) >= 3 and row[0] == name and "lua" in row[-2].lower()]
+
+    def _report(self, what: str) -> str:
+        output = self.run("-G", what)
+        if output.code:
+            raise MxwireError(f"{self.path} -G {what} fails with exit code {output.code}: {output.complaint}")
+        return output.text
+
+
+def wireshark() -> Program | None:
+    """The Wireshark on this computer, if there is one."""
+    try:
+        return _program(_find("wireshark", None))
+    except MxwireError:
+        return None
+
+
+def _find(name: str, given: str | Path | None) -> Path:
+    found = shutil.which(given if given is not None else name)
+    if found is None and given is None:
+        found = shutil.which(name, path=os.pathsep.join(_ELSEWHERE))
+    if found is None:
+        where = f"there is no program {given}" if given is not None else f"{name} is not installed"
+        raise MxwireError(f"{where}: {HOW_TO_INSTALL}")
+    return Path(found)
+
+
+def _program(path: Path) -> Program:
+    text = _run([str(path), "-v"], {"QT_QPA_PLATFORM": "offscreen"}).text
+    version = _VERSION.search(text)
+    # Line breaks may fall anywhere in the list of what it was compiled with.
+    lua = _LUA.search(" ".join(text.split()))
+    return Program(path, version[1] if version else "?", lua[1] if lua else None)
+
+
+def _run(command: Sequence[str], environment: dict[str, str]) -> Output:
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=os.environ | {"LC_ALL": "C.UTF-8"} | environment,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MxwireError(f"{command[0]} cannot be run: {error}") from error
+    said = done.stderr.decode("utf-8", "replace").splitlines()
+    told = [line.strip() for line in said if line.strip() and not line.startswith("Running as user")]
+    return Output(done.returncode, done.stdout.decode("utf-8", "replace"), "; ".join(told))

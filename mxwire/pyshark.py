@@ -1,0 +1,47 @@
+"""pyshark with the Wireshark plugin loaded: every field of a packet under ``packet.mxoe``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mxwire.errors import MxwireError
+from mxwire.plugin.check import ensure_loads, loading_arguments
+from mxwire.plugin.programs import Tshark
+
+
+class PysharkMissingError(MxwireError, ImportError):
+    """pyshark is not installed; both an error for the user and an :class:`ImportError`."""
+
+
+def open_capture(
+    path: str | Path, display_filter: str | None = None, *, tshark_path: str | Path | None = None, **options: Any
+) -> Any:
+    """A ``pyshark.FileCapture`` of a capture, to be iterated and closed (or used in ``with``).
+
+    The plugin need not be installed; where it is, it is used as installed. ``display_filter`` is Wireshark's, for
+    example ``mxoe.ptype == 41``; all other options are those of ``pyshark.FileCapture`` (``override_prefs``,
+    ``custom_parameters``, …). Raises :class:`~mxwire.errors.MxwireError` where pyshark, tshark or the capture is
+    missing, or the plugin does not load.
+    """
+    try:
+        import pyshark  # type: ignore[import-untyped, import-not-found, unused-ignore]
+    except ImportError as error:
+        raise PysharkMissingError(
+            f"mxwire.pyshark needs pyshark, which cannot be imported ({error}): pip install pyshark"
+        ) from error
+    tshark = Tshark(tshark_path)
+    if not Path(path).is_file():
+        raise MxwireError(f"{path}: there is no such file")
+    arguments = loading_arguments(tshark)
+    ensure_loads(tshark, arguments, Path(path))
+    more = options.pop("custom_parameters", None) or []
+    if isinstance(more, dict):
+        more = [each for pair in more.items() for each in pair]
+    return pyshark.FileCapture(
+        str(path),
+        display_filter=display_filter,
+        tshark_path=str(tshark.path),
+        custom_parameters=[*arguments, *more],
+        **options,
+    )

@@ -1,0 +1,103 @@
+"""Runs tshark with the plugin, apart from whatever the user has configured, and reads what it prints."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mxwire.dissector import plugin_path
+
+ROOT = Path(__file__).parents[2]
+CAPTURES = tuple(sorted(each.stem for each in (ROOT / "captures").glob("*.pcap")))
+needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+
+
+def capture(name: str) -> Path:
+    return ROOT / "captures" / f"{name}.pcap"
+
+
+@cache
+def _home() -> Path:
+    """An empty folder in the place of the user's own: no plugins, preferences or names from there."""
+    home = Path(tempfile.mkdtemp(prefix="mxwire-tshark-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return home
+
+
+def _environment(home: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "WIRESHARK_CONFIG_DIR": str(home), "LC_ALL": "C.UTF-8"}
+
+
+@contextmanager
+def isolated(home: Path) -> Iterator[dict[str, str]]:
+    """An environment in which the plugin is installed in the user's folder, and nothing else."""
+    plugins = home / "plugins"
+    plugins.mkdir()
+    shutil.copy(plugin_path(), plugins)
+    environment = _environment(home) | {"WIRESHARK_PLUGIN_DIR": str(plugins)}
+    yield environment
+
+
+def tshark(path: Path, *arguments: str, timeout: float = 120, memory: int | None = None) -> str:
+    """What tshark prints for a capture. Any error in Lua or in tshark fails the test."""
+    command = ["tshark", "-n", "-X", f"lua_script:{plugin_path()}", "-r", str(path), *arguments]
+    if memory is not None:
+        command = ["prlimit", f"--as={memory}", *command]
+    done = subprocess.run(command, capture_output=True, timeout=timeout, env=_environment(_home()))
+    out, errors = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+    assert done.returncode == 0, errors
+    for said in (out, errors):
+        assert "Lua Error" not in said and "Error during loading" not in said and "Dissector bug" not in said, said[
+            max(said.find("Lua"), 0) :
+        ][:600]
+    return out
+
+
+def mxwire(*arguments: object) -> list[str]:
+    """The lines that mxwire's own command prints."""
+    command = [sys.executable, str(ROOT / "cli.py"), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, timeout=60, check=True).stdout.decode().splitlines()
+
+
+def columns(path: Path, fields: Iterable[str], *arguments: str) -> list[list[str]]:
+    """Rows of fields, tab-separated; several values of one field with commas."""
+    wanted = [part for field in fields for part in ("-e", field)]
+    out = tshark(path, *arguments, "-T", "fields", *wanted)
+    return [line.split("\t") for line in out.splitlines()]
+
+
+def packets(path: Path, *arguments: str) -> Iterator[dict[str, list[Any]]]:
+    """For each frame, all fields below ``mxoe`` by name, whatever the tree; each with all of its values."""
+
+    def pairs(found: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+        return found
+
+    for packet in json.loads(tshark(path, *arguments, "-T", "json"), object_pairs_hook=pairs):
+        flat: dict[str, list[Any]] = {}
+        _flatten(dict(dict(packet)["_source"])["layers"], flat)
+        yield flat
+
+
+def _flatten(tree: Any, into: dict[str, list[Any]]) -> None:
+    for name, value in tree:
+        if _is_tree(value):
+            _flatten(value, into)
+            into.setdefault(name, [])
+        else:
+            into.setdefault(name, []).append(value)
+
+
+def _is_tree(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, tuple) for each in value) and bool(value)

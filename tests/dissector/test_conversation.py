@@ -1,0 +1,374 @@
+"""What the plugin finds out about conversations: links, times, reassembly, flags; the same in one pass and in two."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from wire.support import frames_of, read_capture
+
+from mxwire.capture import create_capture
+from mxwire.dissector import expert_rows
+from mxwire.frames import FrameBatch
+from mxwire.wire.codec import Malformed, codec_of
+from mxwire.wire.dialect import MXOE, omx
+from mxwire.wire.packets import Medium
+
+from .support import CAPTURES, capture, columns, isolated, mxwire, needs_tshark, packets, tshark
+from .test_fields import compared
+
+pytestmark = needs_tshark
+
+BACKWARD = ("request_in", "reply_time", "acknowledges", "analysis.ack_rtt", "original_in", "rndv_in", "refuses",
+            "analysis.frames_in_flight", "transfer_time", "throughput", "dialect", "dialect.reason", "src_name",
+            "dst_name", "reassembled.length", "fragment")  # fmt: skip
+"""What a frame says about itself and earlier ones: known when it is first seen."""
+LINKS = (("request_in", "reply_in"), ("acknowledges", "acked_in"), ("refuses", "refused_in"), ("fragment", None))
+
+
+def told(path: Path, names: tuple[str, ...], *arguments: str) -> list[list[str]]:
+    wanted = ["frame.number", "_ws.col.Info", "_ws.expert.message", *(f"mxoe.{each}" for each in names)]
+    return columns(path, wanted, *arguments)
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_two_passes_say_what_one_says(name: str) -> None:
+    once = told(capture(name), BACKWARD)
+    twice = told(capture(name), BACKWARD, "-2")
+    filtered = told(capture(name), BACKWARD, "-2", "-R", "mxoe")
+    assert once == twice == filtered
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_links_lead_to_and_fro(name: str) -> None:
+    rows = columns(capture(name), ["frame.number", *(f"mxoe.{a}" for pair in LINKS[:3] for a in pair)], "-2")
+    links: dict[str, set[tuple[int, int]]] = {}
+    for row in rows:
+        own = int(row[0])
+        for (backward, forward), back, forth in zip(LINKS[:3], row[1::2], row[2::2], strict=True):
+            links.setdefault(backward, set()).update((int(each), own) for each in back.split(",") if each)
+            links.setdefault(str(forward), set()).update((own, int(each)) for each in forth.split(",") if each)
+    for backward, forward in LINKS[:3]:
+        assert links.get(backward, set()) == links.get(str(forward), set())
+        assert all(earlier < later for earlier, later in links.get(backward, set()))
+
+
+@pytest.mark.parametrize("drop", ["mxoe.ptype == 42", "mxoe.ptype == 36 or mxoe.ptype == 39", "frame.number % 3 == 1"])
+def test_read_filters(drop: str) -> None:
+    """Frames that a read filter drops share their numbers with others."""
+    for name in ("mxoe-every-type", "omx9000-many", "mxoe-early"):
+        rows = told(capture(name), BACKWARD, "-2", "-R", drop)
+        assert [int(row[0]) for row in rows] == list(range(1, len(rows) + 1))
+
+
+@pytest.mark.skipif(shutil.which("sharkd") is None, reason="sharkd is not installed")
+def test_any_order(tmp_path: Path) -> None:
+    """Frames asked for at random, as the GUI does, look the same each time."""
+    path = capture("mxoe-every-type")
+    count = len(read_capture("mxoe-every-type"))
+    order = [number for _ in range(3) for number in Random(1).sample(range(1, count + 1), count)]
+    asked = [{"jsonrpc": "2.0", "id": 1, "method": "load", "params": {"file": str(path)}}]
+    asked += [
+        {"jsonrpc": "2.0", "id": place + 2, "method": "frame", "params": {"frame": number, "proto": True}}
+        for place, number in enumerate(order)
+    ]
+    with isolated(tmp_path) as environment:
+        done = subprocess.run(
+            ["sharkd", "-"],
+            input="".join(json.dumps(each) + "\n" for each in asked).encode(),
+            capture_output=True,
+            timeout=120,
+            env=environment,
+        )
+    answers = [json.loads(line) for line in done.stdout.decode().splitlines() if line.startswith("{")]
+    trees: dict[int, set[str]] = {}
+    for answer in answers:
+        if answer.get("id", 0) >= 2:
+            trees.setdefault(order[answer["id"] - 2], set()).add(json.dumps(answer["result"]["tree"]))
+    assert len(trees) == count
+    assert all(len(each) == 1 for each in trees.values())
+    assert "Acknowledged in" in "".join(next(iter(each)) for each in trees.values())
+
+
+def records(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in mxwire("decode", "--json", capture(name))]
+
+
+@pytest.mark.parametrize("name", ["mxoe-burst", "mxoe-pingpong-small-medium", "omx9000-pingpong-sync", "mxoe-early"])
+def test_connects(name: str) -> None:
+    expected = {}
+    waiting: dict[tuple[Any, ...], int] = {}
+    for each in records(name):
+        fields = each["fields"]
+        if each["type"] != "CONNECT":
+            continue
+        ends = (each["source"], fields["src_endpoint"], each["destination"], fields["dst_endpoint"])
+        if fields["is_reply"]:
+            key = (*ends[2:], *ends[:2], fields["connect_seqnum"], fields["src_session_id"])
+            expected[each["frame"]] = waiting[key]
+        else:
+            waiting[(*ends, fields["connect_seqnum"], fields["src_session_id"])] = each["frame"]
+    rows = columns(capture(name), ["frame.number", "mxoe.request_in"], "-Y", "mxoe.ptype == 36 and mxoe.request_in")
+    assert {int(row[0]): int(row[1]) for row in rows} == expected != {}
+
+
+def test_acknowledgements_of_a_burst() -> None:
+    """Each message leads to the first frame of the other side whose acknowledgement covers it."""
+    name = "mxoe-burst"
+    expected: dict[int, int] = {}
+    open_messages: dict[int, int] = {}
+    for each in records(name):
+        fields = each["fields"]
+        if each["source"].endswith("01") and "lib_piggyack" in fields:
+            open_messages[fields["lib_seqnum"]] = each["frame"]
+        elif each["source"].endswith("02"):
+            value = fields.get("liback.lib_seqnum", fields.get("lib_piggyack", 0))
+            if fields.get("session") == 0xFFFFFFFF:
+                continue
+            for number in [number for number in open_messages if number < value]:
+                expected[open_messages.pop(number)] = each["frame"]
+    rows = columns(capture(name), ["frame.number", "mxoe.acked_in"], "-2", "-Y", "mxoe.acked_in")
+    given = {int(row[0]): int(row[1]) for row in rows if row[0] and int(row[0]) in expected}
+    assert given == expected
+    assert len(expected) > 60
+
+
+@pytest.mark.parametrize(
+    "name", ["mxoe-echo-checksum-debug", "mxoe-medium-pipeline11", "omx1500-echo-pattern", "mxoe-rndv-offset"]
+)
+def test_reassembled_messages(name: str) -> None:
+    """The bytes are those of the fragments in their places, put together here once more."""
+    frames = frames_of(read_capture(name))
+    seen = list(packets(capture(name), "-2", "-x"))
+    assembled = [each for each in seen if "mxoe.reassembled.length" in each]
+    assert assembled
+    for packet in assembled:
+        members = [int(each) for each in packet["mxoe.fragment"]]
+        length = int(packet["mxoe.reassembled.length"][0])
+        whole = bytearray(length)
+        for member in members:
+            fields = {each: int(seen[member - 1][f"mxoe.{each}"][0], 0) for each in _placing(seen[member - 1])}
+            raw = seen[member - 1]["mxoe.data_raw"][0]
+            data = frames[member - 1][raw[1] : raw[1] + raw[2]]
+            start = fields.get("msg_offset")
+            if start is None and "frag_pipeline" in fields:
+                start = fields["frag_seqnum"] << fields["frag_pipeline"]
+            elif start is None:
+                start = fields["frag_seqnum"] * 1452
+            whole[start : start + len(data)] = data
+        assert bytes.fromhex(packet["mxoe.reassembled.data"][0].replace(":", "")) == bytes(whole)
+
+
+def _placing(packet: dict[str, list[Any]]) -> list[str]:
+    return [each for each in ("msg_offset", "frag_seqnum", "frag_pipeline") if f"mxoe.{each}" in packet]
+
+
+def test_the_memory_limit_is_kept() -> None:
+    rows = columns(
+        capture("mxoe-echo-checksum-debug"), ["mxoe.reassembled.length", "_ws.expert.message"],
+        "-2", "-o", "mxoe.memory:0",
+    )  # fmt: skip
+    assert not any(row[0] for row in rows if row)
+    assert any("memory limit" in row[-1] for row in rows if row)
+
+
+def test_checksums_of_the_debug_library() -> None:
+    """All 54 fields of that recording are right (behaviour, section 25)."""
+    checked = "mxoe.checksum.status and mxoe.checksum"
+    fields = ["mxoe.checksum.status"]
+    rows = columns(capture("mxoe-echo-checksum-debug"), fields, "-2", "-o", "mxoe.checksum:TRUE", "-Y", checked)
+    assert [row[0] for row in rows] == ["Good"] * 54
+    spoilt = columns(capture("mxoe-unexpected"), fields, "-2", "-o", "mxoe.checksum:TRUE", "-Y", "mxoe.checksum.bad")
+    assert spoilt and {row[0] for row in spoilt} == {"Bad"}
+
+
+FLAGS = {
+    "mxoe-early": {"analysis.early", "analysis.gap", "analysis.obsolete", "analysis.duplicate_ack"},
+    "mxoe-lossy-1M": {"analysis.re_request", "analysis.optimistic_re_request", "analysis.out_of_order"},
+    "mxoe-connect": {"connect.bad_key", "connect.restart"},
+    "mxoe-discovery-static": {"connect.repeated"},
+    "mxoe-discovery-omxoed": {"host_query.repeated"},
+    "mxoe-nack-lib": {"connect.refused", "nack_lib.bad_endpt", "nack_lib.endpt_closed", "nack_lib.bad_session"},
+    "mxoe-nack-mcp-closed": {"nack_mcp.endpt_closed", "notify.failed"},
+    "mxoe-nack-mcp-session": {"nack_mcp.bad_session", "analysis.re_request"},
+    "mxoe-nack-mcp-rdmawin": {"nack_mcp.bad_rdmawin", "analysis.duplicate"},
+    "mxoe-resends-exhausted": {"analysis.retransmission", "analysis.session_number", "connect.session_number"},
+    "omx9000-receiver-killed": {"analysis.zombie_pull", "analysis.re_request"},
+    "mxoe-truncated": {"notify.truncated"},
+    "mxoe-uninit": {"undefined.leaked"},
+    "mxoe-no-reverse-connect": {"connect.no_reverse", "analysis.unknown_session"},
+    "mxoe-connect-cross": set(),
+    "mxoe-many-small": set(),
+    "omx1500-echo-pattern": set(),
+}
+"""What the index of the captures says is to be seen in them; the last ones show nothing unusual."""
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_flags(name: str) -> None:
+    found = set()
+    texts = {each.name: each for each in expert_rows()}
+    wanted = sorted(texts)
+    for row in columns(capture(name), wanted):
+        found |= {each for each, value in zip(wanted, row, strict=False) if value}
+    assert {f"mxoe.{each}" for each in FLAGS[name]} <= found
+    if not FLAGS[name]:
+        assert not found
+
+
+def rewrite(path: Path, frames: list[bytes], gap_ns: int = 1_000_000) -> Path:
+    size = np.array([len(each) for each in frames], np.int64)
+    count = np.arange(len(frames))
+    with create_capture(path) as writer:
+        writer.write(
+            FrameBatch(np.frombuffer(b"".join(frames), np.uint8), np.cumsum(size) - size, size, size,
+                       count * gap_ns, count + 1)
+        )  # fmt: skip
+    return path
+
+
+def test_little_endian_senders(tmp_path: Path) -> None:
+    swapped, plain = codec_of(MXOE, swapped=True), codec_of(MXOE)
+    frames = []
+    for frame in frames_of(read_capture("mxoe-pingpong-small-medium")):
+        parsed = plain.parse(frame)
+        assert not isinstance(parsed, Malformed)
+        frames.append(swapped.build(parsed))
+    path = rewrite(tmp_path / "swapped.pcap", frames)
+    expected = [json.loads(line) for line in mxwire("decode", "--json", path)]
+    seen = list(packets(path, "-x"))
+    for record, packet in zip(expected, seen, strict=True):
+        assert record["byte_order"] == packet["mxoe.byte_order"][0] == "little"
+        compared(record, packet)
+    matched = [each["mxoe.match"][0] for each in seen if "mxoe.match" in each]
+    fields = [each["fields"] for each in expected if "match_a" in each["fields"]]
+    assert [int(each, 0) for each in matched] == [each["match_a"] << 32 | each["match_b"] for each in fields]
+
+
+def test_another_ethertype(tmp_path: Path) -> None:
+    frames = [each[:12] + b"\x86\xdd" + each[14:] for each in frames_of(read_capture("mxoe-connect"))]
+    path = rewrite(tmp_path / "other.pcap", frames)
+    assert not columns(path, ["mxoe.ptype"], "-Y", "mxoe")
+    assert len(columns(path, ["mxoe.ptype"], "-Y", "mxoe", "-o", "mxoe.ethertypes:0x88B5, 0x86dd")) == len(frames)
+    assert len(columns(path, ["mxoe.ptype"], "-Y", "mxoe", "-d", "ethertype==0x86dd,mxoe")) == len(frames)
+
+
+def test_a_forced_dialect() -> None:
+    rows = columns(capture("mxoe-burst"), ["mxoe.dialect", "mxoe.dialect.reason"], "-o", "mxoe.dialect:omx")
+    assert {tuple(row) for row in rows} == {("omx:9000", "preference")}
+
+
+def test_without_analysis_there_is_none() -> None:
+    names = ["mxoe.analysis", "mxoe.acked_in", "mxoe.reassembled"]
+    rows = columns(capture("mxoe-every-type"), names, "-2", "-o", "mxoe.analysis:FALSE")
+    assert not any(any(row) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("stat", ["PULL_REPLY", "733", "analysis.optimistic_re_request"]),
+        ("messages", ["RNDV", "1048576", "Transfers by pull: 2"]),
+        ("peers", ["52:54:00:0a:00:01", "mxoe, PULL_REPLY numbered"]),
+    ],
+)
+def test_statistics(what: str, words: list[str]) -> None:
+    out = tshark(capture("mxoe-lossy-1M"), "-q", "-z", f"mxoe,{what}")
+    assert all(each in out for each in words), out
+
+
+def test_statistics_count_every_frame() -> None:
+    out = tshark(capture("mxoe-every-type"), "-q", "-z", "mxoe,stat")
+    counted = dict(re.findall(r"^(\w+) +(\d+) ", out, re.MULTILINE))
+    assert counted["all"] == "87"
+    assert (counted["MEDIUM"], counted["RAW"], counted["NACK_LIB"]) == ("20", "27", "3")
+
+
+def test_missing_frames_are_shown(tmp_path: Path) -> None:
+    """Without one fragment, and without one reply, nothing is reassembled, and the end of the message says why."""
+    frames = frames_of(read_capture("mxoe-every-type"))
+    path = rewrite(tmp_path / "missing.pcap", [each for place, each in enumerate(frames, 1) if place not in (44, 70)])
+    fields = ["frame.number", "mxoe.reassembled.length", "mxoe.reassembly.incomplete", "mxoe.received"]
+    rows = {int(row[0]): row[1:] for row in columns(path, fields, "-2")}
+    assert [row[0] for row in rows.values() if row[0]] == ["5000", "32768", "32768"]
+    assert {number for number, row in rows.items() if row[1]} == {44, 73}
+    assert rows[72][2] == str(32769 - 4096)
+
+
+def test_shuffled_and_doubled_fragments(tmp_path: Path) -> None:
+    frames = frames_of(read_capture("mxoe-every-type"))
+    order = [
+        *range(1, 47),
+        *(54, 47, 50, 49, 49, 48, 53, 52, 51),
+        63,
+        64,
+        65,
+        *(74, 70, 71, 66, 67, 66, 68, 69, 73, 72),
+    ]
+    path = rewrite(tmp_path / "shuffled.pcap", [frames[place - 1] for place in order], 1000)
+    fields = ["frame.number", "mxoe.reassembled.length", "mxoe.analysis.duplicate", "mxoe.reassembled.data"]
+    rows = columns(path, fields, "-2")
+    whole = {row[1]: row[3] for row in rows if row[1]}
+    intact = {
+        row[0]: row[1]
+        for row in columns(
+            capture("mxoe-every-type"), ["mxoe.reassembled.length", "mxoe.reassembled.data"], "-Y", "mxoe.reassembled"
+        )
+    }
+    assert whole == {length: intact[length] for length in whole}
+    assert set(whole) == {"5000", "32768", "32769"}
+    assert sum(bool(row[2]) for row in rows) == 2
+
+
+def test_linux_cooked(tmp_path: Path) -> None:
+    """A capture of the device "any" does not know where frames went."""
+    header = struct.pack(">HHH", 0, 1, 6)
+    frames = [header + each[6:12] + b"\0\0" + each[12:] for each in frames_of(read_capture("mxoe-every-type"))]
+    path = tmp_path / "cooked.pcap"
+    with path.open("wb") as out:
+        out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 113))
+        for place, frame in enumerate(frames):
+            out.write(struct.pack("<4I", place, 0, len(frame), len(frame)) + frame)
+    expected = [json.loads(line) for line in mxwire("decode", "--json", path)]
+    seen = list(packets(path, "-x"))
+    assert len(seen) == len(expected)
+    for record, packet in zip(expected, seen, strict=True):
+        compared(record | {"vlan": []}, packet, start=16)
+
+
+def test_fragments_that_disagree_about_the_length(tmp_path: Path) -> None:
+    """The first fragment's word counts; a last one that claims gigabytes must not get them."""
+    plain = codec_of(omx())
+    made = []
+    for number, length in ((0, 8), (1, 0x7000_0000)):
+        data = bytes(4)
+        fields = {"frag_seqnum": number, "frag_length": 4, "length": length, "data": data, "frag_pipeline": None}
+        made.append(plain.build(Medium(**_HEADER, **fields)))
+    path = rewrite(tmp_path / "gigabytes.pcap", made)
+    rows = columns(path, ["mxoe.reassembled.length", "mxoe.medium.contradiction"], "-o", "mxoe.dialect:omx")
+    assert rows[1][0] == "8"
+    assert rows[1][1]
+
+
+_HEADER: dict[str, Any] = {
+    "dst_mac": bytes.fromhex("5254000a0002"),
+    "src_mac": bytes.fromhex("5254000a0001"),
+    "ethertype": 0x86DF,
+    "dst_src_peer_index": 1,
+    "dst_endpoint": 3,
+    "src_endpoint": 5,
+    "lib_seqnum": 1,
+    "lib_piggyack": 1,
+    "match_a": 0,
+    "match_b": 0,
+    "session": 7,
+    "checksum": 0,
+}
