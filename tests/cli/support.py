@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,3 +37,10 @@ def mxwire(*arguments: object, stdin: bytes | None = None, cwd: Path | None = No
     run = Run(done.returncode, done.stdout.decode(), done.stderr.decode())
     assert "Traceback" not in run.err, run.err
     return run
+
+
+def open_to_all(folder: Path) -> None:
+    """Let other users pass through a test's folder; pytest's own are for their owner alone."""
+    ours = [folder, *folder.parents]
+    for each in ours[: ours.index(Path(tempfile.gettempdir()))]:
+        each.chmod(0o755)

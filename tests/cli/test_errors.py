@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from tests.cli.support import CAPTURES, EVERY_TYPE, ROOT, mxwire
+from tests.cli.support import CAPTURES, EVERY_TYPE, ROOT, mxwire, open_to_all
 
 
 def write(path, data: bytes):
@@ -98,8 +98,7 @@ def test_permission_denied(tmp_path):
         pytest.skip("needs root to become another user")
     secret = write(tmp_path / "secret.pcap", EVERY_TYPE.read_bytes())
     secret.chmod(0o600)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+    open_to_all(tmp_path)
     script = "import os\nfrom mxwire.cli import main\nimport mxwire.cli.decode, mxwire.cli.decoding\n"
     script += f"os.setuid(65534)\nmain(['decode', {str(secret)!r}])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ from mxwire.errors import MxwireError
 from mxwire.plugin import Tshark, check, install, places, uninstall
 from mxwire.plugin.check import shipped_capture
 from mxwire.plugin.programs import wireshark
+from tests.cli.support import open_to_all
 
 SOURCE = plugin_path()
 
@@ -41,7 +43,7 @@ def run(*arguments: str) -> Result:
 def fake(path: Path, script: str) -> Path:
     """A tshark that does as the script says; the real one is ``$REAL``."""
     path.write_text(f"#!/bin/sh\nREAL={Tshark().path}\n{script}\n", encoding="utf-8")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
     return path
 
 
@@ -80,11 +82,24 @@ class TestInstalling:
         assert "would load both: run mxwire plugin uninstall --global first" in str(result.exception)
         assert run("uninstall", "--global", "--tshark", str(tshark)).output.endswith("removed\n")
 
-    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
     def test_a_folder_that_may_not_be_written(self, tmp_path):
+        """As a user who is not root, who may write anywhere."""
         folder = tmp_path / "global"
         folder.mkdir(mode=0o555)
-        self._refused(tmp_path, folder, "Permission denied")
+        open_to_all(tmp_path)
+        tshark = fake(
+            tmp_path / "tshark", f'printf "Personal Lua Plugins:\\t{tmp_path}/own\\nGlobal Lua Plugins:\\t{folder}\\n"'
+        )
+        script = (
+            "import os, sys\nfrom pathlib import Path\nfrom mxwire.errors import MxwireError\n"
+            "from mxwire.plugin import Tshark, install\nimport tempfile, mxwire.dissector\n"
+            "if os.geteuid() == 0: os.setuid(65534)\n"
+            "try: install('global', Tshark(Path(sys.argv[1])))\n"
+            "except MxwireError as error: print(error)"
+        )
+        done = subprocess.run([sys.executable, "-c", script, str(tshark)], capture_output=True, text=True, cwd=tmp_path)
+        assert "mxoe.lua cannot be written (Permission denied)" in done.stdout, done.stderr
+        assert done.stdout.count("\n") == 1
 
     def test_a_folder_that_cannot_be_written(self, tmp_path):
         folder = tmp_path / "global"
