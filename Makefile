@@ -29,10 +29,10 @@ check: setup
 	$(BIN)/python -m mxwire.wire.generate --check
 	$(BIN)/python -m mxwire.dissector.build --check
 
-# Coverage of all workers is put together and shown; the test run's own closing line comes last.
+# Coverage of the workers is put together and shown; the test run closes with its own line.
 unit: setup
 	@rm -f .coverage .coverage.*
-	@COVERAGE_PROCESS_START=pyproject.toml $(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
+	@$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
 
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

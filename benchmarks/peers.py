@@ -58,11 +58,11 @@ def _scapy() -> Run:
     from scapy.packet import Packet, bind_layers
     from scapy.utils import PcapReader
 
-    class Head(Packet):  # type: ignore[misc]
+    class Head(Packet):
         name = "MXoE head"
         fields_desc = [ShortField("dst_src_peer_index", 0), ByteField("ptype", 0)]  # noqa: RUF012
 
-    class Body(Packet):  # type: ignore[misc]
+    class Body(Packet):
         """A few fields that most packets have in the same place."""
 
         name = "MXoE body"

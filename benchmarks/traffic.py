@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from mxwire.capture import create_capture
 from mxwire.frames import FrameBatch
@@ -197,11 +198,11 @@ class _Maker:
             lib_seqnum=self.number & 0x3FFF,
         )
 
-    def addresses(self) -> dict[str, bytes]:
+    def addresses(self) -> dict[str, Any]:
         source, destination = self.random.sample(HOSTS, 2)
         return {"dst_mac": destination, "src_mac": source}
 
-    def endpoints(self) -> dict[str, int]:
+    def endpoints(self) -> dict[str, Any]:
         random = self.random
         return {
             "dst_src_peer_index": random.randrange(len(HOSTS)),
@@ -209,7 +210,7 @@ class _Maker:
             "src_endpoint": random.randrange(ENDPOINTS),
         }
 
-    def message(self, length: int) -> dict[str, int]:
+    def message(self, length: int) -> dict[str, Any]:
         return {
             "length": length,
             "lib_seqnum": self.number & 0x3FFF,
@@ -219,7 +220,7 @@ class _Maker:
             "session": self.session(),
         }
 
-    def region(self) -> dict[str, int]:
+    def region(self) -> dict[str, Any]:
         return {"pulled_rdma_id": self.random.randrange(256), "pulled_rdma_seqnum": self.number & 0xFF}
 
     def session(self) -> int:
