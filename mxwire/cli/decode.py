@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mxwire.cli.options import EtherType, FrameRanges, Range
+from mxwire.cli.options import FrameRanges, Range, dialect_option, ethertype_option
 
 if TYPE_CHECKING:
     from mxwire.cli.decoding import Request
@@ -60,20 +60,8 @@ Examples:
     "--endpoint", metavar="N", type=click.IntRange(0, 255), help="Only frames from or to this endpoint number."
 )
 @click.option("--count", metavar="N", type=click.IntRange(min=1), help="Stop after this many frames.")
-@click.option(
-    "--dialect",
-    default="auto",
-    metavar="auto|mxoe|omx|omx:M",
-    help="What the hosts speak; auto finds out per pair of hosts.  [default: auto]",
-)
-@click.option(
-    "--ethertype",
-    "ethertypes",
-    metavar="N",
-    type=EtherType(),
-    multiple=True,
-    help="EtherType of MXoE here, if not 0x86DF; may be repeated.",
-)
+@dialect_option
+@ethertype_option
 @click.option(
     "--time",
     "clock",

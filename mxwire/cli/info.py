@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mxwire.cli.options import EtherType
+from mxwire.cli.options import dialect_option, ethertype_option
 
 EPILOG = """\b
 Examples:
@@ -17,20 +17,8 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a file, a line each.")
-@click.option(
-    "--dialect",
-    default="auto",
-    metavar="auto|mxoe|omx|omx:M",
-    help="What the hosts speak; auto finds out per pair of hosts.  [default: auto]",
-)
-@click.option(
-    "--ethertype",
-    "ethertypes",
-    metavar="N",
-    type=EtherType(),
-    multiple=True,
-    help="EtherType of MXoE here, if not 0x86DF; may be repeated.",
-)
+@dialect_option
+@ethertype_option
 def command(files: tuple[str, ...], as_json: bool, dialect: str, ethertypes: tuple[int, ...]) -> None:
     """Tell what is in captures: duration, hosts, dialects, endpoints, packets and messages.
 

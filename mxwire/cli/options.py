@@ -52,3 +52,19 @@ class EtherType(click.ParamType):  # type: ignore[type-arg]
         if not 0x600 <= number <= 0xFFFF:
             self.fail(f"{value!r} is not an EtherType: write it like 0x86DF", param, ctx)
         return number
+
+
+dialect_option = click.option(
+    "--dialect",
+    default="auto",
+    metavar="auto|mxoe|omx|omx:M",
+    help="What the hosts speak; auto finds out per pair of hosts.  [default: auto]",
+)
+ethertype_option = click.option(
+    "--ethertype",
+    "ethertypes",
+    metavar="N",
+    type=EtherType(),
+    multiple=True,
+    help="EtherType of MXoE here, if not 0x86DF; may be repeated.",
+)
