@@ -1,0 +1,69 @@
+"""The table that is written while the next batches are decoded: whole or not there, and never a thread left."""
+
+from __future__ import annotations
+
+import resource
+import threading
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from mxwire.analysis.table import TableWriter
+from mxwire.capture import open_capture
+from mxwire.errors import MxwireError
+from mxwire.wire.decoder import DecodedBatch, Decoder
+
+CAPTURE = Path(__file__).parents[2] / "captures" / "mxoe-every-type.pcap"
+
+
+def decoded() -> DecodedBatch:
+    with open_capture(CAPTURE) as reader:
+        (batch,) = Decoder().decode_all(reader)
+    return batch
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "ndjson", "arrow"])
+def test_many_batches_come_in_order(tmp_path, suffix):
+    batch = decoded()
+    with TableWriter(tmp_path / f"t.{suffix}", ["file", "frame"]) as writer:
+        for number in range(20):
+            writer.write(batch, str(number))
+    read = {"parquet": pl.read_parquet, "csv": pl.read_csv, "ndjson": pl.read_ndjson, "arrow": pl.read_ipc}[suffix]
+    table = read(tmp_path / f"t.{suffix}")
+    assert [int(each) for each in table["file"]] == [number for number in range(20) for _ in range(len(batch))]
+    assert table["frame"].to_list() == list(range(1, len(batch) + 1)) * 20
+
+
+def test_a_failing_block_leaves_the_earlier_file_and_no_thread(tmp_path):
+    target = tmp_path / "t.parquet"
+    target.write_text("mine")
+    threads = threading.active_count()
+    with pytest.raises(RuntimeError, match="stop"), TableWriter(target) as writer:
+        writer.write(decoded(), "x")
+        raise RuntimeError("stop")
+    assert target.read_text() == "mine" and list(tmp_path.iterdir()) == [target]
+    assert threading.active_count() == threads
+
+
+def test_a_full_disk_is_one_error_and_nothing_is_left(tmp_path):
+    """A limit of the size of files stands in for the disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    batch = decoded()
+    threads = threading.active_count()
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
+        with pytest.raises(MxwireError, match="the table cannot be written") as caught:  # noqa: SIM117
+            with TableWriter(tmp_path / "t.csv") as writer:
+                for _ in range(50):
+                    writer.write(batch, "x")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == [] and threading.active_count() == threads
+
+
+def test_nothing_written_makes_no_file(tmp_path):
+    with TableWriter(tmp_path / "t.parquet"):
+        pass
+    assert list(tmp_path.iterdir()) == []
