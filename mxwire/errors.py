@@ -12,3 +12,7 @@ class MxwireError(Exception):
 
 class CaptureError(MxwireError):
     """A capture file that cannot be read or written at all."""
+
+
+class OutputError(MxwireError):
+    """The output cannot be written: going on with other input would be in vain."""

@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 from polars.io.plugins import register_io_source
 
-from mxwire.errors import MxwireError
+from mxwire.errors import MxwireError, OutputError
 from mxwire.wire.address import mac_text
 from mxwire.wire.checks import Reason
 from mxwire.wire.codes import CodeTable
@@ -312,7 +312,7 @@ class TableWriter:
         try:
             yield
         except (OSError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
-            raise MxwireError(f"{self.path}: the table cannot be written: {error}") from None
+            raise OutputError(f"{self.path}: the table cannot be written: {error}") from None
 
     def __enter__(self) -> Self:
         """Start; nothing is written yet."""

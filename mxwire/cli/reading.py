@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import click
 
 from mxwire.capture import CaptureReader, open_capture
-from mxwire.errors import MxwireError
+from mxwire.errors import MxwireError, OutputError
 from mxwire.frames import FrameBatch
 from mxwire.wire.address import mac_text
 from mxwire.wire.decoder import SETTLE_BYTES, DecodedBatch, Decoder
@@ -69,6 +69,8 @@ class Failures:
         """Tell an error of this block and go on."""
         try:
             yield
+        except OutputError:
+            raise
         except MxwireError as error:
             sys.stdout.flush()
             say(str(error))
