@@ -1,0 +1,169 @@
+"""The batch path of the card: runs of PULL_REPLYs and of MEDIUM fragments, their headers read by columns.
+
+What it does to the state is what the scalar path does; runs that hold anything unusual are left to that path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.frames import FrameBatch
+from mxwire.protocol.corridor import Fragments
+from mxwire.protocol.counters import Counter
+from mxwire.wire.codec import TYPE_OFFSET
+from mxwire.wire.enums import ETHERTYPE_MXOE, PacketType
+from mxwire.wire.formats import PULL_REPLY
+from mxwire.wire.headers import header_type
+from mxwire.wire.layout import Layout, layout_of
+from mxwire.wire.packets import Medium
+
+if TYPE_CHECKING:
+    from mxwire.protocol.card.interface import Interface
+
+SHORTEST_RUN: Final = 4
+"""Fewer frames than this are cheaper one by one."""
+
+_ETHERTYPE_OFFSET: Final = layout_of(PULL_REPLY).by_name["ethertype"].offset
+_SAME_IN_A_MESSAGE: Final = (
+    "dst_src_peer_index",
+    "dst_endpoint",
+    "src_endpoint",
+    "session",
+    "length",
+    "lib_seqnum",
+    "lib_piggyack",
+    "match_a",
+    "match_b",
+)
+
+Taker = Callable[["Interface", "Run", int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Frames that follow each other in a batch and are handled alike."""
+
+    batch: FrameBatch
+    starts: list[int]
+    lengths: list[int]
+    bulk: Taker | None
+    """Who takes them at once; None: one by one."""
+
+
+def runs(batch: FrameBatch) -> Iterator[Run]:
+    """Split a batch into runs."""
+    starts, lengths = batch.offset.tolist(), batch.length.tolist()
+    if len(starts) < SHORTEST_RUN or min(lengths) <= TYPE_OFFSET:
+        yield Run(batch, starts, lengths, None)
+        return
+    kinds = batch.buffer[batch.offset + TYPE_OFFSET]
+    ethertype = batch.buffer[batch.offset + _ETHERTYPE_OFFSET].astype(np.uint16) << 8
+    ethertype |= batch.buffer[batch.offset + _ETHERTYPE_OFFSET + 1]
+    bulky = (ethertype == ETHERTYPE_MXOE) & ((kinds == PacketType.PULL_REPLY) | (kinds == PacketType.MEDIUM))
+    if not bulky.any():
+        yield Run(batch, starts, lengths, None)
+        return
+    kinds = np.where(bulky, kinds, 0)
+    edges = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(starts)]
+    for first, end in pairwise(edges):
+        taker = _TAKERS.get(int(kinds[first])) if end - first >= SHORTEST_RUN else None
+        yield Run(batch, starts[first:end], lengths[first:end], taker)
+
+
+def _headers(run: Run, layout: Layout) -> NDArray[np.void] | None:
+    """The headers of a run, or None where a frame is too short to have one."""
+    if min(run.lengths) < layout.header_end:
+        return None
+    rows = np.array(run.starts)[:, None] + np.arange(layout.header_end)
+    return run.batch.buffer[rows].view(header_type(layout)).reshape(len(run.starts))
+
+
+def _all_for_us(interface: Interface, headers: NDArray[np.void]) -> bool:
+    if interface.promiscuous:
+        return True
+    addresses = headers["dst_mac"]
+    return bool((addresses == np.frombuffer(interface.address, np.uint8)).all())
+
+
+def _one_by_one(interface: Interface, run: Run, now: int) -> None:
+    data = run.batch.buffer.data
+    for start, length in zip(run.starts, run.lengths, strict=True):
+        interface.take(bytes(data[start : start + length]), now)
+
+
+def pull_replies(interface: Interface, run: Run, now: int) -> None:
+    """Take a run of PULL_REPLYs; the data is copied once, into the application's memory."""
+    layout = layout_of(PULL_REPLY)
+    headers = _headers(run, layout)
+    if headers is None or not _all_for_us(interface, headers):
+        _one_by_one(interface, run, now)
+        return
+    interface.counters.add(Counter.RECV_PULL_REPLY, len(headers))
+    fields = ("frame_seqnum", "msg_offset", "frame_length", "dst_pull_handle", "dst_magic")
+    buffer = run.batch.buffer
+    columns = (headers[name].tolist() for name in fields)
+    for start, size, sequence, offset, length, handle, magic in zip(run.starts, run.lengths, *columns, strict=True):
+        if length > size - layout.header_end:
+            interface.counters.add(Counter.DROP_BAD_FRAME_LENGTH)
+            continue
+        endpoint = interface.endpoint_of_magic(magic)
+        if endpoint is not None:
+            at = start + layout.header_end
+            interface.reply(endpoint, handle, sequence, offset, buffer[at : at + length], now)
+
+
+def fragments(interface: Interface, run: Run, now: int) -> None:
+    """Take a run of MEDIUM fragments, message by message."""
+    layout = layout_of(interface.dialect.medium_format)
+    headers = _headers(run, layout)
+    if headers is None or not _all_for_us(interface, headers):
+        _one_by_one(interface, run, now)
+        return
+    names = [*_SAME_IN_A_MESSAGE, *(["frag_pipeline"] if "frag_pipeline" in layout.by_name else [])]
+    changes = np.zeros(len(headers) - 1, np.bool_)
+    for name in names:
+        column = headers[name]
+        changes |= column[1:] != column[:-1]
+    edges = [0, *(np.flatnonzero(changes) + 1).tolist(), len(headers)]
+    for first, end in pairwise(edges):
+        part = Run(run.batch, run.starts[first:end], run.lengths[first:end], None)
+        if not _message(interface, part, headers[first:end], layout):
+            _one_by_one(interface, part, now)
+
+
+def _message(interface: Interface, run: Run, headers: NDArray[np.void], layout: Layout) -> bool:
+    """Put the fragments of one message into their endpoint's ring; False where something is unusual."""
+    lengths = headers["frag_length"].astype(np.int64)
+    fits = (lengths <= interface.dialect.receive_slot) & (lengths <= np.array(run.lengths) - layout.header_end)
+    endpoint = interface.endpoints.get(int(headers["dst_endpoint"][0]))
+    if endpoint is None or not fits.all() or endpoint.ring.room < len(headers):
+        return False
+    start = run.starts[0]
+    first = interface.codec.parse(run.batch.buffer[start : start + run.lengths[0]].tobytes())
+    peer = interface.peers.at(first.dst_src_peer_index) if isinstance(first, Medium) else None
+    if not isinstance(first, Medium) or peer is None or first.session != endpoint.session:
+        return False
+    if interface.strict_address and peer.address != first.src_mac:
+        return False
+    endpoint.ring.push(
+        Fragments(
+            peer,
+            first,
+            headers["frag_seqnum"].tolist(),
+            [each + layout.header_end for each in run.starts],
+            lengths.tolist(),
+            run.batch.buffer,
+        )
+    )
+    interface.counters.add(Counter.RECV_MEDIUM_FRAG, len(headers))
+    interface.ready[endpoint] = None
+    return True
+
+
+_TAKERS: Final[dict[int, Any]] = {PacketType.PULL_REPLY: pull_replies, PacketType.MEDIUM: fragments}

@@ -1,0 +1,426 @@
+"""The card's side of an interface: judges each frame in the order of the real driver, and answers for the card.
+
+What is dropped is counted under the driver's own names (behaviour, sections 21 and 25). Nothing here knows of
+sequence numbers or matching: that is the library's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from mxwire.frames import FrameBatch
+from mxwire.protocol.card import bulk
+from mxwire.protocol.card.endpoint import CardEndpoint, HandleSlots
+from mxwire.protocol.card.outgoing import Outgoing
+from mxwire.protocol.card.pull import MAGIC, PullEvent
+from mxwire.protocol.card.replies import PullReplies, message_offset, replies_needed
+from mxwire.protocol.card.timers import PullTimers
+from mxwire.protocol.corridor import Arrival
+from mxwire.protocol.counters import Counter, Counters
+from mxwire.protocol.names import Names
+from mxwire.protocol.peers import UNKNOWN_INDEX, Peer, PeerTable
+from mxwire.protocol.profile import Defect, Profile
+from mxwire.protocol.status import Status
+from mxwire.wire.checks import Reason
+from mxwire.wire.codec import Malformed, codec_of
+from mxwire.wire.dialect import Dialect
+from mxwire.wire.enums import ETHERTYPE_MXOE, NackType, PacketType, TrucType
+from mxwire.wire.packets import (
+    Announcement,
+    ConnectReply,
+    ConnectRequest,
+    Frame,
+    HostQuery,
+    HostReply,
+    Medium,
+    NackLib,
+    NackMcp,
+    Notify,
+    Pull,
+    PullReply,
+    Raw,
+    Rndv,
+    Small,
+    Tiny,
+    Truc,
+)
+
+if TYPE_CHECKING:
+    from mxwire.protocol.discovery import RawQueue
+
+_REASONS: Final = {
+    Reason.BAD_HEADER_LENGTH: Counter.DROP_BAD_HEADER_LENGTH,
+    Reason.CUT_BY_CAPTURE: Counter.DROP_BAD_HEADER_LENGTH,
+    Reason.INVALID_TYPE: Counter.DROP_INVALID_TYPE,
+    Reason.UNKNOWN_TYPE: Counter.DROP_UNKNOWN_TYPE,
+    Reason.BAD_DATA_LENGTH: Counter.DROP_BAD_DATA_LENGTH,
+    Reason.BAD_FRAME_LENGTH: Counter.DROP_BAD_FRAME_LENGTH,
+    Reason.RAW_TOO_LARGE: Counter.DROP_RAW_TOO_LARGE,
+}
+_RECEIVED: Final[dict[type[Frame], Counter]] = {
+    Tiny: Counter.RECV_TINY,
+    Small: Counter.RECV_SMALL,
+    Medium: Counter.RECV_MEDIUM_FRAG,
+    Rndv: Counter.RECV_RNDV,
+    Notify: Counter.RECV_NOTIFY,
+    ConnectRequest: Counter.RECV_CONNECT_REQUEST,
+    ConnectReply: Counter.RECV_CONNECT_REPLY,
+}
+_PULL_NACKS: Final = {
+    NackType.NONE: Status.SUCCESS,
+    NackType.BAD_ENDPT: Status.REMOTE_ENDPOINT_BAD_ID,
+    NackType.ENDPT_CLOSED: Status.REMOTE_ENDPOINT_CLOSED,
+    NackType.BAD_SESSION: Status.REMOTE_ENDPOINT_BAD_SESSION,
+    NackType.BAD_RDMAWIN: Status.REMOTE_RDMA_WINDOW_BAD_ID,
+}
+_LIBACK_LENGTH: Final = 16
+_VLAN_TAGS: Final = (b"\x81\x00", b"\x88\xa8")
+_ETHERTYPE: Final = ETHERTYPE_MXOE.to_bytes(2, "big")
+
+
+class Interface:
+    """One interface ("board") of a host."""
+
+    def __init__(
+        self,
+        number: int,
+        address: bytes,
+        hostname: str,
+        dialect: Dialect,
+        profile: Profile,
+        peers: PeerTable,
+        names: Names,
+        raw: RawQueue,
+    ) -> None:
+        self.number = number
+        self.address = address
+        """Its Ethernet address."""
+        self.name = hostname
+        """What HOST_REPLYs say."""
+        self.dialect = dialect
+        self.profile = profile
+        self.peers = peers
+        self.names = names
+        self.raw = raw
+        self.promiscuous = False
+        """Whether frames to foreign addresses reach the driver (R-MEA-01)."""
+        self.counters = Counters()
+        self.outgoing = Outgoing()
+        self.endpoints: dict[int, CardEndpoint] = {}
+        """The open endpoints by number."""
+        self.ready: dict[CardEndpoint, None] = {}
+        """The endpoints whose ring has got something since it was last looked at."""
+        self.slots: dict[int, HandleSlots] = {}
+        self.timers = PullTimers(profile)
+        self.codec = codec_of(dialect)
+        self.strict_address = not profile.has(Defect.NACK_TO_INDEX)
+        self._take: dict[type, Callable[[Any, int], None]] = {
+            Malformed: self._take_malformed,
+            Raw: self._take_raw,
+            Announcement: self._take_raw,
+            HostQuery: self._take_query,
+            HostReply: self._take_reply,
+            ConnectRequest: self._take_connect,
+            ConnectReply: self._take_connect,
+            Tiny: self._take_message,
+            Small: self._take_message,
+            Medium: self._take_message,
+            Rndv: self._take_message,
+            Notify: self._take_message,
+            Truc: self._take_truc,
+            Pull: self._take_pull,
+            PullReply: self._take_pull_reply,
+            NackLib: self._take_nack_lib,
+            NackMcp: self._take_nack_mcp,
+        }
+
+    # Sending.
+
+    def send(self, counter: Counter, frame: Frame) -> None:
+        """Let a frame leave."""
+        self.counters.add(counter)
+        self.outgoing.put(self.codec.build(frame))
+
+    # Receiving.
+
+    def receive(self, batch: FrameBatch, now: int) -> None:
+        """Judge the frames of a batch one after the other; runs of bulk frames are taken by columns."""
+        for run in bulk.runs(batch):
+            if run.bulk is not None:
+                run.bulk(self, run, now)
+                continue
+            data = batch.buffer.data
+            for start, length in zip(run.starts, run.lengths, strict=True):
+                self.take(bytes(data[start : start + length]), now)
+
+    def take(self, frame: bytes, now: int) -> None:
+        """Judge one frame."""
+        if frame[12:14] != _ETHERTYPE:
+            if frame[12:14] not in _VLAN_TAGS:
+                return
+            # A tagged frame is taken like an untagged one (R-MEA-06).
+            frame = frame[:12] + frame[16:]
+            if frame[12:14] != _ETHERTYPE:
+                return
+        if not self.promiscuous and not self.is_for_us(frame[:6]):
+            return
+        parsed = self.codec.parse(frame)
+        self._take[type(parsed)](parsed, now)
+
+    def is_for_us(self, destination: bytes) -> bool:
+        """Whether the card lets a frame pass: its own address, broadcast and multicast (R-MEA-01)."""
+        return destination == self.address or bool(destination[0] & 1)
+
+    def _take_malformed(self, frame: Malformed, _now: int) -> None:
+        if frame.reason == Reason.RAW_TOO_LARGE and self.raw.full:
+            # "Queue full" is tested before "too large" (R-MEA-10).
+            self.counters.add(Counter.DROP_RAW_QUEUE_FULL)
+            return
+        if frame.packet_type == PacketType.PULL_REPLY and frame.reason == Reason.BAD_FRAME_LENGTH:
+            self.counters.add(Counter.RECV_PULL_REPLY)
+        self.counters.add(_REASONS[frame.reason])
+
+    def _take_raw(self, frame: Raw | Announcement, _now: int) -> None:
+        """Queue a frame for the discovery program, whether or not there is one (R-DISC-06)."""
+        self.counters.add(Counter.RECV_RAW if self.raw.put(frame) else Counter.DROP_RAW_QUEUE_FULL)
+
+    def _take_query(self, frame: HostQuery, _now: int) -> None:
+        """Answer a HOST_QUERY (R-HOST-04 to R-HOST-06)."""
+        if frame.dst_mac != self.address:
+            return
+        self.counters.add(Counter.RECV_HOST_QUERY)
+        peer = self._peer_by_address(frame.src_mac)
+        if peer is None:
+            return
+        self._learn(peer, frame.src_dst_peer_index)
+        self.names.answer(self, peer, frame)
+
+    def _take_reply(self, frame: HostReply, _now: int) -> None:
+        """Take a host name (R-HOST-07)."""
+        if frame.magic != self.names.magic:
+            self.counters.add(Counter.DROP_HOST_REPLY_BAD_MAGIC)
+            return
+        self.counters.add(Counter.RECV_HOST_REPLY)
+        peer = self._peer_by_address(frame.src_mac)
+        if peer is None:
+            return
+        self._learn(peer, frame.src_dst_peer_index)
+        self.names.learn(peer, frame)
+
+    def _take_connect(self, frame: ConnectRequest | ConnectReply, _now: int) -> None:
+        """A connect is known by its source address, and teaches the reverse index before all else."""
+        peer = self._peer_by_address(frame.src_mac)
+        if peer is None:
+            return
+        self._learn(peer, frame.src_dst_peer_index)
+        endpoint = self.endpoints.get(frame.dst_endpoint)
+        if endpoint is None:
+            self.counters.add(Counter.DROP_BAD_ENDPOINT)
+            self._nack_lib(peer, self._missing(frame.dst_endpoint), frame)
+            return
+        self._deliver(endpoint, peer, frame)
+
+    def _take_message(self, frame: Any, _now: int) -> None:
+        """TINY, SMALL, MEDIUM, RNDV and NOTIFY: peer index, endpoint, session, in this order."""
+        target = self._target(frame, self._nack_lib)
+        if target is not None:
+            self._deliver(target[0], target[1], frame)
+
+    def _target(self, frame: Any, refuse: Callable[[Peer, NackType, Any], None]) -> tuple[CardEndpoint, Peer] | None:
+        """Who a frame with index, endpoint and session is for; refused frames are counted and answered."""
+        peer = self._peer_by_index(frame)
+        if peer is None:
+            return None
+        endpoint = self.endpoints.get(frame.dst_endpoint)
+        if endpoint is None:
+            self.counters.add(Counter.DROP_BAD_ENDPOINT)
+            refuse(peer, self._missing(frame.dst_endpoint), frame)
+            return None
+        if frame.session != endpoint.session:
+            self.counters.add(Counter.DROP_BAD_SESSION)
+            refuse(peer, NackType.BAD_SESSION, frame)
+            return None
+        return endpoint, peer
+
+    def _deliver(self, endpoint: CardEndpoint, peer: Peer, frame: Any) -> None:
+        """Put a frame into an endpoint's ring."""
+        if not endpoint.ring.push(Arrival(peer, frame)):
+            self.counters.add(Counter.DROP_RING_FULL)
+            return
+        self.counters.add(_RECEIVED[type(frame)])
+        self.ready[endpoint] = None
+
+    def _take_truc(self, frame: Truc, _now: int) -> None:
+        """A liback, which is never nacked (R-ACK-10): index, endpoint, session, sub-type, length, inner session."""
+        target = self._target(frame, _keep_silent)
+        if target is None or frame.liback_type != TrucType.ACK:
+            return
+        endpoint, peer = target
+        if frame.length < _LIBACK_LENGTH:
+            self.counters.add(Counter.DROP_BAD_DATA_LENGTH)
+        elif frame.liback_session_id != endpoint.session:
+            self.counters.add(Counter.DROP_BAD_SESSION)
+        elif not endpoint.ring.push(Arrival(peer, frame)):
+            self.counters.add(Counter.DROP_RING_FULL)
+        else:
+            self.counters.add(Counter.RECV_LIBACK)
+            self.ready[endpoint] = None
+
+    def _take_pull(self, frame: Pull, _now: int) -> None:
+        """Answer a PULL at once, whatever was requested before (R-PUL-12 to R-PUL-15)."""
+        self.counters.add(Counter.RECV_PULL_REQUEST)
+        target = self._target(frame, self._nack_mcp)
+        if target is None:
+            return
+        endpoint, peer = target
+        count = replies_needed(frame, self.dialect)
+        if count > self.dialect.frames_per_block:
+            self.counters.add(Counter.DROP_PULL_BAD_REPLIES)
+            return
+        region = endpoint.regions.at(frame.pulled_rdma_id)
+        if region is None:
+            self.counters.add(Counter.DROP_PULL_BAD_REGION)
+            self._nack_mcp(peer, NackType.BAD_RDMAWIN, frame)
+            return
+        end = frame.pulled_rdma_offset + message_offset(frame, self.dialect) + frame.block_length
+        strict = not self.profile.has(Defect.FIRST_FRAME_BEYOND_PAYLOAD)
+        if end > region.length or (strict and frame.first_frame_offset >= self.dialect.reply_payload):
+            self.counters.add(Counter.DROP_PULL_BAD_RANGE)
+            return
+        if count:
+            self.counters.add(Counter.SEND_PULL_REPLY, count)
+            self.outgoing.put_bulk(PullReplies(frame, region, self.dialect, self.address, count))
+
+    def _take_pull_reply(self, frame: PullReply, now: int) -> None:
+        """Data for a pull of ours; nothing is ever answered (R-PUL-05)."""
+        self.counters.add(Counter.RECV_PULL_REPLY)
+        endpoint = self.endpoint_of_magic(frame.dst_magic)
+        if endpoint is None:
+            return
+        data = np.frombuffer(frame.data, np.uint8)
+        self.reply(endpoint, frame.dst_pull_handle, frame.frame_seqnum, frame.msg_offset, data, now)
+
+    def reply(self, endpoint: CardEndpoint, handle: int, sequence: int, offset: int, data: Any, now: int) -> None:
+        """Give the data of a PULL_REPLY to its pull (R-PUL-05, from step 3 on)."""
+        pull = endpoint.pulls.get(handle)
+        if pull is None:
+            self.counters.add(Counter.DROP_REPLY_BAD_HANDLE)
+            return
+        dropped = pull.reply(sequence, offset, data, now)
+        if dropped is not None:
+            self.counters.add(dropped)
+        if endpoint.ring.ended:
+            self.ready[endpoint] = None
+
+    def endpoint_of_magic(self, magic: int) -> CardEndpoint | None:
+        """The open endpoint that a reply's magic designates; only its low 8 bits matter (R-PUL-05)."""
+        endpoint = self.endpoints.get((magic ^ MAGIC) & 0xFF)
+        if endpoint is None:
+            self.counters.add(Counter.DROP_REPLY_BAD_MAGIC)
+        return endpoint
+
+    def _take_nack_lib(self, frame: NackLib, _now: int) -> None:
+        """A refusal for the library (R-NAK-04)."""
+        peer = self._peer_of_nack(frame)
+        if peer is None:
+            return
+        endpoint = self.endpoints.get(frame.dst_endpoint)
+        if endpoint is None:
+            self.counters.add(Counter.DROP_BAD_ENDPOINT)
+        elif not endpoint.ring.push(Arrival(peer, frame)):
+            self.counters.add(Counter.DROP_RING_FULL)
+        else:
+            self.counters.add(Counter.RECV_NACK_LIB)
+            self.ready[endpoint] = None
+
+    def _take_nack_mcp(self, frame: NackMcp, _now: int) -> None:
+        """A refusal of a PULL ends it (R-NAK-09); types that are not those of a refusal are ignored."""
+        self.counters.add(Counter.RECV_NACK_MCP)
+        if self._peer_of_nack(frame) is None:
+            return
+        endpoint = self.endpoint_of_magic(frame.src_magic)
+        if endpoint is None:
+            return
+        pull = endpoint.pulls.get(frame.src_pull_handle)
+        if pull is None:
+            self.counters.add(Counter.DROP_REPLY_BAD_HANDLE)
+            return
+        status = _PULL_NACKS.get(frame.nack_type)  # type: ignore[call-overload]
+        if status:
+            pull.fire(PullEvent.NACKED, status)
+            self.ready[endpoint] = None
+
+    # Who is who.
+
+    def _peer_by_address(self, address: bytes) -> Peer | None:
+        peer = self.peers.by_address(address)
+        if peer is None:
+            self.counters.add(Counter.DROP_BAD_PEER_ADDRESS)
+        return peer
+
+    def _peer_by_index(self, frame: Any) -> Peer | None:
+        """The peer that ``dst_src_peer_index`` designates; without D-6 the source address must be its."""
+        peer = self.peers.at(frame.dst_src_peer_index)
+        if peer is None or (self.strict_address and peer.address != frame.src_mac):
+            self.counters.add(Counter.DROP_BAD_PEER_INDEX)
+            return None
+        return peer
+
+    def _peer_of_nack(self, frame: NackLib | NackMcp) -> Peer | None:
+        """Who nacks: index 0xFFFF is replaced by a lookup of the address, others are not counted (R-MEA-11)."""
+        if frame.dst_src_peer_index == UNKNOWN_INDEX:
+            return self._peer_by_address(frame.src_mac)
+        peer = self.peers.at(frame.dst_src_peer_index)
+        if peer is not None and self.strict_address and peer.address != frame.src_mac:
+            return None
+        return peer
+
+    def _learn(self, peer: Peer, index: int) -> None:
+        """Keep what the peer calls us, on this interface (wire format, section 5)."""
+        if peer.own is None:
+            peer.reverse[self.number] = index
+
+    # Refusing.
+
+    def _missing(self, number: int) -> NackType:
+        """Why an endpoint cannot be reached (R-EP-01)."""
+        return NackType.ENDPT_CLOSED if number < self.profile.endpoint_maximum else NackType.BAD_ENDPT
+
+    def _nack_lib(self, peer: Peer, why: NackType, frame: Any) -> None:
+        """Refuse a packet for the library, towards the peer that its index designates (R-NAK-02)."""
+        index = peer.index_for(self.number)
+        self.send(
+            Counter.SEND_NACK_LIB,
+            NackLib(
+                dst_mac=peer.address,
+                src_mac=self.address,
+                dst_src_peer_index=index,
+                src_endpoint=frame.dst_endpoint,
+                nack_type=why,
+                dst_endpoint=frame.src_endpoint,
+                dst_src_peer_index_copy=index,
+                lib_seqnum=frame.lib_seqnum,
+            ),
+        )
+
+    def _nack_mcp(self, peer: Peer, why: NackType, frame: Pull) -> None:
+        """Refuse a PULL; ``src_endpoint`` is the puller's (wire format, section 6.13)."""
+        self.send(
+            Counter.SEND_NACK_MCP,
+            NackMcp(
+                dst_mac=peer.address,
+                src_mac=self.address,
+                dst_src_peer_index=peer.index_for(self.number),
+                src_endpoint=frame.src_endpoint,
+                nack_type=why,
+                src_pull_handle=frame.src_pull_handle,
+                src_magic=frame.src_magic,
+            ),
+        )
+
+
+def _keep_silent(_peer: Peer, _why: NackType, _frame: Any) -> None:
+    """What is never nacked."""

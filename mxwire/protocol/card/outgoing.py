@@ -1,0 +1,80 @@
+"""What waits to leave through an interface: single frames, and bulk pieces that write themselves."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.frames import FrameBatch
+
+
+class Bulk(Protocol):
+    """Many frames that are only built when they leave, straight into the batch."""
+
+    lengths: list[int]
+    """The length of each frame in bytes."""
+
+    def write(self, out: NDArray[np.uint8]) -> None:
+        """Build the frames into ``out``, one behind the other; it has exactly the sum of ``lengths`` bytes."""
+
+
+class Outgoing:
+    """The frames that wait to leave, in order."""
+
+    __slots__ = ("_pieces", "frames")
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes | Bulk] = []
+        self.frames = 0
+        """How many frames wait."""
+
+    def put(self, frame: bytes) -> None:
+        """Let a frame wait."""
+        self._pieces.append(frame)
+        self.frames += 1
+
+    def put_bulk(self, bulk: Bulk) -> None:
+        """Let many frames wait."""
+        self._pieces.append(bulk)
+        self.frames += len(bulk.lengths)
+
+    def drain(self, now: int, first_number: int) -> FrameBatch:
+        """All frames that wait, as one batch with the time ``now`` (ns) and numbers from ``first_number`` on."""
+        pieces, self._pieces, self.frames = self._pieces, [], 0
+        lengths: list[int] = []
+        bulky = False
+        for piece in pieces:
+            if type(piece) is bytes:
+                lengths.append(len(piece))
+            else:
+                bulky = True
+                lengths.extend(piece.lengths)  # type: ignore[union-attr]
+        length = np.array(lengths, dtype=np.int64)
+        end = np.cumsum(length)
+        if bulky:
+            buffer = np.empty(int(end[-1]), np.uint8)
+            _write(pieces, buffer)
+        else:
+            buffer = np.frombuffer(b"".join(pieces), np.uint8)  # type: ignore[arg-type]
+        return FrameBatch(
+            buffer=buffer,
+            offset=end - length,
+            length=length,
+            wire_length=length,
+            timestamp_ns=np.full(len(lengths), now, np.int64),
+            number=np.arange(first_number, first_number + len(lengths), dtype=np.int64),
+        )
+
+
+def _write(pieces: list[bytes | Bulk], buffer: NDArray[np.uint8]) -> None:
+    at = 0
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            buffer[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
+            at += len(piece)
+        else:
+            size = sum(piece.lengths)
+            piece.write(buffer[at : at + size])
+            at += size

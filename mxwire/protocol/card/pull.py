@@ -1,0 +1,270 @@
+"""The puller: fetches the bytes of a large message block by block (behaviour, section 14.1).
+
+A transfer is cut into frames of P bytes; with r the region offset modulo P, frame 0 carries the first P - r bytes of
+the message and frame k starts at message offset k x P - r. Up to four blocks of B frames are under way at a time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.protocol.buffers import Segments
+from mxwire.protocol.counters import Counter
+from mxwire.protocol.machine import Machine, Row, Table
+from mxwire.protocol.peers import Peer
+from mxwire.protocol.profile import Defect
+from mxwire.protocol.status import Status
+from mxwire.wire.packets import Pull as PullFrame
+
+if TYPE_CHECKING:
+    from mxwire.protocol.card.endpoint import CardEndpoint
+
+MAGIC: Final = 0x21071980
+"""XORed with the endpoint's number in ``src_magic`` (R-PUL-03)."""
+
+
+class PullState(StrEnum):
+    """How far a pull is."""
+
+    READY = "ready"
+    RUNNING = "running"
+    ORPHANED = "orphaned"
+    ENDED = "ended"
+
+
+class PullEvent(StrEnum):
+    """What can happen to a pull."""
+
+    START = "start"
+    LAST_FRAME = "last frame"
+    EXPIRED = "timer expired"
+    OVERDUE = "time limit passed"
+    NACKED = "nacked"
+    OUTSIDE = "data outside of the buffer"
+    CLOSED = "endpoint closed"
+
+
+PULL: Final = Table(
+    "pull",
+    PullState.READY,
+    (
+        Row(PullState.READY, PullEvent.START, PullState.RUNNING, "_request_first", ("R-PUL-01", "R-PUL-02")),
+        Row(PullState.RUNNING, PullEvent.LAST_FRAME, PullState.ENDED, "_end", ("R-PUL-10",)),
+        Row(PullState.RUNNING, PullEvent.EXPIRED, PullState.RUNNING, "_request_again", ("R-PUL-08",)),
+        Row(PullState.RUNNING, PullEvent.OVERDUE, PullState.ENDED, "_end", ("R-PUL-09",)),
+        Row(PullState.RUNNING, PullEvent.NACKED, PullState.ENDED, "_end", ("R-NAK-09",)),
+        Row(PullState.RUNNING, PullEvent.OUTSIDE, PullState.ENDED, "_end", ("R-PUL-05",)),
+        Row(PullState.RUNNING, PullEvent.CLOSED, PullState.ORPHANED, "", ("R-CLS-08",)),
+        Row(PullState.ORPHANED, PullEvent.EXPIRED, PullState.ORPHANED, "_request_again", ("R-CLS-08",)),
+        Row(PullState.ORPHANED, PullEvent.OVERDUE, PullState.ENDED, "_vanish", ("R-CLS-08",)),
+    ),
+)
+
+
+@dataclass(slots=True)
+class Block:
+    """What one PULL asks for."""
+
+    first: int
+    """Number of its first frame in the transfer (``frame_index``)."""
+    frames: int
+    offset: int
+    """``first_frame_offset`` in bytes."""
+    length: int
+    """``block_length`` in bytes."""
+    missing: int
+    """Bit i is set while frame ``first`` + i has not arrived."""
+    asked_again: bool = False
+    """Whether it was requested again since the last expiry (R-PUL-07)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where to pull from: what the RNDV said."""
+
+    peer: Peer
+    endpoint: int
+    session: int
+    """``rev`` of the partner (R-PUL-04)."""
+    region: int
+    use: int
+    offset: int
+    """``pulled_rdma_offset`` in bytes."""
+
+
+class Pull(Machine):
+    """One transfer under way."""
+
+    __slots__ = (
+        "_next_frame",
+        "_received",
+        "_requested",
+        "_reserve",
+        "blocks",
+        "context",
+        "deadline",
+        "endpoint",
+        "handle",
+        "memory",
+        "source",
+        "started",
+        "total",
+    )
+
+    table = PULL
+
+    def __init__(
+        self, endpoint: CardEndpoint, handle: int, source: Source, memory: Segments, total: int, context: Any
+    ) -> None:
+        super().__init__()
+        self.endpoint = endpoint
+        self.handle = handle
+        """``src_pull_handle`` (R-PUL-03)."""
+        self.source = source
+        self.memory = memory
+        self.total = total
+        """T: bytes to transfer (R-RDV-04)."""
+        self.context = context
+        self.blocks: deque[Block] = deque()
+        """The blocks under way, oldest first."""
+        self.started = 0
+        self.deadline = 0
+        """When the timer expires, in ns."""
+        self._requested = 0
+        self._next_frame = 0
+        self._reserve = source.offset % endpoint.dialect.reply_payload
+
+    # What the table's rows do.
+
+    def _request_first(self, now: int) -> None:
+        self.started = now
+        self._advance(now)
+
+    def _request_again(self, now: int) -> None:
+        """Ask again for the oldest block and every other incomplete one; forget R-PUL-07's memory."""
+        for place, block in enumerate(self.blocks):
+            block.asked_again = False
+            if block.missing or place == 0:
+                self.endpoint.interface.counters.add(Counter.PULL_TIMEOUT_REQUEST)
+                self._request(block)
+        self.deadline = now + self.endpoint.profile.pull_timer
+
+    def _end(self, status: Status) -> None:
+        """Tell the library; the handle dies at once (R-PUL-10)."""
+        transferred = self.total if status == Status.SUCCESS else 0
+        self.endpoint.pull_ended(self, status, transferred)
+
+    def _vanish(self, _status: Status) -> None:
+        self.endpoint.pull_vanished(self)
+
+    # Blocks.
+
+    def _advance(self, now: int) -> None:
+        """Retire the complete blocks at the front and ask for as many new ones (R-PUL-02)."""
+        while self.blocks and not self.blocks[0].missing:
+            self.blocks.popleft()
+        while len(self.blocks) < self.endpoint.profile.blocks_in_flight and self._requested < self.total:
+            block = self._next_block()
+            self.blocks.append(block)
+            self._request(block)
+        self.deadline = now + self.endpoint.profile.pull_timer
+
+    def _next_block(self) -> Block:
+        """The block behind the last one requested (R-PUL-01)."""
+        dialect = self.endpoint.dialect
+        offset = self._reserve if not self._requested else 0
+        length = min(dialect.block_length - offset, self.total - self._requested)
+        frames = -(-(offset + length) // dialect.reply_payload)
+        block = Block(self._next_frame, frames, offset, length, (1 << frames) - 1)
+        self._requested += length
+        self._next_frame += frames
+        return block
+
+    def _request(self, block: Block) -> None:
+        source, endpoint = self.source, self.endpoint
+        endpoint.interface.send(
+            Counter.SEND_PULL_REQUEST,
+            PullFrame(
+                dst_mac=source.peer.address,
+                src_mac=endpoint.interface.address,
+                dst_src_peer_index=source.peer.index_for(endpoint.interface.number),
+                dst_endpoint=source.endpoint,
+                src_endpoint=endpoint.number,
+                session=source.session,
+                total_length=self.total,
+                pulled_rdma_id=source.region,
+                pulled_rdma_seqnum=source.use,
+                pulled_rdma_offset=source.offset,
+                src_pull_handle=self.handle,
+                src_magic=MAGIC ^ endpoint.number,
+                first_frame_offset=block.offset,
+                block_length=block.length,
+                frame_index=block.first,
+            ),
+        )
+
+    # Frames.
+
+    def reply(self, sequence: int, offset: int, data: NDArray[np.uint8], now: int) -> Counter | None:
+        """Take one PULL_REPLY: ``frame_seqnum``, ``msg_offset`` and the data. Returns why it was dropped, or None.
+
+        The checks and their order are those of R-PUL-05, from step 4 on.
+        """
+        payload = self.endpoint.dialect.reply_payload
+        blocks = self.blocks
+        first = blocks[0].first
+        ahead = (sequence - first) & 0xFF
+        if -(-offset // payload) != first + ahead:
+            return Counter.DROP_REPLY_WRAP_AROUND
+        place, within = 0, ahead
+        while within >= blocks[place].frames:
+            within -= blocks[place].frames
+            place += 1
+            if place == len(blocks):
+                return Counter.DROP_REPLY_BAD_SEQUENCE
+        block = blocks[place]
+        bit = 1 << within
+        if not block.missing & bit:
+            return Counter.DROP_REPLY_DUPLICATE
+        if not self.endpoint.lenient and (offset, len(data)) != self._expected(first + ahead):
+            return Counter.DROP_BAD_DATA_LENGTH
+        if offset + len(data) > self.memory.length:
+            self.fire(PullEvent.OUTSIDE, Status.MESSAGE_ABORTED)
+            return Counter.PULL_REPLY_FILL_FAILED
+        block.missing ^= bit
+        self.memory.put(offset, data)
+        self.deadline = now + self.endpoint.profile.pull_timer
+        if not block.missing:
+            self._completed(place, now)
+        return None
+
+    def _expected(self, frame: int) -> tuple[int, int]:
+        """Offset in the message and length of a frame, in bytes (R-PUL-13)."""
+        payload = self.endpoint.dialect.reply_payload
+        start = max(0, frame * payload - self._reserve)
+        return start, min(self.total, (frame + 1) * payload - self._reserve) - start
+
+    def _completed(self, place: int, now: int) -> None:
+        """A block has no frame missing any more."""
+        if place == 0:
+            self._advance(now)
+            if not self.blocks:
+                self.fire(PullEvent.LAST_FRAME, Status.SUCCESS)
+            return
+        self.endpoint.interface.counters.add(Counter.PULL_OUT_OF_ORDER)
+        for older in list(self.blocks)[:place]:
+            # Optimistic re-request: what overtook it shows that something of it was lost (R-PUL-07).
+            if older.missing and not older.asked_again:
+                older.asked_again = True
+                self._request(older)
+
+
+def is_lenient(defects: frozenset[Defect]) -> bool:
+    """Whether a reply of an unexpected length counts as complete (D-10)."""
+    return Defect.REPLY_LENGTH_UNCHECKED in defects

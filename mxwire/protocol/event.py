@@ -1,0 +1,41 @@
+"""What a node tells its user: requests that completed, and what happened to peers and partners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mxwire.protocol.library.partner import Partner
+    from mxwire.protocol.library.request import Request
+    from mxwire.protocol.peers import Peer
+
+
+class EventKind(StrEnum):
+    """What happened."""
+
+    COMPLETED = "completed"
+    """A request is done; its ``status`` says how."""
+    UNDELIVERED = "undelivered"
+    """A send that had been reported complete when it was posted was lost after all (R-SND-06, R-CLS-02)."""
+    PEER_FOUND = "peer found"
+    """A host was entered into the peer table by discovery (R-DISC-03)."""
+    PEER_NAMED = "peer named"
+    """A host told its name (R-HOST-07)."""
+    PARTNER_CONNECTED = "partner connected"
+    """A remote endpoint has connected to one of ours (R-CON-10)."""
+    PARTNER_RESTARTED = "partner restarted"
+    """A remote endpoint came back with another session: everything unfinished with it has ended (R-CLS-05)."""
+    PARTNER_LOST = "partner lost"
+    """A remote endpoint did not answer until the resend limit, and was given up (R-RTX-05)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened."""
+
+    kind: EventKind
+    request: Request | None = None
+    partner: Partner | None = None
+    peer: Peer | None = None

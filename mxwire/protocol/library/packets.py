@@ -1,0 +1,190 @@
+"""What a delivery carries: each kind of numbered packet builds its own frames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.protocol.buffers import Segments
+from mxwire.protocol.counters import Counter
+from mxwire.wire.dialect import SMALL_MAXIMUM, TINY_MAXIMUM
+from mxwire.wire.enums import ETHERTYPE_MXOE, PacketType
+from mxwire.wire.headers import header_type
+from mxwire.wire.layout import layout_of
+from mxwire.wire.packets import Notify, Rndv, Small, Tiny
+
+if TYPE_CHECKING:
+    from mxwire.protocol.card.regions import Region
+    from mxwire.protocol.library.delivery import Delivery
+
+_LOW: Final = 0xFFFF_FFFF
+
+
+class EagerPacket:
+    """A message of up to 128 bytes in one frame: TINY or SMALL (R-SND-01)."""
+
+    __slots__ = ("data", "match_info")
+
+    uses_reverse_session = False
+    fragmented = False
+
+    def __init__(self, match_info: int, data: bytes) -> None:
+        self.match_info = match_info
+        self.data = data
+
+    def send(self, delivery: Delivery, piggyback: int) -> None:
+        """Put it on the wire."""
+        kind, counter = (Tiny, Counter.SEND_TINY) if len(self.data) <= TINY_MAXIMUM else (Small, Counter.SEND_SMALL)
+        delivery.partner.send(
+            counter,
+            kind(
+                **delivery.partner.head(),
+                length=len(self.data),
+                lib_seqnum=delivery.sequence,
+                lib_piggyack=piggyback,
+                match_a=self.match_info >> 32,
+                match_b=self.match_info & _LOW,
+                session=delivery.session,
+                data=self.data,
+            ),
+        )
+
+
+class MediumPacket:
+    """A message in several fragments; always all of them are sent (R-SND-03, R-RTX-02)."""
+
+    __slots__ = ("_data", "_fragment", "_pipeline", "match_info")
+
+    uses_reverse_session = False
+    fragmented = True
+
+    def __init__(self, match_info: int, data: bytes, fragment: int, pipeline: int | None) -> None:
+        self.match_info = match_info
+        self._data = data
+        self._fragment = fragment
+        self._pipeline = pipeline
+
+    def send(self, delivery: Delivery, piggyback: int) -> None:
+        """Put all fragments on the wire."""
+        partner = delivery.partner
+        interface = partner.endpoint.card.interface
+        layout = layout_of(interface.dialect.medium_format)
+        count = max(1, -(-len(self._data) // self._fragment))
+        headers = np.zeros(count, header_type(layout))
+        headers["dst_mac"] = np.frombuffer(partner.peer.address, np.uint8)
+        headers["src_mac"] = np.frombuffer(interface.address, np.uint8)
+        headers["ethertype"] = ETHERTYPE_MXOE
+        headers["dst_src_peer_index"] = partner.peer.index_for(interface.number)
+        headers["ptype"] = PacketType.MEDIUM
+        headers["dst_endpoint"] = partner.number
+        headers["src_endpoint"] = partner.endpoint.number
+        headers["length"] = len(self._data)
+        headers["lib_seqnum"] = delivery.sequence
+        headers["lib_piggyack"] = piggyback
+        headers["match_a"] = self.match_info >> 32
+        headers["match_b"] = self.match_info & _LOW
+        headers["session"] = delivery.session
+        sizes = [min(self._fragment, len(self._data) - at) for at in range(0, count * self._fragment, self._fragment)]
+        headers["frag_length"] = sizes
+        headers["frag_seqnum"] = np.arange(count)
+        if "frag_pipeline" in layout.by_name:
+            headers["frag_pipeline"] = self._pipeline
+        interface.counters.add(Counter.SEND_MEDIUM_FRAG, count)
+        interface.outgoing.put_bulk(_FragmentFrames(headers, self._data, sizes, layout.format.minimum_length))
+
+
+class _FragmentFrames:
+    """The frames of a MEDIUM, built when they leave."""
+
+    __slots__ = ("_data", "_headers", "_sizes", "lengths")
+
+    def __init__(self, headers: NDArray[np.void], data: bytes, sizes: list[int], shortest: int) -> None:
+        self._headers = headers
+        self._data = data
+        self._sizes = sizes
+        self.lengths = [max(shortest, headers.itemsize + size) for size in sizes]
+
+    def write(self, out: NDArray[np.uint8]) -> None:
+        """Header, data, padding; frame by frame."""
+        head = self._headers.itemsize
+        data = np.frombuffer(self._data, np.uint8)
+        at = taken = 0
+        rows = self._headers.view(np.uint8).reshape(len(self._sizes), head)
+        for row, size, length in zip(rows, self._sizes, self.lengths, strict=True):
+            out[at : at + head] = row
+            out[at + head : at + head + size] = data[taken : taken + size]
+            out[at + head + size : at + length] = 0
+            at += length
+            taken += size
+
+
+class RndvPacket:
+    """The announcement of a message that may be pulled (R-RDV-01)."""
+
+    __slots__ = ("match_info", "memory", "region")
+
+    uses_reverse_session = False
+    fragmented = False
+
+    def __init__(self, match_info: int, memory: Segments) -> None:
+        self.match_info = match_info
+        self.memory = memory
+        self.region: Region | None = None
+        """Set when a region has been had, before the first transmission."""
+
+    def send(self, delivery: Delivery, piggyback: int) -> None:
+        """Put it on the wire."""
+        region = self.region
+        assert region is not None
+        delivery.partner.send(
+            Counter.SEND_RNDV,
+            Rndv(
+                **delivery.partner.head(),
+                lib_seqnum=delivery.sequence,
+                lib_piggyack=piggyback,
+                match_a=self.match_info >> 32,
+                match_b=self.match_info & _LOW,
+                session=delivery.session,
+                msg_length=self.memory.length,
+                pulled_rdma_id=region.number,
+                pulled_rdma_seqnum=region.use,
+                pulled_rdma_offset=region.offset,
+            ),
+        )
+
+
+class NotifyPacket:
+    """The end of a pull, told to the sender (R-NOT-01)."""
+
+    __slots__ = ("region", "transferred", "use")
+
+    uses_reverse_session = True
+    fragmented = False
+
+    def __init__(self, region: int, use: int, transferred: int) -> None:
+        self.region = region
+        self.use = use
+        self.transferred = transferred
+        """Bytes pulled, 0 if the pull failed."""
+
+    def send(self, delivery: Delivery, piggyback: int) -> None:
+        """Put it on the wire."""
+        delivery.partner.send(
+            Counter.SEND_NOTIFY,
+            Notify(
+                **delivery.partner.head(),
+                session=delivery.session,
+                total_length=self.transferred,
+                pulled_rdma_id=self.region,
+                pulled_rdma_seqnum=self.use,
+                lib_seqnum=delivery.sequence,
+                lib_piggyack=piggyback,
+            ),
+        )
+
+
+def is_eager(length: int) -> bool:
+    """Whether a message fits into one TINY or SMALL frame (R-SND-01)."""
+    return length <= SMALL_MAXIMUM

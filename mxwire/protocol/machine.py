@@ -1,0 +1,85 @@
+"""State machines as tables: a row says what leads from one state to another, and what is done on the way.
+
+A table is read by people (its diagram is drawn from the rows), by the engine, and by a test that wants every row
+taken. Nothing else decides what may follow what.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from mxwire.protocol.errors import ImpossibleEventError
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One transition."""
+
+    state: StrEnum
+    event: StrEnum
+    next: StrEnum
+    action: str = ""
+    """Name of the method that is called, after the state has changed; empty where nothing is done."""
+    rules: tuple[str, ...] = ()
+    """The rules of the behaviour specification that say so."""
+
+
+class Table:
+    """All transitions of one kind of state machine."""
+
+    def __init__(self, name: str, initial: StrEnum, rows: tuple[Row, ...]) -> None:
+        self.name = name
+        self.initial = initial
+        self.rows: dict[tuple[StrEnum, StrEnum], Row] = {(row.state, row.event): row for row in rows}
+        if len(self.rows) != len(rows):
+            raise ValueError(f"the table {name!r} has two rows for one state and event")
+
+    @property
+    def states(self) -> tuple[StrEnum, ...]:
+        """Every state, in the order in which the table first names it."""
+        named = [self.initial, *(each for row in self.rows.values() for each in (row.state, row.next))]
+        return tuple(dict.fromkeys(named))
+
+    @property
+    def final(self) -> tuple[StrEnum, ...]:
+        """The states that nothing leads out of."""
+        leaving = {row.state for row in self.rows.values() if row.next != row.state}
+        return tuple(each for each in self.states if each not in leaving)
+
+    def diagram(self) -> str:
+        """The table as a state diagram in Mermaid's notation."""
+        lines = ["stateDiagram-v2", f"    [*] --> {self.initial}"]
+        for row in self.rows.values():
+            note = f" ({', '.join(row.rules)})" if row.rules else ""
+            lines.append(f"    {row.state} --> {row.next}: {row.event}{note}")
+        lines += [f"    {each} --> [*]" for each in self.final]
+        return "\n".join(lines)
+
+
+class Machine:
+    """Something with a state; subclasses name their table."""
+
+    __slots__ = ("state",)
+
+    table: ClassVar[Table]
+
+    def __init__(self) -> None:
+        self.state: StrEnum = self.table.initial
+
+    def fire(self, event: StrEnum, *details: Any) -> None:
+        """Take the row for ``event``: change the state, then call the row's action with ``details``.
+
+        Raises :class:`~mxwire.protocol.errors.ImpossibleEventError` where the table has no such row.
+        """
+        row = self.table.rows.get((self.state, event))
+        if row is None:
+            raise ImpossibleEventError(f"{self.table.name}: {event!s} cannot happen in state {self.state!s}")
+        self.state = row.next
+        if row.action:
+            getattr(self, row.action)(*details)
+
+    def can(self, event: StrEnum) -> bool:
+        """Whether the table has a row for ``event`` in the present state."""
+        return (self.state, event) in self.table.rows

@@ -1,0 +1,271 @@
+"""A host as a function of what went in: frames, calls and the time; out come frames, events and the next deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+
+from mxwire.frames import FrameBatch
+from mxwire.protocol.card.endpoint import CardEndpoint, slots_for
+from mxwire.protocol.card.interface import Interface
+from mxwire.protocol.counters import Counters
+from mxwire.protocol.discovery import Discovery, RawQueue
+from mxwire.protocol.errors import LocalProtocolError
+from mxwire.protocol.event import Event, EventKind
+from mxwire.protocol.library.endpoint import CONTEXT_BITS_MAXIMUM, Endpoint
+from mxwire.protocol.names import Names
+from mxwire.protocol.peers import Peer, PeerTable
+from mxwire.protocol.profile import OPEN_MX_1_5, Profile
+from mxwire.protocol.status import Status
+from mxwire.wire.address import mac_text
+from mxwire.wire.dialect import MXOE, Dialect
+
+SESSION_NONE = 0xFFFF_FFFF
+SLICE = 256
+"""Frames that the card takes before the library is let to its ring: less than the ring holds."""
+
+
+class Node:
+    """A host: interfaces, peers and endpoints.
+
+    ``addresses`` are the Ethernet addresses of its interfaces, ``hostname`` its name, to which ``:0`` and so on is
+    added for each interface. All randomness comes from ``rng``, all times are nanoseconds on any clock that does not
+    run backwards. ``announce`` says whether it announces itself as the discovery daemon does (R-DISC-02).
+    """
+
+    def __init__(
+        self,
+        addresses: bytes | Sequence[bytes],
+        hostname: str = "node",
+        *,
+        dialect: Dialect = MXOE,
+        profile: Profile = OPEN_MX_1_5,
+        rng: Random,
+        peers: Mapping[bytes, str | None] | None = None,
+        announce: bool = False,
+    ) -> None:
+        self.profile = profile
+        self.dialect = dialect
+        self.peers = PeerTable(profile.peer_maximum)
+        self._rng = rng
+        self._events: list[Event] = []
+        self._names = Names(profile)
+        self._names.events = self._events
+        self._raw = RawQueue(profile.raw_queue_maximum)
+        self.interfaces: list[Interface] = []
+        self.endpoints: dict[CardEndpoint, Endpoint] = {}
+        """The open endpoints by their card's side."""
+        self._sent = 0
+        for address in [addresses] if isinstance(addresses, bytes) else addresses:
+            self._attach(address, hostname)
+        self._discoveries = [self._discovery(each) for each in self.interfaces] if announce else []
+        for address, name in (peers or {}).items():
+            self.add_peer(address, name)
+
+    # Peers.
+
+    def add_peer(self, address: bytes, name: str | None = None) -> Peer:
+        """Enter a peer by hand; without a name it is asked for it (R-DISC-01, R-HOST-01)."""
+        peer = self.peers.add(address, name)
+        if peer.name is None:
+            self._names.search(peer)
+        return peer
+
+    def peer(self, which: Peer | bytes | str | int) -> Peer:
+        """The peer given as such, by address, by host name or by index.
+
+        Raises :class:`~mxwire.protocol.errors.LocalProtocolError` where there is none.
+        """
+        if isinstance(which, Peer):
+            return which
+        if isinstance(which, bytes):
+            found, status, text = self.peers.by_address(which), Status.NIC_ID_NOT_FOUND, mac_text(which)
+        elif isinstance(which, str):
+            found, status, text = self.peers.by_name(which), Status.PEER_NOT_FOUND, which
+        else:
+            found, status, text = self.peers.at(which), Status.PEER_NOT_FOUND, f"index {which}"
+        if found is None:
+            raise LocalProtocolError(status, f"no peer {text} in the peer table ({len(self.peers)} entries)")
+        return found
+
+    def forget_names(self) -> None:
+        """Forget all host names and ask anew, with the next magic (R-HOST-03)."""
+        self._names.forget()
+
+    @property
+    def magic(self) -> int:
+        """The current magic of host queries."""
+        return self._names.magic
+
+    # Endpoints.
+
+    def open_endpoint(
+        self,
+        number: int,
+        key: int = 0,
+        *,
+        interface: int = 0,
+        session: int | None = None,
+        context_bits: int = 0,
+        context_shift: int = 0,
+    ) -> Endpoint:
+        """Open an endpoint with a fresh random session, unless one is given (R-EP-01, R-EP-02).
+
+        Up to 16 ``context_bits`` of the match information from bit ``context_shift`` on may be declared a context id
+        (R-MAT-04). Raises :class:`~mxwire.protocol.errors.LocalProtocolError` for a number that is not below the
+        limit or is open already.
+        """
+        if not 0 <= interface < len(self.interfaces):
+            raise LocalProtocolError(Status.BOARD_NOT_FOUND, f"there is no interface {interface}")
+        board = self.interfaces[interface]
+        if not 0 <= number < self.profile.endpoint_maximum:
+            raise LocalProtocolError(
+                Status.BAD_ENDPOINT, f"endpoint {number} is not below the limit of {self.profile.endpoint_maximum}"
+            )
+        if number in board.endpoints:
+            raise LocalProtocolError(Status.BUSY, f"endpoint {number} of {board.name} is open already")
+        if not 0 <= context_bits <= CONTEXT_BITS_MAXIMUM or not 0 <= context_shift <= 64 - context_bits:
+            raise LocalProtocolError(
+                Status.BAD_PARAMETER_VALUE, f"{context_bits} bits from bit {context_shift} are no context id"
+            )
+        if session is None:
+            session = self._rng.randrange(SESSION_NONE)
+        slots = slots_for(self.profile.defects, board.slots, number, self.profile.pull_maximum)
+        card = CardEndpoint(board, number, session, slots)
+        endpoint = Endpoint(self, card, key, context_bits=context_bits, context_shift=context_shift)
+        board.endpoints[number] = card
+        self.endpoints[card] = endpoint
+        return endpoint
+
+    def endpoint_at(self, peer: Peer, number: int) -> Endpoint | None:
+        """The open endpoint with a number on the own interface that ``peer`` is."""
+        if peer.own is None:
+            return None
+        card = self.interfaces[peer.own].endpoints.get(number)
+        return None if card is None else self.endpoints.get(card)
+
+    def detach(self, endpoint: Endpoint) -> None:
+        """Take an endpoint off its interface: it is being closed."""
+        board = endpoint.card.interface
+        del board.endpoints[endpoint.number]
+        board.ready.pop(endpoint.card, None)
+        del self.endpoints[endpoint.card]
+
+    # Frames and time.
+
+    def receive(self, batch: FrameBatch, now: int, interface: int = 0) -> None:
+        """Take frames from the wire; the batch's buffer may be used anew afterwards.
+
+        The card judges them all; then the library of every endpoint that progresses makes a pass.
+        """
+        board = self.interfaces[interface]
+        for first in range(0, len(batch), SLICE):
+            part = batch if len(batch) <= SLICE else _slice(batch, first, first + SLICE)
+            board.receive(part, now)
+            self._hear_announcements(now)
+            self._progress_ready(now)
+        for card in board.ready:
+            card.ring.detach()
+
+    def transmit(self, now: int, interface: int = 0) -> FrameBatch:
+        """All frames that are to leave through an interface now, timers included."""
+        for board in self.interfaces:
+            board.timers.expire(now)
+        for discovery in self._discoveries:
+            discovery.tick(now)
+        deadline = self._names.deadline()
+        if deadline is not None and deadline <= now:
+            self._names.ask(now)
+        for endpoint in list(self.endpoints.values()):
+            due = endpoint.deadline()
+            if due is not None and due <= now:
+                endpoint.progress(now)
+        self._progress_ready(now)
+        board = self.interfaces[interface]
+        batch = board.outgoing.drain(now, self._sent + 1)
+        self._sent += len(batch)
+        for endpoint in self.endpoints.values():
+            endpoint.resends.left()
+        return batch
+
+    def events(self) -> list[Event]:
+        """What has happened since this was last called, in order."""
+        events = list(self._events)
+        self._events.clear()
+        return events
+
+    def deadline(self) -> int | None:
+        """When ``transmit`` should be called at the latest, in ns, if no frame arrives; None: whenever.
+
+        A time that lies in the past means at once.
+        """
+        found = [self._names.deadline()]
+        for board in self.interfaces:
+            found += [0 if board.outgoing.frames else None, board.timers.deadline()]
+        found += [each.deadline for each in self._discoveries]
+        found += [each.deadline() for each in self.endpoints.values()]
+        return min((each for each in found if each is not None), default=None)
+
+    @property
+    def counters(self) -> Counters:
+        """What the first interface has counted; others have their own."""
+        return self.interfaces[0].counters
+
+    def tell(self, event: Event) -> None:
+        """Keep an event for :meth:`events`."""
+        self._events.append(event)
+
+    # Inside.
+
+    def _attach(self, address: bytes, hostname: str) -> None:
+        number = len(self.interfaces)
+        name = f"{hostname}:{number}"
+        board = Interface(number, address, name, self.dialect, self.profile, self.peers, self._names, self._raw)
+        peer = self.peers.add(address, name)
+        peer.own = number
+        self.interfaces.append(board)
+        self._names.interfaces.append(board)
+        own: Iterable[Peer] = [each for each in self.peers if each.own is not None]
+        for each in own:
+            # The index between two interfaces of one host is known from the start (wire format, section 5).
+            each.reverse.update({other.own: other.index for other in own if other.own is not None})
+
+    def _discovery(self, board: Interface) -> Discovery:
+        return Discovery(board, self.peers, self.profile, self._rng.getrandbits(32), self._found)
+
+    def _found(self, address: bytes) -> None:
+        """A host has announced itself: it enters the table without a name (R-DISC-03)."""
+        if self.peers.by_address(address) is None and len(self.peers) < self.peers.maximum:
+            self.tell(Event(EventKind.PEER_FOUND, peer=self.add_peer(address)))
+
+    def _hear_announcements(self, now: int) -> None:
+        """Give RAW frames to the discovery programs; without one they stay in the queue (R-DISC-06)."""
+        if self._discoveries:
+            for frame in self._raw.take():
+                for discovery in self._discoveries:
+                    discovery.hear(frame, now)
+
+    def _progress_ready(self, now: int) -> None:
+        """Let the library work where the ring has got something (R-GEN-01)."""
+        for board in self.interfaces:
+            if not board.ready:
+                continue
+            for card in list(board.ready):
+                endpoint = self.endpoints.get(card)
+                if endpoint is None:
+                    board.ready.pop(card, None)
+                elif endpoint.progressing or self.profile.progress_in_background:
+                    board.ready.pop(card, None)
+                    endpoint.progress(now)
+
+
+def _slice(batch: FrameBatch, first: int, end: int) -> FrameBatch:
+    return FrameBatch(
+        batch.buffer,
+        batch.offset[first:end],
+        batch.length[first:end],
+        batch.wire_length[first:end],
+        batch.timestamp_ns[first:end],
+        batch.number[first:end],
+        batch.link_type,
+    )

@@ -1,0 +1,210 @@
+"""Profiles: how an implementation behaves where the specification leaves it open, as data.
+
+Times are nanoseconds, lengths bytes. Tick counts follow the formulas of the rules with integer division (R-GEN-03).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final
+
+from mxwire.errors import MxwireError
+
+SECOND: Final = 1_000_000_000
+MILLISECOND: Final = 1_000_000
+
+
+class Defect(StrEnum):
+    """Known defects and oddities of the real stack that an engine may show (behaviour, section 23).
+
+    D-8 is a matter of memory, D-11 of a benchmark command, D-12 of how an application calls, and D-9 crashes: they
+    are not here.
+    """
+
+    REPLY_LEAVES_REVERSE_SESSION = "D-1"
+    """A connect reply does not set ``rev`` (R-CON-12)."""
+    WRONG_KEY_CHANGES_PARTNER = "D-2"
+    """A request with a wrong key changes the partner's state all the same (R-CON-09)."""
+    RESTART_HOLE = "D-3"
+    """The survivor of a restart forgets which number it has asked the restarted side to start at."""
+    SESSION_NUMBERS_DISAGREE = "D-4"
+    """A host that was given up keeps its old session number when the other side connects anew."""
+    EARLY_DRAINED_BY_ONE = "D-5"
+    """Early packets are processed one number at a time (R-ORD-04)."""
+    NACK_TO_INDEX = "D-6"
+    """The peer index alone says who sent a packet; the source address is not compared (R-NAK-02)."""
+    REPLY_LENGTH_UNCHECKED = "D-10"
+    """A PULL_REPLY of another length than expected is taken as complete (R-PUL-05)."""
+    HANDLES_REUSED = "D-13"
+    """Pull handles start anew at each opening of an endpoint."""
+    REPLY_RENAMES_SELF = "D-14"
+    """A HOST_REPLY from the host's own address renames the host."""
+    FIRST_FRAME_BEYOND_PAYLOAD = "D-15"
+    """A PULL whose first frame starts at or beyond P is served."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What one implementation does; the defaults are those of Open-MX 1.5.4 without its defects."""
+
+    name: str
+    about: str = ""
+    hz: int = 250
+    """Ticks of the clock a second; timers of the library count in them (R-GEN-03)."""
+    resend_maximum: int = 1000
+    """Retransmissions of one request before its partner is given up (R-RTX-03)."""
+    ack_threshold: int = 4
+    """Unacknowledged numbers from which on an ack is sent at once (R-ACK-02, R-ACK-07)."""
+    notify_acked_at_once: bool | None = None
+    """Whether a NOTIFY is acked at once (R-ACK-08); None: in the dialect `mxoe` only."""
+    progress_in_background: bool = False
+    """Whether the library goes on while the application does not call it (R-GEN-01)."""
+    connects_back: bool = True
+    """Whether an endpoint connects to a partner that has connected to it, before it sends the first message there
+    (R-CON-12)."""
+    keeps_partner_on_disconnect: bool = False
+    """Native MX keeps the partner; Open-MX forgets it (R-CLS-03)."""
+    endpoint_maximum: int = 32
+    """Endpoints of an interface (R-EP-01)."""
+    peer_maximum: int = 1024
+    """Entries of the peer table, the host's own interfaces included."""
+    ring_size: int = 1024
+    """Events that wait for an application that does not call (R-GEN-01)."""
+    region_maximum: int = 256
+    """Regions of an endpoint (R-RDV-01)."""
+    rendezvous_maximum: int = 128
+    """RNDVs of an endpoint that wait for their NOTIFY (R-RDV-05)."""
+    pull_maximum: int = 1024
+    """Pulls of an endpoint that run at a time (R-PUL-03)."""
+    outstanding_maximum: int = 8191
+    """Numbers that may be unacknowledged (R-SEQ-06)."""
+    early_window: int = 255
+    """How many numbers ahead a packet may be and is kept (R-ORD-03)."""
+    unexpected_maximum: int = 65536
+    """Unexpected messages that an endpoint keeps; more are treated as lost, as a host without memory would."""
+    unexpected_bytes_maximum: int = 256 << 20
+    """Bytes of unexpected messages that an endpoint keeps."""
+    partner_maximum: int = 65536
+    """Partners that an endpoint remembers; requests of more are not answered."""
+    medium_threshold: int = 32768
+    """Longest message that is sent as MEDIUM (R-SND-01); the dialect may allow less."""
+    fragment_pipeline: int | None = None
+    """Base-2 logarithm of the fragment size in dialect `mxoe`; None: the dialect's own."""
+    pipeline_ignored: bool = False
+    """Whether a receiver places fragments by its own size, whatever the pipeline field says."""
+    region_offset: int = 0
+    """Where messages start in their regions (R-RDV-02)."""
+    region_first_use: int = 23
+    """First value of a region's use counter (R-RDV-01)."""
+    blocks_in_flight: int = 4
+    """Blocks that a pull requests in parallel (R-PUL-02)."""
+    pull_timer: int = SECOND
+    """Silence after which a pull requests again (R-PUL-06)."""
+    query_interval: int = 5 * SECOND
+    """Time between two HOST_QUERYs to a nameless peer (R-HOST-02)."""
+    initial_magic: int = 0x13052008
+    """Magic of the first HOST_QUERY (R-HOST-03)."""
+    reply_echoes_index: bool = False
+    """Whether a HOST_REPLY repeats the query's index instead of the replier's own."""
+    announcement_count: int = 8
+    """Announcements in a series (R-DISC-02)."""
+    announcement_interval: int = SECOND
+    """Time between two announcements of a series (R-DISC-02)."""
+    announcement_pause: int = 180 * SECOND
+    """Time between announcements after a series (R-DISC-02)."""
+    raw_queue_maximum: int = 33
+    """RAW frames that wait for a discovery program (R-DISC-06)."""
+    defects: frozenset[Defect] = field(default_factory=frozenset)
+
+    @property
+    def tick(self) -> int:
+        """A tick in nanoseconds."""
+        return SECOND // self.hz
+
+    @property
+    def resend_delay(self) -> int:
+        """Ticks from a transmission to the next (R-RTX-01)."""
+        return (self.hz + 2) // 2
+
+    @property
+    def ack_delay(self) -> int:
+        """Ticks that an ack may wait (R-ACK-04)."""
+        return (self.hz + 64) // 64
+
+    @property
+    def pull_limit(self) -> int:
+        """Time after which a pull that expires has failed (R-PUL-09)."""
+        return self.resend_delay * 1000 * self.tick
+
+    def has(self, defect: Defect) -> bool:
+        """Whether this implementation shows a defect."""
+        return defect in self.defects
+
+    def with_defects(self, *defects: Defect) -> Profile:
+        """The same implementation with these defects besides its own; with none named, all of them."""
+        return replace(self, defects=self.defects | frozenset(defects or Defect))
+
+
+OPEN_MX_1_5: Final = Profile("open-mx-1.5", "Open-MX 1.3.2 to 1.5.4, without its defects")
+OPEN_MX_1_5_AS_FOUND: Final = replace(
+    OPEN_MX_1_5, name="open-mx-1.5-as-found", about="the real Open-MX 1.5.4, defects included", connects_back=False
+).with_defects()
+OPEN_MX_1_1: Final = replace(
+    OPEN_MX_1_5,
+    name="open-mx-1.1",
+    about="Open-MX 1.0.901 to 1.3.1: the pipeline of MEDIUM is ignored",
+    query_interval=SECOND,
+    pipeline_ignored=True,
+)
+OPEN_MX_1_0: Final = replace(
+    OPEN_MX_1_5,
+    name="open-mx-1.0",
+    about="Open-MX 0.7.0 to 1.0.6: messages start where they lie in their page",
+    query_interval=SECOND,
+    region_offset=264,
+)
+OPEN_MX_0_6: Final = replace(
+    OPEN_MX_1_0,
+    name="open-mx-0.6",
+    about="Open-MX 0.6.0: a HOST_REPLY echoes the index of the query",
+    reply_echoes_index=True,
+)
+OPEN_MX_0_5: Final = replace(
+    OPEN_MX_1_0, name="open-mx-0.5", about="Open-MX 0.4.0 to 0.5.0: two blocks in flight", blocks_in_flight=2
+)
+NATIVE_MX: Final = replace(
+    OPEN_MX_1_5,
+    name="native-mx",
+    about="Myricom's MX as far as Open-MX documents it: other fragments, region offsets, a thread that progresses",
+    fragment_pipeline=11,
+    region_offset=1000,
+    progress_in_background=True,
+    notify_acked_at_once=True,
+    ack_threshold=1,
+    keeps_partner_on_disconnect=True,
+)
+
+PROFILES: Final = {
+    each.name: each
+    for each in (
+        OPEN_MX_1_5,
+        OPEN_MX_1_5_AS_FOUND,
+        OPEN_MX_1_1,
+        OPEN_MX_1_0,
+        OPEN_MX_0_6,
+        OPEN_MX_0_5,
+        NATIVE_MX,
+    )
+}
+
+
+def profile_by_name(name: str) -> Profile:
+    """The profile that a user names; ``open-mx`` is the newest.
+
+    Raises :class:`~mxwire.errors.MxwireError` for a name that is none.
+    """
+    found = PROFILES.get({"open-mx": OPEN_MX_1_5.name}.get(name.strip().lower(), name.strip().lower()))
+    if found is None:
+        raise MxwireError(f"no profile {name!r}: use one of {', '.join(PROFILES)}")
+    return found

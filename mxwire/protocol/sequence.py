@@ -1,0 +1,43 @@
+"""Sequence numbers: 14 bits of number below two bits of session number (behaviour, section 6).
+
+All values are the 16-bit integers that travel in ``lib_seqnum`` and ``lib_piggyack``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+NUMBER_MASK: Final = 0x3FFF
+SESSION_MASK: Final = 0xC000
+SESSION_STEP: Final = 0x4000
+FIRST: Final = 0x0001
+"""The number that a receiver asks for first (R-SEQ-05)."""
+NO_NUMBER: Final = 0xFFFF
+"""What stands in for a number before the handshake; its session number 3 lets nothing pass (R-SEQ-07)."""
+JUST_BEFORE: Final = NUMBER_MASK
+"""The distance from a number to the one before it."""
+
+
+def number(value: int) -> int:
+    """S(x): the sequence number without its session number (R-SEQ-01)."""
+    return value & NUMBER_MASK
+
+
+def session_bits(value: int) -> int:
+    """N(x): the session number in its place (R-SEQ-01)."""
+    return value & SESSION_MASK
+
+
+def successor(value: int) -> int:
+    """The next number: 0x3FFF is followed by 0, and nothing is carried into the session number (R-SEQ-01)."""
+    return (value & SESSION_MASK) | ((value + 1) & NUMBER_MASK)
+
+
+def distance(later: int, earlier: int) -> int:
+    """How many numbers ``later`` is ahead of ``earlier``, modulo 2^14, whatever their session numbers (R-SEQ-02)."""
+    return (later - earlier) & NUMBER_MASK
+
+
+def same_session(one: int, other: int) -> bool:
+    """Whether two values have the same session number (R-SEQ-07)."""
+    return not (one ^ other) & SESSION_MASK
