@@ -1873,7 +1873,7 @@ local function match_text(v) return format("match 0x%08x%08x", v.match_a, v.matc
 
 local function region_text(v) return format("region %d/%d", v.pulled_rdma_id, v.pulled_rdma_seqnum) end
 
-local function inline_text(v) return format("%s %d bytes %s", numbers_text(v), v.length, match_text(v)) end
+local function inline_text(v) return format("%s: %d bytes %s", numbers_text(v), v.length, match_text(v)) end
 
 local function fragment_start(v, dialect)
   if not v.frag_pipeline then return v.frag_seqnum * dialect.fragment_payload end
@@ -1928,7 +1928,7 @@ end
 
 function TELL.rndv(v)
   local offset = v.pulled_rdma_offset > 0 and format(" offset %d", v.pulled_rdma_offset) or ""
-  return format("%s %d bytes to pull from %s%s %s", numbers_text(v), v.msg_length, region_text(v), offset, match_text(v))
+  return format("%s: %d bytes to pull from %s%s %s", numbers_text(v), v.msg_length, region_text(v), offset, match_text(v))
 end
 
 function TELL.pull(v, dialect)
@@ -1945,7 +1945,7 @@ function TELL.pull_reply(v)
 end
 
 function TELL.notify(v)
-  return format("%s %d bytes pulled from %s", numbers_text(v), v.total_length, region_text(v))
+  return format("%s: %d bytes pulled from %s", numbers_text(v), v.total_length, region_text(v))
 end
 
 function TELL.nack_lib(v)

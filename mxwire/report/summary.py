@@ -131,7 +131,7 @@ def _connect_reply(frame: ConnectReply, dialect: Dialect) -> str:
 
 
 def _inline(frame: Tiny | Small, dialect: Dialect) -> str:
-    return f"{_numbers(frame)} {frame.length} bytes {_match(frame)}"
+    return f"{_numbers(frame)}: {frame.length} bytes {_match(frame)}"
 
 
 def _medium(frame: Medium, dialect: Dialect) -> str:
@@ -148,7 +148,7 @@ def _medium(frame: Medium, dialect: Dialect) -> str:
 
 def _rndv(frame: Rndv, dialect: Dialect) -> str:
     offset = f" offset {frame.pulled_rdma_offset}" if frame.pulled_rdma_offset else ""
-    return f"{_numbers(frame)} {frame.msg_length} bytes to pull from {_region(frame)}{offset} {_match(frame)}"
+    return f"{_numbers(frame)}: {frame.msg_length} bytes to pull from {_region(frame)}{offset} {_match(frame)}"
 
 
 def _pull(frame: Pull, dialect: Dialect) -> str:
@@ -169,7 +169,7 @@ def _pull_reply(frame: PullReply, dialect: Dialect) -> str:
 
 
 def _notify(frame: Notify, dialect: Dialect) -> str:
-    return f"{_numbers(frame)} {frame.total_length} bytes pulled from {_region(frame)}"
+    return f"{_numbers(frame)}: {frame.total_length} bytes pulled from {_region(frame)}"
 
 
 def _nack_lib(frame: NackLib, dialect: Dialect) -> str:

@@ -46,7 +46,7 @@ def test_every_packet_type_is_a_line():
 
 def test_sequence_number_shows_its_session_number(tmp_path):
     capture(tmp_path / "one.pcap", [tiny()])
-    assert "seq 1/5 ack 2 5 bytes match 0x0000000100000002" in mxwire("decode", tmp_path / "one.pcap").out
+    assert "seq 1/5 ack 2: 5 bytes match 0x0000000100000002" in mxwire("decode", tmp_path / "one.pcap").out
 
 
 def test_json_record_has_the_documented_keys():
