@@ -6,6 +6,7 @@ The scalar path is the definition of what a frame means; :mod:`mxwire.wire.colum
 from __future__ import annotations
 
 import dataclasses
+import operator
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -68,6 +69,8 @@ class _Compiled:
             if each.name not in carried
         )
         self.set_payload = getattr(self.frame_class, self.payload.attribute).__set__ if self.payload else None
+        self.take = operator.attrgetter(*(each.attribute for each in self.defined))
+        self.payload_attribute = self.payload.attribute if self.payload else ""
         length_field = self.payload.length_field if self.payload else None
         self.length_place = self.names.index(length_field) if length_field else None
         self.checks = tuple(_bind(check, self.names, self.defined, dialect) for check in CHECKS.get(self.name, ()))
@@ -94,7 +97,7 @@ class _Compiled:
 
     def build(self, frame: Frame) -> bytes:
         """The bytes of a frame, padded as a sender pads."""
-        values = [getattr(frame, each.attribute) for each in self.defined]
+        values = list(self.take(frame))
         for place in self.addresses:
             # struct would cut or pad an address of another size without a word.
             if len(values[place]) != self.defined[place].size:
@@ -103,7 +106,7 @@ class _Compiled:
             values[place] = values[place].to_bytes(self.defined[place].size, "big")
         built = self.codec.pack(*values)
         if self.payload is not None:
-            built += getattr(frame, self.payload.attribute)
+            built += getattr(frame, self.payload_attribute)
         packet_format = self.layout.format
         shortest = packet_format.minimum_length
         if packet_format.extra_length is not None:
