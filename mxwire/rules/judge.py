@@ -3,15 +3,104 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, Final
 
+from mxwire.rules import chapters as chapters  # registers the rules
+from mxwire.rules.chapters.encapsulation import MALFORMED
 from mxwire.rules.finding import Violation
+from mxwire.rules.registry import RULES, Breach, WireRule
+from mxwire.rules.state import connecting, discovering, numbered, pulling
+from mxwire.rules.state.flows import ANY_INDEX, UNKNOWN_INDEX, Flow, Pair
+from mxwire.rules.state.hosts import Host
+from mxwire.rules.state.sighting import Sighting
 from mxwire.rules.vantage import CAPTURE, Vantage
+from mxwire.wire.checks import Reason
 from mxwire.wire.codec import Malformed
 from mxwire.wire.dialect import Dialect
-from mxwire.wire.packets import Frame
+from mxwire.wire.packets import (
+    FRAME_CLASSES,
+    Announcement,
+    ConnectReply,
+    ConnectRequest,
+    Frame,
+    HostQuery,
+    HostReply,
+    Medium,
+    NackLib,
+    NackMcp,
+    Notify,
+    Pull,
+    PullReply,
+    Raw,
+    Rndv,
+    Small,
+    Tiny,
+    Truc,
+)
 
 DialectLookup = Callable[[bytes, bytes], Dialect]
 """The dialect that two hosts speak, by their Ethernet addresses (source, destination)."""
+
+_Tracker = Callable[[Sighting], None]
+_ADDRESSES: Final = 12
+_FLOWLESS: Final = (Raw, Announcement, HostQuery, HostReply, PullReply, NackLib, NackMcp)
+_WITHOUT_INDEX: Final = (Raw, Announcement, HostQuery, HostReply, PullReply)
+
+
+def _nothing(seen: Sighting) -> None:
+    """Such frames leave no trace."""
+
+
+_LOOK: Final[dict[type[Frame], _Tracker]] = {
+    Tiny: numbered.look,
+    Small: numbered.look,
+    Medium: numbered.look,
+    Rndv: numbered.look,
+    Notify: pulling.look_notify,
+    Truc: numbered.look_liback,
+    ConnectRequest: connecting.look_request,
+    ConnectReply: connecting.look_reply,
+    Pull: pulling.look_pull,
+    PullReply: pulling.look_reply,
+    NackLib: discovering.look_nack_lib,
+    NackMcp: pulling.look_nack_mcp,
+}
+"""What finds out what a frame is to those before it, before the rules are applied."""
+
+_APPLY: Final[dict[type[Frame], _Tracker]] = {
+    Tiny: numbered.apply,
+    Small: numbered.apply,
+    Medium: numbered.apply,
+    Rndv: numbered.apply,
+    Notify: numbered.apply,
+    Truc: numbered.apply_liback,
+    ConnectRequest: connecting.apply_request,
+    ConnectReply: connecting.apply_reply,
+    Pull: pulling.apply_pull,
+    PullReply: pulling.apply_reply,
+    NackLib: discovering.apply_nack_lib,
+    NackMcp: pulling.apply_nack_mcp,
+    HostQuery: discovering.apply_query,
+    HostReply: discovering.apply_host_reply,
+}
+"""What remembers a frame, after the rules have been applied."""
+
+
+class _Plan:
+    """What is done with the frames of one class."""
+
+    __slots__ = ("apply", "has_flow", "has_index", "look", "rules", "teaches")
+
+    def __init__(self, frame_class: type[Frame]) -> None:
+        self.look = _LOOK.get(frame_class, _nothing)
+        self.apply = _APPLY.get(frame_class, _nothing)
+        self.rules = tuple((each.check, each) for each in RULES if frame_class in each.frames)
+        self.has_flow = frame_class not in _FLOWLESS
+        self.has_index = frame_class not in _WITHOUT_INDEX
+        self.teaches = frame_class in (ConnectRequest, ConnectReply)
+
+
+_PLANS: Final[dict[type, _Plan]] = {each: _Plan(each) for each in FRAME_CLASSES}
 
 
 class Judge:
@@ -23,8 +112,11 @@ class Judge:
     """
 
     def __init__(self, dialect: Dialect | DialectLookup, vantage: Vantage = CAPTURE) -> None:
-        self.dialect = dialect
         self.vantage = vantage
+        self._dialect = dialect
+        self._hosts: dict[bytes, Host] = {}
+        self._pairs: dict[bytes, Pair] = {}
+        self._seen = Sighting(vantage)
 
     def observe(
         self,
@@ -35,20 +127,129 @@ class Judge:
         *,
         wire_length: int | None = None,
         delivered_ns: int | None = None,
+        copies: int = 1,
     ) -> Sequence[Violation]:
         """What is wrong with the next frame, given those before; nothing for nearly all.
 
         ``time_ns`` is when it was observed, ``raw`` its bytes from the destination address on (untagged) and
         ``number`` what it is called in findings. ``wire_length`` is its length in bytes where ``raw`` was cut.
         ``delivered_ns`` is when it reached its destination, :data:`~mxwire.rules.vantage.LOST` if it never does, None
-        if that is not known. Never raises, whatever the frame says.
+        if that is not known; ``copies`` is how often it reaches it, where that is known. Never raises, whatever the
+        frame says.
         """
-        return ()
+        plan = _PLANS.get(type(frame))
+        if plan is None:
+            return self._malformed(time_ns, frame, raw, number)
+        assert not isinstance(frame, Malformed)
+        pair = self._pairs.get(frame.dst_mac + frame.src_mac)
+        if pair is None:
+            pair = self._pair(frame.src_mac, frame.dst_mac)
+        seen = self._seen
+        seen.begin(time_ns, number, delivered_ns, copies)
+        seen.frame = frame
+        seen.raw = raw
+        seen.length = len(raw) if wire_length is None else wire_length
+        seen.pair = pair
+        if plan.has_flow:
+            flow = pair.flows.get(frame.src_endpoint << 8 | frame.dst_endpoint)  # type: ignore[attr-defined]
+            if flow is None:
+                flow = self._flow(pair, frame)
+            elif flow.epoch != flow.source.epoch:
+                flow.renew(flow.source.epoch)
+            seen.flow = flow
+            seen.back = back = flow.back
+            if back.epoch != back.source.epoch:
+                back.renew(back.source.epoch)
+        plan.look(seen)
+        found: list[Violation] | None = None
+        for check, rule in plan.rules:
+            breach = check(seen)
+            if breach is not None:
+                found = found if found is not None else []
+                found.append(self._violation(rule, breach, frame.src_mac))
+        plan.apply(seen)
+        if plan.has_index:
+            discovering.apply_index(seen)
+            if plan.teaches:
+                discovering.teach(seen)
+        if pair.known_ns is None:
+            pair.known_ns = time_ns
+        if isinstance(frame, Announcement):
+            discovering.announce(seen, self._hosts.values())
+        return found or ()
 
     def restarted(self, host: bytes) -> None:
         """Forget the state of a host that was switched off or whose driver was loaded anew: its peer table is empty
         and its endpoints are gone."""
+        known = self._hosts.get(host)
+        if known is None:
+            return
+        for endpoint in known.endpoints.values():
+            endpoint.close()
+        known.announced = None
+        known.magic = None
+        for pair in self._pairs.values():
+            if pair.source is known:
+                pair.forget()
 
     def finish(self) -> Sequence[Violation]:
         """What only the end of the observation shows."""
         return ()
+
+    def _violation(self, rule: WireRule, breach: Breach, host: bytes) -> Violation:
+        excused = breach.defect is not None and breach.defect in self.vantage.excused
+        seen = self._seen
+        return Violation(
+            rule=breach.defect if excused and breach.defect is not None else rule.number,
+            severity="note" if excused else breach.severity or rule.severity,
+            frames=(*(each for each in breach.frames if each != seen.number), seen.number),
+            time_ns=seen.time_ns,
+            host=host,
+            expected=breach.expected,
+            found=breach.found,
+        )
+
+    def _malformed(self, time_ns: int, frame: Any, raw: bytes, number: int) -> Sequence[Violation]:
+        if not isinstance(frame, Malformed) or frame.reason not in MALFORMED:
+            return ()
+        rule, expected = MALFORMED[frame.reason]
+        found = f"{frame.reason.text}: {frame.reason.explanation}"
+        host = bytes(raw[_ADDRESSES // 2 : _ADDRESSES]).ljust(_ADDRESSES // 2, b"\0")
+        severity: Any = "deviation" if frame.reason is Reason.INVALID_TYPE else "violation"
+        return (Violation(rule, severity, (number,), time_ns, host, expected, found),)
+
+    def _host(self, address: bytes) -> Host:
+        found = self._hosts.get(address)
+        if found is None:
+            found = self._hosts[address] = Host(address)
+        return found
+
+    def _pair(self, source: bytes, destination: bytes) -> Pair:
+        one, other = self._host(source), self._host(destination)
+        dialect = self._dialect if isinstance(self._dialect, Dialect) else self._dialect(source, destination)
+        index = UNKNOWN_INDEX if self.vantage.empty_tables else ANY_INDEX
+        pair = Pair(one, other, dialect, indexes=[index])
+        self._pairs[destination + source] = pair
+        if source == destination:
+            pair.back = pair
+        else:
+            pair.back = Pair(other, one, dialect, indexes=[index], back=pair)
+            self._pairs[source + destination] = pair.back
+        return pair
+
+    def _flow(self, pair: Pair, frame: Any) -> Flow:
+        source, destination = pair.source.endpoint(frame.src_endpoint), pair.destination.endpoint(frame.dst_endpoint)
+        begins = self.vantage.from_start
+        number, back_number = frame.src_endpoint, frame.dst_endpoint
+        flow = Flow(pair, source, destination, number, back_number, source.epoch)
+        pair.flows[number << 8 | back_number] = flow
+        back_key = back_number << 8 | number
+        if pair.back is pair and number == back_number:
+            flow.back = flow
+        else:
+            flow.back = Flow(pair.back, destination, source, back_number, number, destination.epoch, back=flow)
+            pair.back.flows[back_key] = flow.back
+        if not begins:
+            for each in (flow, flow.back):
+                each.connect_next = each.acknum = None
+        return flow

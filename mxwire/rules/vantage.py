@@ -27,7 +27,10 @@ class Vantage:
     """No frame was delivered without being observed. False where the capture itself dropped frames; then rules that
     conclude from what was not seen are silent."""
     from_start: bool = False
-    """The hosts began after the observation did: whoever sends without having been taught breaks a rule."""
+    """All endpoints were opened after the observation began: what was not told on the wire is not known."""
+    empty_tables: bool = False
+    """All hosts were started after the observation began: nobody knows his index in another's peer table before he is
+    taught it on the wire."""
     clock_ns: int = 1_000_000
     """How far two times may be wrong against each other."""
     reorder_ns: int = 100_000_000
@@ -44,5 +47,5 @@ class Vantage:
 CAPTURE: Final = Vantage()
 """A capture of real hosts."""
 
-SENDERS: Final = Vantage(as_sent=True, from_start=True, clock_ns=0, reorder_ns=0)
+SENDERS: Final = Vantage(as_sent=True, from_start=True, empty_tables=True, clock_ns=0, reorder_ns=0)
 """Every frame as its host sends it, from the first one on, with exact times: what a simulator sees."""

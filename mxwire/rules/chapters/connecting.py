@@ -1,0 +1,141 @@
+"""Connects (behaviour, chapter 5)."""
+
+from __future__ import annotations
+
+from mxwire.rules.registry import NUMBERED, Breach, judges
+from mxwire.rules.state.flows import Flow
+from mxwire.rules.state.sequence import FIRST, GIVEN_UP_NEXT, NUMBER_MASK, SESSION_MASK, position_of
+from mxwire.rules.state.sighting import Sighting, Status
+from mxwire.rules.timing import MILLISECOND, resend_delay_least
+from mxwire.wire.enums import ConnectStatus
+from mxwire.wire.packets import ConnectReply, ConnectRequest
+from mxwire.wire.remarks import UNKNOWN_SESSION
+
+
+@judges("R-CON-01", ConnectRequest, severity="deviation")
+def connect_number(seen: Sighting) -> Breach | None:
+    """Connects to a partner are numbered 0, 1, 2 …; from 0 again after the partner was forgotten."""
+    flow, number = seen.flow, seen.frame.connect_seqnum
+    if seen.status is not Status.NEW or not seen.vantage.as_sent or flow.connect_next is None:
+        return None
+    if flow.source.session != seen.frame.src_session_id or number in (0, flow.connect_next):
+        return None
+    return Breach(f"connect_seqnum {flow.connect_next}, or 0 after a disconnect", f"connect_seqnum {number}")
+
+
+@judges("R-CON-01", ConnectRequest, ConnectReply)
+def asked_start(seen: Sighting) -> Breach | None:
+    """Nobody expects a number beyond the next one that its partner has not used."""
+    frame, back = seen.frame, seen.back
+    if isinstance(frame, ConnectReply) and not _answers_present_opening(seen):
+        return None
+    stream, start = back.stream, frame.target_recv_seqnum_start
+    if not seen.vantage.complete or seen.status is Status.STALE or _is_reopened(seen):
+        return None
+    if stream is None:
+        if back.former is None and seen.vantage.from_start and not back.source.epoch and _is_late_start(back, start):
+            return Breach("the partner has sent nothing, so number 1 comes first", f"asks for 0x{start:04x}")
+        return None
+    if start & SESSION_MASK != stream.session_bits or stream.adopted:
+        return None
+    ahead = position_of(start, stream.next) - stream.next
+    if ahead > 0:
+        expected = f"numbers up to 0x{stream.number(stream.next):04x} can be expected"
+        return Breach(expected, f"asks for 0x{start:04x}, which is {ahead} ahead")
+    return None
+
+
+def _answers_present_opening(seen: Sighting) -> bool:
+    return bool(seen.frame.src_session_id == seen.flow.destination.session)
+
+
+def _is_reopened(seen: Sighting) -> bool:
+    """Whether the frame shows a new opening of its sender, who then knows nothing of what was before."""
+    frame = seen.frame
+    own = frame.target_session_id if isinstance(frame, ConnectReply) else frame.src_session_id
+    return seen.endpoint is not None and seen.endpoint.session != own and seen.endpoint.session is not None
+
+
+def _is_late_start(back: Flow, start: int) -> bool:
+    if start & NUMBER_MASK in (FIRST, GIVEN_UP_NEXT):
+        return False
+    return start not in {each for told in back.told.values() for each in told.starts}
+
+
+@judges("R-CON-02", ConnectRequest, severity="deviation")
+def request_repeated(seen: Sighting) -> Breach | None:
+    """A request without answer is repeated after the resend delay, unchanged, and not for ever."""
+    connect, frame = seen.connect, seen.frame
+    if connect is None or seen.status is not Status.REPEAT:
+        return None
+    if connect.key != frame.app_key:
+        return Breach(
+            f"a repeated request carries the same key 0x{connect.key:08x}",
+            f"key 0x{frame.app_key:08x}",
+            "violation",
+            (connect.number,),
+        )
+    since = seen.time_ns - connect.last_ns
+    if since < resend_delay_least(seen.vantage):
+        return Breach("repeated after the resend delay of about 500 ms", f"after {since // MILLISECOND} ms")
+    most = seen.vantage.resends_maximum
+    if most is not None and connect.requests > most:
+        return Breach(f"at most {most + 1} transmissions (R-RTX-03)", f"transmission {connect.requests + 1}")
+    return None
+
+
+@judges("R-CON-04", ConnectReply)
+def reply_status(seen: Sighting) -> Breach | None:
+    """A reply says 0 or 11; all else is ignored by the requester."""
+    status = seen.frame.connect_status_code
+    if status not in (ConnectStatus.SUCCESS, ConnectStatus.BAD_KEY):
+        return Breach("status 0 or 11", f"status {status}")
+    return None
+
+
+@judges("R-CON-08", ConnectReply)
+def reply_asked_for(seen: Sighting) -> Breach | None:
+    """A reply answers a request: its session and connect number are copies, and there is one for each."""
+    frame, connect = seen.frame, seen.connect
+    if seen.status is Status.STALE:
+        return None
+    if connect is None:
+        if not seen.vantage.complete or not (seen.vantage.from_start or seen.back.connects):
+            return None
+        asked = ", ".join(f"{number} of 0x{each.session:08x}" for number, each in seen.back.connects.items())
+        return Breach(
+            f"src_session_id and connect_seqnum of a request: {asked or 'there was none'}",
+            f"{frame.connect_seqnum} of 0x{frame.src_session_id:08x}",
+        )
+    if connect.exact and seen.delivered_ns is not None and connect.replies >= connect.deliveries:
+        return Breach(
+            f"one reply to each request: {connect.deliveries}", f"reply {connect.replies + 1}", frames=(connect.number,)
+        )
+    return None
+
+
+@judges("R-CON-08", ConnectReply)
+def reply_by_key(seen: Sighting) -> Breach | None:
+    """Status 0 for the endpoint's key, 11 for any other."""
+    connect, endpoint, frame = seen.connect, seen.endpoint, seen.frame
+    if connect is None or endpoint is None or endpoint.key is None or endpoint.session != frame.target_session_id:
+        return None
+    wanted = ConnectStatus.SUCCESS if connect.key == endpoint.key else ConnectStatus.BAD_KEY
+    if frame.connect_status_code != wanted:
+        return Breach(
+            f"status {wanted.value} for key 0x{connect.key:08x}, since 0x{endpoint.key:08x} is right",
+            f"status {frame.connect_status_code}",
+            frames=(connect.number,),
+        )
+    return None
+
+
+@judges("R-CON-12", *NUMBERED, severity="note")
+def connected_both_ways(seen: Sighting) -> Breach | None:
+    """Whoever sends has sent a CONNECT request of his own before, or acks and pulls cannot come back."""
+    flow = seen.flow
+    if seen.status is not Status.NEW or flow.unannounced or flow.connects or not flow.told:
+        return None
+    if seen.frame.session == UNKNOWN_SESSION:
+        return None
+    return Breach("a CONNECT request of its own, before the first message", "it has only answered that of its partner")

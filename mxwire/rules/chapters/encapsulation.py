@@ -1,0 +1,163 @@
+"""Frames and their constant fields (wire format, sections 2, 5 and 6)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mxwire.rules.registry import CONNECTS, NUMBERED, Breach, judges
+from mxwire.rules.state.flows import ANY_INDEX, UNKNOWN_INDEX
+from mxwire.rules.state.sighting import Sighting
+from mxwire.wire.address import BROADCAST, mac_text
+from mxwire.wire.checks import Reason
+from mxwire.wire.enums import TrucType
+from mxwire.wire.packets import (
+    FRAME_CLASSES,
+    Announcement,
+    ConnectReply,
+    ConnectRequest,
+    Frame,
+    HostReply,
+    Medium,
+    NackLib,
+    NackMcp,
+    Pull,
+    PullReply,
+    Raw,
+    Rndv,
+    Small,
+    Tiny,
+    Truc,
+)
+
+SHORTEST: Final = 60
+"""Bytes that every sender pads a frame to, without frame check sequence."""
+_DATA_AT: Final[dict[type[Frame], tuple[int, str]]] = {
+    Tiny: (40, "length"),
+    Small: (40, "length"),
+    Medium: (48, "frag_length"),
+    PullReply: (32, "frame_length"),
+    HostReply: (SHORTEST, "length"),
+}
+_DISCOVERY: Final = (Raw, Announcement)
+_ALL_BUT_RAW: Final = tuple(each for each in FRAME_CLASSES if each not in _DISCOVERY)
+_GROUP_BIT: Final = 1
+
+MALFORMED: Final[dict[Reason, tuple[str, str]]] = {
+    Reason.BAD_HEADER_LENGTH: ("W-2", "a frame holds its whole header, and at least 60 bytes"),
+    Reason.INVALID_TYPE: ("W-6", "types of native MX are not sent to Open-MX hosts, who drop them"),
+    Reason.UNKNOWN_TYPE: ("W-6", "only the packet types of section 6 exist"),
+    Reason.BAD_DATA_LENGTH: ("W-7", "lengths lie within the limits of the packet type"),
+    Reason.BAD_FRAME_LENGTH: ("W-7", "the announced data lies within the frame"),
+    Reason.RAW_TOO_LARGE: ("R-DISC-06", "RAW frames have at most 1024 bytes"),
+}
+"""The rule that each kind of malformed frame breaks, and what it wants."""
+
+
+@judges("W-2", *_ALL_BUT_RAW)
+def frame_length(seen: Sighting) -> Breach | None:
+    """At least 60 bytes, at most M, and no more padding than that."""
+    length = seen.length
+    if length < SHORTEST:
+        return Breach(f"frames are padded to {SHORTEST} bytes", f"a frame of {length} bytes")
+    place = _DATA_AT.get(type(seen.frame))
+    if place is None:
+        wanted = SHORTEST
+    else:
+        wanted = place[0] + getattr(seen.frame, place[1])
+        wanted = wanted if wanted > SHORTEST else SHORTEST
+        limit = seen.pair.dialect.frame_limit
+        if length > limit:
+            return Breach(f"frames have at most {limit} bytes in dialect {seen.pair.dialect}", f"{length} bytes")
+    if length != wanted:
+        return Breach(f"a sender makes this frame {wanted} bytes long", f"{length} bytes", "deviation")
+    return None
+
+
+@judges("W-2", *_ALL_BUT_RAW, severity="deviation")
+def unicast(seen: Sighting) -> Breach | None:
+    """Everything but RAW goes to one host."""
+    if seen.frame.dst_mac[0] & _GROUP_BIT:
+        return Breach("only RAW frames are broadcast", f"destination {mac_text(seen.frame.dst_mac)}")
+    return None
+
+
+@judges("W-5", *NUMBERED, *CONNECTS, Truc, Pull, NackLib, NackMcp)
+def peer_index(seen: Sighting) -> Breach | None:
+    """``dst_src_peer_index`` is exactly what the destination taught, or 0xFFFF before."""
+    index = seen.frame.dst_src_peer_index
+    known = seen.pair.indexes
+    if index == known[-1]:
+        return None
+    if index in known:
+        return _outdated(seen, index)
+    if ANY_INDEX in known or (index == UNKNOWN_INDEX and not seen.vantage.as_sent):
+        return None
+    taught = " or ".join(_index(each) for each in known)
+    return Breach(f"the destination taught {taught}", f"dst_src_peer_index {_index(index)}")
+
+
+def _outdated(seen: Sighting, index: int) -> Breach | None:
+    """An earlier index is right as long as the later one cannot have been learnt."""
+    pair = seen.pair
+    if not seen.vantage.as_sent or pair.known_ns is None:
+        return None
+    for value, taught_ns in zip(reversed(pair.indexes), reversed(pair.taught_ns), strict=True):
+        if value == index:
+            return None
+        if taught_ns is not None and pair.known_ns < taught_ns < seen.time_ns - seen.vantage.clock_ns:
+            return Breach(f"the destination has taught {_index(value)} since", f"dst_src_peer_index {_index(index)}")
+    return None
+
+
+def _index(index: int) -> str:
+    return "0xFFFF (unknown)" if index == UNKNOWN_INDEX else "anything" if index == ANY_INDEX else str(index)
+
+
+@judges("W-6.1", Announcement, severity="deviation")
+def announcement_fields(seen: Sighting) -> Breach | None:
+    """The announcement of omxoed: broadcast, 64 bytes, index 0, the sender's own address as NIC id."""
+    frame = seen.frame
+    address = (frame.nic_id_hi << 32 | frame.nic_id_lo).to_bytes(8, "big")
+    if frame.dst_mac != BROADCAST:
+        return Breach("announcements are broadcast", f"destination {mac_text(frame.dst_mac)}")
+    if frame.dst_src_peer_index:
+        return Breach("dst_src_peer_index of an announcement is 0", str(frame.dst_src_peer_index))
+    if address != b"\0\0" + frame.src_mac:
+        return Breach("the NIC id is the sender's address", f"NIC id 0x{address.hex()}")
+    return None
+
+
+@judges("W-6.4", Truc)
+def liback_constants(seen: Sighting) -> Breach | None:
+    """Sub-type 0x55, 16 bytes of data, the same session in both places."""
+    frame = seen.frame
+    if frame.liback_type != TrucType.ACK:
+        return Breach("the only sub-type of TRUC is 0x55", f"sub-type 0x{frame.liback_type:02x}")
+    if frame.length != 16:
+        return Breach("a liback has 16 bytes of data", f"length {frame.length}")
+    if frame.session != frame.liback_session_id:
+        return Breach(
+            "both session fields of a liback are the same", f"0x{frame.session:08x} and 0x{frame.liback_session_id:08x}"
+        )
+    return None
+
+
+@judges("W-6.5", ConnectRequest, ConnectReply)
+def connect_constants(seen: Sighting) -> Breach | None:
+    """16 bytes of data, number 0, ``is_reply`` 0 or 1."""
+    frame = seen.frame
+    if frame.length != 16:
+        return Breach("a CONNECT has 16 bytes of data", f"length {frame.length}")
+    if frame.lib_seqnum:
+        return Breach("lib_seqnum of a CONNECT is 0", f"lib_seqnum {frame.lib_seqnum}")
+    if frame.is_reply > 1:
+        return Breach("is_reply is 0 or 1", f"is_reply {frame.is_reply}", "deviation")
+    return None
+
+
+@judges("W-6.8", Rndv)
+def rndv_constants(seen: Sighting) -> Breach | None:
+    """8 bytes of data."""
+    if seen.frame.length != 8:
+        return Breach("a RNDV has 8 bytes of data", f"length {seen.frame.length}")
+    return None

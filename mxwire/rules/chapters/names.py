@@ -1,0 +1,81 @@
+"""Host names (behaviour, chapter 3)."""
+
+from __future__ import annotations
+
+from mxwire.rules.registry import Breach, judges
+from mxwire.rules.state.sighting import Sighting
+from mxwire.rules.timing import MILLISECOND, QUERY_INTERVAL, slack, tick
+from mxwire.wire.packets import HostQuery, HostReply
+from mxwire.wire.remarks import HOSTNAME_MAXIMUM
+
+_FIRST_MAGIC = 0x13052008
+
+
+@judges("R-HOST-02", HostQuery, severity="deviation")
+def query_interval(seen: Sighting) -> Breach | None:
+    """Queries are repeated every 5 s; the first repetition may come earlier, by a timer that was running already."""
+    pair = seen.pair
+    first, last = pair.query_times
+    if not first:
+        return None
+    least = QUERY_INTERVAL - slack(seen.vantage) - tick(seen.vantage)
+    if seen.time_ns - last < least and last - first < least:
+        return Breach(
+            "a host is asked for its name every 5000 ms",
+            f"three queries within {(seen.time_ns - first) // MILLISECOND} ms",
+            frames=pair.query_numbers,
+        )
+    return None
+
+
+@judges("R-HOST-03", HostQuery, severity="deviation")
+def query_magic(seen: Sighting) -> Breach | None:
+    """The magic starts at 0x13052008 and grows by 1 when all names are forgotten."""
+    magic, last = seen.frame.magic, seen.pair.source.magic
+    if magic in (last, _FIRST_MAGIC) or (last is None and not seen.vantage.from_start):
+        return None
+    if last is not None and magic == (last + 1) & 0xFFFF_FFFF:
+        return None
+    expected = f"0x{_FIRST_MAGIC:08x}" if last is None else f"0x{last:08x} or one more"
+    return Breach(f"the magic is {expected}", f"0x{magic:08x}")
+
+
+@judges("R-HOST-06", HostReply)
+def reply_magic(seen: Sighting) -> Breach | None:
+    """The reply's magic is the query's."""
+    queries = seen.pair.back.queries
+    if queries and seen.frame.magic not in queries:
+        asked = ", ".join(f"0x{each:08x}" for each in queries)
+        return Breach(f"the magic is that of the query: {asked}", f"0x{seen.frame.magic:08x}")
+    return None
+
+
+@judges("R-HOST-04", HostReply, severity="deviation")
+def asked_for(seen: Sighting) -> Breach | None:
+    """A host tells its name when it is asked, once each time (accepted all the same: R-HOST-07)."""
+    pair = seen.pair
+    asked = sum(pair.back.queries.values())
+    if not seen.vantage.complete or not (asked or seen.vantage.from_start):
+        return None
+    if not asked or (seen.delivered_ns is not None and pair.replies >= asked):
+        return Breach("a HOST_REPLY answers a HOST_QUERY", f"reply {pair.replies + 1} to {asked} queries")
+    return None
+
+
+@judges("R-HOST-08", HostReply)
+def name_length(seen: Sighting) -> Breach | None:
+    """1 to 80 bytes with the NUL at the end."""
+    frame = seen.frame
+    if not 1 <= frame.length <= HOSTNAME_MAXIMUM:
+        return Breach("a name has 1 to 80 bytes with its NUL", f"length {frame.length}")
+    if len(frame.hostname) == frame.length and frame.hostname[-1]:
+        return Breach("a name ends with NUL", repr(frame.hostname))
+    return None
+
+
+@judges("D-14", HostReply, severity="note")
+def renaming(seen: Sighting) -> Breach | None:
+    """A reply from the receiver's own address renames it."""
+    if seen.frame.src_mac == seen.frame.dst_mac:
+        return Breach("a host does not answer itself", "the reply renames its receiver")
+    return None

@@ -1,0 +1,73 @@
+"""Sequence numbers (behaviour, chapter 6)."""
+
+from __future__ import annotations
+
+from mxwire.rules.registry import NUMBERED, Breach, judges
+from mxwire.rules.state.sequence import SESSION_MASK, WINDOW
+from mxwire.rules.state.sighting import Sighting, Status
+
+
+@judges("R-SEQ-03", *NUMBERED)
+def session_bits(seen: Sighting) -> Breach | None:
+    """The two session bits of every number are those that the receiver asked for."""
+    stream = seen.flow.stream
+    number = seen.frame.lib_seqnum
+    if stream is None or seen.starts or number & SESSION_MASK == stream.session_bits:
+        return None
+    if stream.session is not None and seen.frame.session != stream.session and seen.status is Status.STALE:
+        return None
+    return Breach(f"session number {stream.session_bits >> 14}", f"{number >> 14} in lib_seqnum 0x{number:04x}")
+
+
+@judges("R-SEQ-04", *NUMBERED)
+def consecutive(seen: Sighting) -> Breach | None:
+    """Numbers are consecutive in the order of first sending."""
+    stream = seen.flow.stream
+    if seen.status is not Status.NEW or seen.starts or stream is None or not seen.vantage.as_sent:
+        return None
+    if seen.position > stream.next:
+        expected = f"lib_seqnum 0x{stream.number(stream.next):04x} comes next"
+        return Breach(expected, f"0x{seen.frame.lib_seqnum:04x}")
+    return None
+
+
+@judges("R-SEQ-05", *NUMBERED)
+def first_number(seen: Sighting) -> Breach | None:
+    """The first message has the number that the other side asked for."""
+    flow, frame = seen.flow, seen.frame
+    stream = flow.stream
+    if not seen.starts:
+        if seen.status is Status.LATE and stream is not None and seen.position < stream.first and not stream.adopted:
+            return Breach(
+                f"numbers begin with 0x{stream.number(stream.first):04x}", f"lib_seqnum 0x{frame.lib_seqnum:04x}"
+            )
+        return None
+    told = flow.told.get(frame.session)
+    starts = told.starts if told else [start for each in flow.told.values() for start in each.starts]
+    number = frame.lib_seqnum
+    if not starts or number in starts:
+        return None
+    if not seen.vantage.as_sent and any(_is_reachable(number, start) for start in starts):
+        return None
+    asked = " or ".join(f"0x{each:04x}" for each in starts)
+    return Breach(f"the first number is the one asked for, {asked}", f"lib_seqnum 0x{number:04x}")
+
+
+def _is_reachable(number: int, start: int) -> bool:
+    """Whether the first messages may just not have been seen."""
+    return number & SESSION_MASK == start & SESSION_MASK and (number - start) & ~SESSION_MASK & 0xFFFF < WINDOW
+
+
+@judges("R-SEQ-06", *NUMBERED)
+def window(seen: Sighting) -> Breach | None:
+    """At most 8191 numbers are outstanding."""
+    stream = seen.flow.stream
+    if seen.status is not Status.NEW or seen.starts or stream is None or stream.adopted:
+        return None
+    outstanding = seen.position - stream.acknowledged
+    if outstanding >= WINDOW and seen.vantage.complete:
+        return Breach(
+            f"at most {WINDOW} numbers are outstanding; 0x{stream.number(stream.acknowledged):04x} is awaited",
+            f"0x{seen.frame.lib_seqnum:04x} would be number {outstanding + 1}",
+        )
+    return None

@@ -1,0 +1,248 @@
+"""Pulls (behaviour, chapter 14)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mxwire.rules.registry import Breach, judges
+from mxwire.rules.state.sighting import Sighting, Status
+from mxwire.rules.state.transfers import Transfer
+from mxwire.rules.timing import MILLISECOND, SECOND, pull_limit_most, pull_timer_least
+from mxwire.wire.packets import Pull, PullReply
+from mxwire.wire.remarks import UNKNOWN_SESSION
+
+BLOCKS_IN_FLIGHT: Final = 4
+MAGIC: Final = 0x21071980
+
+
+@judges("R-PUL-01", Pull)
+def block_arithmetic(seen: Sighting) -> Breach | None:
+    """A PULL asks for one whole block, as the transfer is cut."""
+    frame, dialect = seen.frame, seen.pair.dialect
+    payload, per_block, total = dialect.reply_payload, dialect.frames_per_block, frame.total_length
+    index, offset, length = frame.frame_index, frame.first_frame_offset, frame.block_length
+    lead = frame.pulled_rdma_offset % payload
+    start = index * payload - lead if index else 0
+    wanted_offset = 0 if index else lead
+    wanted_length = min(payload * per_block - wanted_offset, total - start)
+    if index % per_block == 0 and offset == wanted_offset and length == wanted_length and start < total:
+        return None
+    found = f"frame_index {index}, first_frame_offset {offset}, block_length {length}"
+    if index % per_block or start >= total:
+        expected = f"frame_index is a multiple of {per_block} and within {total} bytes"
+    else:
+        expected = f"first_frame_offset {wanted_offset} and block_length {wanted_length} for frame_index {index}"
+    return Breach(expected, found, defect=_defect(seen))
+
+
+def _defect(seen: Sighting) -> str | None:
+    """A real puller may ask for nonsense when its timer expires and it has fewer than 4 blocks."""
+    transfer = seen.transfer
+    if transfer is None or transfer.block_count >= BLOCKS_IN_FLIGHT:
+        return None
+    return "D-7" if seen.time_ns - transfer.first_ns >= pull_timer_least(seen.vantage) else None
+
+
+@judges("R-PUL-02", Pull)
+def blocks_in_flight(seen: Sighting) -> Breach | None:
+    """Four blocks are outstanding at most, counted from the oldest one that is not complete."""
+    transfer = seen.transfer
+    if seen.status is not Status.NEW or seen.block is not None or not seen.vantage.complete:
+        return None
+    oldest, per_block = (0, seen.pair.dialect.frames_per_block) if transfer is None else _window(transfer)
+    block = seen.frame.frame_index // per_block
+    if block - oldest >= BLOCKS_IN_FLIGHT and not (transfer is not None and transfer.irregular):
+        return Breach(
+            f"block {oldest} is not complete, so blocks up to {oldest + BLOCKS_IN_FLIGHT - 1} may be requested",
+            f"block {block}",
+        )
+    return None
+
+
+def _window(transfer: Transfer) -> tuple[int, int]:
+    return transfer.oldest, transfer.per_block
+
+
+@judges("R-PUL-03", Pull)
+def handle(seen: Sighting) -> Breach | None:
+    """A handle stands for one transfer, whose values do not change; the magic is that of the endpoint."""
+    frame = seen.frame
+    if seen.transfer is None:
+        other = seen.pair.transfers.get(frame.src_pull_handle << 32 | frame.src_magic)
+        if other is not None and not other.ended and other.epoch == seen.flow.source.epoch:
+            return Breach(
+                f"handle 0x{frame.src_pull_handle:08x} is in use: all values but those of the block stay the same",
+                f"session 0x{frame.session:08x}, region {frame.pulled_rdma_id}, counter {frame.pulled_rdma_seqnum}, "
+                f"offset {frame.pulled_rdma_offset}, total_length {frame.total_length}",
+                frames=(other.first_number, other.last_number),
+            )
+    if frame.src_magic != MAGIC ^ frame.src_endpoint:
+        return Breach(f"magic 0x{MAGIC ^ frame.src_endpoint:08x}", f"0x{frame.src_magic:08x}", "deviation")
+    return None
+
+
+@judges("R-PUL-04", Pull)
+def as_announced(seen: Sighting) -> Breach | None:
+    """Region, counter and offset are those of a RNDV, and no more than that is pulled."""
+    frame, announcement = seen.frame, seen.announcement
+    if seen.transfer is not None or not seen.vantage.complete:
+        return None
+    if announcement is None:
+        if not (seen.vantage.from_start or seen.back.announcements):
+            return None
+        return Breach(
+            "region and counter are those of a RNDV",
+            f"no RNDV had region {frame.pulled_rdma_id}, counter {frame.pulled_rdma_seqnum}",
+        )
+    if frame.pulled_rdma_offset != announcement.offset:
+        return Breach(
+            f"pulled_rdma_offset {announcement.offset} as in the RNDV",
+            f"{frame.pulled_rdma_offset}",
+            frames=(announcement.number,),
+        )
+    if frame.total_length > announcement.length:
+        return Breach(
+            f"at most the {announcement.length} bytes of the RNDV",
+            f"total_length {frame.total_length}",
+            frames=(announcement.number,),
+        )
+    return None
+
+
+@judges("R-PUL-08", Pull, severity="deviation")
+def requested_again(seen: Sighting) -> Breach | None:
+    """A block is asked for again after 1000 ms, or once because a later one is complete (R-PUL-07)."""
+    transfer, block = seen.transfer, seen.block
+    if seen.status is not Status.REPEAT or transfer is None or block is None:
+        return None
+    since = seen.time_ns - block.last_ns
+    if since >= pull_timer_least(seen.vantage):
+        return None
+    which = block.index // transfer.per_block
+    overtaken = any(other.complete for number, other in transfer.blocks.items() if number > which)
+    if overtaken and not block.hurried:
+        return None
+    expected = "the timer of 1000 ms, or the completion of a later block, once"
+    return Breach(expected, f"block {which} again after {since // MILLISECOND} ms", frames=(block.last_number,))
+
+
+@judges("R-PUL-09", Pull, severity="deviation")
+def time_limit(seen: Sighting) -> Breach | None:
+    """A pull is given up after about 500 s."""
+    transfer = seen.transfer
+    if transfer is None:
+        return None
+    since = seen.time_ns - transfer.first_ns
+    if since > pull_limit_most(seen.vantage):
+        return Breach(
+            "the pull is given up after 501 to 510 s", f"{since // SECOND} s", frames=(transfer.first_number,)
+        )
+    return None
+
+
+@judges("R-PUL-10", Pull)
+def not_after_the_end(seen: Sighting) -> Breach | None:
+    """Nothing is requested once the transfer has ended with its NOTIFY."""
+    transfer = seen.transfer
+    if transfer is None or not transfer.ended or not seen.vantage.as_sent or transfer.announcement is None:
+        return None
+    if transfer.announcement.repeated_delivery:
+        return None
+    return Breach(
+        "the transfer has ended", "a PULL of it after its NOTIFY", frames=(transfer.announcement.notified_number,)
+    )
+
+
+@judges("R-PUL-12", PullReply)
+def as_often_as_asked(seen: Sighting) -> Breach | None:
+    """Each PULL is answered once, in order."""
+    block = seen.block
+    if block is None or not seen.vantage.as_sent:
+        return None
+    if block.exact and block.answers[seen.place] >= block.deliveries:
+        return Breach(
+            f"{block.deliveries} PULLs were delivered, so as many replies",
+            f"reply {block.answers[seen.place] + 1} with frame {block.index + seen.place}",
+            frames=(block.last_number, block.last_reply),
+        )
+    if seen.place and seen.place != block.last_place + 1:
+        expected = f"frame {block.index + block.last_place + 1} comes next"
+        return Breach(expected, f"frame {block.index + seen.place}", "deviation", (block.last_reply,))
+    return None
+
+
+@judges("R-PUL-13", PullReply)
+def answers_a_pull(seen: Sighting) -> Breach | None:
+    """Number, length and offset follow from the PULL."""
+    frame, transfer, block = seen.frame, seen.transfer, seen.block
+    if transfer is None or block is None:
+        return _not_asked_for(seen)
+    place = seen.place
+    index = block.index + place
+    if place:
+        offset = index * transfer.payload - transfer.lead
+        length = transfer.payload
+    else:
+        offset = block.start
+        length = transfer.payload - block.first_offset
+    rest = block.start + block.length - offset
+    if rest < length:
+        length = rest
+    if frame.frame_seqnum == index & 0xFF and frame.msg_offset == offset and frame.frame_length == length:
+        return None
+    return Breach(
+        f"frame_seqnum {index & 0xFF}, msg_offset {offset}, frame_length {length}",
+        f"frame_seqnum {frame.frame_seqnum}, msg_offset {frame.msg_offset}, frame_length {frame.frame_length}",
+        frames=(block.last_number,),
+    )
+
+
+def _not_asked_for(seen: Sighting) -> Breach | None:
+    frame, vantage = seen.frame, seen.vantage
+    if seen.status is Status.STALE or not vantage.complete:
+        return None
+    if seen.transfer is None and not (vantage.from_start or seen.pair.back.transfers):
+        return None
+    return Breach(
+        "handle, magic and offset are those of a PULL",
+        f"nobody asked for offset {frame.msg_offset} with handle 0x{frame.dst_pull_handle:08x}",
+    )
+
+
+@judges("R-PUL-13", PullReply)
+def same_data(seen: Sighting) -> Breach | None:
+    """A frame that is asked for again carries the same data."""
+    block = seen.block
+    if block is None or not block.answers[seen.place] or block.data is None:
+        return None
+    known = block.data.get(seen.place)
+    if known is None or known == seen.frame.data:
+        return None
+    return Breach(f"frame {block.index + seen.place} carries what it carried before", "other data")
+
+
+@judges("R-CON-12", PullReply)
+def refuses_unknown_session(seen: Sighting) -> Breach | None:
+    """A PULL with session 0xFFFFFFFF is refused like any other wrong session."""
+    transfer = seen.transfer
+    if transfer is None or transfer.session != UNKNOWN_SESSION:
+        return None
+    return Breach("NACK_MCP 3 for session 0xFFFFFFFF", "the PULL is served", frames=(transfer.last_number,))
+
+
+@judges("R-PUL-14", PullReply)
+def refuses_former_session(seen: Sighting) -> Breach | None:
+    """A PULL that names another session than the endpoint's is refused."""
+    transfer = seen.transfer
+    if transfer is None:
+        return None
+    endpoint = seen.pair.source.endpoints.get(transfer.owner)
+    if endpoint is None or transfer.session not in endpoint.past:
+        return None
+    if seen.time_ns - endpoint.reopened_ns < seen.within_reordering:
+        return None
+    return Breach(
+        f"NACK_MCP 3: the endpoint's session is 0x{endpoint.session or 0:08x} by now",
+        f"a PULL with session 0x{transfer.session:08x} is served",
+        frames=(transfer.last_number,),
+    )

@@ -1,0 +1,91 @@
+"""Rendezvous and NOTIFY (behaviour, chapters 13 and 15)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mxwire.rules.registry import Breach, judges
+from mxwire.rules.state.sighting import Sighting, Status
+from mxwire.wire.packets import Notify, Pull, Rndv
+
+FIRST_COUNTER: Final = 23
+_FIRST_SIGHT = (Status.NEW, Status.LATE)
+
+
+@judges("R-RDV-01", Rndv)
+def use_counter(seen: Sighting) -> Breach | None:
+    """Each use of a region has the next counter, the first one 23."""
+    if seen.status is not Status.NEW:
+        return None
+    frame = seen.frame
+    counter = frame.pulled_rdma_seqnum
+    last = seen.flow.source.region_counters.get(frame.pulled_rdma_id)
+    if counter == last:
+        return Breach(
+            f"another counter than {last} for another use of region {frame.pulled_rdma_id}",
+            f"{counter}",
+            "violation" if _is_pending(seen) else "deviation",
+        )
+    if not seen.vantage.as_sent:
+        return None
+    wanted = FIRST_COUNTER if last is None else (last + 1) & 0xFF
+    if counter != wanted:
+        return Breach(f"use counter {wanted} for region {frame.pulled_rdma_id}", f"{counter}", "deviation")
+    return None
+
+
+def _is_pending(seen: Sighting) -> bool:
+    """Whether the NOTIFY of the last use is still to come, and could complete the wrong send."""
+    frame = seen.frame
+    known = seen.flow.announcements.get(frame.pulled_rdma_id << 8 | frame.pulled_rdma_seqnum)
+    return known is not None and known.notified is None
+
+
+@judges("R-RDV-04", Pull)
+def not_empty(seen: Sighting) -> Breach | None:
+    """Nothing to be pulled, no PULL."""
+    if seen.frame.total_length == 0 or seen.frame.block_length == 0:
+        return Breach("a PULL asks for something", "an empty PULL")
+    return None
+
+
+@judges("R-NOT-01", Notify)
+def announced(seen: Sighting) -> Breach | None:
+    """A NOTIFY ends a large message that was announced, once, with its region and counter."""
+    frame = seen.frame
+    if seen.status not in _FIRST_SIGHT or not seen.vantage.complete:
+        return None
+    announcement = seen.announcement
+    region = f"region {frame.pulled_rdma_id}, counter {frame.pulled_rdma_seqnum}"
+    if announcement is None:
+        if not (seen.vantage.from_start or seen.back.announcements):
+            return None
+        return Breach("region and counter are those of a RNDV", f"no RNDV had {region}")
+    if announcement.notified is not None and not announcement.repeated_delivery:
+        return Breach(
+            f"one NOTIFY for each RNDV ({region})",
+            f"another one, with lib_seqnum 0x{frame.lib_seqnum:04x}",
+            frames=(announcement.number, announcement.notified_number),
+        )
+    return None
+
+
+@judges("R-NOT-01", Notify)
+def transferred(seen: Sighting) -> Breach | None:
+    """``total_length`` is what was pulled, or 0 if the pull failed."""
+    announcement, total = seen.announcement, seen.frame.total_length
+    if total == 0 or announcement is None or seen.status not in _FIRST_SIGHT or not seen.vantage.complete:
+        return None
+    transfer = announcement.transfer
+    if transfer is None:
+        return Breach("0: nothing was pulled", f"total_length {total}", frames=(announcement.number,))
+    frames = (announcement.number, transfer.first_number)
+    if total != transfer.total:
+        return Breach(f"{transfer.total} as in the PULLs, or 0", f"total_length {total}", frames=frames)
+    if not transfer.irregular and transfer.oldest < transfer.block_count:
+        return Breach(
+            f"block {transfer.oldest} of {transfer.block_count} was not completely sent",
+            f"total_length {total}, as if all had come",
+            frames=frames,
+        )
+    return None

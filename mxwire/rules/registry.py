@@ -1,0 +1,79 @@
+"""How a rule is written: a small function over one frame in its context, registered by its number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from mxwire.rules.finding import Severity
+from mxwire.rules.state.sighting import Sighting
+from mxwire.wire.packets import (
+    ConnectReply,
+    ConnectRequest,
+    Frame,
+    Medium,
+    Notify,
+    Pull,
+    Rndv,
+    Small,
+    Tiny,
+    Truc,
+)
+
+
+class Breach(NamedTuple):
+    """What a rule answers when it is broken."""
+
+    expected: str
+    found: str
+    severity: Severity | None = None
+    """If it is another than the rule's own."""
+    frames: tuple[int, ...] = ()
+    """Earlier frames that show it, besides the one under judgement."""
+    defect: str | None = None
+    """The known defect of real hosts that this is, if it is one; reported under its number where it is excused."""
+
+
+Check = Callable[[Sighting], Breach | None]
+
+
+@dataclass(frozen=True, slots=True)
+class WireRule:
+    """A rule's function, and what it applies to."""
+
+    number: str
+    check: Check
+    frames: tuple[type[Frame], ...]
+    severity: Severity
+
+    @property
+    def symbol(self) -> str:
+        """Where it is, for example ``mxwire/rules/chapters/acks.py:liback_numbers``."""
+        return f"{self.check.__module__.replace('.', '/')}.py:{self.check.__qualname__}"
+
+
+RULES: Final[list[WireRule]] = []
+"""All rules that the judge applies, in the order of their files."""
+
+MESSAGES: Final = (Tiny, Small, Medium, Rndv)
+"""What names the session that the sender was told last."""
+NUMBERED: Final = (*MESSAGES, Notify)
+"""What carries a sequence number and a piggyback (R-SEQ-04)."""
+SESSIONED: Final = (*NUMBERED, Pull, Truc)
+"""What names the destination's session (R-EP-02)."""
+CONNECTS: Final = (ConnectRequest, ConnectReply)
+
+
+def judges(number: str, *frames: type[Frame], severity: Severity = "violation") -> Callable[[Check], Check]:
+    """Register the function below as a rule that is applied to frames of these types.
+
+    The function gets a :class:`~mxwire.rules.state.sighting.Sighting`, changes nothing, never raises, and returns
+    None, or a :class:`Breach`.
+    """
+
+    def register(check: Check) -> Check:
+        RULES.append(WireRule(number, check, frames, severity))
+        return check
+
+    return register

@@ -1,0 +1,1 @@
+"""What the judge remembers of hosts and conversations; rules read it, only the trackers here change it."""

@@ -1,0 +1,129 @@
+"""Follows CONNECT requests and replies: who was told which session, and where to begin."""
+
+from __future__ import annotations
+
+from mxwire.rules.state.flows import Connect, Flow
+from mxwire.rules.state.hosts import Endpoint
+from mxwire.rules.state.sighting import Sighting, Status
+from mxwire.rules.timing import resend_delay_least
+
+
+def look_request(seen: Sighting) -> None:
+    """Say whether a request is new, repeated, or a copy."""
+    frame, flow = seen.frame, seen.flow
+    if _is_stale(seen, flow.source, frame.src_session_id):
+        return
+    known = flow.connects.get(frame.connect_seqnum)
+    if known is None or flow.source.session != frame.src_session_id or known.session != frame.src_session_id:
+        return
+    early = seen.time_ns - known.last_ns < resend_delay_least(seen.vantage)
+    seen.connect = known
+    if known.answered and frame.connect_seqnum == 0 and seen.time_ns - known.first_ns > seen.within_reordering:
+        # A connect counter that begins again: the partner was forgotten in between.
+        seen.status = Status.REPEAT if not early and flow.connect_next == 1 else Status.NEW
+    elif known.key != frame.app_key and known.answered:
+        seen.status = Status.NEW
+    elif early and not seen.vantage.as_sent:
+        seen.status = Status.DUPLICATE
+    elif known.answered and frame.connect_seqnum == flow.connect_next:
+        seen.status = Status.NEW
+    else:
+        seen.status = Status.REPEAT
+
+
+def look_reply(seen: Sighting) -> None:
+    """Find the request that a reply answers."""
+    frame, flow = seen.frame, seen.flow
+    if _is_stale(seen, flow.source, frame.target_session_id):
+        return
+    known = seen.back.connects.get(frame.connect_seqnum)
+    if known is not None and known.session == frame.src_session_id:
+        seen.connect = known
+        seen.status = Status.REPEAT if known.replies else Status.NEW
+
+
+def _is_stale(seen: Sighting, endpoint: Endpoint, session: int) -> bool:
+    """Whether a frame of a former opening comes late."""
+    seen.endpoint = endpoint
+    if session not in endpoint.past or session == endpoint.session:
+        return False
+    if seen.vantage.as_sent or seen.time_ns - endpoint.reopened_ns > seen.vantage.reorder_ns:
+        return False
+    seen.status = Status.STALE
+    return True
+
+
+def _renew(seen: Sighting, flow: Flow, session: int) -> None:
+    """Take note of the source's own session, and start anew if it is a new one."""
+    flow.source.open(session, seen.time_ns)
+    if flow.source.epoch != flow.epoch:
+        flow.renew(flow.source.epoch)
+        seen.connect = None
+        seen.status = Status.NEW
+    host = seen.pair.source
+    host.limit_above = max(host.limit_above, flow.source_number)
+
+
+def _disturb(flow: Flow) -> None:
+    """A CONNECT may have reset what both sides expect (R-CON-10, R-CON-05)."""
+    for each in (flow, flow.back):
+        each.acknowledged = None
+        each.acknum_restart = True
+
+
+def apply_request(seen: Sighting) -> None:
+    """Remember a request, and what it tells its target."""
+    frame, flow = seen.frame, seen.flow
+    if seen.status is Status.STALE:
+        return
+    _renew(seen, flow, frame.src_session_id)
+    known = seen.connect
+    arrivals = 0 if seen.lost else seen.copies
+    exact = seen.delivered_ns is not None
+    if seen.status is Status.NEW or known is None:
+        if flow.connect_next and frame.connect_seqnum == 0:
+            flow.restart = True
+            for each in seen.back.announcements.values():
+                each.repeated_delivery = True
+        flow.connect_next = (frame.connect_seqnum + 1) & 0xFF
+        flow.connects[frame.connect_seqnum] = Connect(
+            session=frame.src_session_id,
+            key=frame.app_key,
+            first_ns=seen.time_ns,
+            last_ns=seen.time_ns,
+            number=seen.number,
+            deliveries=arrivals,
+            exact=exact,
+        )
+    else:
+        known.deliveries += arrivals
+        known.exact = known.exact and exact
+        if seen.status is not Status.DUPLICATE:
+            known.requests += 1
+            known.last_ns = seen.time_ns
+    _disturb(flow)
+    if not seen.lost:
+        seen.back.tell(frame.src_session_id, frame.target_recv_seqnum_start, by_request=True)
+        # The target may expect number 1 again, and take for new what it has had (R-CON-12).
+        for each in flow.announcements.values():
+            each.repeated_delivery = True
+
+
+def apply_reply(seen: Sighting) -> None:
+    """Remember a reply, and what it tells the requester."""
+    frame, flow = seen.frame, seen.flow
+    if seen.status is Status.STALE:
+        return
+    connect = seen.connect
+    _renew(seen, flow, frame.target_session_id)
+    if connect is not None:
+        connect.replies += 1
+        if not seen.lost:
+            connect.answered = True
+        if connect.reply is None:
+            connect.reply = (frame.target_session_id, frame.connect_status_code)
+        if frame.connect_status_code == 0:
+            flow.source.key = connect.key
+    _disturb(flow)
+    if frame.connect_status_code == 0 and not seen.lost:
+        seen.back.tell(frame.target_session_id, frame.target_recv_seqnum_start, by_request=False)

@@ -1,0 +1,108 @@
+"""Follows hosts: announcements, names, peer indexes, and the endpoint numbers they accept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mxwire.rules.state.flows import ANY_INDEX, UNKNOWN_INDEX
+from mxwire.rules.state.hosts import Announced, Host
+from mxwire.rules.state.sequence import SESSION_MASK, position_of
+from mxwire.rules.state.sighting import Sighting
+from mxwire.wire.enums import NackType
+
+MAGICS = 16
+"""Different magics of HOST_QUERYs that are remembered of a pair."""
+
+
+def apply_index(seen: Sighting) -> None:
+    """The sender has used an index: it has learnt that one, and forgotten those before it."""
+    pair = seen.pair
+    if len(pair.indexes) == 1 and pair.indexes[0] != ANY_INDEX:
+        return
+    index = seen.frame.dst_src_peer_index
+    if index in pair.indexes:
+        if seen.vantage.as_sent:
+            place = pair.indexes.index(index)
+            del pair.indexes[:place], pair.taught_ns[:place]
+    elif ANY_INDEX in pair.indexes and index != UNKNOWN_INDEX:
+        pair.indexes[pair.indexes.index(ANY_INDEX)] = index
+
+
+def teach(seen: Sighting) -> None:
+    """The sender tells the receiver its index in the sender's own peer table (wire format, section 5)."""
+    if not seen.lost:
+        seen.pair.back.teach(seen.frame.src_dst_peer_index, seen.delivered_ns)
+
+
+def apply_query(seen: Sighting) -> None:
+    """Remember a HOST_QUERY."""
+    pair = seen.pair
+    magic = seen.frame.magic
+    if not seen.lost:
+        pair.queries[magic] = pair.queries.get(magic, 0) + seen.copies
+        if len(pair.queries) > MAGICS:
+            del pair.queries[next(iter(pair.queries))]
+    pair.query_times = (pair.query_times[1], seen.time_ns)
+    pair.query_numbers = (pair.query_numbers[1], seen.number)
+    pair.source.magic = magic
+    teach(seen)
+
+
+def apply_host_reply(seen: Sighting) -> None:
+    """Remember a HOST_REPLY."""
+    seen.pair.replies += 1
+    teach(seen)
+
+
+def announce(seen: Sighting, hosts: Iterable[Host]) -> None:
+    """Remember an announcement; whoever hears a new one may announce himself again."""
+    frame, source = seen.frame, seen.pair.source
+    known = source.announced
+    if known is None or known.serial != frame.serial:
+        for each in hosts:
+            if each.announced is not None:
+                each.announced.provoked = True
+    source.announced = Announced(frame.serial, seen.time_ns, seen.number)
+
+
+def look_nack_lib(seen: Sighting) -> None:
+    """Find the connect or the message that is refused."""
+    frame = seen.frame
+    flow = seen.pair.back.flows.get(frame.dst_endpoint << 8 | frame.src_endpoint)
+    seen.flow = flow
+    if flow is None:
+        return
+    for stream in (flow.stream, flow.former):
+        if stream is not None and frame.lib_seqnum & SESSION_MASK == stream.session_bits:
+            seen.message = stream.messages.get(position_of(frame.lib_seqnum, stream.next))
+            if seen.message is not None:
+                break
+    if frame.lib_seqnum == 0:
+        waiting = [each for each in flow.connects.values() if each.nacks < each.deliveries]
+        seen.connect = waiting[0] if waiting else next(iter(flow.connects.values()), None)
+
+
+def apply_nack_lib(seen: Sighting) -> None:
+    """Remember what the host refuses, and what that says of its limit."""
+    frame, host = seen.frame, seen.pair.source
+    if frame.nack_type == NackType.BAD_ENDPT:
+        host.limit_at_most = min(host.limit_at_most, frame.src_endpoint)
+    elif frame.nack_type in (NackType.ENDPT_CLOSED, NackType.BAD_SESSION):
+        host.limit_above = max(host.limit_above, frame.src_endpoint)
+    if seen.message is not None and not (seen.connect is not None and seen.message.nacks >= seen.message.frames):
+        seen.message.nacks += 1
+        if frame.nack_type == NackType.BAD_SESSION:
+            deny(seen, frame.src_endpoint, seen.message.session)
+    elif seen.connect is not None:
+        seen.connect.nacks += 1
+
+
+DENIED = 8
+
+
+def deny(seen: Sighting, endpoint: int, session: int) -> None:
+    """The host says that an endpoint does not have this session now."""
+    denied = seen.pair.source.endpoint(endpoint).denied
+    denied[session] = (seen.number, seen.time_ns)
+    if len(denied) > DENIED:
+        del denied[next(iter(denied))]

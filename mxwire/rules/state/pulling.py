@@ -1,0 +1,195 @@
+"""Follows large messages: PULLs, their replies, and the NOTIFY at the end."""
+
+from __future__ import annotations
+
+from mxwire.rules.state import numbered
+from mxwire.rules.state.sighting import Sighting, Status
+from mxwire.rules.state.transfers import TRANSFERS, Block, Transfer
+from mxwire.rules.timing import pull_timer_least
+
+
+def look_pull(seen: Sighting) -> None:
+    """Find the transfer and the block that a PULL belongs to."""
+    frame = seen.frame
+    key = frame.src_pull_handle << 32 | frame.src_magic
+    announcement = None
+    if frame.pulled_rdma_id <= 0xFF:
+        announcement = seen.back.announcements.get(frame.pulled_rdma_id << 8 | frame.pulled_rdma_seqnum)
+    seen.announcement = announcement
+    transfer = seen.pair.transfers.get(key)
+    while transfer is not None and not _belongs(seen, transfer):
+        transfer = transfer.older
+    if transfer is None:
+        return
+    seen.transfer = transfer
+    block = transfer.blocks.get(frame.frame_index // transfer.per_block)
+    if block is None:
+        if frame.frame_index // transfer.per_block < transfer.oldest:
+            seen.status = Status.STALE
+        return
+    seen.block = block
+    copied = not seen.vantage.as_sent and seen.time_ns - block.last_ns < seen.within_reordering
+    seen.status = Status.DUPLICATE if copied else Status.REPEAT
+
+
+def _belongs(seen: Sighting, transfer: Transfer) -> bool:
+    frame = seen.frame
+    return bool(
+        transfer.session == frame.session
+        and transfer.total == frame.total_length
+        and transfer.region == frame.pulled_rdma_id
+        and transfer.counter == frame.pulled_rdma_seqnum
+        and transfer.offset == frame.pulled_rdma_offset
+        and transfer.owner == frame.dst_endpoint
+        and transfer.puller == frame.src_endpoint
+    )
+
+
+def apply_pull(seen: Sighting) -> None:
+    """Remember what was asked for."""
+    frame = seen.frame
+    transfer = seen.transfer or _start(seen)
+    arrivals = 0 if seen.lost else seen.copies
+    exact = seen.delivered_ns is not None
+    transfer.last_ns = seen.time_ns
+    transfer.last_number = seen.number
+    transfer.requests += 1
+    transfer.deliveries += arrivals
+    transfer.exact = transfer.exact and exact
+    if seen.status is Status.STALE:
+        return
+    block = seen.block
+    if block is not None and (block.index, block.first_offset, block.length) == (
+        frame.frame_index,
+        frame.first_frame_offset,
+        frame.block_length,
+    ):
+        if seen.status is Status.REPEAT:
+            _request_again(seen, transfer, block)
+        block.requests += 1
+        block.deliveries += arrivals
+        block.exact = block.exact and exact
+        block.last_ns = seen.time_ns
+        block.last_number = seen.number
+        return
+    place, over = divmod(frame.frame_index, transfer.per_block)
+    frames = -(-(frame.first_frame_offset + frame.block_length) // transfer.payload)
+    if block is not None or over or not 0 < frames <= transfer.per_block:
+        transfer.irregular = True
+        return
+    start = frame.frame_index * transfer.payload - transfer.lead + frame.first_frame_offset
+    transfer.blocks[place] = Block(
+        index=frame.frame_index,
+        first_offset=frame.first_frame_offset,
+        length=frame.block_length,
+        frames=frames,
+        start=start,
+        last_ns=seen.time_ns,
+        last_number=seen.number,
+        deliveries=arrivals,
+        exact=exact,
+        answers=[0] * frames,
+        data={},
+    )
+    transfer.highest = max(transfer.highest, place)
+
+
+def _request_again(seen: Sighting, transfer: Transfer, block: Block) -> None:
+    """Remember whether the timer did it, who forgets what was asked for early (R-PUL-08)."""
+    if seen.time_ns - block.last_ns < pull_timer_least(seen.vantage):
+        block.hurried = True
+        return
+    for each in transfer.blocks.values():
+        each.hurried = False
+
+
+def _start(seen: Sighting) -> Transfer:
+    frame, pair = seen.frame, seen.pair
+    dialect = pair.dialect
+    key = frame.src_pull_handle << 32 | frame.src_magic
+    older = pair.transfers.pop(key, None)
+    if older is not None:
+        older.older = None
+    transfer = Transfer(
+        handle=frame.src_pull_handle,
+        magic=frame.src_magic,
+        session=frame.session,
+        puller=frame.src_endpoint,
+        owner=frame.dst_endpoint,
+        region=frame.pulled_rdma_id,
+        counter=frame.pulled_rdma_seqnum,
+        offset=frame.pulled_rdma_offset,
+        total=frame.total_length,
+        payload=dialect.reply_payload,
+        per_block=dialect.frames_per_block,
+        epoch=seen.flow.source.epoch,
+        first_ns=seen.time_ns,
+        last_ns=seen.time_ns,
+        first_number=seen.number,
+        last_number=seen.number,
+        lead=frame.pulled_rdma_offset % dialect.reply_payload,
+        announcement=seen.announcement,
+        older=older,
+    )
+    if seen.announcement is not None:
+        seen.announcement.transfer = transfer
+    pair.transfers[key] = transfer
+    if len(pair.transfers) > TRANSFERS:
+        del pair.transfers[next(iter(pair.transfers))]
+    return transfer
+
+
+def look_reply(seen: Sighting) -> None:
+    """Find the block that a PULL_REPLY is of."""
+    frame = seen.frame
+    transfer = seen.pair.back.transfers.get(frame.dst_pull_handle << 32 | frame.dst_magic)
+    while transfer is not None:
+        place = (frame.msg_offset + transfer.lead) // transfer.payload
+        which = place // transfer.per_block
+        block = transfer.blocks.get(which)
+        if block is not None and place - block.index < block.frames:
+            seen.transfer = transfer
+            seen.block = block
+            seen.place = place - block.index
+            return
+        seen.transfer = transfer
+        if which < transfer.oldest or transfer.irregular or transfer.ended:
+            seen.status = Status.STALE
+        transfer = transfer.older
+
+
+def apply_reply(seen: Sighting) -> None:
+    """Remember which frames have come."""
+    block, transfer = seen.block, seen.transfer
+    if block is None or transfer is None:
+        return
+    place = seen.place
+    block.answers[place] += 1
+    block.last_place = place
+    block.last_reply = seen.number
+    data = block.data
+    if data is not None and place not in data:
+        data[place] = seen.frame.data
+    if not seen.lost:
+        block.seen |= 1 << place
+        if block.seen == (1 << block.frames) - 1:
+            transfer.settle()
+
+
+def look_notify(seen: Sighting) -> None:
+    """A NOTIFY is numbered like a message; find what it ends."""
+    numbered.look(seen)
+    frame = seen.frame
+    seen.announcement = seen.back.announcements.get(frame.pulled_rdma_id << 8 | frame.pulled_rdma_seqnum)
+
+
+def look_nack_mcp(seen: Sighting) -> None:
+    """Find the transfer that is refused."""
+    frame = seen.frame
+    seen.transfer = seen.pair.back.transfers.get(frame.src_pull_handle << 32 | frame.src_magic)
+
+
+def apply_nack_mcp(seen: Sighting) -> None:
+    """Count the refusals."""
+    if seen.transfer is not None:
+        seen.transfer.nacks += 1

@@ -1,0 +1,128 @@
+"""The numbered packets of one direction of a connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from mxwire.rules.state.sequence import SESSION_MASK, WINDOW
+
+KEPT_BEHIND: Final = 64
+"""Messages that are remembered after they were acknowledged: the sender may not have heard so yet."""
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """A numbered packet, or all fragments of a MEDIUM, with what every transmission of it must repeat."""
+
+    position: int
+    kind: int
+    """Packet type."""
+    session: int
+    length: int
+    """Length of the message in bytes; of a NOTIFY what it says was transferred."""
+    match: tuple[int, int]
+    """Match information; of a NOTIFY the region and its counter."""
+    region: tuple[int, int, int]
+    """Of a RNDV: region, counter, offset."""
+    data: bytes | None
+    """What a TINY or SMALL carries."""
+    first_ns: int
+    last_ns: int
+    """When the last frame of the last transmission was seen."""
+    first_number: int
+    last_number: int
+    transmissions: int = 1
+    frames: int = 1
+    """Frames of it that may have reached the destination, repeated ones counted."""
+    exact: bool = True
+    """Whether ``frames`` is known exactly."""
+    nacks: int = 0
+    complete: bool = True
+    """Whether all of it has been seen (and, where that is known, delivered)."""
+    acceptable: bool = True
+    """False where its session is not the destination's, so that it must be refused."""
+    arrived_ns: int | None = None
+    """When all of it had reached the destination, where that is known."""
+    acknowledgement: int = -1
+    """The piggyback of the last transmission."""
+    fragments: dict[int, tuple[int, int, bool]] = field(default_factory=dict)
+    """Of a MEDIUM: length, CRC-32 and whether it may have been delivered, by fragment number."""
+    round: int = 0
+    """The fragments of the current transmission, as bits."""
+    round_first_ns: int = 0
+    delivered_bytes: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Stream:
+    """Consecutive numbers from the one that the receiver asked for, until one side starts anew."""
+
+    session: int | None
+    """The session that its TINY, SMALL, MEDIUM and RNDV name."""
+    first: int
+    """Position of its first number."""
+    session_bits: int
+    """Session number of its numbers: the two upper bits, in place."""
+    next: int
+    """Position after the highest number seen."""
+    complete: int
+    """Position of the first number that was not completely seen."""
+    acknowledged: int
+    """Highest position that the receiver has acknowledged, as far as seen."""
+    floor: int
+    """Messages below this position are forgotten."""
+    messages: dict[int, Message] = field(default_factory=dict)
+    adopted: bool = False
+    """Whether its beginning was not seen."""
+
+    def add(self, message: Message) -> None:
+        """Remember a message whose number is seen for the first time."""
+        self.messages[message.position] = message
+        if message.position >= self.next:
+            self.next = message.position + 1
+        if self.next - self.floor > WINDOW + KEPT_BEHIND:
+            self._forget(self.next - WINDOW)
+
+    def settle(self) -> None:
+        """Count forward what has been seen completely."""
+        messages = self.messages
+        while (message := messages.get(self.complete)) is not None and message.complete:
+            self.complete += 1
+
+    def acknowledge(self, position: int) -> None:
+        """Take note of the receiver's acknowledgement."""
+        if position > self.acknowledged:
+            self.acknowledged = position
+            # Only where a rule was broken or the capture missed something.
+            if position > self.complete:
+                self.complete = position
+                self.next = max(self.next, position)
+                self.settle()
+            if position - self.floor > 2 * KEPT_BEHIND:
+                self._forget(position - KEPT_BEHIND)
+
+    def _forget(self, below: int) -> None:
+        for position in range(self.floor, below):
+            self.messages.pop(position, None)
+        self.floor = below
+        self.complete = max(self.complete, below)
+
+    def number(self, position: int) -> int:
+        """A position as it is on the wire."""
+        return position & ~SESSION_MASK & 0xFFFF | self.session_bits
+
+
+def stream_from(number: int, session: int | None, *, adopted: bool = False) -> Stream:
+    """A stream whose first number is the given one, 16 bits as on the wire."""
+    first = (number & ~SESSION_MASK & 0xFFFF) + 0x4000
+    return Stream(
+        session=session,
+        first=first,
+        session_bits=number & SESSION_MASK,
+        next=first,
+        complete=first,
+        acknowledged=first,
+        floor=first,
+        adopted=adopted,
+    )

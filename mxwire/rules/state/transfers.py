@@ -1,0 +1,134 @@
+"""Large messages: what a RNDV announced, and the blocks that its receiver pulls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+BLOCKS_BEHIND: Final = 8
+"""Complete blocks that are remembered behind the oldest incomplete one, for late repetitions."""
+TRANSFERS: Final = 1100
+"""Transfers remembered of each pair of hosts: a puller has 1024 handles."""
+ANNOUNCEMENTS: Final = 1024
+"""Large messages remembered of each direction of a connection."""
+
+
+@dataclass(slots=True, eq=False)
+class Announcement:
+    """A large message that a RNDV offers."""
+
+    length: int
+    offset: int
+    position: int
+    number: int
+    """The frame that announced it first."""
+    time_ns: int
+    notified: int | None = None
+    """Position of the NOTIFY that ended it."""
+    notified_number: int = 0
+    repeated_delivery: bool = False
+    """The receiver's numbers were reset since, so that the RNDV may be delivered twice (R-CON-12)."""
+    transfer: Transfer | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """What one PULL asks for."""
+
+    index: int
+    """Number of its first frame."""
+    first_offset: int
+    length: int
+    frames: int
+    start: int
+    """Offset of its first byte in the message."""
+    last_ns: int
+    """When it was last asked for."""
+    last_number: int
+    requests: int = 1
+    deliveries: int = 0
+    """How often a request may have reached the replier."""
+    exact: bool = True
+    """Whether ``deliveries`` is known exactly."""
+    seen: int = 0
+    """The frames that were seen (and not lost, where that is known), as bits."""
+    answers: list[int] = field(default_factory=list)
+    """How often each frame was sent."""
+    last_place: int = -1
+    """Place of the last reply within the block."""
+    data: dict[int, bytes] | None = None
+    """What the replies carried, while the block is in the window."""
+    hurried: bool = False
+    """It was asked for again before the timer had expired (R-PUL-07)."""
+    last_reply: int = 0
+    """The frame that held the last reply."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all frames have been seen."""
+        return self.seen == (1 << self.frames) - 1
+
+
+@dataclass(slots=True, eq=False)
+class Transfer:
+    """A pull, from its first PULL on."""
+
+    handle: int
+    magic: int
+    session: int
+    puller: int
+    """The endpoint that pulls."""
+    owner: int
+    """The endpoint that owns the region."""
+    region: int
+    counter: int
+    offset: int
+    total: int
+    payload: int
+    """P of the dialect."""
+    per_block: int
+    """B of the dialect."""
+    epoch: int
+    """Opening of the puller's endpoint."""
+    first_ns: int
+    last_ns: int
+    first_number: int
+    last_number: int
+    lead: int = 0
+    """r: offset of the message in its first frame."""
+    requests: int = 0
+    nacks: int = 0
+    deliveries: int = 0
+    exact: bool = True
+    blocks: dict[int, Block] = field(default_factory=dict)
+    """By number of the block: frame_index / B."""
+    oldest: int = 0
+    """The first block that is not complete."""
+    highest: int = -1
+    """The last block that was asked for."""
+    irregular: bool = False
+    """A PULL asked for something that is no block: its replies are not judged."""
+    ended: bool = False
+    """Its NOTIFY was seen."""
+    announcement: Announcement | None = None
+    older: Transfer | None = None
+    """Another transfer with the same handle and magic (D-13)."""
+
+    @property
+    def block_count(self) -> int:
+        """Number of blocks of the whole transfer."""
+        return -(-(self.lead + self.total) // (self.payload * self.per_block))
+
+    def settle(self) -> None:
+        """Move the window over complete blocks."""
+        blocks = self.blocks
+        while (block := blocks.get(self.oldest)) is not None and block.complete:
+            block.data = None
+            self.oldest += 1
+            blocks.pop(self.oldest - BLOCKS_BEHIND, None)
+
+    def end(self) -> None:
+        """Keep only what late repetitions need."""
+        self.ended = True
+        for block in self.blocks.values():
+            block.data = None

@@ -1,0 +1,43 @@
+"""The periods that the rules speak of, in nanoseconds, as an observer may expect them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mxwire.rules.vantage import Vantage
+
+SECOND: Final = 1_000_000_000
+MILLISECOND: Final = 1_000_000
+PULL_TIMER: Final = SECOND
+QUERY_INTERVAL: Final = 5 * SECOND
+ANNOUNCEMENT_INTERVAL: Final = SECOND
+SLOWEST_HZ: Final = 100
+FASTEST_HZ: Final = 1000
+
+
+def slack(vantage: Vantage) -> int:
+    """How much shorter a period may look than it was."""
+    return vantage.clock_ns + (0 if vantage.as_sent else vantage.reorder_ns)
+
+
+def tick(vantage: Vantage) -> int:
+    """The longest that a kernel tick may be."""
+    return SECOND // (vantage.hz or SLOWEST_HZ)
+
+
+def resend_delay_least(vantage: Vantage) -> int:
+    """The least time between two transmissions of a request (R-RTX-01): the delay less one tick, which had begun."""
+    rates = (vantage.hz,) if vantage.hz else (SLOWEST_HZ, FASTEST_HZ)
+    return min(((rate + 2) // 2 - 1) * SECOND // rate for rate in rates) - slack(vantage)
+
+
+def pull_timer_least(vantage: Vantage) -> int:
+    """The least silence before a block is requested again by the timer (R-PUL-08)."""
+    return PULL_TIMER - tick(vantage) - slack(vantage)
+
+
+def pull_limit_most(vantage: Vantage, resends: int = 1000) -> int:
+    """The longest that PULLs of one transfer go on (R-PUL-09): a thousand resend delays and one more timer."""
+    rates = (vantage.hz,) if vantage.hz else (SLOWEST_HZ, FASTEST_HZ)
+    longest = max((rate + 2) // 2 * SECOND // rate for rate in rates)
+    return resends * longest + 2 * PULL_TIMER + slack(vantage)
