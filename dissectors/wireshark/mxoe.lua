@@ -1170,13 +1170,20 @@ local EXTRA = {
 local F, EXTRA_TYPE = {}, {}
 
 local function declare_fields()
+  -- What kind of frame a link leads to: the packet list marks it with an arrow or a tick.
+  local LINK = {
+    request_in = "REQUEST", reply_in = "RESPONSE", pull_in = "REQUEST", first_data_in = "RESPONSE",
+    last_data_in = "RESPONSE", acknowledges = "ACK", original_in = "RETRANS_PREV",
+  }
+  local IN_BYTES = { received = true, ["reassembled.length"] = true }
+  local BYTES = { " byte", " bytes" }
   local list = {}
   for _, each in ipairs(G.fields) do
     local abbreviation = "mxoe." .. each.name
     local names = each.enum and G.enum[each.name] or nil
     local made
     if each.unit then
-      made = ProtoField[each.type](abbreviation, each.title, base.UNIT_STRING, { " byte", " bytes" }, nil, each.help)
+      made = ProtoField[each.type](abbreviation, each.title, base.UNIT_STRING, BYTES, nil, each.help)
     elseif each.base then
       made = ProtoField[each.type](abbreviation, each.title, base[each.base], names, nil, each.help)
     elseif each.type == "bytes" then
@@ -1193,10 +1200,12 @@ local function declare_fields()
     local abbreviation, made = "mxoe." .. name, nil
     if kind == "uint64" or kind == "uint16" then
       made = ProtoField[kind](abbreviation, title, base.HEX, nil, nil, help)
+    elseif IN_BYTES[name] then
+      made = ProtoField.uint32(abbreviation, title, base.UNIT_STRING, BYTES, nil, help)
     elseif kind == "uint32" then
       made = ProtoField.uint32(abbreviation, title, base.DEC, nil, nil, help)
     elseif kind == "framenum" then
-      made = ProtoField.framenum(abbreviation, title, base.NONE, nil, nil, help)
+      made = ProtoField.framenum(abbreviation, title, base.NONE, frametype[LINK[name] or "NONE"], nil, help)
     elseif kind == "bytes" then
       made = ProtoField.bytes(abbreviation, title, base.NONE, help)
     elseif kind == "string" then
@@ -1321,7 +1330,7 @@ local function declare_experts()
     local short = name:match("^analysis%.(.*)")
     if short then
       -- The info column begins with these words, as that of TCP does.
-      LABEL[name] = short:sub(1, 1):upper() .. short:sub(2):gsub("_", " ")
+      LABEL[name] = short:gsub("re_request", "re-request"):gsub("_", " "):gsub("^%l", string.upper)
     end
   end
   mxoe.experts = list
@@ -2868,13 +2877,9 @@ local function sorted_keys(values, by)
   return keys
 end
 
-local RULE = string.rep("=", 72)
+-- Lines of 72 characters and not more: so much fits into Wireshark's window for text.
 
-local function table_text(title, lines)
-  return RULE .. "\n" .. title .. "\n" .. RULE .. "\n" .. concat(lines, "\n") .. "\n" .. RULE .. "\n"
-end
-
-local function stat_text()
+local function stat_lines()
   local counted = state.counted
   local lines = { format("%-16s %10s %14s %9s", "Type", "Frames", "Bytes", "Share") }
   local function line(name, frames, bytes)
@@ -2892,10 +2897,10 @@ local function stat_text()
   end
   list("Malformed", counted.reasons)
   list("Expert infos", counted.flags)
-  return table_text("MXoE: packets", lines)
+  return lines
 end
 
-local function messages_text()
+local function messages_lines()
   local counted = state.counted
   local lines = { format("%-12s %10s %14s %10s %10s %10s", "Messages", "Count", "Bytes", "Least", "Average", "Most") }
   for _, kind in ipairs(sorted_keys(counted.messages)) do
@@ -2917,32 +2922,34 @@ local function messages_text()
     lines[#lines + 1] = format("%-34s %10d", LABEL[name], counted.flags[name] or 0)
   end
   if not mxoe.prefs.analysis then lines[#lines + 1] = "The preference \"Analyse conversations\" is off: nothing was counted." end
-  return table_text("MXoE: messages", lines)
+  return lines
 end
 
-local function peers_text()
+-- Names come last: they may be of any length.
+local function peers_lines()
   local counted = state.counted
-  local lines = { format("%-20s %-16s %10s %14s %10s %14s", "Host", "Name", "Sent", "Bytes", "Received", "Bytes") }
+  local lines = { format("%-18s %8s %12s %8s %12s  %s", "Host", "Sent", "Bytes", "Received", "Bytes", "Name") }
   for _, host in ipairs(sorted_keys(counted.hosts)) do
     local each = counted.hosts[host]
-    lines[#lines + 1] = format("%-20s %-16s %10d %14d %10d %14d", tostring(state.addresses[host]), state.names[host] or "",
-      each.sent or 0, each.sent_bytes or 0, each.received or 0, each.received_bytes or 0)
+    lines[#lines + 1] = format("%-18s %8d %12d %8d %12d  %s", tostring(state.addresses[host]), each.sent or 0,
+      each.sent_bytes or 0, each.received or 0, each.received_bytes or 0, state.names[host] or ""):gsub(" +$", "")
   end
   lines[#lines + 1] = ""
   for _, key in ipairs(sorted_keys(state.pairs)) do
     local pair = state.pairs[key]
     if pair.dialect then
-      lines[#lines + 1] = format("%s and %s: %s, %s", tostring(state.addresses[pair.one]),
-        tostring(state.addresses[pair.other]), pair.dialect.name, pair.reason or "")
+      lines[#lines + 1] = format("%s and %s: %s", tostring(state.addresses[pair.one]),
+        tostring(state.addresses[pair.other]), pair.dialect.name)
+      if pair.reason then lines[#lines] = lines[#lines] .. ", because of\n  " .. pair.reason end
     end
   end
-  return table_text("MXoE: peers", lines)
+  return lines
 end
 
 STATISTICS = {
-  { name = "stat", menu = "MXoE/Packets", text = stat_text },
-  { name = "messages", menu = "MXoE/Messages", text = messages_text },
-  { name = "peers", menu = "MXoE/Peers", text = peers_text },
+  { name = "stat", title = "MXoE Packets", lines = stat_lines },
+  { name = "messages", title = "MXoE Messages", lines = messages_lines },
+  { name = "peers", title = "MXoE Peers", lines = peers_lines },
 }
 
 end
@@ -3320,26 +3327,30 @@ handle = Dissector.get("mxoe")
 DissectorTable.get("ethertype"):add_for_decode_as(mxoe)
 
 -- In tshark -z mxoe,stat prints when the capture has been read; Wireshark shows the same in a window.
-local function print_statistics(text)
+local function print_statistics(each)
   counting = true
   local listener = Listener.new("frame", "mxoe")
   function listener.packet() end
   function listener.reset() end
-  function listener.draw() io.stdout:write(text()) end
+  function listener.draw()
+    local rule = string.rep("=", 72)
+    io.stdout:write(concat({ rule, each.title, rule, concat(each.lines(), "\n"), rule, "" }, "\n"))
+  end
 end
 
-local function show_statistics(title, text)
-  local window = TextWindow.new(title)
-  local function fill() window:set(text()) end
+local function show_statistics(each)
+  local window = TextWindow.new(each.title)
+  local function fill() window:set(concat(each.lines(), "\n") .. "\n") end
   window:add_button("Refresh", fill)
   fill()
 end
 
 for _, each in ipairs(STATISTICS) do
   if register_stat_cmd_arg and not gui_enabled() then
-    register_stat_cmd_arg("mxoe," .. each.name, function() print_statistics(each.text) end)
+    register_stat_cmd_arg("mxoe," .. each.name, function() print_statistics(each) end)
   end
   if gui_enabled() then
-    register_menu(each.menu, function() show_statistics("MXoE: " .. each.name, each.text) end, MENU_STAT_UNSORTED)
+    -- Only the menu Tools makes submenus of names with a slash.
+    register_menu(each.title, function() show_statistics(each) end, MENU_STAT_UNSORTED)
   end
 end

@@ -19,7 +19,7 @@ local function any(value)
 end
 
 local words = setmetatable({}, { __index = function(_, key) return key end })
-base = words
+base, frametype = words, words
 expert = { group = words, severity = words }
 bit, bit32 = nil, bit32
 

@@ -41,11 +41,12 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 @contextmanager
-def isolated(home: Path) -> Iterator[dict[str, str]]:
-    """An environment in which the plugin is installed in the user's folder, and nothing else."""
+def isolated(home: Path, *, installed: bool = True) -> Iterator[dict[str, str]]:
+    """An environment in which at most the plugin is installed in the user's folder, and nothing else."""
     plugins = home / "plugins"
     plugins.mkdir()
-    shutil.copy(plugin_path(), plugins)
+    if installed:
+        shutil.copy(plugin_path(), plugins)
     environment = _environment(home) | {"WIRESHARK_PLUGIN_DIR": str(plugins)}
     yield environment
 

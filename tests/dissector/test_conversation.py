@@ -277,7 +277,7 @@ def test_without_analysis_there_is_none() -> None:
     [
         ("stat", ["PULL_REPLY", "733", "analysis.optimistic_re_request"]),
         ("messages", ["RNDV", "1048576", "Transfers by pull: 2"]),
-        ("peers", ["52:54:00:0a:00:01", "mxoe, PULL_REPLY numbered"]),
+        ("peers", ["52:54:00:0a:00:01", "mxoe, because of\n  PULL_REPLY numbered"]),
     ],
 )
 def test_statistics(what: str, words: list[str]) -> None:
