@@ -58,6 +58,10 @@ def _renew(seen: Sighting, flow: Flow, session: int) -> None:
     flow.source.open(session, seen.time_ns)
     if flow.source.epoch != flow.epoch:
         flow.renew(flow.source.epoch)
+        # What still waited for an answer may have been heard by the new opening, which then knows its partner.
+        for each in seen.back.connects.values():
+            if each.session == flow.destination.session and (not each.answered or each is seen.connect):
+                flow.tell(each.session, each.start, by_request=True)
         seen.connect = None
         seen.status = Status.NEW
     host = seen.pair.source
@@ -89,6 +93,7 @@ def apply_request(seen: Sighting) -> None:
         flow.connects[frame.connect_seqnum] = Connect(
             session=frame.src_session_id,
             key=frame.app_key,
+            start=frame.target_recv_seqnum_start,
             first_ns=seen.time_ns,
             last_ns=seen.time_ns,
             number=seen.number,
@@ -98,6 +103,7 @@ def apply_request(seen: Sighting) -> None:
     else:
         known.deliveries += arrivals
         known.exact = known.exact and exact
+        known.start = frame.target_recv_seqnum_start
         if seen.status is not Status.DUPLICATE:
             known.requests += 1
             known.last_ns = seen.time_ns

@@ -24,6 +24,8 @@ class Connect:
 
     session: int
     key: int
+    start: int
+    """The number that the target is asked to start with, as last said."""
     first_ns: int
     last_ns: int
     number: int
