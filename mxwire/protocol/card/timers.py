@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mxwire.protocol.card.pull import Pull, PullEvent, PullState
@@ -19,20 +20,24 @@ class PullTimers:
         self._profile = profile
         self._heap: list[tuple[int, int, Pull]] = []
         self._order = 0
-        self._live: set[Pull] = set()
+        self._live: dict[Pull, None] = {}
 
     def __len__(self) -> int:
         """How many pulls are under way, orphans included."""
         return len(self._live)
 
+    def __iter__(self) -> Iterator[Pull]:
+        """The pulls under way, in the order of their start."""
+        return iter(self._live)
+
     def watch(self, pull: Pull) -> None:
         """Mind a pull's timer until it is forgotten."""
-        self._live.add(pull)
+        self._live[pull] = None
         self._push(pull)
 
     def forget(self, pull: Pull) -> None:
         """The pull has ended; its entry goes when its time comes."""
-        self._live.discard(pull)
+        self._live.pop(pull, None)
 
     def deadline(self) -> int | None:
         """When the next timer expires, in ns; None without a pull."""

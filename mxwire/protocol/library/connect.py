@@ -162,7 +162,7 @@ class Connecting(Request):
             self.finish(status)
             return
         self.status = status
-        self.endpoint.requests.discard(self)
+        self.endpoint.requests.pop(self, None)
         self.endpoint.introduced(partner, status)
 
 

@@ -61,8 +61,8 @@ class Endpoint:
         """Whether the application lets the library work; while it does not, only the card does (R-GEN-01)."""
         self.partners: dict[tuple[int, int], Partner] = {}
         """Remote endpoints by peer index and endpoint number."""
-        self.requests: set[Request] = set()
-        """What has not ended yet."""
+        self.requests: dict[Request, None] = {}
+        """What has not ended yet, in the order of the calls."""
         self.matching = Matching(node.profile)
         self.matching.consumed = self._consumed
         self.resends = Resends(node.profile)

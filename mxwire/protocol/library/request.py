@@ -44,7 +44,7 @@ class Request(Machine):
         """Bytes that were really transferred."""
         self.context: Any = None
         """Whatever the application likes to keep here."""
-        endpoint.requests.add(self)
+        endpoint.requests[self] = None
 
     @property
     def done(self) -> bool:
@@ -55,7 +55,7 @@ class Request(Machine):
         """End it and tell the application."""
         self.status = status
         self.transferred = transferred
-        self.endpoint.requests.discard(self)
+        self.endpoint.requests.pop(self, None)
         self.endpoint.tell(Event(EventKind.COMPLETED, self))
 
     def __repr__(self) -> str:
