@@ -47,6 +47,8 @@ class Segments:
 
     def view(self, offset: int, length: int) -> Bytes | None:
         """The bytes from ``offset`` on without copying, where they lie in one piece."""
+        if len(self._pieces) == 1:
+            return self._pieces[0][offset : offset + length]
         for piece, start, count in self._spans(offset, length):
             return piece[start : start + count] if count == length else None
         return np.empty(0, np.uint8)

@@ -78,10 +78,13 @@ class Layout:
     format: PacketFormat
     fields: tuple[Field, ...]
     by_name: dict[str, Field] = field(init=False)
+    header_end: int = field(init=False)
+    """Bytes of the frame that must be there for the fixed fields to be read."""
 
     def __post_init__(self) -> None:
         """Index the fields."""
         object.__setattr__(self, "by_name", {each.name: each for each in self.fields})
+        object.__setattr__(self, "header_end", max(each.end for each in self.fields))
 
     @property
     def name(self) -> str:
@@ -92,11 +95,6 @@ class Layout:
     def packet_type(self) -> PacketType:
         """The value of ``ptype`` that announces it."""
         return self.format.packet_type
-
-    @property
-    def header_end(self) -> int:
-        """Bytes of the frame that must be there for the fixed fields to be read."""
-        return max(each.end for each in self.fields)
 
     @property
     def payload(self) -> Field | None:

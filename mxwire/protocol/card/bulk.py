@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.frames import FrameBatch
+from mxwire.protocol.card.pull import MAGIC, Pull, Replies
 from mxwire.protocol.corridor import Fragments
 from mxwire.protocol.counters import Counter
 from mxwire.wire.codec import TYPE_OFFSET
@@ -105,17 +106,49 @@ def pull_replies(interface: Interface, run: Run, now: int) -> None:
         _one_by_one(interface, run, now)
         return
     interface.counters.add(Counter.RECV_PULL_REPLY, len(headers))
-    fields = ("frame_seqnum", "msg_offset", "frame_length", "dst_pull_handle", "dst_magic")
-    buffer = run.batch.buffer
-    columns = (headers[name].tolist() for name in fields)
-    for start, size, sequence, offset, length, handle, magic in zip(run.starts, run.lengths, *columns, strict=True):
-        if length > size - layout.header_end:
-            interface.counters.add(Counter.DROP_BAD_FRAME_LENGTH)
-            continue
-        endpoint = interface.endpoint_of_magic(magic)
-        if endpoint is not None:
-            at = start + layout.header_end
-            interface.reply(endpoint, handle, sequence, offset, buffer[at : at + length], now)
+    handles = headers["dst_pull_handle"].tolist()
+    magics = headers["dst_magic"].tolist()
+    lengths = headers["frame_length"].tolist()
+    sequences = headers["frame_seqnum"].tolist()
+    offsets = headers["msg_offset"].tolist()
+    starts = [each + layout.header_end for each in run.starts]
+    fits = [length <= size - layout.header_end for length, size in zip(lengths, run.lengths, strict=True)]
+    alike = [*zip(handles, magics, fits, strict=True)]
+    first = 0
+    while first < len(alike):
+        end = first + 1
+        while end < len(alike) and alike[end] == alike[first]:
+            end += 1
+        part = Replies(
+            sequences[first:end], offsets[first:end], lengths[first:end], starts[first:end], run.batch.buffer
+        )
+        _pull_replies(interface, alike[first], part, now)
+        first = end
+
+
+def _pull_replies(interface: Interface, which: tuple[int, int, bool], part: Replies, now: int) -> None:
+    """Give replies with the same handle and magic to their pull."""
+    handle, magic, fits = which
+    count = len(part.sequences)
+    endpoint = interface.endpoints.get((magic ^ MAGIC) & 0xFF)
+    pull = endpoint.pulls.get(handle) if endpoint is not None else None
+    if not fits:
+        interface.counters.add(Counter.DROP_BAD_FRAME_LENGTH, count)
+    elif endpoint is None:
+        interface.counters.add(Counter.DROP_REPLY_BAD_MAGIC, count)
+    elif pull is None:
+        interface.counters.add(Counter.DROP_REPLY_BAD_HANDLE, count)
+    else:
+        for reason in pull.replies(part, now) if count > 1 else _single(pull, part, now):
+            interface.counters.add(reason)
+        if endpoint.ring.ended:
+            interface.ready[endpoint] = None
+
+
+def _single(pull: Pull, part: Replies, now: int) -> list[Counter]:
+    start = part.starts[0]
+    reason = pull.reply(part.sequences[0], part.offsets[0], part.buffer[start : start + part.lengths[0]], now)
+    return [] if reason is None else [reason]
 
 
 def fragments(interface: Interface, run: Run, now: int) -> None:

@@ -98,6 +98,21 @@ class Source:
     """``pulled_rdma_offset`` in bytes."""
 
 
+@dataclass(frozen=True, slots=True)
+class Replies:
+    """Several PULL_REPLYs of one pull that arrived in a row, field by field."""
+
+    sequences: list[int]
+    """``frame_seqnum`` of each."""
+    offsets: list[int]
+    """``msg_offset`` of each, in bytes."""
+    lengths: list[int]
+    """``frame_length`` of each, in bytes."""
+    starts: list[int]
+    """Where in ``buffer`` the data of each starts."""
+    buffer: NDArray[np.uint8]
+
+
 class Pull(Machine):
     """One transfer under way."""
 
@@ -243,6 +258,68 @@ class Pull(Machine):
         if not block.missing:
             self._completed(place, now)
         return None
+
+    def replies(self, run: Replies, now: int) -> list[Counter]:
+        """Take several PULL_REPLYs in a row; what :meth:`reply` would do with one after the other.
+
+        Returns why some of them were dropped. Those that follow each other as a replier sends them are taken a block
+        at a time, their data copied by one array operation.
+        """
+        dropped: list[Counter] = []
+        place, count = 0, len(run.sequences)
+        regular = self._follow_each_other(run)
+        while place < count and self.state is PullState.RUNNING:
+            taken = self._take_together(run, place, now) if regular else 0
+            if not taken:
+                taken = 1
+                start, length = run.starts[place], run.lengths[place]
+                reason = self.reply(run.sequences[place], run.offsets[place], run.buffer[start : start + length], now)
+                if reason is not None:
+                    dropped.append(reason)
+            place += taken
+        dropped += [Counter.DROP_REPLY_BAD_HANDLE] * (count - place)
+        return dropped
+
+    def _follow_each_other(self, run: Replies) -> bool:
+        """Whether the frames are full ones with consecutive numbers, all but the last, and evenly spaced."""
+        payload = self.endpoint.dialect.reply_payload
+        count = len(run.offsets)
+        first, gap = run.offsets[0], run.starts[1] - run.starts[0]
+        return (
+            (first + self._reserve) % payload == 0
+            and run.offsets == list(range(first, first + count * payload, payload))
+            and run.starts == list(range(run.starts[0], run.starts[0] + count * gap, gap))
+            and run.lengths[:-1] == [payload] * (count - 1)
+            and run.sequences == [each & 0xFF for each in range(run.sequences[0], run.sequences[0] + count)]
+            and 0 <= gap - payload <= run.starts[0]
+        )
+
+    def _take_together(self, run: Replies, place: int, now: int) -> int:
+        """Take the full frames from ``place`` on that belong to one block; returns how many, 0 if any is unusual."""
+        payload = self.endpoint.dialect.reply_payload
+        offset = run.offsets[place]
+        frame = (offset + self._reserve) // payload
+        number = next((n for n, each in enumerate(self.blocks) if 0 <= frame - each.first < each.frames), None)
+        if number is None:
+            return 0
+        block = self.blocks[number]
+        within = frame - block.first
+        count = min(len(run.offsets) - place, block.frames - within)
+        if run.lengths[place + count - 1] != payload:
+            count -= 1
+        mask = ((1 << count) - 1) << within
+        view = self.memory.view(offset, count * payload) if offset + count * payload <= self.total else None
+        if count < 2 or view is None or block.missing & mask != mask or run.sequences[place] != frame & 0xFF:
+            return 0
+        block.missing ^= mask
+        start, gap = run.starts[place], run.starts[1] - run.starts[0]
+        head = gap - payload
+        rows = run.buffer[start - head : start - head + count * gap].reshape(count, gap)
+        view.reshape(count, payload)[:] = rows[:, head:]
+        self.deadline = now + self.endpoint.profile.pull_timer
+        if not block.missing:
+            self._completed(number, now)
+        return count
 
     def _expected(self, frame: int) -> tuple[int, int]:
         """Offset in the message and length of a frame, in bytes (R-PUL-13)."""

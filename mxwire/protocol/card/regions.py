@@ -27,6 +27,10 @@ class Region:
         """Bytes of the region."""
         return self.offset + self.memory.length
 
+    def view(self, start: int, length: int) -> NDArray[np.uint8] | None:
+        """The region's bytes from ``start`` on without copying, where they lie in one piece of the message."""
+        return self.memory.view(start - self.offset, length) if start >= self.offset else None
+
     def take(self, start: int, out: NDArray[np.uint8]) -> None:
         """Copy the region's bytes from ``start`` on; what lies before the message is zero."""
         before = min(len(out), max(0, self.offset - start))
