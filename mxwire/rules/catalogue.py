@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
-Force = Literal["MUST", "SHOULD", "MAY", "fact"]
-Judged = Literal["wire", "inside", "not"]
+from mxwire.rules.book import (
+    connections,
+    fabric,
+    large_messages,
+    lifecycle,
+    messages,
+    reality,
+    wire_format,
+)
+from mxwire.rules.book.entry import Force, Judged, Rule
 
+__all__ = ["CATALOGUE", "Force", "Judged", "Rule", "chapters"]
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule of the behaviour specification, and who can judge it."""
-
-    number: str
-    """As in the specification, for example ``R-SEQ-05``."""
-    chapter: str
-    """The chapter's title."""
-    text: str
-    """The rule in one line."""
-    force: Force
-    """How strictly it is meant; ``fact`` for what describes without demanding."""
-    judged: Judged
-    """``wire``: from frames; ``inside``: only from inside a host, so tests of the engine judge it; ``not``: by
-    nobody."""
-    why: str = ""
-    """Why the wire does not show it, where ``judged`` is not ``wire``."""
-    checker_only: bool = False
-    """The rule is of use to a checker of real hosts only: the engine has nothing to implement. ``why`` says why."""
+CATALOGUE: Final[dict[str, Rule]] = {
+    rule.number: rule
+    for part in (wire_format, fabric, connections, messages, large_messages, lifecycle, reality)
+    for rule in part.RULES
+}
+"""All rules by number: those of the wire format, then those of behaviour in the order of the specification."""
 
 
-CATALOGUE: Final[dict[str, Rule]] = {}
-"""All rules by number, in the order of the specification."""
+def chapters() -> list[str]:
+    """The titles of the chapters, in order."""
+    return list(dict.fromkeys(rule.chapter for rule in CATALOGUE.values()))

@@ -46,6 +46,8 @@ class WireRule:
     check: Check
     frames: tuple[type[Frame], ...]
     severity: Severity
+    also: tuple[str, ...] = ()
+    """Other rules that the function judges at the same time."""
 
     @property
     def symbol(self) -> str:
@@ -65,15 +67,17 @@ SESSIONED: Final = (*NUMBERED, Pull, Truc)
 CONNECTS: Final = (ConnectRequest, ConnectReply)
 
 
-def judges(number: str, *frames: type[Frame], severity: Severity = "violation") -> Callable[[Check], Check]:
+def judges(
+    number: str, *frames: type[Frame], severity: Severity = "violation", also: tuple[str, ...] = ()
+) -> Callable[[Check], Check]:
     """Register the function below as a rule that is applied to frames of these types.
 
     The function gets a :class:`~mxwire.rules.state.sighting.Sighting`, changes nothing, never raises, and returns
-    None, or a :class:`Breach`.
+    None, or a :class:`Breach`. ``also`` are rules that cannot be broken without breaking this one.
     """
 
     def register(check: Check) -> Check:
-        RULES.append(WireRule(number, check, frames, severity))
+        RULES.append(WireRule(number, check, frames, severity, also))
         return check
 
     return register

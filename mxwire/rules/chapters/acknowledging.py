@@ -9,7 +9,7 @@ from mxwire.wire.packets import Truc
 from mxwire.wire.remarks import UNKNOWN_SESSION
 
 
-@judges("R-ACK-01", *NUMBERED, Truc)
+@judges("R-ACK-01", *NUMBERED, Truc, also=("R-ACK-03",))
 def acknowledges_received(seen: Sighting) -> Breach | None:
     """An acknowledgement is the next expected number: nothing beyond what was completely received."""
     position = seen.ack_position

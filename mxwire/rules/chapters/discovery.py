@@ -31,7 +31,7 @@ def local_traffic(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-LOC-01", *NUMBERED, *CONNECTS, Pull, Truc)
+@judges("R-LOC-01", *NUMBERED, *CONNECTS, Pull, Truc, also=("R-CON-07",))
 def talking_to_itself(seen: Sighting) -> Breach | None:
     """An endpoint reaches itself without any packet (also R-CON-07)."""
     frame = seen.frame

@@ -32,7 +32,7 @@ def endpoint_limit(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-EP-02", *SESSIONED)
+@judges("R-EP-02", *SESSIONED, also=("D-1",))
 def destination_session(seen: Sighting) -> Breach | None:
     """A packet names the session that its destination told the sender."""
     flow = seen.flow

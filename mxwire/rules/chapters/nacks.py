@@ -24,7 +24,7 @@ def pull_nack_type(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-NAK-02", NackLib)
+@judges("R-NAK-02", NackLib, also=("R-NAK-01", "R-ACK-10", "D-6"))
 def refuses_a_packet(seen: Sighting) -> Breach | None:
     """A NACK_LIB answers a CONNECT or a numbered packet with its number and endpoints, once for each packet."""
     frame, vantage, flow = seen.frame, seen.vantage, seen.flow

@@ -19,7 +19,7 @@ def session_bits(seen: Sighting) -> Breach | None:
     return Breach(f"session number {stream.session_bits >> 14}", f"{number >> 14} in lib_seqnum 0x{number:04x}")
 
 
-@judges("R-SEQ-04", *NUMBERED)
+@judges("R-SEQ-04", *NUMBERED, also=("R-SEQ-01", "R-SEQ-02"))
 def consecutive(seen: Sighting) -> Breach | None:
     """Numbers are consecutive in the order of first sending."""
     stream = seen.flow.stream

@@ -15,7 +15,7 @@ BLOCKS_IN_FLIGHT: Final = 4
 MAGIC: Final = 0x21071980
 
 
-@judges("R-PUL-01", Pull)
+@judges("R-PUL-01", Pull, also=("D-7", "D-15"))
 def block_arithmetic(seen: Sighting) -> Breach | None:
     """A PULL asks for one whole block, as the transfer is cut."""
     frame, dialect = seen.frame, seen.pair.dialect
@@ -81,7 +81,7 @@ def handle(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-PUL-04", Pull)
+@judges("R-PUL-04", Pull, also=("R-RDV-02",))
 def as_announced(seen: Sighting) -> Breach | None:
     """Region, counter and offset are those of a RNDV, and no more than that is pulled."""
     frame, announcement = seen.frame, seen.announcement
@@ -109,7 +109,7 @@ def as_announced(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-PUL-08", Pull, severity="deviation")
+@judges("R-PUL-08", Pull, severity="deviation", also=("R-PUL-07",))
 def requested_again(seen: Sighting) -> Breach | None:
     """A block is asked for again after 1000 ms, or once because a later one is complete (R-PUL-07)."""
     transfer, block = seen.transfer, seen.block

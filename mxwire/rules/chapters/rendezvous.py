@@ -41,7 +41,7 @@ def _is_pending(seen: Sighting) -> bool:
     return known is not None and known.notified is None
 
 
-@judges("R-RDV-04", Pull)
+@judges("R-RDV-04", Pull, also=("R-PUL-11",))
 def not_empty(seen: Sighting) -> Breach | None:
     """Nothing to be pulled, no PULL."""
     if seen.frame.total_length == 0 or seen.frame.block_length == 0:

@@ -1,0 +1,1 @@
+"""The rules of the specification in one line each, a file for some chapters; data only."""
