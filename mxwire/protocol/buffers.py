@@ -17,6 +17,8 @@ SEGMENTS_MAXIMUM: Final = 256
 
 Bytes = NDArray[np.uint8]
 
+_BUFFERS: Final = (bytes, bytearray, memoryview, np.ndarray)
+
 
 class Segments:
     """A message's memory. Nothing is copied until bytes are taken out or put in.
@@ -29,13 +31,18 @@ class Segments:
     __slots__ = ("_pieces", "_starts", "length")
 
     def __init__(self, data: Any, *, writable: bool = False) -> None:
-        pieces = list(data) if isinstance(data, Sequence) and not _is_buffer(data) else [data]
+        if isinstance(data, _BUFFERS) or not isinstance(data, Sequence):
+            self._pieces: list[Bytes] = [_flat(data, writable)]
+            self._starts = [0]
+            self.length = len(self._pieces[0])
+            return
+        pieces = list(data)
         if len(pieces) > SEGMENTS_MAXIMUM:
             raise LocalProtocolError(
                 Status.SEGMENTS_BAD_COUNT, f"{len(pieces)} segments: a message has {SEGMENTS_MAXIMUM} at most"
             )
-        self._pieces: list[Bytes] = [_flat(piece, writable) for piece in pieces]
-        self._starts: list[int] = []
+        self._pieces = [_flat(piece, writable) for piece in pieces]
+        self._starts = []
         self.length = 0
         for piece in self._pieces:
             self._starts.append(self.length)
@@ -75,8 +82,19 @@ class Segments:
             done += count
         return room
 
+    def put_bytes(self, data: bytes) -> None:
+        """Store a short message from the start on, as far as it fits."""
+        if len(self._pieces) == 1:
+            room = min(len(data), self.length)
+            if room:
+                self._pieces[0].data[:room] = data[:room]
+        else:
+            self.put(0, np.frombuffer(data, np.uint8))
+
     def copy(self) -> bytes:
         """All bytes, as a copy."""
+        if len(self._pieces) == 1:
+            return self._pieces[0].tobytes()
         return b"".join(piece.tobytes() for piece in self._pieces)
 
     def _spans(self, offset: int, length: int) -> Iterator[tuple[Bytes, int, int]]:
@@ -90,10 +108,6 @@ class Segments:
                 offset += count
                 length -= count
             place += 1
-
-
-def _is_buffer(data: Any) -> bool:
-    return isinstance(data, (bytes, bytearray, memoryview, np.ndarray))
 
 
 def _flat(piece: Any, writable: bool) -> Bytes:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from mxwire.protocol.library.partner import Partner
@@ -31,8 +30,7 @@ class EventKind(StrEnum):
     """A remote endpoint did not answer until the resend limit, and was given up (R-RTX-05)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One thing that happened."""
 
     kind: EventKind

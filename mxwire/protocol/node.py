@@ -49,6 +49,8 @@ class Node:
         self.peers = PeerTable(profile.peer_maximum)
         self._rng = rng
         self._events: list[Event] = []
+        self.tell = self._events.append
+        """Keeps an event for :meth:`events`."""
         self._names = Names(profile)
         self._names.events = self._events
         self._raw = RawQueue(profile.raw_queue_maximum)
@@ -210,10 +212,6 @@ class Node:
     def counters(self) -> Counters:
         """What the first interface has counted; others have their own."""
         return self.interfaces[0].counters
-
-    def tell(self, event: Event) -> None:
-        """Keep an event for :meth:`events`."""
-        self._events.append(event)
 
     # Inside.
 

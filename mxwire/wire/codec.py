@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
@@ -203,6 +203,18 @@ class Codec:
     def layout(self, name: str) -> Layout:
         """The layout of this dialect with a specification name, for example ``pull_reply``."""
         return self._by_name[name].layout
+
+    def writer(self, name: str) -> Callable[..., bytes]:
+        """A function that builds frames of one layout from the values of its defined fields, in order of offset.
+
+        The last argument is the payload where the layout has one. For those who send many frames alike: it saves the
+        typed value, and checks nothing. Undefined bytes are zero; raises :class:`struct.error` for what does not fit.
+        """
+        compiled = self._by_name[name]
+        pack, shortest = compiled.codec.pack, compiled.layout.format.minimum_length
+        if compiled.payload is None:
+            return lambda *values: pack(*values).ljust(shortest, b"\0")
+        return lambda *values: (pack(*values[:-1]) + values[-1]).ljust(shortest, b"\0")
 
     def build(self, frame: Frame) -> bytes:
         """The bytes of a frame as a sender of this dialect puts them on the wire, padded to its least length.

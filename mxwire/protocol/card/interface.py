@@ -7,6 +7,7 @@ sequence numbers or matching: that is the library's.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,7 +17,7 @@ from mxwire.protocol.card import bulk
 from mxwire.protocol.card.endpoint import CardEndpoint, HandleSlots
 from mxwire.protocol.card.outgoing import Outgoing
 from mxwire.protocol.card.pull import MAGIC, PullEvent
-from mxwire.protocol.card.replies import PullReplies, message_offset, replies_needed
+from mxwire.protocol.card.replies import PullReplies, region_offset, replies_needed
 from mxwire.protocol.card.timers import PullTimers
 from mxwire.protocol.corridor import Arrival
 from mxwire.protocol.counters import Counter, Counters
@@ -69,14 +70,22 @@ _RECEIVED: Final[dict[type[Frame], Counter]] = {
     ConnectRequest: Counter.RECV_CONNECT_REQUEST,
     ConnectReply: Counter.RECV_CONNECT_REPLY,
 }
-_PULL_NACKS: Final = {
-    NackType.NONE: Status.SUCCESS,
+_PULL_NACKS: Final[dict[int, Status]] = {
     NackType.BAD_ENDPT: Status.REMOTE_ENDPOINT_BAD_ID,
     NackType.ENDPT_CLOSED: Status.REMOTE_ENDPOINT_CLOSED,
     NackType.BAD_SESSION: Status.REMOTE_ENDPOINT_BAD_SESSION,
     NackType.BAD_RDMAWIN: Status.REMOTE_RDMA_WINDOW_BAD_ID,
 }
+_ODD_PULL_NACKS: Final[dict[int, Status]] = {
+    NackType.NONE: Status.SUCCESS,
+    5: Status.MESSAGE_ABORTED,
+    6: Status.TIMEOUT,
+}
+"""What the real driver makes of types that nobody should send (R-NAK-09)."""
 _LIBACK_LENGTH: Final = 16
+_LONG_QUERY: Final = 1500
+"""From this length on the real driver loses the magic of a HOST_QUERY (R-MEA-07)."""
+_NEVER: Final = 1 << 32
 _VLAN_TAGS: Final = (b"\x81\x00", b"\x88\xa8")
 _ETHERTYPE: Final = ETHERTYPE_MXOE.to_bytes(2, "big")
 
@@ -116,7 +125,11 @@ class Interface:
         self.slots: dict[int, HandleSlots] = {}
         self.timers = PullTimers(profile)
         self.codec = codec_of(dialect)
+        self.write_tiny = self.codec.writer("tiny")
+        self.write_small = self.codec.writer("small")
         self.strict_address = not profile.has(Defect.NACK_TO_INDEX)
+        self._long_query = _LONG_QUERY if profile.has(Defect.LONG_QUERY_LOSES_MAGIC) else _NEVER
+        self._pull_nacks = _PULL_NACKS | (_ODD_PULL_NACKS if profile.has(Defect.ODD_NACK_ENDS_PULL) else {})
         self._take: dict[type, Callable[[Any, int], None]] = {
             Malformed: self._take_malformed,
             Raw: self._take_raw,
@@ -159,15 +172,17 @@ class Interface:
     def take(self, frame: bytes, now: int) -> None:
         """Judge one frame."""
         if frame[12:14] != _ETHERTYPE:
-            if frame[12:14] not in _VLAN_TAGS:
+            if frame[12:14] not in _VLAN_TAGS or not self.promiscuous:
                 return
-            # A tagged frame is taken like an untagged one (R-MEA-06).
+            # A tagged frame that the card lets pass is taken like an untagged one (R-MEA-06).
             frame = frame[:12] + frame[16:]
             if frame[12:14] != _ETHERTYPE:
                 return
         if not self.promiscuous and not self.is_for_us(frame[:6]):
             return
         parsed = self.codec.parse(frame)
+        if len(frame) >= self._long_query and type(parsed) is HostQuery:
+            parsed = replace(parsed, magic=0)
         self._take[type(parsed)](parsed, now)
 
     def is_for_us(self, destination: bytes) -> bool:
@@ -230,9 +245,13 @@ class Interface:
             self._deliver(target[0], target[1], frame)
 
     def _target(self, frame: Any, refuse: Callable[[Peer, NackType, Any], None]) -> tuple[CardEndpoint, Peer] | None:
-        """Who a frame with index, endpoint and session is for; refused frames are counted and answered."""
-        peer = self._peer_by_index(frame)
-        if peer is None:
+        """Who a frame with index, endpoint and session is for; refused frames are counted and answered.
+
+        The peer is the one that ``dst_src_peer_index`` designates; without D-6 the source address must be its.
+        """
+        peer = self.peers.at(frame.dst_src_peer_index)
+        if peer is None or (self.strict_address and peer.address != frame.src_mac):
+            self.counters.add(Counter.DROP_BAD_PEER_INDEX)
             return None
         endpoint = self.endpoints.get(frame.dst_endpoint)
         if endpoint is None:
@@ -285,7 +304,7 @@ class Interface:
             self.counters.add(Counter.DROP_PULL_BAD_REGION)
             self._nack_mcp(peer, NackType.BAD_RDMAWIN, frame)
             return
-        end = frame.pulled_rdma_offset + message_offset(frame, self.dialect) + frame.block_length
+        end = region_offset(frame, self.dialect) + frame.block_length
         strict = not self.profile.has(Defect.FIRST_FRAME_BEYOND_PAYLOAD)
         if end > region.length or (strict and frame.first_frame_offset >= self.dialect.reply_payload):
             self.counters.add(Counter.DROP_PULL_BAD_RANGE)
@@ -348,8 +367,8 @@ class Interface:
         if pull is None:
             self.counters.add(Counter.DROP_REPLY_BAD_HANDLE)
             return
-        status = _PULL_NACKS.get(frame.nack_type)  # type: ignore[call-overload]
-        if status:
+        status = self._pull_nacks.get(frame.nack_type)
+        if status is not None:
             pull.fire(PullEvent.NACKED, status)
             self.ready[endpoint] = None
 
@@ -359,14 +378,6 @@ class Interface:
         peer = self.peers.by_address(address)
         if peer is None:
             self.counters.add(Counter.DROP_BAD_PEER_ADDRESS)
-        return peer
-
-    def _peer_by_index(self, frame: Any) -> Peer | None:
-        """The peer that ``dst_src_peer_index`` designates; without D-6 the source address must be its."""
-        peer = self.peers.at(frame.dst_src_peer_index)
-        if peer is None or (self.strict_address and peer.address != frame.src_mac):
-            self.counters.add(Counter.DROP_BAD_PEER_INDEX)
-            return None
         return peer
 
     def _peer_of_nack(self, frame: NackLib | NackMcp) -> Peer | None:

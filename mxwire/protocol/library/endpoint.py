@@ -47,6 +47,8 @@ class Endpoint:
 
     def __init__(self, node: Node, card: CardEndpoint, key: int, *, context_bits: int, context_shift: int) -> None:
         self.node = node
+        self.tell: Callable[[Event], None] = node.tell
+        """Lets the application know."""
         self.card = card
         self.key = key
         """What a connect request must present (R-EP-04)."""
@@ -427,10 +429,6 @@ class Endpoint:
             receive.take_local(source, send)
 
     # Odds and ends.
-
-    def tell(self, event: Event) -> None:
-        """Let the application know."""
-        self.node.tell(event)
 
     def _consumed(self, message: Unexpected) -> None:
         """The unexpected handler has taken a message: a RNDV is answered all the same (R-MAT-06)."""

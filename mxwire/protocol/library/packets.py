@@ -13,13 +13,15 @@ from mxwire.wire.dialect import SMALL_MAXIMUM, TINY_MAXIMUM
 from mxwire.wire.enums import ETHERTYPE_MXOE, PacketType
 from mxwire.wire.headers import header_type
 from mxwire.wire.layout import layout_of
-from mxwire.wire.packets import Notify, Rndv, Small, Tiny
+from mxwire.wire.packets import Notify, Rndv
 
 if TYPE_CHECKING:
     from mxwire.protocol.card.regions import Region
     from mxwire.protocol.library.delivery import Delivery
 
 _LOW: Final = 0xFFFF_FFFF
+_NO_CHECKSUM: Final = 0
+"""What a release build leaves in the checksum's place (wire format, section 8)."""
 
 
 class EagerPacket:
@@ -36,19 +38,29 @@ class EagerPacket:
 
     def send(self, delivery: Delivery, piggyback: int) -> None:
         """Put it on the wire."""
-        kind, counter = (Tiny, Counter.SEND_TINY) if len(self.data) <= TINY_MAXIMUM else (Small, Counter.SEND_SMALL)
-        delivery.partner.send(
-            counter,
-            kind(
-                **delivery.partner.head(),
-                length=len(self.data),
-                lib_seqnum=delivery.sequence,
-                lib_piggyack=piggyback,
-                match_a=self.match_info >> 32,
-                match_b=self.match_info & _LOW,
-                session=delivery.session,
-                data=self.data,
-            ),
+        partner = delivery.partner
+        interface = partner.endpoint.card.interface
+        length = len(self.data)
+        tiny = length <= TINY_MAXIMUM
+        interface.counters.add(Counter.SEND_TINY if tiny else Counter.SEND_SMALL)
+        interface.outgoing.put(
+            (interface.write_tiny if tiny else interface.write_small)(
+                partner.peer.address,
+                interface.address,
+                ETHERTYPE_MXOE,
+                partner.peer.index_for(interface.number),
+                PacketType.TINY if tiny else PacketType.SMALL,
+                partner.number,
+                partner.endpoint.number,
+                length,
+                _NO_CHECKSUM,
+                delivery.sequence,
+                piggyback,
+                self.match_info >> 32,
+                self.match_info & _LOW,
+                delivery.session,
+                self.data,
+            )
         )
 
 

@@ -159,6 +159,8 @@ class Partner:
 
     def acknowledge(self, value: int) -> None:
         """Process an ack value: all numbers before it have arrived (R-ACK-05)."""
+        if value == self.tx_una:
+            return
         count = distance(value, self.tx_una)
         if count == 0 or count > distance(self.tx_next, self.tx_una):
             return

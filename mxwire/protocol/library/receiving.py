@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from mxwire.protocol.buffers import Segments
 from mxwire.protocol.card.pull import Source
 from mxwire.protocol.library.acks import SESSION_UNKNOWN
@@ -102,10 +100,10 @@ class Receiving(Request):
         room = self.memory.length
         return (Status.MESSAGE_TRUNCATED, room) if self.length > room else (Status.SUCCESS, self.length)
 
-    def take_message(self, partner: Partner, match_info: int, data: Any) -> None:
+    def take_message(self, partner: Partner, match_info: int, data: bytes) -> None:
         """A TINY, a SMALL or a message from the same host."""
         self._taken(partner, match_info, len(data))
-        self.memory.put(0, np.frombuffer(data, np.uint8))
+        self.memory.put_bytes(data)
         self.fire(ReceivingEvent.MESSAGE, *self._whole())
 
     def take_local(self, partner: Partner, send: LocalSend) -> None:
@@ -150,6 +148,7 @@ class Receiving(Request):
         elif message.local is not None:
             self.take_local(message.partner, message.local)
         else:
+            assert message.data is not None
             self.take_message(message.partner, message.match_info, message.data)
 
     def _pull(self) -> None:

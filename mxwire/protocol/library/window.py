@@ -68,7 +68,7 @@ class Window:
     def _place(self, arrival: Arrival | Fragments) -> None:
         verdict = self.verdict(arrival.frame.lib_seqnum)
         if verdict is Verdict.NEXT:
-            if self._next(arrival):
+            if self._next(arrival) and self.early:
                 self._drain()
         elif verdict is Verdict.BEHIND:
             self._behind(arrival)
