@@ -35,6 +35,5 @@ class Violation:
     def __str__(self) -> str:
         """One line for a person."""
         frames = ", ".join(map(str, self.frames))
-        return (
-            f"{self.severity} of {self.rule} by {mac_text(self.host)} (frame {frames}): {self.found}; {self.expected}"
-        )
+        where = f"{mac_text(self.host)}, frame {frames}"
+        return f"{self.severity} of {self.rule} ({where}): {self.found}; expected: {self.expected}"

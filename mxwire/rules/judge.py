@@ -91,16 +91,21 @@ class _Plan:
 
     __slots__ = ("apply", "has_flow", "has_index", "look", "rules", "teaches")
 
-    def __init__(self, frame_class: type[Frame]) -> None:
+    def __init__(self, frame_class: type[Frame], complete: bool) -> None:
         self.look = _LOOK.get(frame_class, _nothing)
         self.apply = _APPLY.get(frame_class, _nothing)
-        self.rules = tuple((each.check, each) for each in RULES if frame_class in each.frames)
+        self.rules = tuple(
+            (each.check, each) for each in RULES if frame_class in each.frames and (complete or each.alone)
+        )
         self.has_flow = frame_class not in _FLOWLESS
         self.has_index = frame_class not in _WITHOUT_INDEX
         self.teaches = frame_class in (ConnectRequest, ConnectReply)
 
 
-_PLANS: Final[dict[type, _Plan]] = {each: _Plan(each) for each in FRAME_CLASSES}
+_PLANS: Final[dict[bool, dict[type, _Plan]]] = {
+    complete: {each: _Plan(each, complete) for each in FRAME_CLASSES} for complete in (True, False)
+}
+"""By whether all frames are observed: if not, only rules of single frames are applied."""
 
 
 class Judge:
@@ -117,6 +122,7 @@ class Judge:
         self._hosts: dict[bytes, Host] = {}
         self._pairs: dict[bytes, Pair] = {}
         self._seen = Sighting(vantage)
+        self._plans = _PLANS[vantage.complete]
 
     def observe(
         self,
@@ -137,7 +143,7 @@ class Judge:
         if that is not known; ``copies`` is how often it reaches it, where that is known. Never raises, whatever the
         frame says.
         """
-        plan = _PLANS.get(type(frame))
+        plan = self._plans.get(type(frame))
         if plan is None:
             return self._malformed(time_ns, frame, raw, number)
         assert not isinstance(frame, Malformed)
@@ -221,7 +227,7 @@ class Judge:
     def _host(self, address: bytes) -> Host:
         found = self._hosts.get(address)
         if found is None:
-            found = self._hosts[address] = Host(address)
+            found = self._hosts[address] = Host(address, self.vantage.from_start)
         return found
 
     def _pair(self, source: bytes, destination: bytes) -> Pair:
@@ -239,7 +245,6 @@ class Judge:
 
     def _flow(self, pair: Pair, frame: Any) -> Flow:
         source, destination = pair.source.endpoint(frame.src_endpoint), pair.destination.endpoint(frame.dst_endpoint)
-        begins = self.vantage.from_start
         number, back_number = frame.src_endpoint, frame.dst_endpoint
         flow = Flow(pair, source, destination, number, back_number, source.epoch)
         pair.flows[number << 8 | back_number] = flow
@@ -249,7 +254,7 @@ class Judge:
         else:
             flow.back = Flow(pair.back, destination, source, back_number, number, destination.epoch, back=flow)
             pair.back.flows[back_key] = flow.back
-        if not begins:
-            for each in (flow, flow.back):
+        for each in (flow, flow.back):
+            if not each.source.fresh:
                 each.connect_next = each.acknum = None
         return flow

@@ -46,6 +46,8 @@ class WireRule:
     check: Check
     frames: tuple[type[Frame], ...]
     severity: Severity
+    alone: bool = False
+    """It needs nothing but the frame: applied even where others were missed."""
     also: tuple[str, ...] = ()
     """Other rules that the function judges at the same time."""
 
@@ -68,16 +70,17 @@ CONNECTS: Final = (ConnectRequest, ConnectReply)
 
 
 def judges(
-    number: str, *frames: type[Frame], severity: Severity = "violation", also: tuple[str, ...] = ()
+    number: str, *frames: type[Frame], severity: Severity = "violation", alone: bool = False, also: tuple[str, ...] = ()
 ) -> Callable[[Check], Check]:
     """Register the function below as a rule that is applied to frames of these types.
 
     The function gets a :class:`~mxwire.rules.state.sighting.Sighting`, changes nothing, never raises, and returns
-    None, or a :class:`Breach`. ``also`` are rules that cannot be broken without breaking this one.
+    None, or a :class:`Breach`. ``alone`` says that it looks at nothing but the frame, ``also`` are rules that cannot
+    be broken without breaking this one.
     """
 
     def register(check: Check) -> Check:
-        RULES.append(WireRule(number, check, frames, severity, also))
+        RULES.append(WireRule(number, check, frames, severity, alone, also))
         return check
 
     return register

@@ -24,8 +24,8 @@ class Vantage:
     """Each frame is observed once, as its host sends it, in the order of sending. False: the network may have lost,
     repeated, delayed or reordered frames before they were observed."""
     complete: bool = True
-    """No frame was delivered without being observed. False where the capture itself dropped frames; then rules that
-    conclude from what was not seen are silent."""
+    """No frame was delivered without being observed. False where the capture itself dropped frames; then only rules
+    that need nothing but one frame are applied."""
     from_start: bool = False
     """All endpoints were opened after the observation began: what was not told on the wire is not known."""
     empty_tables: bool = False

@@ -31,7 +31,7 @@ RULES: Final = (
             "D-9",
             "fact",
             "Short frames crash a receiver, unknown nack types abort applications.",
-            "what crashes a real host is no behaviour to implement; the frames that do it are judged by W-2 and R-NAK-07",
+            "crashing is no behaviour to implement; the frames that cause it are judged by W-2 and R-NAK-07",
         ),
         inside("D-10", "fact", "frame_length of pull replies is not validated.", _DROP),
         of_real_hosts(

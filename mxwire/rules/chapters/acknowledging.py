@@ -18,7 +18,7 @@ def acknowledges_received(seen: Sighting) -> Breach | None:
         return _nothing_sent(seen)
     if position is None or position <= stream.complete:
         return None
-    if not seen.vantage.complete or stream.adopted:
+    if stream.adopted:
         return None
     missing = stream.messages.get(stream.complete)
     expected = f"0x{stream.number(stream.complete):04x} is the first number not completely received"
@@ -63,7 +63,7 @@ def never_backwards(seen: Sighting) -> Breach | None:
     )
 
 
-@judges("R-ACK-04", Truc, severity="deviation")
+@judges("R-ACK-04", Truc, severity="deviation", alone=True)
 def liback_fields(seen: Sighting) -> Breach | None:
     """``send_seq`` repeats the number, ``resent`` is 0."""
     frame = seen.frame

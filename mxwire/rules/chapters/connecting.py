@@ -30,10 +30,10 @@ def asked_start(seen: Sighting) -> Breach | None:
     if isinstance(frame, ConnectReply) and not _answers_present_opening(seen):
         return None
     stream, start = back.stream, frame.target_recv_seqnum_start
-    if not seen.vantage.complete or seen.status is Status.STALE or _is_reopened(seen):
+    if seen.status is Status.STALE or _is_reopened(seen):
         return None
     if stream is None:
-        if back.former is None and seen.vantage.from_start and not back.source.epoch and _is_late_start(back, start):
+        if back.former is None and back.source.fresh and not back.source.epoch and _is_late_start(back, start):
             return Breach("the partner has sent nothing, so number 1 comes first", f"asks for 0x{start:04x}")
         return None
     if start & SESSION_MASK != stream.session_bits or stream.adopted:
@@ -84,7 +84,7 @@ def request_repeated(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-CON-04", ConnectReply)
+@judges("R-CON-04", ConnectReply, alone=True)
 def reply_status(seen: Sighting) -> Breach | None:
     """A reply says 0 or 11; all else is ignored by the requester."""
     status = seen.frame.connect_status_code
@@ -100,7 +100,7 @@ def reply_asked_for(seen: Sighting) -> Breach | None:
     if seen.status is Status.STALE:
         return None
     if connect is None:
-        if not seen.vantage.complete or not (seen.vantage.from_start or seen.back.connects):
+        if not (seen.back.source.fresh or seen.back.connects):
             return None
         asked = ", ".join(f"{number} of 0x{each.session:08x}" for number, each in seen.back.connects.items())
         return Breach(

@@ -53,7 +53,7 @@ MALFORMED: Final[dict[Reason, tuple[str, str]]] = {
 """The rule that each kind of malformed frame breaks, and what it wants."""
 
 
-@judges("W-2", *_ALL_BUT_RAW)
+@judges("W-2", *_ALL_BUT_RAW, alone=True)
 def frame_length(seen: Sighting) -> Breach | None:
     """At least 60 bytes, at most M, and no more padding than that."""
     length = seen.length
@@ -73,7 +73,7 @@ def frame_length(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("W-2", *_ALL_BUT_RAW, severity="deviation")
+@judges("W-2", *_ALL_BUT_RAW, severity="deviation", alone=True)
 def unicast(seen: Sighting) -> Breach | None:
     """Everything but RAW goes to one host."""
     if seen.frame.dst_mac[0] & _GROUP_BIT:
@@ -113,7 +113,7 @@ def _index(index: int) -> str:
     return "0xFFFF (unknown)" if index == UNKNOWN_INDEX else "anything" if index == ANY_INDEX else str(index)
 
 
-@judges("W-6.1", Announcement, severity="deviation")
+@judges("W-6.1", Announcement, severity="deviation", alone=True)
 def announcement_fields(seen: Sighting) -> Breach | None:
     """The announcement of omxoed: broadcast, 64 bytes, index 0, the sender's own address as NIC id."""
     frame = seen.frame
@@ -127,7 +127,7 @@ def announcement_fields(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("W-6.4", Truc)
+@judges("W-6.4", Truc, alone=True)
 def liback_constants(seen: Sighting) -> Breach | None:
     """Sub-type 0x55, 16 bytes of data, the same session in both places."""
     frame = seen.frame
@@ -142,7 +142,7 @@ def liback_constants(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("W-6.5", ConnectRequest, ConnectReply)
+@judges("W-6.5", ConnectRequest, ConnectReply, alone=True)
 def connect_constants(seen: Sighting) -> Breach | None:
     """16 bytes of data, number 0, ``is_reply`` 0 or 1."""
     frame = seen.frame
@@ -155,7 +155,7 @@ def connect_constants(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("W-6.8", Rndv)
+@judges("W-6.8", Rndv, alone=True)
 def rndv_constants(seen: Sighting) -> Breach | None:
     """8 bytes of data."""
     if seen.frame.length != 8:

@@ -8,7 +8,7 @@ from mxwire.wire.enums import NackType
 from mxwire.wire.packets import NackLib, NackMcp
 
 
-@judges("R-NAK-07", NackLib)
+@judges("R-NAK-07", NackLib, alone=True)
 def library_nack_type(seen: Sighting) -> Breach | None:
     """NACK_LIB has type 1, 2 or 3; any other aborts the application that gets it."""
     if not NackType.BAD_ENDPT <= seen.frame.nack_type <= NackType.BAD_SESSION:
@@ -16,7 +16,7 @@ def library_nack_type(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-NAK-09", NackMcp)
+@judges("R-NAK-09", NackMcp, alone=True)
 def pull_nack_type(seen: Sighting) -> Breach | None:
     """NACK_MCP has type 1, 2, 3 or 4."""
     if not NackType.BAD_ENDPT <= seen.frame.nack_type <= NackType.BAD_RDMAWIN:
@@ -28,13 +28,13 @@ def pull_nack_type(seen: Sighting) -> Breach | None:
 def refuses_a_packet(seen: Sighting) -> Breach | None:
     """A NACK_LIB answers a CONNECT or a numbered packet with its number and endpoints, once for each packet."""
     frame, vantage, flow = seen.frame, seen.vantage, seen.flow
-    if not vantage.complete:
-        return None
     if flow is None:
         return _unprovoked(seen) if vantage.from_start else None
     message, connect = seen.message, seen.connect
     if message is None and connect is None:
-        return None if flow.loose or flow.stream is None or flow.stream.adopted else _unprovoked(seen)
+        stream = flow.stream
+        followed = flow.source.fresh if stream is None else not stream.adopted
+        return _unprovoked(seen) if followed and not flow.loose else None
     refused = message or connect
     assert refused is not None
     sent = (message.frames if message else 0) + (connect.deliveries if connect else 0)
@@ -65,7 +65,7 @@ def connect_without_session(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-NAK-03", NackLib, severity="deviation")
+@judges("R-NAK-03", NackLib, severity="deviation", alone=True)
 def index_copied(seen: Sighting) -> Breach | None:
     """The second index field is a copy of the head's (wire format, 6.12)."""
     frame = seen.frame
@@ -78,10 +78,8 @@ def index_copied(seen: Sighting) -> Breach | None:
 def refuses_a_pull(seen: Sighting) -> Breach | None:
     """A NACK_MCP answers a PULL with its handle and magic, once for each."""
     frame, vantage, transfer = seen.frame, seen.vantage, seen.transfer
-    if not vantage.complete:
-        return None
     if transfer is None:
-        if not (vantage.from_start or seen.pair.back.transfers):
+        if not vantage.from_start:
             return None
         return Breach("handle and magic are those of a PULL", f"no PULL had handle 0x{frame.src_pull_handle:08x}")
     if transfer.exact and transfer.nacks >= transfer.deliveries:

@@ -55,14 +55,14 @@ def asked_for(seen: Sighting) -> Breach | None:
     """A host tells its name when it is asked, once each time (accepted all the same: R-HOST-07)."""
     pair = seen.pair
     asked = sum(pair.back.queries.values())
-    if not seen.vantage.complete or not (asked or seen.vantage.from_start):
+    if not (asked or seen.vantage.from_start):
         return None
     if not asked or (seen.delivered_ns is not None and pair.replies >= asked):
         return Breach("a HOST_REPLY answers a HOST_QUERY", f"reply {pair.replies + 1} to {asked} queries")
     return None
 
 
-@judges("R-HOST-08", HostReply)
+@judges("R-HOST-08", HostReply, alone=True)
 def name_length(seen: Sighting) -> Breach | None:
     """1 to 80 bytes with the NUL at the end."""
     frame = seen.frame
@@ -73,7 +73,7 @@ def name_length(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("D-14", HostReply, severity="note")
+@judges("D-14", HostReply, severity="note", alone=True)
 def renaming(seen: Sighting) -> Breach | None:
     """A reply from the receiver's own address renames it."""
     if seen.frame.src_mac == seen.frame.dst_mac:

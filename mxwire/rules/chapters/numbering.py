@@ -37,15 +37,15 @@ def first_number(seen: Sighting) -> Breach | None:
     flow, frame = seen.flow, seen.frame
     stream = flow.stream
     if not seen.starts:
-        if seen.status is Status.LATE and stream is not None and seen.position < stream.first and not stream.adopted:
-            return Breach(
-                f"numbers begin with 0x{stream.number(stream.first):04x}", f"lib_seqnum 0x{frame.lib_seqnum:04x}"
-            )
-        return None
+        if seen.status is not Status.LATE or stream is None or seen.position >= stream.first or stream.adopted:
+            return None
+        if flow.former is not None and flow.former.session == frame.session:
+            return None
+        return Breach(f"numbers begin with 0x{stream.number(stream.first):04x}", f"lib_seqnum 0x{frame.lib_seqnum:04x}")
     told = flow.told.get(frame.session)
     starts = told.starts if told else [start for each in flow.told.values() for start in each.starts]
     number = frame.lib_seqnum
-    if not starts or number in starts:
+    if not starts or number in starts or not flow.fresh:
         return None
     if not seen.vantage.as_sent and any(_is_reachable(number, start) for start in starts):
         return None
@@ -65,7 +65,7 @@ def window(seen: Sighting) -> Breach | None:
     if seen.status is not Status.NEW or seen.starts or stream is None or stream.adopted:
         return None
     outstanding = seen.position - stream.acknowledged
-    if outstanding >= WINDOW and seen.vantage.complete:
+    if outstanding >= WINDOW:
         return Breach(
             f"at most {WINDOW} numbers are outstanding; 0x{stream.number(stream.acknowledged):04x} is awaited",
             f"0x{seen.frame.lib_seqnum:04x} would be number {outstanding + 1}",

@@ -47,16 +47,27 @@ def _defect(seen: Sighting) -> str | None:
 def blocks_in_flight(seen: Sighting) -> Breach | None:
     """Four blocks are outstanding at most, counted from the oldest one that is not complete."""
     transfer = seen.transfer
-    if seen.status is not Status.NEW or seen.block is not None or not seen.vantage.complete:
+    if seen.status is not Status.NEW or seen.block is not None or _is_adopted(seen):
         return None
     oldest, per_block = (0, seen.pair.dialect.frames_per_block) if transfer is None else _window(transfer)
-    block = seen.frame.frame_index // per_block
+    block, over = divmod(seen.frame.frame_index, per_block)
+    if (
+        over
+        or seen.frame.frame_index * seen.pair.dialect.reply_payload
+        >= seen.frame.total_length + seen.frame.pulled_rdma_offset
+    ):
+        return None
     if block - oldest >= BLOCKS_IN_FLIGHT and not (transfer is not None and transfer.irregular):
         return Breach(
             f"block {oldest} is not complete, so blocks up to {oldest + BLOCKS_IN_FLIGHT - 1} may be requested",
             f"block {block}",
         )
     return None
+
+
+def _is_adopted(seen: Sighting) -> bool:
+    """Whether the transfer began before the observation did."""
+    return seen.announcement is None if seen.transfer is None else seen.transfer.adopted
 
 
 def _window(transfer: Transfer) -> tuple[int, int]:
@@ -85,10 +96,10 @@ def handle(seen: Sighting) -> Breach | None:
 def as_announced(seen: Sighting) -> Breach | None:
     """Region, counter and offset are those of a RNDV, and no more than that is pulled."""
     frame, announcement = seen.frame, seen.announcement
-    if seen.transfer is not None or not seen.vantage.complete:
+    if seen.transfer is not None:
         return None
     if announcement is None:
-        if not (seen.vantage.from_start or seen.back.announcements):
+        if not (seen.vantage.from_start or seen.back.announces(frame.session)):
             return None
         return Breach(
             "region and counter are those of a RNDV",
@@ -199,9 +210,9 @@ def answers_a_pull(seen: Sighting) -> Breach | None:
 
 def _not_asked_for(seen: Sighting) -> Breach | None:
     frame, vantage = seen.frame, seen.vantage
-    if seen.status is Status.STALE or not vantage.complete:
+    if seen.status is Status.STALE:
         return None
-    if seen.transfer is None and not (vantage.from_start or seen.pair.back.transfers):
+    if not vantage.from_start and (seen.transfer is None or seen.transfer.adopted):
         return None
     return Breach(
         "handle, magic and offset are those of a PULL",

@@ -41,7 +41,7 @@ def _is_pending(seen: Sighting) -> bool:
     return known is not None and known.notified is None
 
 
-@judges("R-RDV-04", Pull, also=("R-PUL-11",))
+@judges("R-RDV-04", Pull, also=("R-PUL-11",), alone=True)
 def not_empty(seen: Sighting) -> Breach | None:
     """Nothing to be pulled, no PULL."""
     if seen.frame.total_length == 0 or seen.frame.block_length == 0:
@@ -53,12 +53,12 @@ def not_empty(seen: Sighting) -> Breach | None:
 def announced(seen: Sighting) -> Breach | None:
     """A NOTIFY ends a large message that was announced, once, with its region and counter."""
     frame = seen.frame
-    if seen.status not in _FIRST_SIGHT or not seen.vantage.complete:
+    if seen.status not in _FIRST_SIGHT:
         return None
     announcement = seen.announcement
     region = f"region {frame.pulled_rdma_id}, counter {frame.pulled_rdma_seqnum}"
     if announcement is None:
-        if not (seen.vantage.from_start or seen.back.announcements):
+        if not (seen.vantage.from_start or seen.back.announces(frame.session)):
             return None
         return Breach("region and counter are those of a RNDV", f"no RNDV had {region}")
     if announcement.notified is not None and not announcement.repeated_delivery:
@@ -74,7 +74,7 @@ def announced(seen: Sighting) -> Breach | None:
 def transferred(seen: Sighting) -> Breach | None:
     """``total_length`` is what was pulled, or 0 if the pull failed."""
     announcement, total = seen.announcement, seen.frame.total_length
-    if total == 0 or announcement is None or seen.status not in _FIRST_SIGHT or not seen.vantage.complete:
+    if total == 0 or announcement is None or seen.status not in _FIRST_SIGHT:
         return None
     transfer = announcement.transfer
     if transfer is None:
@@ -82,7 +82,7 @@ def transferred(seen: Sighting) -> Breach | None:
     frames = (announcement.number, transfer.first_number)
     if total != transfer.total:
         return Breach(f"{transfer.total} as in the PULLs, or 0", f"total_length {total}", frames=frames)
-    if not transfer.irregular and transfer.oldest < transfer.block_count:
+    if not transfer.irregular and not transfer.adopted and transfer.oldest < transfer.block_count:
         return Breach(
             f"block {transfer.oldest} of {transfer.block_count} was not completely sent",
             f"total_length {total}, as if all had come",

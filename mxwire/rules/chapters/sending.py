@@ -12,7 +12,7 @@ from mxwire.wire.packets import Medium, Small
 TRACKED_FRAGMENTS: Final = 32
 
 
-@judges("R-SND-01", Small, Medium, severity="deviation")
+@judges("R-SND-01", Small, Medium, severity="deviation", alone=True)
 def packet_by_length(seen: Sighting) -> Breach | None:
     """TINY up to 32 bytes, SMALL up to 128, MEDIUM beyond (any receiver takes less, R-SND-02)."""
     frame = seen.frame
@@ -27,7 +27,7 @@ def _fragment_size(seen: Sighting) -> int:
     return seen.pair.dialect.fragment_payload if pipeline is None else 1 << min(pipeline, 16)
 
 
-@judges("R-SND-03", Medium, severity="deviation")
+@judges("R-SND-03", Medium, severity="deviation", alone=True)
 def fragment_length(seen: Sighting) -> Breach | None:
     """All fragments but the last carry F bytes, the last one the rest."""
     frame = seen.frame
@@ -51,7 +51,7 @@ def fragment_order(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-MED-03", Medium)
+@judges("R-MED-03", Medium, alone=True)
 def fragment_number(seen: Sighting) -> Breach | None:
     """Receivers track 32 fragments of a message."""
     if seen.frame.frag_seqnum >= TRACKED_FRAGMENTS:
@@ -59,7 +59,7 @@ def fragment_number(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-MED-04", Medium)
+@judges("R-MED-04", Medium, alone=True)
 def fragment_inside(seen: Sighting) -> Breach | None:
     """The fragments' lengths add up to the message's: none reaches beyond it."""
     frame = seen.frame

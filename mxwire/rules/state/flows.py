@@ -99,6 +99,15 @@ class Flow:
     unannounced: bool = False
     """A message was sent before the source's own CONNECT (noted once)."""
 
+    @property
+    def fresh(self) -> bool:
+        """Whether its numbers begin under observation: one of the two was opened since, so that both begin anew."""
+        return self.source.fresh or self.destination.fresh
+
+    def announces(self, session: int) -> bool:
+        """Whether all large messages of the source in the opening with this session were seen."""
+        return self.source.fresh and session == self.source.session
+
     def renew(self, epoch: int) -> None:
         """The source was opened anew: it knows nothing."""
         self.epoch = epoch
@@ -106,10 +115,10 @@ class Flow:
         self.former = self.stream
         self.stream = None
         self.connects = {}
-        self.connect_next = 0
+        self.connect_next = 0 if self.source.fresh else None
         self.acknowledged = None
         self.acknowledged_stream = None
-        self.acknum = 0
+        self.acknum = 0 if self.source.fresh else None
         self.acknum_session = None
         self.acknum_restart = True
         self.announcements = {}

@@ -16,6 +16,8 @@ class Endpoint:
 
     session: int | None = None
     """Session id of the present opening; None before it has shown it."""
+    fresh: bool = False
+    """The present opening began under observation, so that nothing about it was missed."""
     epoch: int = 0
     """Counts the openings that were seen."""
     reopened_ns: int = 0
@@ -36,6 +38,9 @@ class Endpoint:
         if self.session is not None:
             self.close()
             self.reopened_ns = time_ns
+        elif not self.fresh:
+            # It may have been opened anew since whatever was seen of it, or not.
+            self.epoch += 1
         self.session = session
 
     def close(self) -> None:
@@ -43,6 +48,7 @@ class Endpoint:
         if self.session is not None:
             self.past = [*self.past[1 - PAST_SESSIONS :], self.session]
         self.session = None
+        self.fresh = True
         self.epoch += 1
         self.key = None
         self.region_counters = {}
@@ -53,6 +59,8 @@ class Host:
     """An interface, known by its Ethernet address."""
 
     address: bytes
+    fresh: bool = False
+    """Its endpoints were opened under observation."""
     endpoints: dict[int, Endpoint] = field(default_factory=dict)
     limit_above: int = -1
     """The highest endpoint number that was seen to be below the host's limit (R-EP-01)."""
@@ -67,7 +75,7 @@ class Host:
         """The endpoint with a number, known from now on."""
         found = self.endpoints.get(number)
         if found is None:
-            found = self.endpoints[number] = Endpoint()
+            found = self.endpoints[number] = Endpoint(fresh=self.fresh)
         return found
 
 

@@ -75,7 +75,8 @@ def _look_in(seen: Sighting, flow: Flow, stream: Stream) -> None:
     if message is None:
         seen.starts = _may_restart(seen, flow)
         if not seen.starts:
-            seen.status = Status.STALE if position < stream.floor else Status.LATE
+            forgotten = stream.first <= position < stream.floor
+            seen.status = Status.STALE if forgotten else Status.LATE
     elif flow.restart and not _is_same(message, seen.frame) and _may_restart(seen, flow):
         seen.starts = True
     else:
@@ -102,12 +103,12 @@ def _look_repeat(seen: Sighting, message: Message) -> None:
     early = since < resend_delay_least(seen.vantage)
     if message.kind == _MEDIUM and frame.ptype == _MEDIUM:
         again = bool(message.round >> frame.frag_seqnum & 1)
-        if not early:
-            seen.status = Status.REPEAT
-        elif not again:
-            seen.status = Status.FRAGMENT
+        if seen.vantage.as_sent:
+            seen.status = Status.REPEAT if again else Status.FRAGMENT
+        elif early:
+            seen.status = Status.DUPLICATE if again else Status.FRAGMENT
         else:
-            seen.status = Status.REPEAT if seen.vantage.as_sent else Status.DUPLICATE
+            seen.status = Status.REPEAT
         return
     copied = not seen.vantage.as_sent and frame.lib_piggyack == message.acknowledgement
     seen.status = Status.DUPLICATE if early and copied else Status.REPEAT
@@ -146,6 +147,9 @@ def apply(seen: Sighting) -> None:
     apply_ack(seen)
     status = seen.status
     if status is Status.STALE:
+        seen.flow.loose = True
+        return
+    if status is Status.LATE and seen.position < seen.flow.stream.floor:
         seen.flow.loose = True
         return
     if status is Status.NEW or status is Status.LATE:
@@ -214,14 +218,14 @@ def _new_stream(seen: Sighting) -> Stream:
     told = flow.told.get(frame.session)
     starts = told.starts if told else [start for each in flow.told.values() for start in each.starts]
     if frame.lib_seqnum in starts:
-        return stream_from(frame.lib_seqnum, session)
+        return stream_from(frame.lib_seqnum, session, adopted=not flow.fresh)
     for start in reversed(starts):
         if (
             start & SESSION_MASK == frame.lib_seqnum & SESSION_MASK
             and (frame.lib_seqnum - start) & NUMBER_MASK < WINDOW
         ):
-            return stream_from(start, session)
-    return stream_from(frame.lib_seqnum, session, adopted=not starts)
+            return stream_from(start, session, adopted=not flow.fresh)
+    return stream_from(frame.lib_seqnum, session, adopted=not starts or not flow.fresh)
 
 
 def _count(seen: Sighting, message: Message) -> None:

@@ -129,6 +129,7 @@ def _start(seen: Sighting) -> Transfer:
         last_number=seen.number,
         lead=frame.pulled_rdma_offset % dialect.reply_payload,
         announcement=seen.announcement,
+        adopted=seen.announcement is None,
         older=older,
     )
     if seen.announcement is not None:

@@ -108,6 +108,8 @@ class Transfer:
     """The last block that was asked for."""
     irregular: bool = False
     """A PULL asked for something that is no block: its replies are not judged."""
+    adopted: bool = False
+    """Its beginning was not seen."""
     ended: bool = False
     """Its NOTIFY was seen."""
     announcement: Announcement | None = None

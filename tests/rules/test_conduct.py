@@ -1,0 +1,161 @@
+"""What is right is not called wrong, whatever happens on the way; and nothing upsets the judge."""
+
+from __future__ import annotations
+
+import random
+import sys
+from dataclasses import replace
+
+import pytest
+from wire.support import CAPTURES, dialect_of, read_capture
+
+from mxwire.rules import CAPTURE, LOST, SENDERS, Judge
+from mxwire.wire.codec import codec_of, parse
+from mxwire.wire.dialect import MXOE, omx
+
+from .stage import Stage
+
+DIALECTS = pytest.mark.parametrize("dialect", [MXOE, omx(1500), omx(9000)], ids=str)
+
+
+def quiet(stage: Stage) -> bool:
+    assert not stage.found, "\n".join(map(str, stage.found))
+    return True
+
+
+@DIALECTS
+def test_one_of_everything(dialect):
+    on = Stage(dialect)
+    on.send(on.a.announcement(), on.b.query())
+    on.send(on.a.name())
+    on.connect()
+    fragments = -(-20_000 // dialect.fragment_payload)
+    on.send(on.a.tiny(), on.b.small(), *(on.a.medium(20_000, place) for place in range(fragments)), on.b.liback())
+    for total in (100_000, 1, 131_072):
+        on.large(total)
+    on.send(on.a.liback(), on.b.tiny())
+    assert quiet(on)
+
+
+def test_long_transfer_moves_its_window():
+    on = Stage().connect()
+    blocks, total = 40, 40 * MXOE.block_length - 5
+    on.send(on.a.rndv(total), *(on.b.pull(total, block) for block in range(4)))
+    for block in range(blocks):
+        for place in range(8 * block, min(8 * block + 8, -(-total // 4096))):
+            on.send(on.a.data(total, place))
+        if block + 4 < blocks:
+            on.send(on.b.pull(total, block + 4))
+    on.send(on.b.notify(total))
+    assert quiet(on)
+
+
+def test_resent_in_time_with_the_present_acknowledgement():
+    on = Stage().connect()
+    on.send(on.a.tiny(), on.b.tiny(lib_piggyack=1))
+    on.send(on.a.tiny(lib_seqnum=1), after_ms=510)
+    on.send(on.a.medium(5000, 0), on.a.medium(5000, 1))
+    on.send(on.a.medium(5000, 0, lib_seqnum=2), after_ms=510)
+    on.send(on.a.medium(5000, 1, lib_seqnum=2))
+    assert quiet(on)
+
+
+def test_numbers_wrap():
+    on = Stage().connect()
+    for _ in range(0x4000 + 10):
+        on.a.next &= 0x3FFF
+        on.b.expected = on.a.next
+        on.send(on.a.tiny(lib_seqnum=on.a.next), after_ms=0.01)
+        on.a.next += 1
+        on.b.expected = on.a.next & 0x3FFF
+        on.send(on.b.liback(), after_ms=0.01)
+    assert quiet(on)
+
+
+def test_lost_frames_are_sent_again():
+    on = Stage().connect()
+    on.send(on.a.tiny(), delivered_ns=LOST)
+    on.send(on.a.tiny())
+    on.send(on.a.tiny(lib_seqnum=1), on.a.tiny(lib_seqnum=2), after_ms=510)
+    on.send(on.b.liback())
+    assert quiet(on)
+
+
+def test_a_partner_opens_anew():
+    on = Stage().connect()
+    on.send(on.a.tiny(), on.b.tiny(), on.a.tiny())
+    on.b.session, on.b.next, on.b.expected, on.b.connects, on.a.expected = 0x55556666, 1, 1, 0, 1
+    on.a.libacks = 0
+    on.send(on.b.request())
+    on.a.next = 1
+    on.send(on.a.reply(), on.a.request())
+    on.send(on.b.reply(), on.a.tiny(), on.b.tiny(), on.a.liback())
+    assert quiet(on)
+
+
+def test_a_host_restarts():
+    on = Stage().connect()
+    on.send(on.a.tiny())
+    on.judge.restarted(on.b.mac)
+    on.judge.restarted(b"nobody")
+    on.b.index_there, on.b.session, on.b.connects, on.b.expected, on.b.next = 0xFFFF, 0x55556666, 0, 1, 1
+    on.a.next = on.a.expected = 1
+    on.send(on.b.request())
+    on.send(on.a.reply())
+    assert quiet(on)
+
+
+def test_network_duplicates_are_no_retransmissions():
+    on = Stage(vantage=replace(CAPTURE, from_start=True)).connect()
+    first = on.a.tiny()
+    on.send(first, first)
+    on.send(on.a.medium(5000, 0), on.a.medium(5000, 1), on.a.medium(5000, 0, lib_seqnum=2))
+    assert quiet(on)
+
+
+def test_findings_tell_the_earlier_frame():
+    on = Stage().connect()
+    on.send(on.a.tiny())
+    on.send(on.a.tiny(b"HELLO", lib_seqnum=1), after_ms=510)
+    (found,) = on.found
+    assert found.frames == (5, 6)
+    assert found.host == on.a.mac
+    assert str(found) == (
+        "violation of R-RTX-02 (02:00:00:00:00:0a, frame 5, 6): a TINY with another data; "
+        "expected: 0x0001 is sent again as the TINY that it was"
+    )
+
+
+@pytest.mark.parametrize("vantage", [CAPTURE, SENDERS], ids=["capture", "senders"])
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_no_frame_upsets_the_judge(capture, vantage):
+    """Real conversations with bytes changed everywhere; only that it goes on is asked."""
+    batch = read_capture(capture)
+    codec = codec_of(dialect_of(capture))
+    rng = random.Random(capture)
+    judge = Judge(dialect_of(capture), vantage)
+    for index in range(min(len(batch), 400)):
+        raw = bytearray(batch.frame(index))
+        for _ in range(rng.choice((0, 1, 1, 3))):
+            raw[rng.randrange(14, min(len(raw), 60))] = rng.choice((0, 1, 0x7F, 0xFF, rng.randrange(256)))
+        judge.observe(int(batch.timestamp_ns[index]), codec.parse(bytes(raw)), bytes(raw), index)
+    judge.finish()
+
+
+def test_memory_of_a_conversation_is_bounded():
+    """One direction without any acknowledgement, far beyond the window."""
+    on = Stage().connect()
+    on.judge.vantage = SENDERS
+    raw = on.a.tiny()
+    for number in range(2, 30_000):
+        frame = replace(raw, lib_seqnum=number & 0x3FFF)
+        on.judge.observe(on.time_ns + number, frame, bytes(60), number)
+    (flow,) = [each for each in on.judge._pairs[on.b.mac + on.a.mac].flows.values() if each.stream]
+    assert len(flow.stream.messages) < 8400
+    assert sys.getsizeof(flow.stream.messages) < 1 << 20
+
+
+def test_short_garbage():
+    judge = Judge(MXOE)
+    for raw in (b"", b"\0", bytes(12), bytes(17)):
+        judge.observe(0, parse(raw, MXOE), raw, 1)
