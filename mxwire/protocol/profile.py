@@ -16,7 +16,7 @@ MILLISECOND: Final = 1_000_000
 
 
 class Defect(StrEnum):
-    """Known defects and oddities of the real stack that an engine may show (behaviour, section 23).
+    """Known defects and oddities of the real stack that an engine may show (behaviour, sections 16, 23 and 25).
 
     D-8 is a matter of memory, D-11 of a benchmark command, D-12 of how an application calls, and D-9 crashes: they
     are not here.
@@ -42,6 +42,10 @@ class Defect(StrEnum):
     """A HOST_REPLY from the host's own address renames the host."""
     FIRST_FRAME_BEYOND_PAYLOAD = "D-15"
     """A PULL whose first frame starts at or beyond P is served."""
+    LONG_QUERY_LOSES_MAGIC = "R-MEA-07"
+    """A HOST_QUERY that is padded very long is answered with magic 0."""
+    ODD_NACK_ENDS_PULL = "R-NAK-09"
+    """A NACK_MCP of type 0, 5 or 6 ends the pull: as a success, as aborted, as timed out."""
 
 
 @dataclass(frozen=True, slots=True)

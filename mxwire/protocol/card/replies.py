@@ -40,6 +40,11 @@ def message_offset(pull: Pull, dialect: Dialect) -> int:
     return start % _MODULO
 
 
+def region_offset(pull: Pull, dialect: Dialect) -> int:
+    """Where in the region the block starts: this sum wraps too, so that an offset can lead back to the region."""
+    return (pull.pulled_rdma_offset + message_offset(pull, dialect)) % _MODULO
+
+
 class PullReplies:
     """The replies to one PULL, frame by frame: how long each is and where its data lies."""
 
@@ -51,13 +56,13 @@ class PullReplies:
         self._region = region
         start = message_offset(pull, dialect)
         # Where in the region the data of the first frame lies.
-        self._first = pull.pulled_rdma_offset + start
+        self._first = region_offset(pull, dialect)
         self.lengths = [max(_SHORTEST, _HEADER_SIZE + length) for length in self._data]
         row = _template(dialect, pull.src_mac, source, pull.src_pull_handle, pull.src_magic)
         self._headers = np.frombuffer(bytearray(row * count), _HEADER)
         self._headers["frame_seqnum"] = (_NUMBERS[:count] + pull.frame_index) & 0xFF
         self._headers["frame_length"] = self._data
-        self._headers["msg_offset"] = [*accumulate(self._data[:-1], initial=start)]
+        self._headers["msg_offset"] = [each % _MODULO for each in accumulate(self._data[:-1], initial=start)]
 
     def write(self, out: NDArray[np.uint8]) -> None:
         """Build the frames; the payload is copied once, from the sender's memory."""
@@ -82,10 +87,10 @@ class PullReplies:
 
     def _alike(self, place: int) -> int:
         """How many frames from ``place`` on are full and can be written together."""
-        end = len(self._data)
-        if end - place > 1 and self._data[-1] != self._payload:
-            end -= 1
-        return end - place if self._data[place] == self._payload else 1
+        end = place
+        while end < len(self._data) and self._data[end] == self._payload:
+            end += 1
+        return max(1, end - place)
 
 
 @lru_cache(maxsize=1024)
