@@ -1,0 +1,8 @@
+"""The engine against real hosts: what a :class:`~mxwire.protocol.Node` does is held against what they were seen to do.
+
+* ``test_oracle``: each of the 5,121 frames that were sent one by one to a real host (``tests/data/driver-verdicts-*``)
+  is given to a node in the same state (``host``). It must count what the driver counted, by the same names, and send
+  the same frames, byte by byte and in the same order; bytes that a sender leaves undefined were 0 on that host, as they
+  are here. What was sent to endpoints that never connected tells nothing of the library; the states `lib`, `pull` and
+  `danger` do. Frames that brought the real host down are not among the data.
+"""
