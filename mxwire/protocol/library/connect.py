@@ -159,6 +159,9 @@ class Connecting(Request):
         if partner.pending_connects.get(self.number) is self:
             del partner.pending_connects[self.number]
         if not self.own:
+            if partner.waiting or partner.notifies:
+                # They have waited for this answer, whichever it is.
+                self.endpoint.flushing[partner] = None
             self.finish(status)
             return
         self.status = status
