@@ -40,6 +40,8 @@ _NACKS: Final = {
     NackType.ENDPT_CLOSED: Status.REMOTE_ENDPOINT_CLOSED,
     NackType.BAD_SESSION: Status.REMOTE_ENDPOINT_BAD_SESSION,
 }
+_INTRODUCED: Final = (Status.SUCCESS, Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY, *_NACKS.values())
+"""How a connect back may end so that what has waited for it is sent."""
 
 
 class Endpoint:
@@ -269,12 +271,11 @@ class Endpoint:
             self.connecting.append(Connecting(partner, self.key, self.resend_maximum, own=True))
 
     def introduced(self, partner: Partner, status: Status) -> None:
-        """The connect back was answered; a refused key does no harm, since the partner knows us now (D-2)."""
-        if status in (Status.SUCCESS, Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY):
+        """The connect back was answered. A refused key does no harm, since the partner knows us now (D-2); nor does a
+        nack, which may be a late one for something else (R-NAK-06): what waits is sent, and finds out."""
+        if status in _INTRODUCED:
             partner.introduced = True
             self.flushing[partner] = None
-        elif partner.waiting or partner.notifies:
-            partner.forget(status)
 
     # The progress pass.
 
