@@ -259,7 +259,10 @@ def _accepted(partner: Partner, connecting: Connecting, frame: ConnectReply) -> 
         if not profile.has(Defect.RESTART_HOLE):
             # The restarted side starts where this request asked it to (D-3).
             partner.rx_next = partner.rx_done = partner.rx_acked = start
-    if partner.fwd != frame.target_session_id:
+    # With numbers of our own not yet used, the newest word of the partner counts: it may have reset itself after the
+    # request that we had our start number from (D-3).
+    unused = profile.connects_back and not partner.introduced and not profile.has(Defect.RESTART_HOLE)
+    if partner.fwd != frame.target_session_id or unused:
         partner.adopt_start(frame.target_recv_seqnum_start)
     partner.fwd = frame.target_session_id
     if not profile.has(Defect.REPLY_LEAVES_REVERSE_SESSION):
