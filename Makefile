@@ -28,6 +28,7 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/python -m mxwire.wire.generate --check
 	$(BIN)/python -m mxwire.dissector.build --check
+	$(BIN)/python -m mxwire.rules.index --check
 
 # Coverage of the workers is put together and shown; the test run closes with its own line.
 unit: setup

@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, markdown, markdown_text
 from mxwire.report.formats import View, details, listing, overview_table, type_names, views
+from mxwire.rules.catalogue import CATALOGUE, chapters
+from mxwire.rules.index import places
 from mxwire.wire.checks import Reason
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.detection import HINTS
@@ -288,6 +291,29 @@ _COLUMN_MEANINGS = {
 }
 
 
+def _rules() -> str:
+    """All rules of the specification, with the places where they are judged and tested."""
+    found = places()
+    columns = (Column("rule"), Column("force"), Column("judged"), Column("what it says"), Column("where"))
+    blocks = []
+    for title in chapters():
+        rows = []
+        for rule in (each for each in CATALOGUE.values() if each.chapter == title):
+            where = found[rule.number]
+            named = [f"{kind}: {_places(listed)}" for kind, listed in asdict(where).items() if listed]
+            text = rule.text + (f" *{rule.why}*" if rule.why else "")
+            rows.append(Row((f"`{rule.number}`", rule.force, rule.judged, text, "<br>".join(named))))
+        blocks.append(f"### {title}\n\n{_raw_markdown_table(columns, rows)}")
+    return "\n".join(blocks)
+
+
+def _places(listed: tuple[str, ...]) -> str:
+    """The first of some places, and how many more there are."""
+    shown = [f"`{each.removeprefix('mxwire/').removeprefix('tests/')}`" for each in listed[:2]]
+    more = f" and {len(listed) - len(shown)} more" if len(listed) > len(shown) else ""
+    return ", ".join(shown) + more
+
+
 def _imports() -> str:
     """Which room of the house imports which, read from the source."""
     package = ROOT / "mxwire"
@@ -389,6 +415,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "commands": _commands,
     "captures": _captures,
     "imports": _imports,
+    "rules": _rules,
 }
 
 

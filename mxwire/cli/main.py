@@ -13,7 +13,7 @@ import click
 from mxwire import __version__
 from mxwire.errors import MxwireError
 
-COMMANDS = ("decode", "info", "formats", "plugin")
+COMMANDS = ("decode", "info", "formats", "rules", "plugin")
 """The commands in the order of the help; each is ``command`` in the module of its name."""
 
 GREETING = f"""mxwire {__version__}: Myrinet Express over Ethernet (MXoE, Open-MX), from a capture to meaning.
@@ -21,6 +21,7 @@ GREETING = f"""mxwire {__version__}: Myrinet Express over Ethernet (MXoE, Open-M
   mxwire decode FILE            every frame in a line (-v: every field, --json, --to FILE.parquet)
   mxwire info FILE              hosts, dialects, endpoints and messages of a capture at a glance
   mxwire formats [TYPE]         how the packets are laid out
+  mxwire rules [NUMBER]         what hosts must and should do, by the numbers of the specification
   mxwire plugin install         the protocol in Wireshark and tshark (then: mxwire plugin check)
 
 Start with:  mxwire info captures/mxoe-every-type.pcap   (in a checkout; or any capture of EtherType 0x86DF)

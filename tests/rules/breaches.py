@@ -424,6 +424,7 @@ def acknowledges_when_nothing_was_sent(on):
 
 @breaks("R-ACK-01")
 def acknowledges_half_a_message(on):
+    """The piggyback is the present acknowledgement, no more (R-ACK-03)."""
     on.send(on.a.medium(5000, 0), on.b.tiny())
 
 
@@ -560,6 +561,7 @@ def counter_left_out(on):
 
 @breaks("R-RDV-04")
 def empty_pull(on):
+    """Nothing to be pulled, no PULL (R-PUL-11)."""
     on.send(on.a.rndv(0), on.b.pull(0))
     on.found = [each for each in on.found if each.rule != "R-PUL-01"]
 
@@ -572,6 +574,12 @@ def part_of_a_block(on):
 @breaks("R-PUL-01")
 def block_that_begins_anywhere(on):
     on.send(on.a.rndv(50_000), on.b.pull(50_000, frame_index=3))
+
+
+@breaks("R-PUL-01")
+def block_that_begins_beyond_its_first_frame(on):
+    """A real host serves it (D-15)."""
+    on.send(on.a.rndv(50_000), on.b.pull(50_000, first_frame_offset=4096))
 
 
 @breaks("R-PUL-01", dialect=omx(9000))
@@ -624,6 +632,7 @@ def pulls_more_than_announced(on):
 
 @breaks("R-PUL-04")
 def offset_not_copied(on):
+    """From the RNDV into the PULL (R-RDV-02)."""
     on.send(on.a.rndv(30_000, pulled_rdma_offset=100), on.b.pull(30_000))
 
 
@@ -635,6 +644,7 @@ def requested_again_too_early(on):
 
 @breaks("R-PUL-08", "deviation")
 def requested_again_twice_for_a_later_block(on):
+    """Once between two expiries of the timer (R-PUL-07)."""
     on.send(on.a.rndv(200_000), on.b.pull(200_000), on.b.pull(200_000, 1))
     on.send(*(on.a.data(200_000, place) for place in range(8, 16)))
     on.send(on.b.pull(200_000), on.b.pull(200_000))
@@ -747,6 +757,7 @@ def two_nacks_of_one_packet(on):
 
 @breaks("R-NAK-02")
 def nack_of_an_acknowledgement(on):
+    """A TRUC is never nacked (R-ACK-10, R-NAK-01)."""
     on.send(on.a.tiny(), on.b.liback(), on.a.nack(2, 2))
 
 
@@ -792,6 +803,7 @@ def nack_of_a_pull_that_means_success(on):
 
 @breaks("R-LOC-01")
 def endpoint_talks_to_itself(on):
+    """Nor does it connect to itself with a packet (R-CON-07)."""
     on.send(on.a.request(dst_mac=on.a.mac, dst_endpoint=0, dst_src_peer_index=0xFFFF, connect_seqnum=0))
     on.found = [each for each in on.found if each.rule != "R-LOC-02"]
 
@@ -821,6 +833,7 @@ def nack_that_went_astray(on):
 
 @breaks("D-7", "note")
 def nonsense_when_the_timer_expires(on):
+    """Such a PULL is no block (R-PUL-01)."""
     on.send(on.a.rndv(50_000), on.b.pull(50_000), on.b.pull(50_000, 1))
     on.send(on.b.pull(50_000, frame_index=77, block_length=12), after_ms=1010)
 

@@ -61,6 +61,7 @@ def test_resent_in_time_with_the_present_acknowledgement():
 
 
 def test_numbers_wrap():
+    """After 14 bits, and differences with them (R-SEQ-01, R-SEQ-02)."""
     on = Stage().connect()
     for _ in range(0x4000 + 10):
         on.a.next &= 0x3FFF

@@ -51,8 +51,8 @@ RULES: Final = (
     ),
     *chapter(
         "Never on the wire",
-        on_wire("R-LOC-01", "MUST", "Messages of an endpoint to itself."),
-        on_wire("R-LOC-02", "SHOULD", "Messages between endpoints of one host."),
+        on_wire("R-LOC-01", "MUST", "Messages of an endpoint to itself never reach the wire."),
+        on_wire("R-LOC-02", "SHOULD", "Messages between endpoints of one host never reach it either."),
         inside(
             "R-LOC-03",
             "fact",

@@ -1,0 +1,52 @@
+"""``mxwire rules``: what hosts must, should and do, and where mxwire does and judges it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+EPILOG = """\b
+Examples:
+  mxwire rules                         all rules, chapter by chapter
+  mxwire rules R-SEQ-05                one rule: who judges it, where it is implemented and tested
+  mxwire rules R-ACK D-1               all rules on acknowledgements, and a defect of real hosts
+  mxwire rules --chapter pull          the rules of a chapter
+  mxwire rules --json | jq -r 'select(.judged == "wire") | .number'
+"""
+
+
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The numbers that a shell offers."""
+    from click.shell_completion import CompletionItem
+
+    from mxwire.rules.catalogue import CATALOGUE
+
+    return [CompletionItem(number) for number in CATALOGUE if number.startswith(incomplete.upper())]
+
+
+@click.command("rules", epilog=EPILOG)
+@click.argument("numbers", metavar="[NUMBER]...", nargs=-1, shell_complete=_complete)
+@click.option("--chapter", metavar="TITLE", help="Only the rules of a chapter; a part of its title is enough.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line for each rule.")
+def command(numbers: tuple[str, ...], chapter: str | None, as_json: bool) -> None:
+    """List the rules of the specification.
+
+    NUMBER is the number of a rule (R-SEQ-05), of a defect of real hosts (D-1), of a section of the wire format
+    (W-6.4), or the beginning of such numbers (R-SEQ). A rule that is asked for by its number is shown with the places
+    where mxwire implements, judges and tests it.
+    """
+    from mxwire.report.document import show
+    from mxwire.report.rules import details, json_lines, overview, select
+
+    rules = select(numbers, chapter)
+    if as_json:
+        for line in json_lines(rules):
+            click.echo(line)
+    elif numbers:
+        show(details(rules))
+    else:
+        show(overview(rules))

@@ -1,0 +1,184 @@
+"""Every rule is implemented and tested, and the index says where."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mxwire.cli.main import cli
+from mxwire.errors import MxwireError
+from mxwire.report.rules import select
+from mxwire.rules import CATALOGUE
+from mxwire.rules.index import numbers_in, places, scan
+
+ROOT = Path(__file__).parents[2]
+
+NOT_YET_COVERED: set[str] = {
+    "R-DISC-07",
+    "R-HOST-09",
+    "R-EP-03",
+    "R-EP-05",
+    "R-CON-06",
+    "R-CON-11",
+    "R-CON-13",
+    "R-CON-14",
+    "R-SEQ-03",
+    "R-SND-02",
+    "R-SND-05",
+    "R-SND-06",
+    "R-SND-07",
+    "R-ORD-05",
+    "R-MAT-01",
+    "R-MAT-02",
+    "R-MAT-03",
+    "R-MAT-04",
+    "R-MAT-06",
+    "R-MED-01",
+    "R-MED-02",
+    "R-RDV-03",
+    "R-RDV-05",
+    "R-PUL-05",
+    "R-PUL-06",
+    "R-PUL-15",
+    "R-NOT-03",
+    "R-NAK-01",
+    "R-NAK-03",
+    "R-NAK-04",
+    "R-NAK-06",
+    "R-NAK-08",
+    "R-NAK-10",
+    "R-MSC-01",
+    "R-MSC-03",
+    "R-CLS-01",
+    "R-CLS-04",
+    "R-CLS-06",
+    "R-CLS-07",
+    "R-CLS-08",
+    "R-LOC-03",
+    "D-8",
+    "D-10",
+    "D-12",
+    "D-13",
+    "R-MEA-02",
+    "R-MEA-03",
+    "R-MEA-04",
+    "R-MEA-05",
+    "R-MEA-08",
+    "R-MEA-11",
+    "R-MEA-12",
+    "R-MEA-13",
+}
+"""Rules that the engine does not name yet, or no test does. It only shrinks."""
+
+FOUND = scan(ROOT)
+
+
+def missing(number: str) -> list[str]:
+    """What a rule lacks: a place that implements it (for the wire format: that judges it), a test."""
+    rule, found = CATALOGUE[number], FOUND[number]
+    if rule.checker_only:
+        return []
+    implemented = found.judge if number.startswith(("W-", "D-")) and found.judge else found.engine
+    lacks = [] if implemented else ["implementation"]
+    return lacks if found.tests else [*lacks, "test"]
+
+
+@pytest.mark.parametrize("number", [each for each in CATALOGUE if each not in NOT_YET_COVERED])
+def test_is_implemented_and_tested(number):
+    assert not missing(number), f"{number} ({CATALOGUE[number].text}) has no {' and no '.join(missing(number))}"
+
+
+def test_what_is_not_yet_covered_only_shrinks():
+    assert set(CATALOGUE) >= NOT_YET_COVERED
+    covered = {number for number in NOT_YET_COVERED if not missing(number)}
+    assert not covered, f"strike out of NOT_YET_COVERED: {sorted(covered)}"
+
+
+def test_checker_only_needs_a_reason():
+    assert all(rule.why for rule in CATALOGUE.values() if rule.checker_only or rule.judged != "wire")
+
+
+def test_texts_are_one_line():
+    for number, rule in CATALOGUE.items():
+        assert number == rule.number and rule.chapter
+        assert len(rule.text) <= 120 and rule.text.endswith((".", ":")) and "\n" not in rule.text
+
+
+def test_the_index_knows_every_rule():
+    assert set(places()) == set(CATALOGUE)
+
+
+def test_places_exist():
+    for found in FOUND.values():
+        for place in (*found.engine, *found.judge, *found.tests):
+            assert (ROOT / place.partition(":")[0]).is_file()
+
+
+def test_numbers_in_a_text():
+    assert set(numbers_in("R-MED-02 to R-MED-04, D-5 and W-6.4 (not AD-1, R-X or D-123)")) == {
+        "R-MED-02",
+        "R-MED-03",
+        "R-MED-04",
+        "D-5",
+        "W-6.4",
+    }
+
+
+def test_specification_named_in_the_code_exists():
+    """No docstring speaks of a rule that there is none of."""
+    for path in (*(ROOT / "mxwire").rglob("*.py"), *(ROOT / "tests").rglob("*.py")):
+        for number in re.findall(r"\bR-[A-Z]{2,4}-\d\d\b", path.read_text(encoding="utf-8")):
+            assert number in CATALOGUE, f"{path}: {number}"
+
+
+# The command
+
+
+def run(*arguments):
+    done = CliRunner().invoke(cli, ["rules", *arguments])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_all_rules_are_listed():
+    printed = run()
+    assert all(re.search(rf"^{re.escape(number)}\s", printed, re.MULTILINE) for number in CATALOGUE)
+
+
+def test_one_rule_in_full():
+    printed = run("r-seq-05")
+    assert "R-SEQ-05 (Sequence numbers, MUST)" in printed
+    assert "mxwire/rules/chapters/numbering.py:first_number" in printed
+    assert "tests/rules/breaches.py:another_first_number" in printed
+
+
+def test_beginnings_and_chapters():
+    assert [rule.number for rule in select(["r-not"])] == ["R-NOT-01", "R-NOT-02", "R-NOT-03"]
+    assert {rule.number for rule in select(["D-1"])} == {"D-1"}
+    assert {rule.chapter for rule in select(chapter="pull")} == {"Pull"}
+    assert select(["R-SEQ"], "pull") == []
+
+
+def test_json():
+    rows = [json.loads(line) for line in run("--json", "R-PUL-13", "D-9").splitlines()]
+    assert [row["number"] for row in rows] == ["R-PUL-13", "D-9"]
+    assert rows[0]["judged"] == "wire" and rows[0]["judge"]
+    assert rows[1]["checker_only"] is True
+
+
+@pytest.mark.parametrize(
+    ("numbers", "chapter", "message"),
+    [
+        (["R-SEQ-5"], None, "Did you mean R-SEQ-05"),
+        (["17"], None, "Numbers look like"),
+        ([""], None, "no rule"),
+        ([], "cooking", "there are Wire format, Model"),
+    ],
+)
+def test_unknown_rules(numbers, chapter, message):
+    with pytest.raises(MxwireError, match=re.escape(message)):
+        select(numbers, chapter)
