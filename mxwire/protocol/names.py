@@ -87,13 +87,13 @@ class Names:
         self.interfaces: list[Interface] = []
         self.events: list[Event] = []
         self._searches: dict[Peer, NameSearch] = {}
-        self._new: list[NameSearch] = []
+        self._wanted: list[tuple[NameSearch, NameEvent]] = []
 
     def search(self, peer: Peer) -> None:
         """Ask for the name of a peer that was added without one."""
         found = self._searches.setdefault(peer, NameSearch(self, peer))
         if found.state == NameState.NEW:
-            self._new.append(found)
+            self._wanted.append((found, NameEvent.ADDED))
 
     def forget(self) -> None:
         """Forget the names of all peers: the magic goes up by one, and all are asked anew (R-HOST-03)."""
@@ -101,7 +101,7 @@ class Names:
         for peer, search in self._searches.items():
             peer.name = None
             if search.can(NameEvent.FORGET):
-                self._new.append(search)
+                self._wanted.append((search, NameEvent.FORGET))
 
     def answer(self, interface: Interface, peer: Peer, query: HostQuery) -> None:
         """Answer a query with the name of the interface that got it (R-HOST-06, R-HOST-08)."""
@@ -135,17 +135,16 @@ class Names:
 
     def deadline(self) -> int | None:
         """When the next query is due, in ns; 0 where some are waiting already."""
-        if self._new:
+        if self._wanted:
             return 0
         return min((each.deadline for each in self._searches.values() if each.state == NameState.ASKED), default=None)
 
     def ask(self, now: int) -> None:
         """Send the queries that are due."""
-        for search in self._new:
-            event = NameEvent.ADDED if search.state == NameState.NEW else NameEvent.FORGET
-            if search.can(event):
+        for search, event in self._wanted:
+            if search.peer.name is None:
                 search.fire(event, now)
-        self._new.clear()
+        self._wanted.clear()
         for search in self._searches.values():
             if search.state == NameState.ASKED and search.deadline <= now:
                 search.fire(NameEvent.DUE, now)

@@ -1,0 +1,204 @@
+"""Partners that restart, are given up or forgotten (behaviour, sections 12 and 18)."""
+
+from __future__ import annotations
+
+from mxwire.protocol import Defect, EventKind, Status
+from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
+from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, Rndv, Tiny, Truc
+
+from .world import KEY, World, address, statuses
+
+
+def reopen(world, host, endpoint):
+    """The process dies and comes back."""
+    endpoint.close()
+    return world.open(host, endpoint.number)
+
+
+def test_a_restarted_partner_is_recognised_by_its_request():
+    """R-CLS-04, R-CLS-05, R-CON-10: everything unfinished ends as unreachable, both start anew."""
+    world = World()
+    one, two, there, back = world.pair()
+    world.lose = lambda host, frame: host == 0 and type(frame) in (Tiny, Rndv)
+    buffered, large = one.send(there, b"x"), one.send(there, bytes(40000))
+    early = two.send(back, b"unmatched", 99)
+    world.settle()
+    assert one.matching.unexpected == 1
+    assert statuses(buffered, large, early) == [Status.SUCCESS, None, Status.SUCCESS]
+    two = reopen(world, 1, two)
+    world.lose = lambda *_: False
+    world.connect(two, one, 0)
+    assert large.status is Status.REMOTE_ENDPOINT_UNREACHABLE
+    assert buffered.late_status is Status.REMOTE_ENDPOINT_UNREACHABLE
+    assert [each.request for each in world.told(EventKind.UNDELIVERED, 0)] == [buffered]
+    assert one.matching.unexpected == 0
+    assert world.told(EventKind.PARTNER_RESTARTED, 0)
+    assert (there.fwd, there.rev, there.tx_next, there.rx_next) == (two.session, two.session, 1, 1)
+    receive = two.receive(bytearray(2), 5)
+    one.send(there, b"hi", 5)
+    world.settle()
+    assert receive.status is Status.SUCCESS
+
+
+def test_packets_for_the_former_session_are_nacked():
+    """R-EP-02, R-CLS-02, R-NAK-05, R-NAK-10: with type 2 while closed, 3 when reopened; nothing is reset."""
+    world = World()
+    one, two, there, _ = world.pair()
+    two.close()
+    closed = one.send(there, bytes(40000))
+    world.settle()
+    reopened = world.open(1, 2)
+    wrong = one.send(there, bytes(40000))
+    world.settle()
+    assert statuses(closed, wrong) == [Status.REMOTE_ENDPOINT_CLOSED, Status.REMOTE_ENDPOINT_BAD_SESSION]
+    assert [each.nack_type for each in world.sent(NackLib)] == [2, 3]
+    assert [each.lib_seqnum for each in world.sent(NackLib)] == [1, 2]
+    assert there.fwd == two.session
+    assert not reopened.partners
+
+
+def test_giving_up_a_partner():
+    """R-RTX-03, R-RTX-05, R-SEQ-03: at the limit everything ends, and the session number goes up."""
+    world = World(profile=OPEN_MX_1_5)
+    one, two, there, _ = world.pair()
+    one.resend_maximum = 3
+    world.lose = lambda *_: True
+    tiny, large, connect = one.send(there, b"x"), one.send(there, bytes(40000)), one.connect(address(1), 2, KEY)
+    world.seconds(3)
+    assert len(world.sent(Tiny)) == len(world.sent(Rndv)) == 4
+    assert statuses(tiny, large, connect) == [
+        Status.SUCCESS,
+        Status.REMOTE_ENDPOINT_UNREACHABLE,
+        Status.TIMEOUT,
+    ]
+    assert (there.rx_next, there.rx_done, there.fwd) == (0x70F1, 0x4F0E, None)
+    assert one.send(there, b"y").status is Status.REMOTE_ENDPOINT_UNREACHABLE
+    assert two.open
+
+
+def test_after_giving_up_a_new_connect_brings_both_together_again():
+    """R-RTX-05, R-SEQ-03, R-SEQ-07: without D-4 the other side follows to the new session number."""
+    world = World()
+    one, two, there, back = world.pair()
+    one.resend_maximum = 1
+    world.lose = lambda *_: True
+    one.send(there, b"x")
+    world.seconds(2)
+    world.lose = lambda *_: False
+    world.connect(one, two, 1)
+    for source, target, partner, number in ((one, two, there, 5), (two, one, back, 6)):
+        receive = target.receive(bytearray(3), number)
+        source.send(partner, b"abc", number)
+        world.seconds(1)
+        assert receive.status is Status.SUCCESS
+    assert world.sent(Tiny, 1)[-1].lib_seqnum & 0xC000 == 0x4000
+
+
+def test_the_other_side_may_connect_first_after_it_was_given_up():
+    """D-4 off: the reply's session number tells it that it was given up."""
+    world = World()
+    one, two, there, back = world.pair()
+    one.resend_maximum = 1
+    world.lose = lambda *_: True
+    one.send(there, b"x")
+    world.seconds(2)
+    world.lose = lambda *_: False
+    world.connect(two, one, 0)
+    for source, target, partner, number in ((two, one, back, 6), (one, two, there, 5)):
+        receive = target.receive(bytearray(3), number)
+        source.send(partner, b"abc", number)
+        world.seconds(1)
+        assert receive.status is Status.SUCCESS
+
+
+def test_with_its_defect_the_session_numbers_stay_apart():
+    """D-4: the messages of the side that was given up are dropped."""
+    world = World(profile=OPEN_MX_1_5.with_defects(Defect.SESSION_NUMBERS_DISAGREE))
+    one, two, there, back = world.pair()
+    one.resend_maximum = 1
+    world.lose = lambda *_: True
+    one.send(there, b"x")
+    world.seconds(2)
+    world.lose = lambda *_: False
+    world.connect(one, two, 1)
+    receive = one.receive(bytearray(3), 6)
+    two.send(back, b"abc", 6)
+    world.seconds(1)
+    assert not receive.done
+
+
+def test_the_survivor_connects_first():
+    """R-CON-05, R-CLS-07: without D-3 the survivor keeps the number that it has asked for."""
+    for profile, arrives in ((OPEN_MX_1_5, True), (OPEN_MX_1_5_AS_FOUND, False)):
+        world = World(profile=profile)
+        one, two, _, back = world.pair()
+        for _ in range(8):
+            two.send(back, b"x", 1)
+        world.settle()
+        two = reopen(world, 1, two)
+        world.connect(one, two, 1)
+        receive = one.receive(bytearray(3), 6)
+        two.send(two.partners[1, 1], b"abc", 6)
+        world.seconds(0.1)
+        assert receive.done is arrives
+        if not arrives:
+            assert world.sent(Tiny, 1)[-1].lib_seqnum == 9
+
+
+def test_disconnecting_forgets_everything():
+    """R-CLS-03, R-ORD-01: the other side is not told, the connect counter starts at 0 again."""
+    world = World()
+    one, two, there, back = world.pair()
+    one.send(there, b"x")
+    large = one.send(there, bytes(40000), 3)
+    world.settle()
+    one.disconnect(there)
+    one.disconnect(there)
+    assert large.status is Status.REMOTE_ENDPOINT_UNREACHABLE
+    world.clear()
+    two.send(back, b"lost")
+    world.settle()
+    assert not world.sent(NackLib)
+    assert len(world.sent(Tiny, 1)) == 1
+    world.connect(one, two, 1)
+    assert world.sent(ConnectRequest)[-1].connect_seqnum == 0
+
+
+def test_native_mx_keeps_its_partners():
+    """Differences, section 1: disconnecting changes nothing there."""
+    world = World(profile=NATIVE_MX)
+    one, _, there, _ = world.pair()
+    one.disconnect(there)
+    assert list(one.partners.values()) == [there]
+
+
+def test_closing_sends_what_is_owed():
+    """R-CLS-01, R-CLS-02, R-ACK-09: acks at once, nothing else; requests end as cancelled."""
+    world = World()
+    one, two, there, back = world.pair()
+    pending = two.receive(bytearray(8), 1234)
+    connect = two.connect(address(0), 9, KEY)
+    one.send(there, b"x")
+    world.step()
+    two.send(back, bytes(40000))
+    assert not world.sent(Truc)
+    two.close()
+    two.close()
+    world.settle()
+    assert len(world.sent(Truc)) == 1
+    assert statuses(pending, connect) == [Status.CANCELLED, Status.CANCELLED]
+    assert not two.requests
+
+
+def test_a_reply_with_another_session_shows_a_restart():
+    """R-CON-05 a, R-CLS-04: found out by the reply to a connect of our own."""
+    world = World()
+    one, two, there, _ = world.pair()
+    world.lose = lambda host, frame: host == 0 and type(frame) is Rndv
+    large = one.send(there, bytes(40000))
+    world.settle()
+    two = reopen(world, 1, two)
+    again = one.connect(address(1), 2, KEY)
+    world.settle()
+    assert world.sent(ConnectReply)[-1].target_session_id == two.session
+    assert statuses(again, large) == [Status.SUCCESS, Status.REMOTE_ENDPOINT_UNREACHABLE]

@@ -1,0 +1,194 @@
+"""A tiny world for plays: hosts on one wire, a log of every frame, and a hand that may drop or change them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, TypeVar
+
+from mxwire.frames import FrameBatch
+from mxwire.protocol import Endpoint, Event, EventKind, Node, Partner, Request, Status
+from mxwire.protocol.profile import MILLISECOND, OPEN_MX_1_5, SECOND, Profile
+from mxwire.wire.address import BROADCAST
+from mxwire.wire.codec import codec_of
+from mxwire.wire.dialect import MXOE, Dialect
+from mxwire.wire.packets import Frame
+
+KEY = 0x12345678
+HOP = 1000
+"""Nanoseconds that a frame takes."""
+
+FrameType = TypeVar("FrameType", bound=Frame)
+
+
+def address(host: int) -> bytes:
+    return bytes([2, 0, 0, 0, 0, host + 1])
+
+
+@dataclass
+class Line:
+    """A frame in the log."""
+
+    time: int
+    host: int
+    frame: Any
+    delivered: bool
+
+
+@dataclass
+class World:
+    """Hosts that know each other by name, unless told otherwise."""
+
+    hosts: int = 2
+    dialect: Dialect = MXOE
+    profile: Profile = OPEN_MX_1_5
+    profiles: tuple[Profile, ...] = ()
+    acquainted: bool = True
+    announce: bool = False
+    now: int = 10 * SECOND
+    lose: Callable[[int, Any], bool] = lambda _host, _frame: False
+    """Which frames get lost."""
+    log: list[Line] = field(default_factory=list)
+    one_by_one: bool = False
+    """Whether frames arrive in batches of one, so that only the scalar path is taken."""
+
+    def __post_init__(self) -> None:
+        self.nodes = [self._node(host) for host in range(self.hosts)]
+        self.happened: list[list[Event]] = [[] for _ in self.nodes]
+        self.codec = codec_of(self.dialect)
+
+    def _node(self, host: int) -> Node:
+        others = {address(each): f"host{each}:0" for each in range(self.hosts) if each != host}
+        return Node(
+            address(host),
+            f"host{host}",
+            dialect=self.dialect,
+            profile=self.profiles[host] if self.profiles else self.profile,
+            rng=Random(host),
+            peers=others if self.acquainted else None,
+            announce=self.announce,
+        )
+
+    # Time.
+
+    def step(self) -> bool:
+        """Let every host send what it has; False where nobody had anything."""
+        moved = False
+        for host, node in enumerate(self.nodes):
+            batch = node.transmit(self.now)
+            for frame in self._pass(host, batch):
+                moved = True
+                self.now += HOP
+                self._deliver(host, frame)
+        for host, node in enumerate(self.nodes):
+            self.happened[host] += node.events()
+        return moved
+
+    def _pass(self, host: int, batch: FrameBatch) -> list[list[bytes]]:
+        kept = []
+        for place in range(len(batch)):
+            raw = batch.frame(place)
+            frame = self.codec.parse(raw)
+            lost = self.lose(host, frame)
+            self.log.append(Line(self.now, host, frame, not lost))
+            if not lost:
+                kept.append(raw)
+        if not kept:
+            return [[]] if len(batch) else []
+        return [[each] for each in kept] if self.one_by_one else [kept]
+
+    def _deliver(self, host: int, frames: list[bytes]) -> None:
+        for other, node in enumerate(self.nodes):
+            theirs = [each for each in frames if each[:6] in (address(other), BROADCAST)]
+            if other != host and theirs:
+                node.receive(FrameBatch.from_frames(theirs), self.now)
+
+    def settle(self) -> None:
+        """Go on until nobody has anything to send."""
+        for _ in range(100_000):
+            if not self.step():
+                return
+        raise AssertionError("the hosts never come to rest")
+
+    def sleep(self, duration: int) -> None:
+        """Let time pass, timers included."""
+        end = self.now + duration
+        while True:
+            self.settle()
+            due = [each for node in self.nodes if (each := node.deadline()) is not None]
+            at = max(min(due), self.now + 1) if due else end
+            if at >= end:
+                break
+            self.now = at
+        self.now = max(self.now, end)
+        self.settle()
+
+    def milliseconds(self, duration: float) -> None:
+        self.sleep(int(duration * MILLISECOND))
+
+    def seconds(self, duration: float) -> None:
+        self.sleep(int(duration * SECOND))
+
+    # What was seen.
+
+    def sent(self, kind: type[FrameType], host: int | None = None) -> list[FrameType]:
+        """The frames of a type, in order, by one host or all."""
+        return [each.frame for each in self.log if type(each.frame) is kind and host in (None, each.host)]
+
+    def times(self, kind: type[Frame], host: int | None = None) -> list[int]:
+        return [each.time for each in self.log if type(each.frame) is kind and host in (None, each.host)]
+
+    def told(self, kind: EventKind, host: int | None = None) -> list[Event]:
+        hosts = range(len(self.nodes)) if host is None else [host]
+        return [event for each in hosts for event in self.happened[each] if event.kind is kind]
+
+    def clear(self) -> None:
+        self.log.clear()
+
+    # Shortcuts.
+
+    def open(self, host: int, number: int = 1, **options: Any) -> Endpoint:
+        return self.nodes[host].open_endpoint(number, KEY, **options)
+
+    def connect(self, source: Endpoint, target: Endpoint, host: int) -> Partner:
+        """Connect, and expect success."""
+        request = source.connect(address(host), target.number, KEY)
+        self.settle()
+        assert request.status is Status.SUCCESS
+        assert request.partner is not None
+        return request.partner
+
+    def pair(self) -> tuple[Endpoint, Endpoint, Partner, Partner]:
+        """An endpoint on each of the first two hosts, connected both ways."""
+        one, two = self.open(0), self.open(1, 2)
+        there, back = self.connect(one, two, 1), self.connect(two, one, 0)
+        self.clear()
+        return one, two, there, back
+
+    def inject(self, host: int, *frames: Frame | bytes) -> None:
+        """Let frames arrive at a host out of nowhere."""
+        raw = [each if isinstance(each, bytes) else self.codec.build(each) for each in frames]
+        self.nodes[host].receive(FrameBatch.from_frames(raw), self.now)
+
+
+def pattern(length: int, seed: int = 0) -> bytes:
+    """Bytes that differ from place to place."""
+    return Random((length << 8) | seed).randbytes(length)
+
+
+def lose_first(kind: type[Frame], count: int = 1) -> Callable[[int, Any], bool]:
+    """Lose the first frames of a type."""
+    left = [count]
+
+    def lose(_host: int, frame: Any) -> bool:
+        if type(frame) is kind and left[0]:
+            left[0] -= 1
+            return True
+        return False
+
+    return lose
+
+
+def statuses(*requests: Request) -> list[Status | None]:
+    return [each.status for each in requests]
