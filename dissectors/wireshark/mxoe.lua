@@ -1354,6 +1354,8 @@ mxoe.prefs.analysis = Pref.bool("Analyse conversations", true,
 mxoe.prefs.reassembly = Pref.bool("Reassemble messages", true,
   "Put MEDIUM fragments and PULL_REPLYs together (needs the analysis)")
 mxoe.prefs.memory = Pref.uint("Memory for reassembly (MiB)", 256, "Oldest messages are forgotten beyond this")
+mxoe.prefs.history = Pref.uint("Remembered for the analysis", 131072,
+  "How many messages, transfers, hosts and the like are remembered at once, of about 1 KiB each; beyond, those silent longest are forgotten")
 mxoe.prefs.checksum = Pref.bool("Verify checksums", false,
   "CRC-16 over messages; means something only between debug libraries that have it switched on")
 mxoe.prefs.peer_names = Pref.bool("Show peer names", true, "Host names from HOST_REPLYs beside the addresses")
@@ -1371,6 +1373,13 @@ local BLOCKS_IN_FLIGHT = 4     -- likewise
 local FRAGMENTS_TRACKED = 32   -- behaviour, R-MED-03
 local REGIONS = 256            -- wire format, section 7
 local LINKS_SHOWN = 32
+local ITEMS_KEPT = 64          -- of one frame, for display
+local ACKED_KEPT = 512         -- acknowledged messages of a direction, to recognise what is sent again
+local FRAMES_KEPT = 1000       -- transmissions of one message
+local HOSTS_COUNTED = 10000    -- by the statistics
+local HISTORY_LEAST = 1000     -- least value of the preference
+local HISTORY_SHARE = 8        -- one direction or transfer may have this part of it
+local PIECE_COST = 128         -- what keeping a fragment takes besides its data, in bytes
 local QUERY_PADDING = 500      -- behaviour, R-MEA-07
 
 -- Whole part of a quotient; math.floor gives an integer in Lua 5.4 too, where "/" always gives a float.
@@ -1498,10 +1507,15 @@ local function piece(pieces, limit)
   return found[2] * limit + found[3]
 end
 
+local chosen_layouts = {}
+
 local function layouts_of(medium, pull)
+  local key = medium .. " " .. pull
+  if chosen_layouts[key] then return chosen_layouts[key] end
   local chosen = {}
-  for number, key in pairs(G.selection) do chosen[number] = LAYOUT[key] end
+  for number, name in pairs(G.selection) do chosen[number] = LAYOUT[name] end
   chosen[TYPE.MEDIUM], chosen[TYPE.PULL] = LAYOUT[medium], LAYOUT[pull]
+  chosen_layouts[key] = chosen
   return chosen
 end
 
@@ -1530,49 +1544,97 @@ end
 -- any order, says the same.
 local state
 
+-- Hosts and conversations: things by kind and two keys, in two generations. When the young one is full it becomes the old
+-- one, and what nobody has asked for since the last time is forgotten. A thing's `size` says for how many it counts.
+local KINDS = { "host", "pair", "session", "closed", "taught", "flow", "query", "rndv", "pull" }
+
+local function new_generation()
+  local made = { size = 0 }
+  for _, kind in ipairs(KINDS) do made[kind] = {} end
+  return made
+end
+
 local function clear_state()
+  local most = math.max(mxoe.prefs.history, HISTORY_LEAST)
   state = {
-    hosts = {}, addresses = {}, broadcast = {}, nowhere = {}, host_count = 0,   -- hosts by displayed address, and addresses by number
-    names = {}, named = {}, named_pairs = {},     -- host names by host; as known at a frame
-    pairs = {}, orders = {},                      -- evidence by pair of hosts, votes by host
-    frame = {}, verdict = {}, little = {},        -- by frame number: what to show, dialect, byte order
-    session = {}, closed = {}, taught = {},       -- by endpoint; by pair of hosts
-    flows = {}, connects = {}, queries = {}, magics = {}, rndvs = {}, pulls = {},
+    young = new_generation(), old = new_generation(), generation_most = quotient(most, 2),
+    largest = quotient(most, HISTORY_SHARE), host_count = 0,
+    frame = {}, flags = {}, named = {},           -- by frame number: what to show of it, names of the hosts,
+    verdict = {}, little = {},                    -- dialect, byte order
+    no_flags = { names = {}, labels = "", more = {} },
     last = {},                                    -- the frame that came by last for the first time
     stored = 0, store = {}, store_first = 1, store_last = 0,
-    counted = { types = {}, pairs = {}, hosts = {}, flags = {}, messages = {}, reasons = {}, frames = 0, bytes = 0 },
+    counted = { types = {}, hosts = {}, host_count = 0, flags = {}, messages = {}, reasons = {}, frames = 0, bytes = 0 },
   }
 end
 
 clear_state()
 
--- The number of a host. Addresses can only be shown or compared, and two may look alike where names are resolved.
+local function grow(size)
+  local young = state.young
+  young.size = young.size + size
+  if young.size > state.generation_most then state.young, state.old = new_generation(), young end
+end
+
+-- A direction or a transfer has got another part. Returns false if it has too many of them.
+local function enlarge(thing, size)
+  thing.size = thing.size + size
+  grow(size)
+  return thing.size <= state.largest
+end
+
+local function retain(kind, a, b, thing)
+  local things = state.young[kind]
+  local group = things[a]
+  if not group then
+    group = {}
+    things[a] = group
+  end
+  if group[b] == nil then
+    group[b] = thing
+    grow(type(thing) == "table" and thing.size or 1)
+  else
+    group[b] = thing
+  end
+  return thing
+end
+
+local function recall(kind, a, b)
+  local group = state.young[kind][a]
+  local found = group and group[b]
+  if found ~= nil then return found end
+  group = state.old[kind][a]
+  found = group and group[b]
+  if found == nil then return nil end
+  group[b] = nil
+  return retain(kind, a, b, found)
+end
+
+local function forget(kind, a, b)
+  local group = state.young[kind][a]
+  if group then group[b] = nil end
+  group = state.old[kind][a]
+  if group then group[b] = nil end
+end
+
+-- A host. Addresses can only be shown or compared, and two may look alike where names are resolved.
 local function host_of(address)
-  local text = tostring(address)
-  local alike = state.hosts[text]
-  if not alike then
-    alike = {}
-    state.hosts[text] = alike
+  local text, place = tostring(address), 1
+  local host = recall("host", place, text)
+  while host do
+    if host.address == address then return host end
+    place = place + 1
+    host = recall("host", place, text)
   end
-  for _, host in ipairs(alike) do
-    if state.addresses[host] == address then return host end
-  end
-  local host = state.host_count + 1
-  state.host_count = host
-  state.addresses[host] = address
-  state.nowhere[host] = text == "NONE"
-  state.broadcast[host] = text:lower() == "broadcast" or text == "ff:ff:ff:ff:ff:ff"
-  alike[#alike + 1] = host
-  return host
+  state.host_count = state.host_count + 1
+  return retain("host", place, text, {
+    number = state.host_count, address = address, text = text, nowhere = text == "NONE", network = 0, little = 0,
+    broadcast = text:lower() == "broadcast" or text == "ff:ff:ff:ff:ff:ff",
+  })
 end
 
 -- One number for two; exact up to 2^53.
 local function joined(a, b) return a * 67108864 + b end
-
-local function pair_key(a, b)
-  if a < b then return joined(a, b) end
-  return joined(b, a)
-end
 
 -- ------------------------------------------------------------------------------------- byte order and dialect
 
@@ -1600,17 +1662,12 @@ end
 
 -- Whether a sender's integers are little-endian, judged by fields whose value is known.
 function is_little(sender, raw, captured, reported)
-  local order = state.orders[sender]
-  if not order then
-    order = { network = 0, little = 0 }
-    state.orders[sender] = order
-  end
-  if order.network + order.little < N.votes_settle then
+  if sender.network + sender.little < N.votes_settle then
     local votes = 0
     for _, each in ipairs(VOTES[byte(raw, TYPE_PLACE)] or {}) do votes = votes + vote(each, raw, captured, reported) end
-    if votes > 0 then order.network = order.network + votes else order.little = order.little - votes end
+    if votes > 0 then sender.network = sender.network + votes else sender.little = sender.little - votes end
   end
-  return order.little > order.network
+  return sender.little > sender.network
 end
 
 local HINT = {}
@@ -1756,14 +1813,13 @@ local function confirms(pair, packet_type)
     and G.hint[pair.hint].family == pair.dialect.family and pair.hint ~= HINT.MEDIUM_NO_PIPELINE
 end
 
-function pair_of(a, b)
-  local key = pair_key(a, b)
-  local pair = state.pairs[key]
-  if not pair then
-    pair = { one = a, other = b, counts = {}, first = {}, reply_payload = 0, fragment_payload = 0, longest_fragment = 0 }
-    state.pairs[key] = pair
-  end
-  return pair
+function pair_of(one, other)
+  local a, b = one.number, other.number
+  if a > b then a, b = b, a end
+  local pair = recall("pair", a, b)
+  return pair or retain("pair", a, b, {
+    one = one, other = other, counts = {}, first = {}, reply_payload = 0, fragment_payload = 0, longest_fragment = 0,
+  })
 end
 
 -- Looks at a frame for evidence. Returns whether the frame itself speaks against its pair's dialect.
@@ -2058,28 +2114,46 @@ end
 
 -- ---------------------------------------------------------------------------------------------------- analysis
 
--- What is found out about a frame is kept in its record, and shown whenever the frame is dissected.
+-- What is found out about a frame is kept, and shown whenever the frame is dissected: names and values in turn, in its
+-- record, and a set of flags. There are few sets, which all frames share.
 local function record_of(number)
   local record = state.frame[number]
   if not record then
-    record = { items = {}, flags = {} }
+    record = {}
     state.frame[number] = record
   end
   return record
 end
 
 local function add_item(number, name, value)
-  local items = record_of(number).items
-  items[#items + 1] = name
-  items[#items + 1] = value
+  local record = record_of(number)
+  local count = #record
+  if count >= 2 * ITEMS_KEPT then return end
+  record[count + 1], record[count + 2] = name, value
+end
+
+-- Flags whose names begin with "analysis." are shown in the info column too.
+local function flags_and(flags, name)
+  local made, labels = { names = {}, more = {}, labels = "" }, {}
+  for place, each in ipairs(flags.names) do made.names[place] = each end
+  made.names[#made.names + 1] = name
+  for _, each in ipairs(made.names) do labels[#labels + 1] = LABEL[each] end
+  if #labels > 0 then made.labels = "[" .. concat(labels, ", ") .. "] " end
+  flags.more[name] = made
+  return made
 end
 
 local function add_flag(number, name, text)
-  local flags = record_of(number).flags
-  for _, each in ipairs(flags) do
-    if each.name == name then return end
+  local flags = state.flags[number] or state.no_flags
+  for _, each in ipairs(flags.names) do
+    if each == name then return end
   end
-  flags[#flags + 1] = { name = name, text = text }
+  state.flags[number] = flags.more[name] or flags_and(flags, name)
+  if text then
+    local record = record_of(number)
+    record.texts = record.texts or {}
+    record.texts[name] = text
+  end
   state.counted.flags[name] = (state.counted.flags[name] or 0) + 1
 end
 
@@ -2100,56 +2174,57 @@ end
 
 local function endpoint_key(host, endpoint) return host * 256 + (endpoint or 0) end
 
--- Memory for reassembly: the owners of data in order of age; the oldest are forgotten first.
+-- Memory for reassembly: buffers in order of age; the oldest are forgotten first.
 
 local function forget_oldest()
-  local owner = state.store[state.store_first]
+  local buffer = state.store[state.store_first]
   state.store[state.store_first] = nil
   state.store_first = state.store_first + 1
-  if owner then
-    state.stored = state.stored - owner.held
-    owner.pieces, owner.data, owner.held, owner.forgotten = nil, nil, 0, true
-  end
+  state.stored = state.stored - buffer.cost
+  buffer.pieces, buffer.data, buffer.sources, buffer.cost, buffer.forgotten = nil, nil, nil, 0, true
 end
 
-local function keep(owner, data, place)
-  if owner.forgotten then return end
-  if not owner.pieces then
-    owner.pieces, owner.held = {}, 0
+local function keep(owner, data, start, frame)
+  local buffer = owner.buffer
+  if not buffer then
+    buffer = { pieces = {}, held = 0, cost = 0 }
+    owner.buffer = buffer
     state.store_last = state.store_last + 1
-    state.store[state.store_last] = owner
+    state.store[state.store_last] = buffer
   end
-  owner.pieces[#owner.pieces + 1] = { start = place.start, data = data, frame = place.frame }
-  owner.held = owner.held + #data
-  state.stored = state.stored + #data
+  if buffer.forgotten then return end
+  buffer.pieces[#buffer.pieces + 1] = { start, data, frame }
+  buffer.held = buffer.held + #data
+  buffer.cost, state.stored = buffer.cost + #data + PIECE_COST, state.stored + #data + PIECE_COST
   local most = mxoe.prefs.memory * 1048576
   while state.stored > most and state.store_first <= state.store_last do forget_oldest() end
 end
 
 -- Puts the pieces of a message together; gaps, which only wrong fragments leave, are zero.
-local function assemble(owner, length)
-  sort(owner.pieces, function(a, b) return a.start < b.start end)
+local function assemble(buffer, length)
+  sort(buffer.pieces, function(a, b) return a[1] < b[1] end)
   local parts, at, frames, fits = {}, 0, {}, true
-  for _, each in ipairs(owner.pieces) do
-    frames[#frames + 1] = each.frame
+  for _, each in ipairs(buffer.pieces) do
+    local start, data, frame = each[1], each[2], each[3]
+    frames[#frames + 1] = frame
     if at >= length then
-      fits = fits and #each.data == 0
+      fits = fits and #data == 0
       break
     end
-    if each.start > at then
+    if start > at then
       fits = false
-      parts[#parts + 1] = string.rep("\0", math.min(each.start, length) - at)
-      at = each.start
+      parts[#parts + 1] = string.rep("\0", math.min(start, length) - at)
+      at = start
     end
-    local data = each.data
-    if each.start < at then
+    if start < at then
       fits = false
-      data = sub(data, at - each.start + 1)
+      data = sub(data, at - start + 1)
     end
     parts[#parts + 1] = data
     at = at + #data
   end
-  owner.data, owner.sources, owner.pieces = sub(concat(parts), 1, length), frames, nil
+  local whole = concat(parts)
+  buffer.data, buffer.sources, buffer.pieces = #whole > length and sub(whole, 1, length) or whole, frames, nil
   return fits and at == length
 end
 
@@ -2162,21 +2237,22 @@ local function verify_checksum(number, expected, data)
   end
 end
 
--- A message is complete with frame `number`: `owner` holds its pieces, `members` are all of its frames.
+-- A message is complete with frame `number`: `owner` has the buffer, `members` are all of its frames.
 local function finish(owner, length, number, members)
   owner.complete = number
   for _, each in ipairs(members) do
     if each ~= number then add_item(each, "reassembled_in", number) end
   end
-  if owner.forgotten then
+  local buffer = owner.buffer
+  if buffer and buffer.forgotten then
     add_flag(number, "reassembly.memory")
   elseif owner.cut then
     add_flag(number, "reassembly.cut")
-  elseif owner.pieces and length > owner.held then
+  elseif buffer and length > buffer.held then
     add_flag(number, "reassembly.overlap")   -- pieces that contradict each other: never take a hostile length on trust
-  elseif owner.pieces then
-    if not assemble(owner, length) then add_flag(number, "reassembly.overlap") end
-    if #owner.sources > 1 then record_of(number).message = owner end
+  elseif buffer then
+    if not assemble(buffer, length) then add_flag(number, "reassembly.overlap") end
+    if #buffer.sources > 1 then record_of(number).message = buffer end
     return true
   end
   return false
@@ -2185,17 +2261,11 @@ end
 -- One direction between two endpoints: its numbers, and what became of each message.
 
 local function flow_of(from, to)
-  local key = joined(from, to)
-  local flow = state.flows[key]
-  if not flow then
-    flow = { messages = {}, acknum = 0 }
-    state.flows[key] = flow
-  end
-  return flow
+  return recall("flow", from, to) or retain("flow", from, to, { messages = {}, acknum = 0, acked = 0, size = 1 })
 end
 
 local function start_flow(flow, start)
-  flow.messages, flow.acknum, flow.last_ack = {}, 0, nil
+  flow.messages, flow.acknum, flow.last_ack, flow.acked, flow.size = {}, 0, nil, 0, 1
   flow.following, flow.expected, flow.unacked, flow.session_number = nil, nil, nil, nil
   if start then
     local number = start % SEQUENCES
@@ -2209,7 +2279,7 @@ local function rewind_flow(flow, start)
   local number, session_number = start % SEQUENCES, quotient(start, SEQUENCES)
   local behind = flow.following and (flow.following - number) % SEQUENCES
   if not behind or behind >= HALF or session_number ~= flow.session_number then return start_flow(flow, start) end
-  flow.expected, flow.unacked, flow.acknum, flow.last_ack = number, number, 0, nil
+  flow.expected, flow.unacked, flow.acknum, flow.last_ack, flow.acked = number, number, 0, nil, 0
   for step = 0, behind - 1 do
     local message = flow.messages[session_number * SEQUENCES + (number + step) % SEQUENCES]
     if message then message.acked, message.forgotten_by_receiver = nil, true end
@@ -2230,6 +2300,8 @@ local function new_message(c, flow)
   local message = {
     frames = {}, parts = {}, round = 1, before_round = 0, refused = 0, last = c.number, time = c.time,
   }
+  -- Only nonsense makes a direction too large: it starts again.
+  if not flow.messages[c.v.lib_seqnum] and not enlarge(flow, 1) then flow.messages, flow.size = {}, 1 end
   flow.messages[c.v.lib_seqnum] = message
   return message
 end
@@ -2246,7 +2318,7 @@ local function repeated(c, message, first, time)
 end
 
 -- Which part of the message a frame is: only MEDIUM has more than one.
-local function note_part(c, message)
+local function note_part(c, flow, message)
   local part = c.v.frag_seqnum or 0
   local known = message.parts[part]
   if known then
@@ -2259,7 +2331,14 @@ local function note_part(c, message)
     return false
   end
   message.parts[part] = { first = c.number, time = c.time, round = message.round }
+  if #message.frames > 1 then enlarge(flow, 0.25) end
   return true
+end
+
+-- Whether a number was acknowledged so long ago that its message is not kept any more.
+local function is_dropped(flow, number)
+  local behind = (flow.unacked - number) % SEQUENCES
+  return behind > ACKED_KEPT and behind <= flow.acked
 end
 
 -- Places a numbered frame in its direction. Returns the message, and whether the frame brings something new.
@@ -2280,6 +2359,9 @@ local function number_message(c, flow)
       end
       if ahead > 0 then add_flag(c.number, "analysis.gap") end
       flow.following = (number + 1) % SEQUENCES
+    elseif is_dropped(flow, number) then
+      add_flag(c.number, "analysis.obsolete")
+      return nil, false
     else
       add_flag(c.number, "analysis.out_of_order")
     end
@@ -2292,9 +2374,9 @@ local function number_message(c, flow)
     message.forgotten_by_receiver = nil
     advance_expected(flow)
   end
-  message.frames[#message.frames + 1] = c.number
+  if #message.frames < FRAMES_KEPT then message.frames[#message.frames + 1] = c.number end
   message.last, message.time = c.number, c.time
-  return message, note_part(c, message)
+  return message, note_part(c, flow, message)
 end
 
 local function show_acked(c, message)
@@ -2322,17 +2404,23 @@ local function acknowledge(c, flow, value, explicit)
     flow.following = number
   end
   local newest, shown = nil, 0
+  local messages, session_number = flow.messages, flow.session_number * SEQUENCES
   for step = 0, fresh - 1 do
-    local message = flow.messages[flow.session_number * SEQUENCES + (flow.unacked + step) % SEQUENCES]
+    local message = messages[session_number + (flow.unacked + step) % SEQUENCES]
     if message and not message.acked then
       message.acked, newest, shown = c.number, message, shown + 1
       if message.fragments and not message.complete and message.got ~= message.length then
         add_flag(c.number, "reassembly.incomplete")
       end
-      if shown <= LINKS_SHOWN then show_acked(c, message) end
+      -- What the receiver has forgotten, and did not get again, cannot be what it acknowledges.
+      if shown <= LINKS_SHOWN and not message.forgotten_by_receiver then show_acked(c, message) end
     end
   end
-  flow.unacked = number
+  for step = 1, fresh do
+    local old = session_number + (number - step - ACKED_KEPT) % SEQUENCES
+    if messages[old] and messages[old].acked then messages[old], flow.size = nil, flow.size - 1 end
+  end
+  flow.unacked, flow.acked = number, math.min(flow.acked + fresh, HALF)
   if (number - flow.expected) % SEQUENCES < HALF then flow.expected = number end
   advance_expected(flow)
   if newest then
@@ -2352,25 +2440,26 @@ local function count_message(kind, length)
 end
 
 local function check_session(c)
-  if state.closed[c.to] then add_flag(c.number, "analysis.closed_endpoint") end
-  local session, known = c.v.session, state.session[c.to]
+  if recall("closed", 0, c.to) then add_flag(c.number, "analysis.closed_endpoint") end
+  local session, known = c.v.session, recall("session", 0, c.to)
   if session and session ~= N.unknown_session and known and session ~= known then
     add_flag(c.number, "analysis.session_mismatch", format("The destination endpoint has session 0x%08x", known))
   end
 end
 
 local function learn_session(c, endpoint, session)
-  local known = state.session[endpoint]
+  local known = recall("session", 0, endpoint)
   if known and known ~= session then add_flag(c.number, "connect.restart") end
-  state.session[endpoint], state.closed[endpoint] = session, nil
+  retain("session", 0, endpoint, session)
+  forget("closed", 0, endpoint)
 end
 
 -- Peer indexes: what X teaches Y is what Y has to put into its packets to X.
 
-local function learn_index(c) state.taught[joined(c.destination, c.source)] = c.v.src_dst_peer_index end
+local function learn_index(c) retain("taught", c.destination, c.source, c.v.src_dst_peer_index) end
 
 local function check_index(c)
-  local index, taught = c.v.dst_src_peer_index, state.taught[joined(c.source, c.destination)]
+  local index, taught = c.v.dst_src_peer_index, recall("taught", c.source, c.destination)
   if index == N.unknown_index then
     if c.layout.name:sub(1, 4) ~= "nack" then add_flag(c.number, "analysis.unknown_index") end
   elseif taught and index ~= taught then
@@ -2386,23 +2475,24 @@ function ANALYSE.host_query(c)
   learn_index(c)
   if c.broadcast then add_flag(c.number, "host_query.not_unicast") end
   if c.reported > QUERY_PADDING then add_flag(c.number, "host_query.padded") end
-  local queries = child(state.queries, joined(c.source, c.destination))
-  local known = queries[c.v.magic]
+  local hosts = joined(c.source, c.destination)
+  local known = recall("query", hosts, c.v.magic)
   if known and not known.reply then
     add_flag(c.number, "host_query.repeated")
     add_item(c.number, "original_in", known.number)
   end
-  queries[c.v.magic] = { number = c.number, time = c.time }
+  retain("query", hosts, c.v.magic, { number = c.number, time = c.time })
+  retain("query", hosts, "any", true)
 end
 
 function ANALYSE.host_reply(c)
   learn_index(c)
   if c.source == c.destination then add_flag(c.number, "host_reply.own_address") end
-  if c.v.hostname and #c.v.hostname > 0 then state.names[c.source] = c.v.hostname end
-  local queries = state.queries[joined(c.destination, c.source)]
-  local query = queries and queries[c.v.magic]
+  if c.v.hostname and #c.v.hostname > 0 then c.sender.name = c.v.hostname end
+  local hosts = joined(c.destination, c.source)
+  local query = recall("query", hosts, c.v.magic)
   if not query then
-    if queries then add_flag(c.number, "host_reply.bad_magic") end
+    if recall("query", hosts, "any") then add_flag(c.number, "host_reply.bad_magic") end
     return
   end
   if not query.reply then
@@ -2432,7 +2522,7 @@ function ANALYSE.connect_request(c)
     back.target = c.v.src_session_id
   end
   if c.v.target_recv_seqnum_start >= SEQUENCES then add_flag(c.number, "connect.session_number") end
-  local connects = child(state.connects, joined(c.from, c.to))
+  local connects = child(there, "connects")
   local known = connects[c.v.connect_seqnum]
   if connect_repeated(c, known, connects.latest) then
     add_flag(c.number, "connect.repeated")
@@ -2440,6 +2530,7 @@ function ANALYSE.connect_request(c)
   else
     known = { first = c.number, session = c.v.src_session_id }
     connects[c.v.connect_seqnum] = known
+    grow(1)
   end
   known.number, known.time, connects.latest = c.number, c.time, known
 end
@@ -2460,7 +2551,8 @@ function ANALYSE.connect_reply(c)
       back.target = c.v.target_session_id
     end
   end
-  local connects = state.connects[joined(c.to, c.from)]
+  local asked = recall("flow", c.to, c.from)
+  local connects = asked and asked.connects
   local known = connects and connects[c.v.connect_seqnum]
   if not known or known.session ~= c.v.src_session_id then
     add_flag(c.number, "connect.unmatched_reply")
@@ -2526,7 +2618,7 @@ local function finish_medium(c, message)
   if not mxoe.prefs.reassembly then return end
   local whole = finish(message, message.length, c.number, message.fragments)
   if whole and mxoe.prefs.checksum then
-    for place, each in ipairs(message.fragments) do verify_checksum(each, message.checksums[place], message.data) end
+    for place, each in ipairs(message.fragments) do verify_checksum(each, message.checksums[place], message.buffer.data) end
   end
 end
 
@@ -2553,7 +2645,7 @@ function ANALYSE.medium(c)
   -- A message of one fragment needs no putting together.
   local alone = c.v.frag_length == c.v.length and not mxoe.prefs.checksum
   if mxoe.prefs.reassembly and not alone and not message.complete and not message.cut then
-    keep(message, c:data(), { start = fragment_start(c.v, c.dialect), frame = c.number })
+    keep(message, c:data(), fragment_start(c.v, c.dialect), c.number)
   end
   if message.got == message.length and not message.complete then finish_medium(c, message) end
 end
@@ -2566,19 +2658,17 @@ function ANALYSE.rndv(c)
   local message, fresh = analyse_numbered(c)
   if not fresh then return end
   count_message("RNDV", c.v.msg_length)
-  child(state.rndvs, c.from)[region_key(c.v)] = {
-    number = c.number, length = c.v.msg_length, offset = c.v.pulled_rdma_offset, checksum = c.v.checksum, to = c.to,
-  }
+  retain("rndv", c.from, region_key(c.v), { number = c.number, length = c.v.msg_length, checksum = c.v.checksum })
 end
 
 local function handle_key(handle, magic) return handle * 256 + magic % 256 end
 
 local function new_pull(c, region)
-  local rndvs = state.rndvs[c.to]
-  local rndv = rndvs and rndvs[region]
+  local rndv = recall("rndv", c.to, region)
   local pull = {
+    size = 2,
     region = region, rndv = rndv, number = c.number, time = c.time, total = c.v.total_length, puller = c.from,
-    session = state.session[c.from], blocks = {}, requests = {}, replies = {}, members = {}, got = 0, requested = 0, received = 0,
+    session = recall("session", 0, c.from), blocks = {}, requests = {}, replies = {}, members = {}, got = 0, requested = 0, received = 0,
     refused = 0, refusals = 0, offset = c.v.pulled_rdma_offset, last_reply = c.time,
   }
   if rndv then
@@ -2594,18 +2684,16 @@ end
 
 -- The transfer that a PULL belongs to; a handle comes back after 1024 other transfers, or when an endpoint is reopened.
 local function pull_of(c)
-  local pulls = child(state.pulls, c.source)
   local key, region = handle_key(c.v.src_pull_handle, c.v.src_magic), region_key(c.v)
-  local pull = pulls[key]
+  local pull = recall("pull", c.source, key)
   if pull and pull.region == region and pull.puller == c.from then
     -- The same region under the same handle again is a new transfer only after a new RNDV.
-    local rndvs = state.rndvs[c.to]
-    if not pull.notify or not rndvs or rndvs[region] == pull.rndv then return pull end
+    if not pull.notify then return pull end
+    local rndv = recall("rndv", c.to, region)
+    if not rndv or rndv == pull.rndv then return pull end
   end
   if pull and not pull.notify and pull.refused == 0 then add_flag(c.number, "pull.handle_reused") end
-  pull = new_pull(c, region)
-  pulls[key] = pull
-  return pull
+  return retain("pull", c.source, key, new_pull(c, region))
 end
 
 local function message_offset(v, dialect)
@@ -2613,6 +2701,8 @@ local function message_offset(v, dialect)
 end
 
 local function note_block(c, pull)
+  if pull.full then return end
+  pull.full = not enlarge(pull, 0.5)
   local block = pull.blocks[c.v.frame_index]
   if block then
     local waited = c.time - math.max(pull.last_reply, block.time)
@@ -2645,7 +2735,7 @@ end
 local function is_zombie(c, pull)
   local block = pull.blocks[c.v.frame_index]
   if block and c.time - block.time < PULL_TIMER / 2 then return false end
-  return pull.notify or state.closed[c.from] or (pull.session and pull.session ~= state.session[c.from])
+  return pull.notify or recall("closed", 0, c.from) or (pull.session and pull.session ~= recall("session", 0, c.from))
 end
 
 function ANALYSE.pull(c)
@@ -2689,7 +2779,7 @@ local function finish_pull(c, pull)
   if not mxoe.prefs.reassembly then return end
   local whole = finish(pull, pull.total, c.number, pull.members)
   if whole and mxoe.prefs.checksum and pull.rndv and pull.rndv.length == pull.total then
-    verify_checksum(pull.rndv.number, pull.rndv.checksum, pull.data)
+    verify_checksum(pull.rndv.number, pull.rndv.checksum, pull.buffer.data)
   end
 end
 
@@ -2712,6 +2802,8 @@ local function note_reply(c, pull, frame)
     add_item(c.number, "original_in", known)
     return
   end
+  if pull.full then return end
+  pull.full = not enlarge(pull, 0.125)
   pull.replies[c.v.msg_offset] = c.number
   pull.members[#pull.members + 1] = c.number
   pull.got, pull.received, pull.last_reply = pull.got + c.v.frame_length, pull.received + 1, c.time
@@ -2726,20 +2818,19 @@ local function note_reply(c, pull, frame)
   end
   if c.cut then pull.cut = true end
   if mxoe.prefs.reassembly and not pull.cut and not pull.complete then
-    keep(pull, c:data(), { start = c.v.msg_offset, frame = c.number })
+    keep(pull, c:data(), c.v.msg_offset, c.number)
   end
   if pull.got >= pull.total and not pull.complete then finish_pull(c, pull) end
 end
 
 function ANALYSE.pull_reply(c)
-  local pulls = state.pulls[c.destination]
-  local pull = pulls and pulls[handle_key(c.v.dst_pull_handle, c.v.dst_magic)]
+  local pull = recall("pull", c.destination, handle_key(c.v.dst_pull_handle, c.v.dst_magic))
   if not pull then
     add_flag(c.number, "pull_reply.unknown_handle")
     return
   end
   if pull.notify then add_flag(c.number, "pull_reply.late") end
-  if state.closed[pull.puller] then add_flag(c.number, "pull_reply.closed_endpoint") end
+  if recall("closed", 0, pull.puller) then add_flag(c.number, "pull_reply.closed_endpoint") end
   if pull.rndv then add_item(c.number, "rndv_in", pull.rndv.number) end
   note_reply(c, pull, check_reply(c, pull))
   add_item(c.number, "analysis.frames_in_flight", math.max(pull.requested - pull.received, 0))
@@ -2755,7 +2846,9 @@ local function end_transfer(c, rndv)
   end
   local pull = rndv.pull
   if not pull then return end
-  if c.v.total_length > 0 and pull.got < pull.total then
+  if pull.full then
+    add_flag(c.number, "reassembly.memory")
+  elseif c.v.total_length > 0 and pull.got < pull.total then
     add_flag(c.number, "reassembly.incomplete", format("%d of %d bytes are in the capture", pull.got, pull.total))
   end
   pull.notify = c.number
@@ -2773,8 +2866,7 @@ function ANALYSE.notify(c)
   local _, fresh = analyse_numbered(c)
   if not fresh then return end
   count_message("NOTIFY", 0)
-  local rndvs = state.rndvs[c.to]
-  local rndv = rndvs and rndvs[region_key(c.v)]
+  local rndv = recall("rndv", c.to, region_key(c.v))
   if not rndv or rndv.notify then
     add_flag(c.number, "notify.unmatched")
     return
@@ -2796,10 +2888,11 @@ function ANALYSE.nack_lib(c)
   check_index(c)
   local kind = nack_name("nack_lib.", c.v.nack_type)
   if kind then add_flag(c.number, kind) end
-  if G.enum.nack_type[c.v.nack_type] == "ENDPT_CLOSED" then state.closed[c.from] = c.number end
+  if G.enum.nack_type[c.v.nack_type] == "ENDPT_CLOSED" then retain("closed", 0, c.from, c.number) end
   local flow = flow_of(c.to, c.from)
   local message = flow.messages[c.v.lib_seqnum]
-  local connects = state.connects[joined(c.to, c.from)]
+  local asked = recall("flow", c.to, c.from)
+  local connects = asked and asked.connects
   local pending = connects and connects.latest
   if c.v.lib_seqnum == 0 and pending and not pending.reply then
     add_flag(c.number, "connect.refused")
@@ -2816,8 +2909,7 @@ function ANALYSE.nack_mcp(c)
   check_index(c)
   local kind = nack_name("nack_mcp.", c.v.nack_type)
   if kind then add_flag(c.number, kind) end
-  local pulls = state.pulls[c.destination]
-  local pull = pulls and pulls[handle_key(c.v.src_pull_handle, c.v.src_magic)]
+  local pull = recall("pull", c.destination, handle_key(c.v.src_pull_handle, c.v.src_magic))
   if not pull then
     add_flag(c.number, "nack_mcp.unmatched")
     return
@@ -2851,6 +2943,18 @@ end
 -- Whether somebody wants to see the numbers of frames: always in Wireshark, with -z mxoe,… in tshark.
 local counting = gui_enabled()
 
+local function counted_host(host)
+  local counted = state.counted
+  local found = counted.hosts[host.number]
+  if not found then
+    -- The rest is counted together.
+    if counted.host_count >= HOSTS_COUNTED then host = { number = 0, text = "others" } end
+    found = counted.hosts[host.number] or { host = host }
+    counted.hosts[host.number], counted.host_count = found, counted.host_count + 1
+  end
+  return found
+end
+
 local function count_frame(c, malformed)
   local counted, size = state.counted, c.reported
   counted.frames, counted.bytes = counted.frames + 1, counted.bytes + size
@@ -2860,7 +2964,7 @@ local function count_frame(c, malformed)
     local reason = G.reason[malformed.reason].text
     counted.reasons[reason] = (counted.reasons[reason] or 0) + 1
   end
-  local from, to = child(counted.hosts, c.source), child(counted.hosts, c.destination)
+  local from, to = counted_host(c.sender), counted_host(c.receiver)
   from.sent, from.sent_bytes = (from.sent or 0) + 1, (from.sent_bytes or 0) + size
   to.received, to.received_bytes = (to.received or 0) + 1, (to.received_bytes or 0) + size
 end
@@ -2931,15 +3035,24 @@ local function peers_lines()
   local lines = { format("%-18s %8s %12s %8s %12s  %s", "Host", "Sent", "Bytes", "Received", "Bytes", "Name") }
   for _, host in ipairs(sorted_keys(counted.hosts)) do
     local each = counted.hosts[host]
-    lines[#lines + 1] = format("%-18s %8d %12d %8d %12d  %s", tostring(state.addresses[host]), each.sent or 0,
-      each.sent_bytes or 0, each.received or 0, each.received_bytes or 0, state.names[host] or ""):gsub(" +$", "")
+    lines[#lines + 1] = format("%-18s %8d %12d %8d %12d  %s", each.host.text, each.sent or 0, each.sent_bytes or 0,
+      each.received or 0, each.received_bytes or 0, each.host.name or ""):gsub(" +$", "")
   end
   lines[#lines + 1] = ""
-  for _, key in ipairs(sorted_keys(state.pairs)) do
-    local pair = state.pairs[key]
+  local known = {}
+  for _, generation in ipairs({ state.old, state.young }) do
+    for _, group in pairs(generation.pair) do
+      for _, pair in pairs(group) do known[#known + 1] = pair end
+    end
+  end
+  sort(known, function(a, b)
+    local c, d = math.min(a.one.number, a.other.number), math.min(b.one.number, b.other.number)
+    if c ~= d then return c < d end
+    return math.max(a.one.number, a.other.number) < math.max(b.one.number, b.other.number)
+  end)
+  for _, pair in ipairs(known) do
     if pair.dialect then
-      lines[#lines + 1] = format("%s and %s: %s", tostring(state.addresses[pair.one]),
-        tostring(state.addresses[pair.other]), pair.dialect.name)
+      lines[#lines + 1] = format("%s and %s: %s", pair.one.text, pair.other.text, pair.dialect.name)
       if pair.reason then lines[#lines] = lines[#lines] .. ", because of\n  " .. pair.reason end
     end
   end
@@ -3059,33 +3172,23 @@ local function show_value(tree, here, name, value)
   if name == "throughput" then item:append_text(" bytes/s") end
 end
 
-local function show_message(tree, here, owner)
-  local data = ByteArray.new(owner.data, true):tvb("Reassembled MX message")
+local function show_message(tree, here, buffer)
+  local data = ByteArray.new(buffer.data, true):tvb("Reassembled MX message")
   local below = tree:add(F.reassembled, data(0, data:len())):set_generated()
-  below:set_text(format("Reassembled MX message, %d bytes in %d frames", #owner.data, #owner.sources))
-  below:add(F["reassembled.length"], here, #owner.data):set_generated()
-  below:add(F["reassembled.count"], here, #owner.sources):set_generated()
-  for _, each in ipairs(owner.sources) do below:add(F.fragment, here, each):set_generated() end
+  below:set_text(format("Reassembled MX message, %d bytes in %d frames", #buffer.data, #buffer.sources))
+  below:add(F["reassembled.length"], here, #buffer.data):set_generated()
+  below:add(F["reassembled.count"], here, #buffer.sources):set_generated()
+  for _, each in ipairs(buffer.sources) do below:add(F.fragment, here, each):set_generated() end
   below:add(F["reassembled.data"], data(0, data:len())):set_generated()
 end
 
 local function show_record(tree, here, record)
-  if #record.items > 0 then
+  if #record > 0 then
     local below = tree:add(F.analysis, here):set_generated()
     below:set_text("Analysis")
-    for place = 1, #record.items, 2 do show_value(below, here, record.items[place], record.items[place + 1]) end
+    for place = 1, #record, 2 do show_value(below, here, record[place], record[place + 1]) end
   end
   if record.message and record.message.data then show_message(tree, here, record.message) end
-end
-
-local function labels_of(record)
-  if not record or #record.flags == 0 then return "" end
-  local found = {}
-  for _, each in ipairs(record.flags) do
-    if LABEL[each.name] then found[#found + 1] = LABEL[each.name] end
-  end
-  if #found == 0 then return "" end
-  return "[" .. concat(found, ", ") .. "] "
 end
 
 -- What the dialect is to be: by preference, as remembered for this frame, or by what the traffic shows.
@@ -3101,12 +3204,14 @@ end
 -- One table for all frames that are judged alike.
 local function verdict_of(pair)
   local forced, reason = forced_dialect()
-  local dialect = forced or pair.dialect
+  local dialect, judged = forced or pair.dialect, pair
+  -- The same for all pairs of hosts.
+  if forced or not dialect then judged = state end
   if not forced then reason = pair.reason end
-  local known = pair.verdict
+  local known = judged.judgement
   if not known or known.decided ~= dialect or known.reason ~= reason then
     known = { decided = dialect, dialect = dialect or MXOE, reason = reason }
-    pair.verdict = known
+    judged.judgement = known
   end
   return known
 end
@@ -3121,7 +3226,7 @@ local function learn(number, raw, captured, reported, source, destination)
   if little then state.little[number] = true end
   local verdict = verdict_of(pair)
   state.verdict[number] = verdict
-  return verdict, little, mismatch and verdict.reason ~= "preference"
+  return verdict, little, mismatch and verdict.reason ~= "preference", pair
 end
 
 local function hostname_of(layout, values, tvb, captured)
@@ -3144,7 +3249,7 @@ end
 local function analyse(c)
   local layout, values = c.layout, c.v
   c.from, c.to = endpoint_key(c.source, values.src_endpoint), endpoint_key(c.destination, values.dst_endpoint)
-  c.broadcast = state.broadcast[c.destination]
+  c.broadcast = c.receiver.broadcast
   local payload = layout.payload
   c.size = payload and announced_length(layout, values, c.reported) or 0
   c.cut = payload ~= nil and not payload.text and c.size > c.captured - layout.header_end
@@ -3154,13 +3259,14 @@ local function analyse(c)
 end
 
 -- Names as known at a frame; one table for all frames of a pair of hosts that know the same.
-local function names_of(source, destination)
-  local from, to = state.names[source], state.names[destination]
+local function names_of(pair, sender, receiver)
+  local from, to = sender.name, receiver.name
   if not from and not to then return nil end
-  local known = child(state.named_pairs, joined(source, destination))
-  if known.from ~= from or known.to ~= to then
+  local way = sender == pair.one and "forth" or "back"
+  local known = pair[way]
+  if not known or known.from ~= from or known.to ~= to then
     known = { from = from, to = to }
-    state.named_pairs[joined(source, destination)] = known
+    pair[way] = known
   end
   return known
 end
@@ -3184,9 +3290,9 @@ end
 -- What is found out when a frame comes by for the first time, in the order of the capture.
 local function remember(c, malformed, mismatch)
   local prefs = mxoe.prefs
-  if prefs.peer_names then state.named[c.number] = names_of(c.source, c.destination) end
+  if prefs.peer_names then state.named[c.number] = names_of(c.pair, c.sender, c.receiver) end
   -- A cooked capture does not say where a frame was going: there is no conversation to follow.
-  if prefs.analysis and not state.nowhere[c.destination] then
+  if prefs.analysis and not c.receiver.nowhere then
     if mismatch then add_flag(c.number, "dialect.mismatch") end
     if c.layout and not malformed then analyse(c) end
   end
@@ -3219,7 +3325,7 @@ local handle
 local function is_other_frame(number, time, raw)
   local last = state.last
   if last.number == number and last.time == time and last.raw == raw then return false end
-  state.frame[number], state.named[number], state.little[number] = nil, nil, nil
+  state.frame[number], state.flags[number], state.named[number], state.little[number] = nil, nil, nil, nil
   return true
 end
 
@@ -3234,45 +3340,46 @@ local function show_tree(root, tvb, here, pinfo, shown)
   root:add(F.byte_order, here, shown.little and "little" or "network"):set_generated()
 end
 
-local function show_findings(root, here, malformed, shift, words, names, record)
+local function show_findings(root, here, malformed, shift, words, names, flags, record)
   if malformed then show_malformed(root, here, malformed, shift) end
   for place, name in ipairs(names) do show_expert(root, name, words[place]) end
-  if record then
-    for _, each in ipairs(record.flags) do show_expert(root, each.name, each.text) end
-  end
+  if not flags then return end
+  local texts = record and record.texts or NOTHING
+  for _, name in ipairs(flags.names) do show_expert(root, name, texts[name]) end
 end
 
 function mxoe.dissector(tvb, pinfo, tree)
   local length, number = tvb:captured_len(), pinfo.number
   local captured, reported = length + N.header_length, math.max(tvb:reported_len(), length) + N.header_length
   local raw = length > 0 and tvb:raw(0, math.min(length, LONGEST_HEADER)) or ""
-  local verdict, little, mismatch, source, destination = state.verdict[number], state.little[number], false, nil, nil
+  local verdict, little, mismatch, sender, receiver, pair = state.verdict[number], state.little[number], false, nil, nil, nil
   if not verdict or (not pinfo.visited and is_other_frame(number, pinfo.rel_ts, raw)) then
-    source, destination = host_of(pinfo.dl_src), host_of(pinfo.dl_dst)
-    verdict, little, mismatch = learn(number, raw, captured, reported, source, destination)
+    sender, receiver = host_of(pinfo.dl_src), host_of(pinfo.dl_dst)
+    verdict, little, mismatch, pair = learn(number, raw, captured, reported, sender, receiver)
   end
   local dialect = verdict.dialect
   local layout, values, malformed, present = read_frame(tvb, raw, captured, reported, dialect, little)
-  if source then
+  if sender then
     state.last.number, state.last.time, state.last.raw = number, pinfo.rel_ts, raw
     remember(setmetatable({
       number = number, time = pinfo.rel_ts, v = values, layout = layout, dialect = dialect, captured = captured,
-      reported = reported, source = source, destination = destination, raw = raw, tvb = tvb,
+      reported = reported, sender = sender, receiver = receiver, source = sender.number, destination = receiver.number,
+      pair = pair, raw = raw, tvb = tvb,
     }, Context), malformed, mismatch)
   end
   local words, names = NOTHING, NOTHING
   if layout and not malformed and REMARK[layout.name] then
     words, names = remarks_of(layout, values, dialect, present)
   end
-  local record = state.frame[number]
+  local record, flags = state.frame[number], state.flags[number]
   local info = info_text(layout, values, malformed, dialect, captured, words)
   pinfo.cols.protocol = "MXoE"
-  pinfo.cols.info = labels_of(record) .. info
+  pinfo.cols.info = (flags and flags.labels or "") .. info
 
   -- Without a tree to show or a filter that asks for a field, only expert infos are of use.
   local whole = tree.visible
   local wanted = whole or tree:referenced(handle)
-  if not wanted and not malformed and #names == 0 and (not record or #record.flags == 0) then return length end
+  if not wanted and not malformed and #names == 0 and not flags then return length end
   -- One empty range for all that is generated: each would be an object of its own.
   local root, here = tree:add(mxoe, tvb()), tvb(0, 0)
   if whole then root:append_text(", " .. info) end
@@ -3282,7 +3389,7 @@ function mxoe.dissector(tvb, pinfo, tree)
       captured = captured, reported = reported,
     })
   end
-  show_findings(root, here, malformed, tvb:offset() - N.header_length, words, names, record)
+  show_findings(root, here, malformed, tvb:offset() - N.header_length, words, names, flags, record)
   if wanted and record then show_record(root, here, record) end
   return length
 end

@@ -51,9 +51,12 @@ def isolated(home: Path, *, installed: bool = True) -> Iterator[dict[str, str]]:
     yield environment
 
 
-def tshark(path: Path, *arguments: str, timeout: float = 120, memory: int | None = None) -> str:
-    """What tshark prints for a capture. Any error in Lua or in tshark fails the test."""
-    command = ["tshark", "-n", "-X", f"lua_script:{plugin_path()}", "-r", str(path), *arguments]
+def run_tshark(
+    path: Path, *arguments: str, timeout: float = 120, memory: int | None = None, plugin: bool = True
+) -> tuple[str, str]:
+    """What tshark prints for a capture, and its messages. Any error in Lua or in tshark fails the test."""
+    loaded = ["-X", f"lua_script:{plugin_path()}"] if plugin else []
+    command = ["tshark", "-n", *loaded, "-r", str(path), *arguments]
     if memory is not None:
         command = ["prlimit", f"--as={memory}", *command]
     done = subprocess.run(command, capture_output=True, timeout=timeout, env=_environment(_home()))
@@ -63,7 +66,12 @@ def tshark(path: Path, *arguments: str, timeout: float = 120, memory: int | None
         assert "Lua Error" not in said and "Error during loading" not in said and "Dissector bug" not in said, said[
             max(said.find("Lua"), 0) :
         ][:600]
-    return out
+    return out, errors
+
+
+def tshark(path: Path, *arguments: str, timeout: float = 120, memory: int | None = None) -> str:
+    """What tshark with the plugin prints for a capture."""
+    return run_tshark(path, *arguments, timeout=timeout, memory=memory)[0]
 
 
 def mxwire(*arguments: object) -> list[str]:

@@ -23,7 +23,7 @@ RUNS = 4
 MICROSECONDS_A_FRAME = 1500
 FRAMES_A_BATCH = 20_000
 MEMORY = 1 << 30
-MEMORY_A_FRAME = 6 << 10
+MEMORY_A_FRAME = 2 << 10
 """Bytes of address space that tshark may take; beyond, Lua has an error."""
 
 

@@ -107,7 +107,11 @@ class Receiving(Request):
         self.fire(ReceivingEvent.MESSAGE, *self._whole())
 
     def take_local(self, partner: Partner, send: LocalSend) -> None:
-        """A large message from the same host: its memory is there to be read."""
+        """A large message from the same host: its memory is there to be read, unless the sender has gone."""
+        if send.done:
+            self._taken(partner, send.match_info, send.length)
+            self.fire(ReceivingEvent.MESSAGE, Status.REMOTE_ENDPOINT_CLOSED, 0)
+            return
         self.take_message(partner, send.match_info, send.memory.copy())
         send.received(self.transferred)
 
@@ -162,6 +166,7 @@ class Receiving(Request):
         frame, partner = self._rendezvous, self.partner
         assert frame is not None and partner is not None
         if partner.epoch != self._epoch:
+            self.endpoint.pulling.pop(self, None)
             self.fire(ReceivingEvent.RESET, Status.REMOTE_ENDPOINT_UNREACHABLE, 0)
             return
         source = Source(

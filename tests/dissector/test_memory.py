@@ -1,0 +1,234 @@
+"""What the plugin remembers is bounded, whatever comes: little for each frame, and the rest in all."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from mxwire.wire.codec import codec_of
+from mxwire.wire.dialect import MXOE, omx
+from mxwire.wire.packets import (
+    ConnectReply,
+    ConnectRequest,
+    Frame,
+    HostQuery,
+    HostReply,
+    Medium,
+    NackLib,
+    Pull,
+    PullReply,
+    Rndv,
+    Tiny,
+    Truc,
+)
+
+from .support import needs_tshark, run_tshark
+from .test_conversation import rewrite
+from .test_fuzz import write_spoilt
+
+pytestmark = [needs_tshark, pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")]
+
+PROBE = Path(__file__).with_name("memory.lua")
+FRAMES = 20_000
+NEEDED = 320
+"""Bytes that Lua keeps at most for a frame, so that it can be shown again, whatever the frame."""
+NEEDED_IN_ALL = 4 << 20
+"""The plugin itself, its tables, and what it remembers of conversations where that is as little as it can be."""
+NEEDED_A_SIZE = 1300
+"""The same for a frame that tells a frame limit that nobody had before; there are 65,000."""
+REMEMBERED = 1024
+"""Bytes for each of the things that the preference ``mxoe.history`` counts."""
+GARBAGE = 4
+"""How much more tshark takes than is needed: garbage not yet collected, and what belongs to Wireshark's objects."""
+RESIDENT_IN_ALL = 20 << 20
+
+A, B = bytes.fromhex("5254000a0001"), bytes.fromhex("5254000a0002")
+
+
+def ends(source: bytes = A, destination: bytes = B) -> dict[str, bytes]:
+    return {"src_mac": source, "dst_mac": destination}
+
+
+def tiny(number: int, source: bytes = A, destination: bytes = B, **others: int) -> Tiny:
+    fields = {"src_endpoint": 1, "dst_endpoint": 2, "session": 7, "lib_piggyack": 1} | others
+    return Tiny(**ends(source, destination), **fields, lib_seqnum=number, match_a=0, match_b=0, length=0, data=b"")
+
+
+def request(number: int, session: int, source: int = 1, target: int = 2) -> ConnectRequest:
+    return ConnectRequest(
+        **ends(), src_endpoint=source, dst_endpoint=target, src_dst_peer_index=1, src_session_id=session, app_key=0,
+        target_recv_seqnum_start=1, connect_seqnum=number % 256,
+    )  # fmt: skip
+
+
+def reply(number: int, session: int) -> ConnectReply:
+    return ConnectReply(
+        **ends(B, A), src_endpoint=2, dst_endpoint=1, src_dst_peer_index=1, src_session_id=7, target_session_id=session,
+        target_recv_seqnum_start=1, connect_seqnum=number % 256, connect_status_code=0,
+    )  # fmt: skip
+
+
+def acknowledgement(number: int, value: int) -> Truc:
+    return Truc(
+        **ends(B, A), src_endpoint=2, dst_endpoint=1, session=7, liback_session_id=7, liback_acknum=number,
+        liback_lib_seqnum=value, liback_send_seq=value,
+    )  # fmt: skip
+
+
+def pull(handle: int) -> Pull:
+    return Pull(
+        **ends(), src_endpoint=1, dst_endpoint=2, session=7, total_length=1 << 31,
+        pulled_rdma_id=handle % 256, pulled_rdma_seqnum=1, pulled_rdma_offset=0, src_pull_handle=handle,
+        src_magic=0x21071981, first_frame_offset=0, block_length=32768, frame_index=0,
+    )  # fmt: skip
+
+
+def strangers() -> Iterator[Frame]:
+    """Each frame from another host to another host."""
+    for number in range(1 << 20):
+        yield tiny(1, b"\2\1" + (2 * number).to_bytes(4, "big"), b"\2\1" + (2 * number + 1).to_bytes(4, "big"))
+
+
+def strange_endpoints() -> Iterator[Frame]:
+    for number in range(1 << 16):
+        yield request(number, number, number & 255, number >> 8)
+
+
+def sessions() -> Iterator[Frame]:
+    """The same endpoint, opened again and again."""
+    for number in range(1 << 20):
+        yield request(number, number)
+
+
+def queries() -> Iterator[Frame]:
+    for number in range(1 << 20):
+        yield HostQuery(**ends(), src_dst_peer_index=1, magic=number)
+
+
+def names() -> Iterator[Frame]:
+    for number in range(1 << 20):
+        name = b"%080d" % number
+        yield HostReply(**ends(), src_dst_peer_index=1, magic=1, hostname=name, length=len(name))
+
+
+def unacknowledged() -> Iterator[Frame]:
+    for number in range(1 << 20):
+        yield tiny(number % (1 << 14))
+
+
+def the_same() -> Iterator[Frame]:
+    while True:
+        yield tiny(1)
+
+
+def refused() -> Iterator[Frame]:
+    """One message, refused again and again."""
+    yield tiny(1)
+    while True:
+        yield NackLib(**ends(B, A), src_endpoint=2, dst_endpoint=1, nack_type=2, lib_seqnum=1)
+
+
+def fragments() -> Iterator[Frame]:
+    """Of messages that will never be complete."""
+    for number in range(1 << 20):
+        yield Medium(
+            **ends(), src_endpoint=1, dst_endpoint=2, session=7, lib_seqnum=number % (1 << 14), lib_piggyack=1,
+            match_a=0, match_b=0, length=30000, frag_length=1, frag_seqnum=1, frag_pipeline=12, data=b"x",
+        )  # fmt: skip
+
+
+def announced() -> Iterator[Frame]:
+    for number in range(1 << 20):
+        yield Rndv(
+            **ends(), src_endpoint=1, dst_endpoint=2, session=7, lib_seqnum=number % (1 << 14), lib_piggyack=1,
+            match_a=0, match_b=0, msg_length=1 << 20, pulled_rdma_id=number % 256,
+            pulled_rdma_seqnum=number // 256 % 256, pulled_rdma_offset=0,
+        )  # fmt: skip
+
+
+def handles() -> Iterator[Frame]:
+    for number in range(1 << 20):
+        yield pull(number)
+
+
+def replies() -> Iterator[Frame]:
+    """One transfer without an end, a byte a frame."""
+    yield pull(1)
+    for number in range(1 << 20):
+        yield PullReply(
+            **ends(B, A), frame_seqnum=number % 256, frame_length=1, msg_offset=number * 4096, dst_pull_handle=1,
+            dst_magic=0x21071981, data=b"x",
+        )  # fmt: skip
+
+
+def forgetful() -> Iterator[Frame]:
+    """A receiver that acknowledges many messages at once, and then wants them all again."""
+    yield request(0, 7)
+    for number in range(1, 41):
+        yield tiny(number)
+    for number in range(1 << 20):
+        yield reply(0, number + 100)
+        yield acknowledgement(1, 41)
+
+
+def changing_sizes() -> Iterator[Frame]:
+    """Each pair of hosts with another frame size."""
+    for number in range(1 << 15):
+        size = 300 + number
+        source, destination = b"\2\2" + number.to_bytes(4, "big"), b"\2\3" + number.to_bytes(4, "big")
+        yield PullReply(
+            **ends(source, destination), frame_seqnum=1, frame_length=size, msg_offset=size, dst_pull_handle=1,
+            dst_magic=0x21071981, data=bytes(size),
+        )  # fmt: skip
+
+
+HOSTILE: tuple[Callable[[], Iterator[Frame]], ...] = (
+    strangers, strange_endpoints, sessions, queries, names, unacknowledged, the_same, refused, fragments, announced,
+    handles, replies, forgetful, changing_sizes,
+)  # fmt: skip
+
+
+def used(path: Path, *options: str, plugin: bool = True) -> tuple[int, int]:
+    """Bytes: the most that tshark has had, and what Lua needs in the end."""
+    errors = run_tshark(path, "-X", f"lua_script:{PROBE}", *options, timeout=300, plugin=plugin)[1]
+    found = re.search(r"^memory (\d+) (\d+)$", errors, re.MULTILINE)
+    assert found, errors
+    return int(found[1]) << 10, int(found[2]) << 10
+
+
+def bounded(path: Path, frames: int, a_frame: int, history: int, *options: str) -> None:
+    """Holds memory against that of tshark without the plugin."""
+    without, _ = used(path, plugin=False)
+    resident, needed = used(path, "-o", f"mxoe.history:{history}", "-o", "mxoe.memory:1", *options)
+    allowed = NEEDED_IN_ALL + frames * a_frame + history * REMEMBERED
+    assert needed < allowed
+    assert resident - without < RESIDENT_IN_ALL + GARBAGE * allowed
+
+
+def write(path: Path, frames: Callable[[], Iterator[Frame]], count: int) -> Path:
+    codec = codec_of(omx() if frames is changing_sizes else MXOE)
+    return rewrite(path, [codec.build(each) for each in islice(frames(), count)], 100_000)
+
+
+@pytest.mark.parametrize("frames", HOSTILE, ids=lambda each: each.__name__)
+def test_hostile_frames_take_little(frames: Callable[[], Iterator[Frame]], tmp_path: Path) -> None:
+    path = write(tmp_path / "hostile.pcap", frames, FRAMES)
+    bounded(path, FRAMES, NEEDED_A_SIZE if frames is changing_sizes else NEEDED, 1000)
+
+
+def test_what_is_remembered_is_bounded(tmp_path: Path) -> None:
+    """Many more hosts, directions and messages than are to be remembered."""
+    path = write(tmp_path / "strangers.pcap", strangers, 2 * FRAMES)
+    bounded(path, 2 * FRAMES, NEEDED, 10_000)
+
+
+def test_spoilt_frames_take_little(tmp_path: Path) -> None:
+    path = tmp_path / "spoilt.pcap"
+    write_spoilt(path, FRAMES, "memory")
+    bounded(path, FRAMES, NEEDED, 1000)
+    bounded(path, FRAMES, NEEDED, 10_000, "-2")
