@@ -1,0 +1,425 @@
+"""An application of the simulation: a small state machine that uses an endpoint as the seed says."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from mxwire.protocol import Endpoint, Event, EventKind, LocalProtocolError, Partner, Request, RequestKind, Status
+from mxwire.protocol.library.local import SHARED_THRESHOLD
+from mxwire.simulation.ledger import NACKED
+from mxwire.simulation.randomness import stream
+from mxwire.simulation.receiver import Receiver
+from mxwire.simulation.schedule import MILLISECOND, SECOND
+from mxwire.simulation.workload import Message
+
+if TYPE_CHECKING:
+    from mxwire.simulation.host import Host
+    from mxwire.simulation.world import World
+
+_PATIENCE: Final = 3 * SECOND
+"""How long an application waits for an answer before it goes on without."""
+_UNKNOWN_NUMBER: Final = 200
+_UNUSED_NUMBER: Final = 31
+
+
+class Link:
+    """What an application knows of another one."""
+
+    __slots__ = (
+        "dead",
+        "partner",
+        "patience",
+        "queue",
+        "ready",
+        "recovering",
+        "remote",
+        "request",
+        "requests",
+        "since",
+    )
+
+    def __init__(self, remote: Application) -> None:
+        self.remote = remote
+        self.partner: Partner | None = None
+        self.ready = False
+        """Whether messages may be sent."""
+        self.request: Request | None = None
+        """A connect that is not answered yet."""
+        self.since = 0
+        """When it was asked."""
+        self.recovering = False
+        """Whether it will connect anew after a while."""
+        self.dead: int | None = None
+        """A session that has refused something."""
+        self.queue: deque[Message] = deque()
+        self.requests = 0
+        """Sends that have not ended."""
+        self.patience: int | None = None
+        """When to go on without an answer."""
+
+
+class Experiment:
+    """A connect that must fail, and how."""
+
+    def __init__(self, remote: Application, status: Status, since: int) -> None:
+        self.remote = remote
+        self.status = status
+        self.since = since
+
+
+class Application:
+    """A process on a host with one endpoint; it may die and start anew."""
+
+    def __init__(self, world: World, host: Host, number: int, interface: int, endpoint_number: int) -> None:
+        self.world = world
+        self.host = host
+        self.number = number
+        self.interface = interface
+        self.endpoint_number = endpoint_number
+        self.key = 0x12345678
+        self.endpoint: Endpoint | None = None
+        """None while it is dead."""
+        self.starts = 0
+        self.stalled = False
+        self.receiver: Receiver | None = None
+        self.links: dict[int, Link] = {}
+        self.plan: list[Message] = []
+        """Messages that it is to send."""
+        self.expected: list[Message] = []
+        """Messages that it is to receive."""
+        self.window = 1
+        self._ended = False
+        self._late: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self._rng = stream(world.scenario.seed, "application", number, 0)
+
+    @property
+    def address(self) -> bytes:
+        """The address of its interface."""
+        return self.host.addresses[self.interface]
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self.endpoint is not None
+
+    @property
+    def calm(self) -> bool:
+        """Whether it runs and has nothing more to do by itself."""
+        busy = any(link.recovering or link.request is not None for link in self.links.values())
+        posted = self.receiver is not None and self.receiver.all_posted
+        return self.alive and not self.stalled and not busy and posted
+
+    # Life.
+
+    def start(self) -> None:
+        """Open the endpoint, post receives, connect to whom it has to do with."""
+        node = self.host.node
+        if node is None or self.alive or self._ended:
+            return
+        self._rng = rng = stream(self.world.scenario.seed, "application", self.number, self.starts)
+        again, self.starts = self.starts > 0, self.starts + 1
+        self.window = rng.choice((1, 2, 8, 64, 1000))
+        self.endpoint = node.open_endpoint(self.endpoint_number, self.key, interface=self.interface)
+        self.host.own(self.endpoint, self)
+        self.world.ledger.opened(self.number, self.endpoint.session)
+        coming = [each for each in self.expected if not each.delivered and not each.failed]
+        self.receiver = Receiver(self, rng, coming)
+        self._make_links()
+        self.receiver.start()
+        for link in self.links.values():
+            if link.queue or again or rng.random() < 0.3:
+                self._connect(link)
+        if rng.random() < 0.2:
+            self._connect_wrongly(rng.choice(self.world.applications))
+
+    def _make_links(self) -> None:
+        self.links = {}
+        for message in self.expected:
+            self._link(message.source)
+        for message in self.plan:
+            if message.posted_at is None:
+                self._link(message.target).queue.append(message)
+            else:
+                self._link(message.target)
+
+    def _link(self, number: int) -> Link:
+        link = self.links.get(number)
+        if link is None:
+            link = self.links[number] = Link(self.world.applications[number])
+        return link
+
+    def die(self, why: str, *, closing: bool = True) -> None:
+        """End without a word; the operating system closes the endpoint."""
+        endpoint = self.endpoint
+        if endpoint is None:
+            return
+        self.host.disown(endpoint)
+        self.endpoint = None
+        self.stalled = False
+        self._late.clear()
+        self.world.ledger.closed(self.number, why, len(self.world.applications))
+        if closing:
+            endpoint.close()
+        if self.receiver is not None:
+            self.receiver.died()
+        self.links = {}
+
+    def stall(self) -> None:
+        """Do something else than calling the library."""
+        if self.endpoint is not None:
+            self.stalled = True
+            self.endpoint.progressing = False
+
+    def resume(self) -> None:
+        """Come back to the library."""
+        if self.endpoint is None or not self.stalled:
+            return
+        self.stalled = False
+        self.endpoint.progressing = True
+        late, self._late = self._late, []
+        for action, details in late:
+            action(*details)
+
+    def wind_up(self) -> None:
+        """Do nothing of its own accord any more, and take back what waits in vain."""
+        self._ended = True
+        if self.receiver is not None:
+            self.receiver.wind_up()
+
+    # Time.
+
+    def later(self, action: Callable[..., None], *details: Any) -> None:
+        """Do something after a short while that the seed decides."""
+        gap = self._rng.randrange(self.world.scenario.gap + 1) if self._rng.random() < 0.6 else 0
+        self.after(gap, action, *details)
+
+    def after(self, delay: int, action: Callable[..., None], *details: Any) -> None:
+        """Do something after a delay in ns, if it still lives then."""
+        self.world.schedule.after(delay, self._due, self.starts, action, details)
+
+    def _due(self, starts: int, action: Callable[..., None], details: tuple[Any, ...]) -> None:
+        if self.starts != starts or not self.alive or self._ended:
+            return
+        if self.stalled:
+            self._late.append((action, details))
+            return
+        action(*details)
+        self.host.step()
+
+    # What it is told.
+
+    def hear(self, event: Event) -> None:
+        """Take an event; what concerns promises is noted at once, whatever the application does."""
+        if event.kind is EventKind.PARTNER_RESTARTED or event.kind is EventKind.PARTNER_LOST:
+            assert event.partner is not None
+            self._note(event.kind, event.partner)
+        if self.stalled:
+            self._late.append((self._react, (event,)))
+        else:
+            self._react(event)
+
+    def _note(self, kind: EventKind, partner: Partner) -> None:
+        remote = self.world.application_at(partner)
+        if remote is None:
+            return
+        world, ledger = self.world, self.world.ledger
+        cause = ledger.troubled(self.number, remote.number)
+        if kind is EventKind.PARTNER_LOST:
+            limit = (self.host.profile.resend_maximum + 2) * self.host.profile.resend_delay * self.host.profile.tick
+            cause = cause or world.disturbed(world.schedule.now - limit - 2 * SECOND)
+        if not cause:
+            ledger.breach(
+                "partner", f"application {self.number} was told {kind.value!r} of {remote.number} without cause"
+            )
+        ledger.trouble(self.number, remote.number, kind.value)
+
+    def _react(self, event: Event) -> None:
+        request, partner = event.request, event.partner
+        if event.kind is EventKind.COMPLETED and request is not None:
+            self._completed(request)
+        elif event.kind is EventKind.UNDELIVERED and request is not None:
+            message: Message = request.context
+            self.world.ledger.undelivered(message, getattr(request, "late_status", None))
+            self._refused(message)
+        elif partner is not None:
+            remote = self.world.application_at(partner)
+            if remote is not None:
+                self._news(event.kind, self._link(remote.number), partner)
+
+    def _news(self, kind: EventKind, link: Link, partner: Partner) -> None:
+        """Something has happened to a partner."""
+        if kind is EventKind.PARTNER_CONNECTED:
+            link.partner = partner
+            link.dead = None
+            if self.host.profile.connects_back:
+                link.ready = True
+                self.pump()
+            else:
+                # Only our own request makes a real host answer us in full (R-CON-12).
+                link.ready = False
+                self._connect(link)
+            return
+        link.ready = False
+        self._recover(link)
+
+    def _completed(self, request: Request) -> None:
+        assert request.status is not None
+        if request.kind is RequestKind.RECEIVE:
+            assert self.receiver is not None
+            self.receiver.ended(request)
+            self.later(self.pump)
+        elif request.kind is RequestKind.CONNECT:
+            self._connected(request, request.status)
+        else:
+            message: Message = request.context
+            link = self._link(message.target)
+            link.requests -= 1
+            self.world.ledger.sent(message, request.status, request.transferred)
+            if request.status in NACKED or request.status == Status.REMOTE_ENDPOINT_UNREACHABLE:
+                self._refused(message)
+            self.pump()
+
+    # Connecting.
+
+    def _connect(self, link: Link) -> None:
+        if link.request is not None or self.endpoint is None or self._ended:
+            return
+        remote = link.remote
+        link.recovering = False
+        link.since = self.world.schedule.now
+        try:
+            link.request = self.endpoint.connect(remote.address, remote.endpoint_number, remote.key)
+        except LocalProtocolError as error:
+            if error.status != Status.NIC_ID_NOT_FOUND:
+                raise
+            self._recover(link)
+            return
+        link.request.context = link
+
+    def _connected(self, request: Request, status: Status) -> None:
+        context = request.context
+        if isinstance(context, Experiment):
+            self._experiment_ended(context, status)
+            return
+        link: Link = context
+        if link.request is not request:
+            return
+        link.request = None
+        if status == Status.SUCCESS:
+            link.partner, link.ready, link.dead = request.partner, True, None
+            self.pump()
+            return
+        world = self.world
+        cause = world.ledger.troubled(self.number, link.remote.number) or world.disturbed(link.since - SECOND)
+        if not (cause or link.remote.opened_since(link.since - SECOND)):
+            world.ledger.breach(
+                "status", f"application {self.number} cannot connect to {link.remote.number}: {status.text}"
+            )
+        self._recover(link)
+
+    def opened_since(self, time: int) -> bool:
+        """Whether its endpoint is closed, or was at some moment since a time."""
+        return not self.alive or self.world.ledger.opened_at(self.number) >= time
+
+    def _connect_wrongly(self, remote: Application) -> None:
+        """Try what must fail: a wrong key, an endpoint that is not open, one that cannot be."""
+        assert self.endpoint is not None
+        number, key, status = self._rng.choice(
+            (
+                (remote.endpoint_number, remote.key ^ 1, Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY),
+                (_UNUSED_NUMBER, remote.key, Status.REMOTE_ENDPOINT_CLOSED),
+                (_UNKNOWN_NUMBER, remote.key, Status.REMOTE_ENDPOINT_BAD_ID),
+            )
+        )
+        try:
+            request = self.endpoint.connect(remote.address, number, key)
+        except LocalProtocolError:
+            return
+        request.context = Experiment(remote, status, self.world.schedule.now)
+
+    def _experiment_ended(self, experiment: Experiment, status: Status) -> None:
+        world, remote = self.world, experiment.remote
+        excused = (
+            remote.opened_since(experiment.since - SECOND)
+            or world.ledger.troubled(self.number, remote.number)
+            or world.disturbed(experiment.since - SECOND)
+        )
+        if status != experiment.status and not excused:
+            world.ledger.breach("status", f"a connect that must fail with {experiment.status.text!r}: {status.text!r}")
+
+    def _refused(self, message: Message) -> None:
+        """A message was refused: its session seems to be gone (R-CLS-04)."""
+        link = self._link(message.target)
+        partner = link.partner
+        if partner is None or partner.fwd != message.sessions[1]:
+            return
+        link.ready = False
+        link.dead = message.sessions[1]
+        self._recover(link)
+
+    def _recover(self, link: Link) -> None:
+        """Connect anew after a while, unless the other side does before (R-CLS-07)."""
+        if not link.recovering:
+            link.recovering = True
+            self.after(self._rng.randrange(50 * MILLISECOND, 2 * SECOND), self._recover_now, link)
+
+    def _recover_now(self, link: Link) -> None:
+        link.recovering = False
+        if link.ready or link.request is not None or self.endpoint is None:
+            return
+        partner = link.partner
+        if partner is not None and link.dead is not None and partner.fwd == link.dead and not partner.local:
+            self.world.ledger.trouble(self.number, link.remote.number, "disconnected")
+            self.endpoint.disconnect(partner)
+            link.partner = None
+        self._connect(link)
+
+    # Sending.
+
+    def pump(self) -> None:
+        """Send what may be sent now."""
+        for link in list(self.links.values()):
+            self._pump(link)
+
+    def _pump(self, link: Link) -> None:
+        now = self.world.schedule.now
+        while link.ready and link.queue and link.requests < self.window:
+            message = link.queue[0]
+            if message.after is not None and not self.world.ledger.resolved(message.after):
+                if link.patience is None:
+                    link.patience = now + _PATIENCE
+                    self.after(_PATIENCE, self._pump, link)
+                if now < link.patience:
+                    return
+            link.patience = None
+            link.queue.popleft()
+            self._post(link, message)
+            if self._rng.random() < 0.3:
+                self.later(self._pump, link)
+                return
+
+    def _post(self, link: Link, message: Message) -> None:
+        endpoint, partner = self.endpoint, link.partner
+        assert endpoint is not None and partner is not None
+        threshold = SHARED_THRESHOLD if partner.local else endpoint.medium_threshold
+        message.large = message.synchronous or message.length > threshold
+        pieces = self._pieces(message)
+        self.world.posted(message, endpoint.session, partner.fwd)
+        link.requests += 1
+        request = endpoint.send(
+            partner, pieces if len(pieces) > 1 else pieces[0], message.match_info, synchronous=message.synchronous
+        )
+        request.context = message
+        if not message.large:
+            # The memory of a buffered send may be used anew at once.
+            for piece in pieces:
+                piece[:] = bytes(len(piece))
+
+    def _pieces(self, message: Message) -> list[bytearray]:
+        data = self.world.ledger.data_of(message)
+        cuts = sorted(self._rng.randrange(len(data) + 1) for _ in range(message.pieces - 1))
+        edges = [0, *cuts, len(data)]
+        return [bytearray(data[start:end]) for start, end in pairwise(edges)]

@@ -1,0 +1,43 @@
+"""The digest of a run: everything that was put on the wire and told to applications, with its time."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from struct import Struct
+
+from mxwire.frames import FrameBatch
+from mxwire.protocol import Event
+
+_FRAMES = Struct(">BQHHI")
+_LENGTH = Struct(">I")
+
+
+class Digest:
+    """SHA-256 over what happens, in order; the same on any machine."""
+
+    def __init__(self) -> None:
+        self._hash = sha256()
+
+    def frames(self, time: int, host: int, interface: int, batch: FrameBatch) -> None:
+        """A host has put frames on the wire."""
+        self._hash.update(_FRAMES.pack(1, time, host, interface, len(batch)))
+        for start, length in zip(batch.offset.tolist(), batch.length.tolist(), strict=True):
+            self._hash.update(_LENGTH.pack(length))
+            self._hash.update(batch.buffer[start : start + length].data)
+
+    def event(self, time: int, host: int, event: Event) -> None:
+        """A host has told its applications something."""
+        request, partner, peer = event.request, event.partner, event.peer
+        words: list[object] = [time, host, event.kind.value]
+        if request is not None:
+            status = None if request.status is None else int(request.status)
+            words += [request.kind.value, status, request.match_info, request.length, request.transferred]
+        if partner is not None:
+            words += [partner.peer.index, partner.number]
+        if peer is not None:
+            words += [peer.index, peer.name]
+        self._hash.update(repr(words).encode())
+
+    def text(self) -> str:
+        """The digest so far, in hexadecimal."""
+        return self._hash.hexdigest()

@@ -1,0 +1,83 @@
+"""What a host still holds: nothing of it may be left when everything has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mxwire.protocol import Endpoint, Node, Partner
+from mxwire.protocol.card.pull import Pull, PullState
+from mxwire.protocol.library.acks import AckState
+
+
+def left_in_partner(partner: Partner) -> dict[str, int]:
+    """What is unfinished with a remote endpoint, by name."""
+    return _nonzero(
+        {
+            "unacked numbers": len(partner.deliveries),
+            "waiting messages": len(partner.waiting),
+            "waiting notifies": len(partner.notifies),
+            "pending connects": len(partner.pending_connects),
+            "sends waiting for notify": len(partner.large_sends),
+            "incomplete mediums": len(partner.incomplete),
+            "early packets": len(partner.window.early),
+            "owed acks": int(partner.acks.state is not AckState.NOTHING),
+        }
+    )
+
+
+def left_in_endpoint(endpoint: Endpoint) -> dict[str, int]:
+    """What an endpoint holds, its partners included, by name."""
+    card = endpoint.card
+    found = _nonzero(
+        {
+            "requests": len(endpoint.requests),
+            "posted receives": endpoint.matching.posted,
+            "unexpected messages": endpoint.matching.unexpected,
+            "regions": len(card.regions),
+            "rendezvous": endpoint.rendezvous,
+            "pulls": len(card.pulls),
+            "pulling receives": len(endpoint.pulling),
+            "pull starts": len(endpoint.pull_starts),
+            "ring events": len(card.ring.received) + len(card.ring.ended),
+            "resends": len(endpoint.resends),
+            "flushing partners": len(endpoint.flushing),
+            "connects": len(endpoint.connecting),
+            "messages to the own host": len(endpoint.local_sends),
+            "delayed acks": sum(each.state is AckState.DELAYED for _, each in endpoint.delayed_acks),
+            "immediate acks": len(endpoint.immediate_acks),
+        }
+    )
+    for partner in endpoint.partners.values():
+        for name, count in left_in_partner(partner).items():
+            found[name] = found.get(name, 0) + count
+    return found
+
+
+def left_in_node(node: Node) -> dict[str, int]:
+    """What a host holds beside its open endpoints; orphaned pulls are counted by themselves (R-CLS-08)."""
+    orphans = sum(each.state is PullState.ORPHANED for each in _pulls(node))
+    return _nonzero(
+        {
+            "frames to send": sum(board.outgoing.frames for board in node.interfaces),
+            "pull timers": sum(len(board.timers) for board in node.interfaces) - orphans,
+            "orphaned pulls": orphans,
+        }
+    )
+
+
+def idle(node: Node) -> bool:
+    """Whether nothing but discovery, host names and orphaned pulls will make the host send anything."""
+    if any(board.outgoing.frames for board in node.interfaces):
+        return False
+    if any(each.state is PullState.RUNNING for each in _pulls(node)):
+        return False
+    return all(endpoint.deadline() is None for endpoint in node.endpoints.values())
+
+
+def _pulls(node: Node) -> Iterator[Pull]:
+    for board in node.interfaces:
+        yield from board.timers
+
+
+def _nonzero(found: dict[str, int]) -> dict[str, int]:
+    return {name: count for name, count in found.items() if count}

@@ -1,0 +1,195 @@
+"""The simulated Ethernet: a switch that knows all addresses, and what goes wrong on the way through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from mxwire.frames import FrameBatch
+from mxwire.simulation.randomness import stream
+from mxwire.simulation.scenario import Scenario
+from mxwire.simulation.schedule import Schedule
+from mxwire.wire.address import BROADCAST
+from mxwire.wire.codec import TYPE_OFFSET
+
+LOST: Final = -1
+"""Stands for the time of arrival of a frame that never arrives."""
+_HEAD: Final = 16
+_MAC: Final = 6
+
+Port = tuple[int, int]
+"""A host's number and the number of its interface."""
+Deliver = Callable[[Port, list[FrameBatch | bytes]], None]
+Observe = Callable[[bytes, int, int], None]
+"""Told of each frame: its bytes, when it arrives first, or :data:`LOST`, and how often it arrives."""
+
+
+@dataclass(slots=True)
+class Incident:
+    """Something that keeps certain frames from arriving for a while."""
+
+    start: int
+    end: int
+    source: int | None = None
+    target: int | None = None
+    packet_type: int | None = None
+    longest: int | None = None
+    """Frames above this length do not pass."""
+
+    def hits(self, now: int, source: int, target: int, frame: bytes) -> bool:
+        """Whether a frame falls victim to it."""
+        return (
+            self.start <= now < self.end
+            and (self.source is None or self.source == source)
+            and (self.target is None or self.target == target)
+            and (self.packet_type is None or frame[TYPE_OFFSET] == self.packet_type)
+            and (self.longest is None or len(frame) > self.longest)
+        )
+
+
+class Network:
+    """A switch between the interfaces of all hosts."""
+
+    def __init__(self, scenario: Scenario, schedule: Schedule, addresses: dict[bytes, Port], deliver: Deliver) -> None:
+        self.scenario = scenario
+        self.addresses = addresses
+        self.incidents: list[Incident] = []
+        self.down: dict[int, tuple[int, int]] = {}
+        """Hosts that are off, or will be soon: from when until when."""
+        self.observers: list[Observe] = []
+        self.frames = 0
+        """Frames that were sent."""
+        self.lost = 0
+        """Frames, or copies of them, that did not arrive."""
+        self.faults_until = scenario.faults_end
+        self._schedule = schedule
+        self._deliver = deliver
+        self._free_at: dict[Port, int] = {}
+        self._waiting: dict[tuple[Port, int], list[FrameBatch | bytes]] = {}
+        rates = ("loss", "duplicate", "reorder", "corrupt", "tamper", "jitter")
+        self._draws = {name: stream(scenario.seed, "network", name) for name in rates}
+
+    @property
+    def slowest(self) -> int:
+        """No frame is longer on its way than this, in ns, apart from waiting for the link to be free."""
+        scenario = self.scenario
+        return scenario.delay + scenario.jitter + 2 * scenario.held + scenario.coalescing
+
+    def send(self, source: Port, batch: FrameBatch) -> None:
+        """Take frames from an interface and decide what becomes of each."""
+        now = self._schedule.now
+        self.frames += len(batch)
+        self.incidents = [each for each in self.incidents if each.end > now]
+        faulty = self.scenario.faulty and now < self.faults_until
+        if not (faulty or self.incidents or self.down or self.observers):
+            self._pass(source, batch)
+            return
+        for index in range(len(batch)):
+            frame = batch.frame(index)
+            arrival = self._arrival(source, len(frame))
+            reached: list[int] = []
+            for target in self._targets(source, frame):
+                reached += self._frame(source, target, frame, arrival, faulty)
+            for observe in self.observers:
+                observe(frame, min(reached, default=LOST), len(reached))
+
+    # Without faults.
+
+    def _pass(self, source: Port, batch: FrameBatch) -> None:
+        """Hand a batch on as it is, split only by destination."""
+        rows = batch.buffer[batch.offset[:, None] + np.arange(_MAC)]
+        if not (rows == rows[0]).all():
+            for index in range(len(batch)):
+                frame = batch.frame(index)
+                arrival = self._arrival(source, len(frame))
+                for target in self._targets(source, frame):
+                    self._put(target, arrival, frame)
+            return
+        arrival = self._arrival(source, int(batch.length.sum()))
+        for target in self._targets(source, rows[0].tobytes()):
+            self._put(target, arrival, batch)
+
+    def _arrival(self, source: Port, length: int) -> int:
+        """When the last byte of a frame comes out of the switch: links carry 10 Gb/s, one frame after the other."""
+        start = max(self._schedule.now, self._free_at.get(source, 0))
+        self._free_at[source] = start + (length * 4 + 4) // 5
+        return self._free_at[source] + self.scenario.delay
+
+    def _targets(self, source: Port, frame: bytes) -> list[Port]:
+        destination = frame[:_MAC]
+        if destination == BROADCAST:
+            return [each for each in self.addresses.values() if each != source]
+        port = self.addresses.get(destination)
+        return [] if port is None or port == source else [port]
+
+    def _put(self, target: Port, arrival: int, what: FrameBatch | bytes) -> int:
+        """Let something arrive, together with what arrives in the same interval of the host; returns when."""
+        grain = self.scenario.coalescing
+        if grain:
+            arrival = -(-arrival // grain) * grain
+        key = target, arrival
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            self._waiting[key] = [what]
+            self._schedule.at(arrival, self._arrive, target, arrival)
+        else:
+            waiting.append(what)
+        return arrival
+
+    def _arrive(self, target: Port, arrival: int) -> None:
+        self._deliver(target, self._waiting.pop((target, arrival)))
+
+    @property
+    def in_flight(self) -> int:
+        """Deliveries that are still to happen."""
+        return len(self._waiting)
+
+    # With faults.
+
+    def _frame(self, source: Port, target: Port, frame: bytes, arrival: int, faulty: bool) -> list[int]:
+        """Decide about one frame to one port; returns when it arrives unharmed."""
+        now = self._schedule.now
+        if any(each.hits(now, source[0], target[0], frame) for each in self.incidents):
+            self.lost += 1
+            return []
+        times = [arrival]
+        harmed = False
+        if faulty:
+            scenario = self.scenario
+            if self._happens("loss") or self._happens("corrupt"):
+                self.lost += 1
+                return []
+            if scenario.jitter:
+                times[0] += self._draws["jitter"].randrange(scenario.jitter + 1)
+            if self._happens("reorder"):
+                times[0] += self._draws["reorder"].randrange(1, scenario.held + 2)
+            if self._happens("duplicate"):
+                times.append(times[0] + self._draws["duplicate"].randrange(scenario.held + 1))
+            if self._happens("tamper"):
+                frame, harmed = self._tampered(frame), True
+        reached: list[int] = []
+        for time in times:
+            start, end = self.down.get(target[0], (0, 0))
+            if start <= time < end:
+                self.lost += 1
+                continue
+            there = self._put(target, time, frame)
+            if not harmed:
+                reached.append(there)
+        return reached
+
+    def _happens(self, name: str) -> bool:
+        rate: float = getattr(self.scenario, name)
+        return rate > 0 and self._draws[name].random() < rate
+
+    def _tampered(self, frame: bytes) -> bytes:
+        """A frame with one to three other bytes behind its Ethernet header."""
+        rng = self._draws["tamper"]
+        changed = bytearray(frame)
+        for _ in range(rng.randrange(1, 4)):
+            place = rng.randrange(min(_HEAD, len(changed) - 1), len(changed))
+            changed[place] ^= rng.randrange(1, 256)
+        return bytes(changed)

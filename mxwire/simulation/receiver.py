@@ -1,0 +1,270 @@
+"""The receiving half of an application: posts receives, in all the ways there are, and checks what they bring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from mxwire.protocol import Endpoint, Request, RequestKind, Status
+from mxwire.protocol.library.matching import Unexpected
+from mxwire.simulation.ledger import Taken
+from mxwire.simulation.workload import (
+    ALL_BITS,
+    CLASS_SHIFT,
+    EXACT,
+    HANDLED,
+    MASKS,
+    NOBODY,
+    Message,
+    message_number,
+)
+
+if TYPE_CHECKING:
+    from mxwire.simulation.application import Application
+
+_EMPTY: Final = 0xE5
+"""What a buffer holds before it is received into."""
+_USED: Final = 0x5E
+"""What it holds after its receive has ended: from then on nothing may write into it."""
+_WATCHED_MAXIMUM: Final = 16 << 20
+
+
+@dataclass(slots=True)
+class Wanted:
+    """A receive that is to be posted."""
+
+    value: int
+    mask: int
+    capacity: int
+
+
+@dataclass(slots=True)
+class Posted:
+    """A receive that was posted, kept in its request's ``context``."""
+
+    wanted: Wanted
+    order: int
+    pieces: list[bytearray]
+    cancelled: bool = False
+    spare: bool = False
+    """Whether no message is for it."""
+
+    def content(self) -> bytes:
+        """All bytes of the buffers."""
+        return b"".join(self.pieces)
+
+
+@dataclass(slots=True)
+class Buffers:
+    """Buffers that nothing may be written into any more."""
+
+    held: list[bytearray] = field(default_factory=list)
+    size: int = 0
+
+    def watch(self, pieces: list[bytearray]) -> None:
+        """From now on nothing may write into them."""
+        for piece in pieces:
+            if self.size + len(piece) <= _WATCHED_MAXIMUM:
+                piece[:] = bytes([_USED]) * len(piece)
+                self.held.append(piece)
+                self.size += len(piece)
+
+    def touched(self) -> int:
+        """How many of them were written into."""
+        return sum(piece.count(_USED) != len(piece) for piece in self.held)
+
+
+class Receiver:
+    """Posts receives for all messages that are still to come, soon or late, exactly or with wildcards."""
+
+    def __init__(self, application: Application, rng: Random, expected: list[Message]) -> None:
+        self.application = application
+        self.ledger = application.world.ledger
+        self._rng = rng
+        self._wanted = self._draw(expected)
+        self._order = 0
+        self._live: dict[Request, Posted] = {}
+        self._ended = False
+
+    @property
+    def _endpoint(self) -> Endpoint:
+        endpoint = self.application.endpoint
+        assert endpoint is not None
+        return endpoint
+
+    @property
+    def all_posted(self) -> bool:
+        """Whether every receive that is needed was posted."""
+        return not self._wanted
+
+    # Planning.
+
+    def _draw(self, expected: list[Message]) -> list[Wanted]:
+        rng = self._rng
+        longest: dict[tuple[int, int], int] = {}
+        for message in expected:
+            key = _pattern(message)
+            longest[key] = max(longest.get(key, 0), message.length)
+        wanted = [
+            Wanted(*_pattern(message), self._capacity(message, longest))
+            for message in expected
+            if message.kind != HANDLED
+        ]
+        if rng.random() < 0.3:
+            rng.shuffle(wanted)
+        wanted.reverse()
+        return wanted
+
+    def _capacity(self, message: Message, longest: dict[tuple[int, int], int]) -> int:
+        """Mostly enough for any message that may come, sometimes too little."""
+        rng = self._rng
+        enough = message.length if message.kind == EXACT else longest[_pattern(message)]
+        draw = rng.random()
+        if draw < 0.15:
+            return rng.choice((0, rng.randrange(enough + 1), max(0, enough - 1)))
+        return enough if draw < 0.7 else enough + rng.choice((1, 100, 5000))
+
+    # Posting.
+
+    def start(self) -> None:
+        """Post the first receives."""
+        self._endpoint.handle_unexpected(self._handle)
+        first = self._rng.choice((0, 1, 4, len(self._wanted)))
+        for _ in range(min(first, len(self._wanted))):
+            self._post(self._wanted.pop())
+        self._continue()
+
+    def _continue(self) -> None:
+        if self._wanted:
+            self.application.later(self._next)
+
+    def _next(self) -> None:
+        if self._wanted:
+            self._post(self._wanted.pop())
+        self._continue()
+
+    def _post(self, wanted: Wanted, *, spare: bool = False) -> None:
+        rng, endpoint = self._rng, self._endpoint
+        probed = rng.random() < 0.2
+        seen = endpoint.probe(wanted.value, wanted.mask) if probed else None
+        expected = None if seen is None else seen.match_info
+        pieces = _cut(wanted.capacity, rng)
+        request = endpoint.receive(pieces if len(pieces) > 1 else pieces[0], wanted.value, wanted.mask)
+        posted = Posted(wanted, self._order, pieces, spare=spare)
+        request.context = posted
+        self._order += 1
+        self._live[request] = posted
+        if probed:
+            taken = None if request.partner is None else request.match_info
+            if taken != expected:
+                self.ledger.breach("order", f"a probe saw {_text(expected)}, the receive after it took {_text(taken)}")
+        if not spare and rng.random() < 0.05:
+            self.application.later(self._cancel, request)
+        if rng.random() < 0.03:
+            self._post(Wanted(NOBODY << CLASS_SHIFT | rng.getrandbits(32), ALL_BITS, 64), spare=True)
+
+    def _cancel(self, request: Request) -> None:
+        posted = self._live.get(request)
+        if posted is not None and not request.done:
+            matched = request.partner is not None
+            posted.cancelled = self._endpoint.cancel(request)
+            if posted.cancelled == matched:
+                self.ledger.breach("status", f"cancelling a receive that is{'' if matched else ' not'} matched")
+
+    def wind_up(self) -> None:
+        """Take back all receives that nothing has come for."""
+        self._ended = True
+        for request in list(self._live):
+            self._cancel(request)
+
+    # Ends.
+
+    def ended(self, request: Request) -> None:
+        """A receive has ended."""
+        posted = self._live.pop(request, None)
+        status = request.status
+        assert status is not None
+        if posted is None:
+            self.ledger.breach("once", "a receive ended twice")
+            return
+        if status == Status.CANCELLED:
+            if not posted.cancelled:
+                self.ledger.breach("status", "a receive was cancelled by nobody")
+            elif not posted.spare and not self._ended:
+                self._wanted.append(posted.wanted)
+                if len(self._wanted) == 1:
+                    self._continue()
+        else:
+            self._check(request, posted, status)
+        self.application.world.buffers.watch(posted.pieces)
+
+    def _check(self, request: Request, posted: Posted, status: Status) -> None:
+        application, ledger, wanted = self.application, self.ledger, posted.wanted
+        info = request.match_info
+        number = message_number(info)
+        message = ledger.messages[number] if number < len(ledger.messages) else None
+        if message is None or message.match_info != info or info & wanted.mask != wanted.value:
+            ledger.breach("content", f"a receive for {_text(wanted.value)} took a message with {_text(info)}")
+            return
+        if status not in (Status.SUCCESS, Status.MESSAGE_TRUNCATED):
+            ledger.aborted(message, application.number, status)
+            return
+        size = min(message.length, wanted.capacity)
+        if request.length != message.length or request.transferred != size:
+            ledger.breach(
+                "status",
+                f"message {number} of {message.length} bytes into a buffer of {wanted.capacity}: "
+                f"told {request.transferred} of {request.length}",
+            )
+        content = posted.content()
+        if content[:size] != ledger.data_of(message)[:size]:
+            ledger.breach("content", f"message {number} of {message.length} bytes arrived with other bytes")
+        elif content.count(_EMPTY, size) != len(content) - size:
+            ledger.breach("content", f"message {number} of {message.length} bytes was written beyond its end")
+        taken = Taken(posted.order, wanted.value, wanted.mask, message)
+        ledger.received(message, application.number, self._endpoint.session, taken, status, request.transferred)
+
+    def _handle(self, unexpected: Unexpected) -> bool:
+        """The unexpected handler: it takes the messages that are meant for it."""
+        info = unexpected.match_info
+        if info >> CLASS_SHIFT != HANDLED:
+            return False
+        message = self.ledger.messages[message_number(info)]
+        if unexpected.data is not None and unexpected.data != self.ledger.data_of(message):
+            self.ledger.breach("content", f"message {message.number} reached the handler with other bytes")
+        if unexpected.length != message.length:
+            self.ledger.breach("content", f"message {message.number} reached the handler with another length")
+        self.ledger.consumed(message, self.application.number, self._endpoint.session)
+        self.application.later(self.application.pump)
+        return True
+
+    def died(self) -> None:
+        """The application has died: nothing may write into its buffers any more."""
+        for posted in self._live.values():
+            self.application.world.buffers.watch(posted.pieces)
+        self._live.clear()
+
+
+def is_receive(request: Request) -> bool:
+    """Whether a request is a receive."""
+    return request.kind is RequestKind.RECEIVE
+
+
+def _pattern(message: Message) -> tuple[int, int]:
+    """Value and mask of a receive for a message."""
+    mask = MASKS.get(message.kind, ALL_BITS)
+    return message.match_info & mask, mask
+
+
+def _cut(capacity: int, rng: Random) -> list[bytearray]:
+    """Memory in one to five pieces."""
+    count = rng.choice((1, 1, 1, 2, 5)) if capacity else 1
+    cuts = sorted(rng.randrange(capacity + 1) for _ in range(count - 1))
+    edges = [0, *cuts, capacity]
+    return [bytearray([_EMPTY]) * (end - start) for start, end in pairwise(edges)]
+
+
+def _text(info: int | None) -> str:
+    return "nothing" if info is None else f"{info:#018x}"

@@ -1,0 +1,79 @@
+"""Making a failing scenario smaller: fewer messages, faults and hosts, as long as the same invariant breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from mxwire.errors import MxwireError
+from mxwire.protocol.profile import OPEN_MX_1_5
+from mxwire.simulation.outcome import Outcome
+from mxwire.simulation.scenario import INCIDENTS, RATES, Scenario
+from mxwire.simulation.simulation import Simulation
+
+TRIALS_MAXIMUM: Final = 200
+
+Run = Callable[[Scenario], Outcome]
+
+
+def shrink(outcome: Outcome, trials: int = TRIALS_MAXIMUM, run: Run | None = None) -> Outcome:
+    """The outcome of the smallest scenario found that breaks the same invariant first."""
+    if outcome.held:
+        return outcome
+    trial = run or (lambda scenario: Simulation(scenario).run())
+    name = outcome.breaches[0].invariant
+    best = outcome
+    smaller = True
+    while smaller and trials > 0:
+        smaller = False
+        for candidate in _smaller(best.scenario):
+            if trials <= 0:
+                break
+            trials -= 1
+            found = trial(candidate)
+            if not found.held and found.breaches[0].invariant == name:
+                best, smaller = found, True
+                break
+    return best
+
+
+def _smaller(scenario: Scenario) -> Iterator[Scenario]:
+    """Scenarios that are a step simpler, the biggest steps first."""
+    for changes in _steps(scenario):
+        try:
+            candidate = replace(scenario, **changes)
+        except MxwireError:
+            continue
+        if candidate != scenario:
+            yield candidate
+
+
+def _steps(scenario: Scenario) -> Iterator[dict[str, Any]]:
+    messages = scenario.messages
+    for count in (1, messages // 8, messages // 4, messages // 2, messages * 3 // 4, messages - 1):
+        if 1 <= count < messages:
+            yield {"messages": count}
+    for name in INCIDENTS:
+        if getattr(scenario, name):
+            yield {name: 0}
+    for name in RATES:
+        if getattr(scenario, name):
+            yield {name: 0.0}
+    for hosts in (2, scenario.hosts - 1):
+        if 2 <= hosts < scenario.hosts:
+            yield {"hosts": hosts}
+    yield {"jitter": 0}
+    yield {"coalescing": 0}
+    yield {"processes": 1}
+    yield {"interfaces": 1}
+    yield {"discovery": "static"}
+    yield {"profiles": (OPEN_MX_1_5,)}
+    yield {"profiles": scenario.profiles[:1]}
+    for most in (128, 32_768, 100_000):
+        if most < scenario.largest:
+            yield {"largest": most}
+    yield {"gap": 0}
+    for name in INCIDENTS:
+        if getattr(scenario, name) > 1:
+            yield {name: getattr(scenario, name) - 1}

@@ -1,0 +1,203 @@
+"""A run from its beginning to its end: work, winding up, and the checks of what is left."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from typing import Final
+
+from mxwire.protocol import Endpoint, Partner
+from mxwire.simulation.application import Application
+from mxwire.simulation.inventory import idle, left_in_endpoint, left_in_node
+from mxwire.simulation.judging import WireJudge
+from mxwire.simulation.outcome import Outcome
+from mxwire.simulation.scenario import Scenario
+from mxwire.simulation.schedule import MILLISECOND, SECOND
+from mxwire.simulation.world import Tap, World
+
+_STEPS_BETWEEN_LOOKS: Final = 16
+_STEPS_A_MESSAGE: Final = 20_000
+_SHOWN: Final = 5
+
+Progress = Callable[[int, int], None]
+"""Told how many messages are settled, and of how many."""
+
+
+class Simulation:
+    """One run of a scenario. ``tap`` is given all frames as they are sent."""
+
+    def __init__(self, scenario: Scenario, tap: Tap | None = None, progress: Progress | None = None) -> None:
+        self.scenario = scenario
+        self.world = World(scenario, tap)
+        self._progress = progress
+        self._judge = WireJudge(scenario, self.world.ledger, self.world.schedule) if scenario.judged else None
+        if self._judge is not None:
+            self.world.network.observers.append(self._judge.observe)
+            self.world.restart_listeners.append(self._judge.restarted)
+
+    def run(self) -> Outcome:
+        """Run until everything has ended, or until something does not hold that makes going on pointless."""
+        world = self.world
+        try:
+            world.start()
+            self._work()
+            self._wind_up()
+            self._look()
+        except Exception as error:
+            world.ledger.breach("exception", _told(error))
+        if self._judge is not None:
+            self._judge.finish()
+        return self._outcome()
+
+    # The three parts of a run.
+
+    def _work(self) -> None:
+        """Until every message has been delivered, or need not be any more."""
+        world, schedule = self.world, self.world.schedule
+        limit: int | None = None
+        steps = (len(world.ledger.messages) + 50) * _STEPS_A_MESSAGE
+        while not self._finished():
+            for _ in range(_STEPS_BETWEEN_LOOKS):
+                if not len(schedule):
+                    break
+                schedule.step()
+            if limit is None and schedule.now >= self.scenario.faults_end and not world.incidents.pending:
+                world.incidents.cancel()
+                limit = schedule.now + self._patience()
+            too_long = not len(schedule) or (limit is not None and schedule.now > limit) or schedule.done > steps
+            if too_long and not self._finished():
+                self._give_up(schedule.done > steps)
+                return
+            if self._progress is not None:
+                total = len(world.ledger.messages)
+                self._progress(total - len(world.ledger.unsettled()), total)
+
+    def _finished(self) -> bool:
+        world = self.world
+        return (
+            world.ledger.finished
+            and not world.incidents.pending
+            and not world.network.down
+            and all(each.calm for each in world.applications)
+        )
+
+    def _patience(self) -> int:
+        """How long everything may take when nothing goes wrong any more."""
+        scenario = self.scenario
+        longest = 30 * SECOND + scenario.messages * 300 * MILLISECOND
+        if self.world.disturbances:
+            # A partner that has forgotten us is found out at the resend limit, by both sides in turn.
+            limits = [host.profile for host in self.world.hosts]
+            longest += 2 * max((each.resend_maximum + 2) * each.resend_delay * each.tick for each in limits)
+        return longest
+
+    def _give_up(self, storm: bool) -> None:
+        """It takes too long: say what hangs."""
+        world = self.world
+        world.ledger.judge_missing()
+        if storm:
+            world.ledger.breach("liveness", f"{world.schedule.done} things have happened, and there is no end")
+        for application in world.applications:
+            if not application.calm:
+                world.ledger.breach("liveness", f"application {application.number} does not come to rest")
+            if application.endpoint is not None:
+                for name, count in left_in_endpoint(application.endpoint).items():
+                    world.ledger.breach("liveness", f"application {application.number} still has {count} {name}")
+
+    def _wind_up(self) -> None:
+        """Take back receives that nothing came for, and wait until all is quiet."""
+        world, schedule = self.world, self.world.schedule
+        if world.ledger.breaches and not self._finished():
+            return
+        world.incidents.cancel()
+        world.network.faults_until = schedule.now
+        for application in world.applications:
+            application.wind_up()
+        for host in world.hosts:
+            host.step()
+        limit = schedule.now + self._patience()
+        while not self._quiet():
+            if not len(schedule) or schedule.now > limit:
+                self._give_up(storm=False)
+                world.ledger.breach("liveness", "the hosts do not come to rest")
+                return
+            schedule.step()
+
+    def _quiet(self) -> bool:
+        world = self.world
+        return not world.network.in_flight and all(host.node is None or idle(host.node) for host in world.hosts)
+
+    def _look(self) -> None:
+        """What is left, and whether everybody agrees."""
+        world, ledger = self.world, self.world.ledger
+        ledger.judge_orders()
+        if world.buffers.touched():
+            ledger.breach(
+                "content", f"{world.buffers.touched()} buffers were written into after their receive had ended"
+            )
+        if ledger.breaches:
+            return
+        for application in world.applications:
+            if application.endpoint is not None:
+                for name, count in left_in_endpoint(application.endpoint).items():
+                    ledger.breach("leftovers", f"application {application.number} still has {count} {name}")
+                self._compare_numbers(application, application.endpoint)
+        for application in world.applications:
+            if application.endpoint is not None:
+                application.endpoint.close()
+        for host in world.hosts:
+            assert host.node is not None
+            host.node.events()
+            for interface in range(len(host.node.interfaces)):
+                host.node.transmit(world.schedule.now, interface)
+            for name, count in left_in_node(host.node).items():
+                if name != "orphaned pulls" or not world.disturbances:
+                    ledger.breach(
+                        "leftovers", f"host {host.number} still has {count} {name} when all endpoints are closed"
+                    )
+
+    def _compare_numbers(self, application: Application, endpoint: Endpoint) -> None:
+        """What one side says it has sent, the other side says it has received (R-ACK-05)."""
+        for partner in endpoint.partners.values():
+            remote = self.world.application_at(partner)
+            if remote is None or remote.endpoint is None or partner.local or partner.fwd != remote.endpoint.session:
+                continue
+            other = _partner_for(remote.endpoint, application)
+            if other is None or other.fwd != endpoint.session:
+                continue
+            numbers = partner.tx_una, partner.tx_next, other.rx_done, other.rx_next
+            if len(set(numbers)) != 1:
+                una, following, done, awaited = (f"{each:#06x}" for each in numbers)
+                self.world.ledger.breach(
+                    "numbers",
+                    f"application {application.number} to {remote.number}: sent up to {following}, acked up to {una}; "
+                    f"received up to {awaited}, complete up to {done}",
+                )
+
+    def _outcome(self) -> Outcome:
+        world = self.world
+        counts = {
+            "messages": len(world.ledger.messages),
+            "delivered": world.ledger.counts["delivered"],
+            "excused": world.ledger.counts["excused"],
+            "frames": world.network.frames,
+            "frames lost": world.network.lost,
+            "incidents": len(world.disturbances),
+            "steps": world.schedule.done,
+            "deviations": self._judge.deviations if self._judge is not None else 0,
+        }
+        return Outcome(self.scenario, world.digest.text(), world.schedule.now, counts, tuple(world.ledger.breaches))
+
+
+def _partner_for(endpoint: Endpoint, application: Application) -> Partner | None:
+    for partner in endpoint.partners.values():
+        if partner.peer.address == application.address and partner.number == application.endpoint_number:
+            return partner
+    return None
+
+
+def _told(error: Exception) -> str:
+    """An exception in a line, with where it came from."""
+    frames = traceback.extract_tb(error.__traceback__)[-_SHOWN:]
+    way = " > ".join(f"{each.filename.rpartition('mxwire/')[2]}:{each.lineno}" for each in frames)
+    return f"{type(error).__name__}: {error} ({way})"

@@ -1,0 +1,171 @@
+"""What applications want to send each other: drawn from the seed before the run begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from mxwire.simulation.randomness import stream
+from mxwire.simulation.scenario import Scenario
+from mxwire.wire.dialect import Dialect
+
+CLASS_SHIFT: Final = 60
+SOURCE_SHIFT: Final = 48
+ALL_BITS: Final = (1 << 64) - 1
+CLASS_BITS: Final = 0xF << CLASS_SHIFT
+SOURCE_BITS: Final = CLASS_BITS | 0xFFF << SOURCE_SHIFT
+EXACT, BY_SOURCE, BY_CLASS, HANDLED, ANY, NOBODY = 1, 2, 3, 4, 5, 15
+"""Classes of messages: how their receiver asks for them. They stand in the upper bits of the match information."""
+MASKS: Final = {EXACT: ALL_BITS, BY_SOURCE: SOURCE_BITS, BY_CLASS: CLASS_BITS, ANY: 0}
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """One message, what was planned and what became of it."""
+
+    number: int
+    source: int
+    """Number of the sending application."""
+    target: int
+    """Number of the receiving application."""
+    length: int
+    kind: int
+    """How the receiver asks for it."""
+    synchronous: bool = False
+    pieces: int = 1
+    """Buffers that it is sent from."""
+    after: int | None = None
+    """Number of a message that the sender wants to have received before."""
+    order: int = -1
+    """Its place among the messages of its sender to its receiver, when it was posted."""
+    posted_at: int | None = None
+    sessions: tuple[int, int | None] = (0, 0)
+    """Session of the sender, and of the receiver as the sender knew it when it was posted."""
+    status: int | None = None
+    """How the send ended."""
+    transferred: int = 0
+    delivered: int = 0
+    """How often it was received or consumed."""
+    delivered_at: int = -1
+    taken: tuple[int, int] | None = None
+    """Status and length of the receive that took it."""
+    consumed: bool = False
+    """Whether the unexpected handler took it."""
+    failed: bool = False
+    """Whether a receive took it and ended with an error."""
+    excuse: str = ""
+    """Why it need not be delivered; empty where it must."""
+    data: bytes = field(default=b"", repr=False)
+    large: bool = False
+    """Whether it was sent as RNDV or locally, so that its sender hears how much was taken."""
+
+    @property
+    def match_info(self) -> int:
+        """Class, source and number."""
+        return self.kind << CLASS_SHIFT | self.source << SOURCE_SHIFT | self.number
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is to be waited for any more."""
+        if self.posted_at is None:
+            return False
+        return (bool(self.delivered) and self.status is not None) or bool(self.excuse)
+
+
+def message_number(match_info: int) -> int:
+    """The number of the message with a match information."""
+    return match_info & 0xFFFF_FFFF
+
+
+def plan(scenario: Scenario, applications: int) -> list[Message]:
+    """All messages of a run, those of each sender in the order of sending."""
+    rng = stream(scenario.seed, "workload")
+    disciplines = [rng.random() < 0.25 for _ in range(applications)]
+    messages: list[Message] = []
+    pairs = _PATTERNS[scenario.workload](scenario, applications, rng)
+    for number, (source, target, after) in enumerate(pairs):
+        kind = ANY if disciplines[target] else rng.choices((EXACT, BY_SOURCE, BY_CLASS, HANDLED), (50, 20, 20, 10))[0]
+        length = draw_length(scenario.dialect, scenario.largest, rng)
+        synchronous = rng.random() < 0.1
+        pieces = rng.choice((1, 1, 1, 2, 3, 7)) if length else 1
+        messages.append(Message(number, source, target, length, kind, synchronous, pieces, after))
+    return messages
+
+
+Pairs = list[tuple[int, int, int | None]]
+
+
+def _ping_pong(scenario: Scenario, applications: int, rng: Random) -> Pairs:
+    """Pairs of applications answer each other in turn."""
+    order = list(range(applications))
+    rng.shuffle(order)
+    couples = list(zip(order[::2], order[1::2], strict=False))
+    last: dict[tuple[int, int], int] = {}
+    found: Pairs = []
+    for number in range(scenario.messages):
+        couple = couples[number % len(couples)]
+        turn = number // len(couples) % 2
+        found.append((couple[turn], couple[1 - turn], last.get(couple)))
+        last[couple] = number
+    return found
+
+
+def _stream(scenario: Scenario, applications: int, rng: Random) -> Pairs:
+    """One application sends to one other."""
+    source, target = rng.sample(range(applications), 2)
+    return [(source, target, None)] * scenario.messages
+
+
+def _many_to_one(scenario: Scenario, applications: int, rng: Random) -> Pairs:
+    """All send to one."""
+    target = rng.randrange(applications)
+    sources = [each for each in range(applications) if each != target]
+    return [(rng.choice(sources), target, None) for _ in range(scenario.messages)]
+
+
+def _all_to_all(scenario: Scenario, applications: int, rng: Random) -> Pairs:
+    """Everybody sends to everybody, now and then to himself."""
+    found: Pairs = []
+    for _ in range(scenario.messages):
+        source, target = rng.randrange(applications), rng.randrange(applications)
+        if source == target and rng.random() < 0.8:
+            target = (source + 1) % applications
+        found.append((source, target, None))
+    return found
+
+
+_PATTERNS: Final[dict[str, Callable[[Scenario, int, Random], Pairs]]] = {
+    "ping-pong": _ping_pong,
+    "stream": _stream,
+    "many-to-one": _many_to_one,
+    "all-to-all": _all_to_all,
+}
+
+
+def draw_length(dialect: Dialect, largest: int, rng: Random) -> int:
+    """A length in bytes, mostly at an edge of the dialect."""
+    fragment, reply, block = dialect.fragment_payload, dialect.reply_payload, dialect.block_length
+    group = rng.choices(range(5), (45, 28, 17, 8, 2))[0]
+    if group == 0:
+        edges: tuple[int, ...] = (0, 0, 1, 31, 32, 33, 127, 128, 129, rng.randrange(130))
+    elif group == 1:
+        edges = (
+            fragment - 1,
+            fragment,
+            fragment + 1,
+            2 * fragment,
+            3 * fragment + 1,
+            32767,
+            32768,
+            rng.randrange(32769),
+        )
+    elif group == 2:
+        edges = (32769, 8 * reply, 9 * reply - 1, 11 * reply + 1, rng.randrange(32768, 100_000))
+    elif group == 3:
+        edges = (block - 1, block, block + 1, 2 * block, 2 * block + 1, rng.randrange(2 * block))
+    else:
+        edges = (4 * block, 4 * block + 1, 5 * block + 7, 1 << 20, rng.randrange(1 << 21))
+    length = rng.choice(edges)
+    return length if length <= largest else rng.randrange(largest + 1)

@@ -1,0 +1,125 @@
+"""All that there is in one run: hosts, applications, network, time, and who keeps the books."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mxwire.frames import FrameBatch
+from mxwire.protocol import Partner
+from mxwire.simulation.application import Application
+from mxwire.simulation.digest import Digest
+from mxwire.simulation.host import Host
+from mxwire.simulation.incidents import Incidents
+from mxwire.simulation.ledger import Ledger
+from mxwire.simulation.network import Network, Port
+from mxwire.simulation.randomness import stream
+from mxwire.simulation.receiver import Buffers
+from mxwire.simulation.scenario import Scenario
+from mxwire.simulation.schedule import MILLISECOND, Schedule
+from mxwire.simulation.workload import Message
+from mxwire.simulation.workload import plan as plan_messages
+
+Tap = Callable[[FrameBatch], Any]
+"""Given all frames as they are sent."""
+
+
+class World:
+    """A scenario come to life."""
+
+    def __init__(self, scenario: Scenario, tap: Tap | None = None) -> None:
+        self.scenario = scenario
+        self.schedule = Schedule()
+        self.digest = Digest()
+        self.buffers = Buffers()
+        self.addresses: dict[bytes, Port] = {
+            bytes((0x02, 0, 0, 0, host, interface)): (host, interface)
+            for host in range(scenario.hosts)
+            for interface in range(scenario.interfaces)
+        }
+        self.disturbances: list[tuple[int, int, str]] = []
+        """When something happened to hosts or to the network: from, until, what."""
+        count = scenario.hosts * scenario.processes
+        self.ledger = Ledger(scenario.seed, plan_messages(scenario, count), self.schedule)
+        self.network = Network(scenario, self.schedule, self.addresses, self._deliver)
+        self.hosts = [self._host(number) for number in range(scenario.hosts)]
+        self.applications: list[Application] = []
+        self._make_applications(count)
+        self.incidents = Incidents(self)
+        self.restart_listeners: list[Callable[[bytes], None]] = []
+        self._tap = tap
+
+    def _host(self, number: int) -> Host:
+        return Host(self, number, [address for address, port in self.addresses.items() if port[0] == number])
+
+    def _make_applications(self, count: int) -> None:
+        rng = stream(self.scenario.seed, "applications")
+        for number in range(count):
+            host = self.hosts[number % self.scenario.hosts]
+            interface = rng.randrange(self.scenario.interfaces)
+            taken = {each.endpoint_number for each in host.applications}
+            endpoint_number = rng.choice([each for each in (0, 1, 2, 5, 30) if each not in taken])
+            application = Application(self, host, number, interface, endpoint_number)
+            host.applications.append(application)
+            self.applications.append(application)
+        for message in self.ledger.messages:
+            self.applications[message.source].plan.append(message)
+            self.applications[message.target].expected.append(message)
+
+    def start(self) -> None:
+        """Switch on the hosts and start the applications, each a little later than the one before."""
+        rng = stream(self.scenario.seed, "start")
+        for host in self.hosts:
+            host.boot()
+        for application in self.applications:
+            self.schedule.at(rng.randrange(5 * MILLISECOND), self._start, application)
+        for host in self.hosts:
+            host.step()
+
+    def _start(self, application: Application) -> None:
+        application.start()
+        application.host.step()
+
+    # Who is who.
+
+    def name_of(self, address: bytes) -> str:
+        """The host name of an interface."""
+        host, interface = self.addresses[address]
+        return f"host{host}:{interface}"
+
+    def application_at(self, partner: Partner) -> Application | None:
+        """The application that a partner stands for, if it is one."""
+        port = self.addresses.get(partner.peer.address)
+        if port is None:
+            return None
+        for application in self.hosts[port[0]].applications:
+            if application.interface == port[1] and application.endpoint_number == partner.number:
+                return application
+        return None
+
+    def disturbed(self, since: int) -> bool:
+        """Whether anything was wrong with hosts or network since a time."""
+        return any(end >= since for _, end, _ in self.disturbances)
+
+    # What happens.
+
+    def posted(self, message: Message, session: int, remote: int | None) -> None:
+        """A message is given to the engine."""
+        self.ledger.posted(message, session, remote)
+        self.incidents.posted(self.ledger.counts["posted"])
+
+    def sent(self, host: int, interface: int, batch: FrameBatch) -> None:
+        """A host puts frames on the wire."""
+        self.digest.frames(self.schedule.now, host, interface, batch)
+        if self._tap is not None:
+            self._tap(batch)
+        self.network.send((host, interface), batch)
+
+    def _deliver(self, target: Port, what: list[FrameBatch | bytes]) -> None:
+        self.hosts[target[0]].deliver(target[1], what)
+
+    def restarted(self, host: Host) -> None:
+        """A host has been switched on again."""
+        for listener in self.restart_listeners:
+            for address in host.addresses:
+                listener(address)
