@@ -11,7 +11,7 @@ from mxwire.protocol.profile import MILLISECOND, NATIVE_MX, OPEN_MX_1_5, SECOND
 from mxwire.wire.dialect import omx
 from mxwire.wire.packets import Medium, NackLib, Notify, Rndv, Tiny, Truc
 
-from .world import World, lose_first, pattern
+from .world import World, gaps, lose_first, pattern
 
 
 @pytest.mark.parametrize(("hz", "delay"), [(1000, 16), (250, 16), (100, 20)])
@@ -194,9 +194,8 @@ def test_the_resend_delay(hz, delay):
     one.send(there, b"x")
     world.seconds(3)
     times = world.times(Tiny)
-    gaps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
-    assert len(gaps) >= 4
-    assert all((delay - 1000 / hz) * MILLISECOND <= gap <= delay * MILLISECOND for gap in gaps)
+    assert len(times) >= 5
+    assert all((delay - 1000 / hz) * MILLISECOND <= gap <= delay * MILLISECOND for gap in gaps(times))
 
 
 def test_all_types_are_resent_alike():
@@ -213,7 +212,7 @@ def test_all_types_are_resent_alike():
     world.milliseconds(490)
     world.clear()
     world.milliseconds(20)
-    again = [each.frame for each in world.log if each.host == 0]
+    again = [each.frame for each in world.log if each.host == 0 and type(each.frame) is not Truc]
     assert sorted(again, key=str) == sorted((replace(each, lib_piggyack=2) for each in first), key=str)
     assert len(one.resends) == 4
 
@@ -229,10 +228,8 @@ def test_a_medium_counts_from_when_it_has_left():
     world.step()
     one.send(there, b"y")
     world.seconds(1.2)
-    orders = [
-        each.frame.lib_seqnum for each in world.log if not isinstance(each.frame, Medium) or not each.frame.frag_seqnum
-    ]
-    assert orders == [1, 2, 3, 1, 2, 3, 1, 3, 2]
+    first = [each.frame for each in world.log if not getattr(each.frame, "frag_seqnum", 0)]
+    assert [each.lib_seqnum for each in first] == [1, 2, 3, 1, 2, 3, 1, 3, 2]
 
 
 def test_a_rndv_is_not_resent_once_acked():

@@ -11,7 +11,7 @@ from mxwire.protocol import EventKind, LocalProtocolError, Node
 from mxwire.protocol.profile import OPEN_MX_0_6, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND, SECOND
 from mxwire.wire.packets import Announcement, HostQuery, HostReply, Raw
 
-from .world import World, address
+from .world import World, address, gaps
 
 
 def test_hosts_find_each_other_and_learn_their_names():
@@ -31,10 +31,7 @@ def test_an_announcement_is_repeated_in_series_and_then_now_and_then():
     """R-DISC-02: 8 times with an interval of a second, then every 180 s."""
     world = World(hosts=1, announce=True, acquainted=False)
     world.seconds(400)
-    times = world.times(Announcement)
-    gaps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
-    assert gaps[:7] == [SECOND] * 7
-    assert gaps[7:] == [180 * SECOND] * 2
+    assert gaps(world.times(Announcement)) == [SECOND] * 7 + [180 * SECOND] * 2
 
 
 def announcement(host: int, serial: int) -> Announcement:
@@ -107,8 +104,7 @@ def test_a_query_is_repeated_until_answered():
     world = World(hosts=1, acquainted=False)
     world.nodes[0].add_peer(address(5))
     world.seconds(21)
-    times = world.times(HostQuery)
-    assert [later - earlier for earlier, later in zip(times, times[1:], strict=False)] == [5 * SECOND] * 4
+    assert gaps(world.times(HostQuery)) == [5 * SECOND] * 4
     assert {each.magic for each in world.sent(HostQuery)} == {0x13052008}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from random import Random
 from typing import Any, TypeVar
 
@@ -170,6 +171,11 @@ class World:
         """Let frames arrive at a host out of nowhere."""
         raw = [each if isinstance(each, bytes) else self.codec.build(each) for each in frames]
         self.nodes[host].receive(FrameBatch.from_frames(raw), self.now)
+
+
+def gaps(times: list[int]) -> list[int]:
+    """What lies between times, in ns."""
+    return [later - earlier for earlier, later in pairwise(times)]
 
 
 def pattern(length: int, seed: int = 0) -> bytes:

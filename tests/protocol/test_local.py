@@ -1,0 +1,150 @@
+"""What never is on the wire (behaviour, section 19)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from mxwire.protocol import Node, Status
+from mxwire.protocol.profile import OPEN_MX_1_5
+
+from .world import KEY, World, address, pattern, statuses
+
+
+@pytest.mark.parametrize("synchronous", [False, True])
+@pytest.mark.parametrize("length", [0, 100, 4096, 4097, 100000])
+@pytest.mark.parametrize("itself", [True, False])
+@pytest.mark.parametrize("expected", [True, False])
+def test_messages_of_the_own_host(length, itself, expected, synchronous):
+    """R-LOC-01, R-LOC-02, R-CON-07: connects and messages of any size, without a frame."""
+    world = World(hosts=1)
+    one = world.open(0)
+    two = one if itself else world.open(0, 2)
+    there = world.connect(one, two, 0)
+    buffer = bytearray(length)
+    receive = two.receive(buffer, 5) if expected else None
+    send = one.send(there, pattern(length), 5, synchronous=synchronous)
+    world.settle()
+    assert send.done is (expected or (length <= 4096 and not synchronous))
+    receive = receive or two.receive(buffer, 5)
+    world.settle()
+    assert statuses(send, receive) == [Status.SUCCESS] * 2
+    assert bytes(buffer) == pattern(length)
+    assert not world.log
+    assert world.nodes[0].deadline() is None
+
+
+def test_between_two_interfaces():
+    """R-LOC-02, R-LOC-03, R-EP-05: whatever interfaces they use; the same number may be open on each."""
+    node = Node([address(0), address(1)], "twin", rng=Random(1))
+    one, two = node.open_endpoint(1, KEY), node.open_endpoint(1, KEY, interface=1)
+    request = one.connect(address(1), 1, KEY)
+    node.transmit(0)
+    buffer = bytearray(3)
+    receive = two.receive(buffer, 1)
+    one.send(request.partner, b"abc", 1)
+    assert not len(node.transmit(0))
+    assert (receive.status, bytes(buffer)) == (Status.SUCCESS, b"abc")
+    assert one.session != two.session
+
+
+@pytest.mark.parametrize(
+    ("number", "key", "status"),
+    [
+        (2, 1, Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY),
+        (3, KEY, Status.REMOTE_ENDPOINT_CLOSED),
+        (99, KEY, Status.REMOTE_ENDPOINT_BAD_ID),
+    ],
+)
+def test_connects_that_fail(number, key, status):
+    """R-LOC-02, R-EP-01, R-EP-04."""
+    world = World(hosts=1)
+    one, _ = world.open(0), world.open(0, 2)
+    request = one.connect(address(0), number, key)
+    world.settle()
+    assert request.status is status
+
+
+def test_truncated():
+    """R-MSC-01: the sender of a large message is told."""
+    world = World(hosts=1)
+    one, two = world.open(0), world.open(0, 2)
+    there = world.connect(one, two, 0)
+    receives = [two.receive(bytearray(10), number) for number in (1, 2)]
+    sends = [one.send(there, pattern(length), number) for number, length in ((1, 100), (2, 9000))]
+    world.settle()
+    assert statuses(*receives) == [Status.MESSAGE_TRUNCATED] * 2
+    assert statuses(*sends) == [Status.SUCCESS, Status.MESSAGE_TRUNCATED]
+
+
+def test_the_other_endpoint_closes():
+    """R-CLS-02, R-EP-02: before, while the message waits in the ring, while it waits for a receive, and reopened."""
+    world = World(hosts=1)
+    one, two = world.open(0), world.open(0, 2)
+    there = world.connect(one, two, 0)
+    kept = one.send(there, pattern(9000))
+    world.settle()
+    two.progressing = False
+    waiting = one.send(there, pattern(9000))
+    world.settle()
+    two.close()
+    late = one.send(there, b"x")
+    world.settle()
+    world.open(0, 2)
+    wrong = one.send(there, b"x")
+    world.settle()
+    assert statuses(kept, waiting, late) == [Status.REMOTE_ENDPOINT_CLOSED] * 3
+    assert wrong.status is Status.REMOTE_ENDPOINT_BAD_SESSION
+
+
+def test_the_own_endpoint_closes():
+    """R-CLS-02: what waits is gone, also from the other side's ring."""
+    world = World(hosts=1, profile=replace(OPEN_MX_1_5, ring_size=1))
+    one, two = world.open(0), world.open(0, 2)
+    there = world.connect(one, two, 0)
+    two.progressing = False
+    sends = [one.send(there, pattern(9000)) for _ in range(2)]
+    world.step()
+    one.close()
+    assert statuses(*sends) == [Status.CANCELLED] * 2
+    two.progressing = True
+    world.settle()
+    assert two.matching.unexpected == 0
+
+
+def test_a_full_ring_is_waited_for():
+    """R-GEN-01: nothing gets lost between endpoints of a host."""
+    world = World(hosts=1, profile=replace(OPEN_MX_1_5, ring_size=2))
+    one, two = world.open(0), world.open(0, 2)
+    there = world.connect(one, two, 0)
+    two.progressing = False
+    sends = [one.send(there, b"x") for _ in range(5)]
+    world.step()
+    assert sum(each.done for each in sends) == 2
+    two.progressing = True
+    for _ in range(4):
+        world.step()
+    assert two.matching.unexpected == 5
+
+
+def test_no_memory_for_a_message_of_the_own_host():
+    """R-MAT-05: it is refused, since nothing would send it again."""
+    world = World(hosts=1, profile=replace(OPEN_MX_1_5, unexpected_maximum=0))
+    one, two = world.open(0), world.open(0, 2)
+    there = world.connect(one, two, 0)
+    send = one.send(there, pattern(9000))
+    world.settle()
+    assert send.status is Status.REMOTE_ENDPOINT_CLOSED
+
+
+def test_the_handler_may_consume_it():
+    """R-MAT-06."""
+    world = World(hosts=1)
+    one, two = world.open(0), world.open(0, 2)
+    there = world.connect(one, two, 0)
+    two.handle_unexpected(lambda _message: True)
+    send = one.send(there, pattern(9000))
+    world.settle()
+    assert (send.status, send.transferred) == (Status.MESSAGE_TRUNCATED, 0)
