@@ -9,7 +9,6 @@ from mxwire.rules.vantage import Vantage
 SECOND: Final = 1_000_000_000
 MILLISECOND: Final = 1_000_000
 PULL_TIMER: Final = SECOND
-QUERY_INTERVAL: Final = 5 * SECOND
 ANNOUNCEMENT_INTERVAL: Final = SECOND
 SLOWEST_HZ: Final = 100
 FASTEST_HZ: Final = 1000

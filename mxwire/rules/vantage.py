@@ -40,6 +40,8 @@ class Vantage:
     """Kernel ticks a second of the hosts (R-GEN-03); None where it is unknown, anything from 100 to 1000."""
     resends_maximum: int | None = 1000
     """Resends of one request before a partner is given up (R-RTX-03); None where hosts set their own."""
+    query_interval_ns: int = 5_000_000_000
+    """How often a host is asked for its name (R-HOST-02); releases before 1.3.2 do it every second."""
     excused: frozenset[str] = field(default=DEFECTS)
     """Defects (chapter 23) that are reported as notes; others of them count as what they break."""
 

@@ -106,6 +106,41 @@ def test_a_host_restarts():
     assert quiet(on)
 
 
+def test_a_large_message_of_a_former_opening_is_pulled_late():
+    """Its sender has gone; the puller does not know yet, and is refused."""
+    on = Stage().connect()
+    on.send(on.a.rndv(5000))
+    former = on.a.session
+    on.send(on.a.request(src_session_id=0x77777777, connect_seqnum=0), delivered_ns=LOST)
+    on.send(on.b.pull(5000, session=former), on.a.nack_pull(3), on.b.notify(0, session=former), on.a.nack(3, 1))
+    assert quiet(on)
+
+
+def test_a_reply_may_be_refused():
+    """The requester was closed in the meantime."""
+    on = Stage().connect()
+    on.send(on.a.request(), on.b.reply(), on.a.nack(2, 0))
+    assert quiet(on)
+
+
+def test_connects_are_counted_anew_for_a_restarted_partner():
+    on = Stage()
+    on.send(on.a.request(), on.b.request())
+    on.send(on.a.reply(), on.b.request(src_session_id=0x77777777, connect_seqnum=0))
+    on.send(on.a.reply(src_session_id=0x77777777, connect_seqnum=0))
+    on.send(on.a.request(connect_seqnum=0), after_ms=100)
+    assert quiet(on)
+
+
+def test_a_restarted_host_asks_for_names_again():
+    on = Stage().connect()
+    for _ in range(2):
+        on.send(on.a.query(), delivered_ns=on.time_ns)
+        on.send(on.b.name(), delivered_ns=on.time_ns)
+        on.judge.restarted(on.a.mac)
+    assert quiet(on)
+
+
 def test_network_duplicates_are_no_retransmissions():
     on = Stage(vantage=replace(CAPTURE, from_start=True)).connect()
     first = on.a.tiny()

@@ -6,7 +6,7 @@ from mxwire.rules.registry import NUMBERED, Breach, judges
 from mxwire.rules.state.flows import Flow
 from mxwire.rules.state.sequence import FIRST, GIVEN_UP_NEXT, NUMBER_MASK, SESSION_MASK, position_of
 from mxwire.rules.state.sighting import Sighting, Status
-from mxwire.rules.timing import MILLISECOND, resend_delay_least
+from mxwire.rules.timing import MILLISECOND
 from mxwire.wire.enums import ConnectStatus
 from mxwire.wire.packets import ConnectReply, ConnectRequest
 from mxwire.wire.remarks import UNKNOWN_SESSION
@@ -76,7 +76,7 @@ def request_repeated(seen: Sighting) -> Breach | None:
             (connect.number,),
         )
     since = seen.time_ns - connect.last_ns
-    if since < resend_delay_least(seen.vantage):
+    if since < seen.resend_delay:
         return Breach("repeated after the resend delay of about 500 ms", f"after {since // MILLISECOND} ms")
     most = seen.vantage.resends_maximum
     if most is not None and connect.requests > most:

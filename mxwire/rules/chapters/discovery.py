@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mxwire.rules.registry import CONNECTS, NUMBERED, Breach, judges
 from mxwire.rules.state.sighting import Sighting
-from mxwire.rules.timing import ANNOUNCEMENT_INTERVAL, MILLISECOND, slack
+from mxwire.rules.timing import ANNOUNCEMENT_INTERVAL, MILLISECOND
 from mxwire.wire.packets import Announcement, NackLib, Pull, Truc
 
 
@@ -15,7 +15,7 @@ def announcement_interval(seen: Sighting) -> Breach | None:
     if last is None or last.provoked or last.serial != seen.frame.serial:
         return None
     since = seen.time_ns - last.time_ns
-    if since < ANNOUNCEMENT_INTERVAL - slack(seen.vantage):
+    if since < ANNOUNCEMENT_INTERVAL - seen.within_reordering:
         return Breach(
             "announcements follow each other after 1000 ms", f"{since // MILLISECOND} ms", frames=(last.number,)
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mxwire.rules.registry import Breach, judges
 from mxwire.rules.state.sighting import Sighting
-from mxwire.rules.timing import MILLISECOND, QUERY_INTERVAL, slack, tick
+from mxwire.rules.timing import MILLISECOND, tick
 from mxwire.wire.packets import HostQuery, HostReply
 from mxwire.wire.remarks import HOSTNAME_MAXIMUM
 
@@ -18,10 +18,10 @@ def query_interval(seen: Sighting) -> Breach | None:
     first, last = pair.query_times
     if not first:
         return None
-    least = QUERY_INTERVAL - slack(seen.vantage) - tick(seen.vantage)
+    least = seen.vantage.query_interval_ns - seen.within_reordering - tick(seen.vantage)
     if seen.time_ns - last < least and last - first < least:
         return Breach(
-            "a host is asked for its name every 5000 ms",
+            f"a host is asked for its name every {seen.vantage.query_interval_ns // MILLISECOND} ms",
             f"three queries within {(seen.time_ns - first) // MILLISECOND} ms",
             frames=pair.query_numbers,
         )

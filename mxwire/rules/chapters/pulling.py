@@ -7,7 +7,7 @@ from typing import Final
 from mxwire.rules.registry import Breach, judges
 from mxwire.rules.state.sighting import Sighting, Status
 from mxwire.rules.state.transfers import Transfer
-from mxwire.rules.timing import MILLISECOND, SECOND, pull_limit_most, pull_timer_least
+from mxwire.rules.timing import MILLISECOND, SECOND, pull_limit_most
 from mxwire.wire.packets import Pull, PullReply
 from mxwire.wire.remarks import UNKNOWN_SESSION
 
@@ -40,7 +40,7 @@ def _defect(seen: Sighting) -> str | None:
     transfer = seen.transfer
     if transfer is None or transfer.block_count >= BLOCKS_IN_FLIGHT:
         return None
-    return "D-7" if seen.time_ns - transfer.first_ns >= pull_timer_least(seen.vantage) else None
+    return "D-7" if seen.time_ns - transfer.first_ns >= seen.pull_timer else None
 
 
 @judges("R-PUL-02", Pull)
@@ -127,7 +127,7 @@ def requested_again(seen: Sighting) -> Breach | None:
     if seen.status is not Status.REPEAT or transfer is None or block is None:
         return None
     since = seen.time_ns - block.last_ns
-    if since >= pull_timer_least(seen.vantage):
+    if since >= seen.pull_timer:
         return None
     which = block.index // transfer.per_block
     overtaken = any(other.complete for number, other in transfer.blocks.items() if number > which)

@@ -37,7 +37,8 @@ def use_counter(seen: Sighting) -> Breach | None:
 def _is_pending(seen: Sighting) -> bool:
     """Whether the NOTIFY of the last use is still to come, and could complete the wrong send."""
     frame = seen.frame
-    known = seen.flow.announcements.get(frame.pulled_rdma_id << 8 | frame.pulled_rdma_seqnum)
+    own = seen.flow.source.session
+    known = None if own is None else seen.flow.announced(own, frame.pulled_rdma_id, frame.pulled_rdma_seqnum)
     return known is not None and known.notified is None
 
 
@@ -61,7 +62,9 @@ def announced(seen: Sighting) -> Breach | None:
         if not (seen.vantage.from_start or seen.back.announces(frame.session)):
             return None
         return Breach("region and counter are those of a RNDV", f"no RNDV had {region}")
-    if announcement.notified is not None and not announcement.repeated_delivery:
+    stream = seen.flow.stream
+    unsure = (seen.starts and not seen.flow.fresh) or (stream is not None and stream.adopted)
+    if announcement.notified is not None and not announcement.repeated_delivery and not unsure:
         return Breach(
             f"one NOTIFY for each RNDV ({region})",
             f"another one, with lib_seqnum 0x{frame.lib_seqnum:04x}",

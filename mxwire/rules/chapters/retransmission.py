@@ -5,7 +5,7 @@ from __future__ import annotations
 from mxwire.rules.registry import NUMBERED, Breach, judges
 from mxwire.rules.state.numbered import content
 from mxwire.rules.state.sighting import Sighting, Status
-from mxwire.rules.timing import MILLISECOND, resend_delay_least
+from mxwire.rules.timing import MILLISECOND
 from mxwire.wire.enums import packet_type_name
 from mxwire.wire.packets import Medium
 
@@ -19,7 +19,7 @@ def resend_delay(seen: Sighting) -> Breach | None:
     if seen.status is not Status.REPEAT or message is None:
         return None
     since = seen.time_ns - message.last_ns
-    if since < resend_delay_least(seen.vantage):
+    if since < seen.resend_delay:
         return Breach(
             "sent again after the resend delay of about 500 ms",
             f"after {since / MILLISECOND:.1f} ms",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from mxwire.rules.state.flows import Connect, Flow
 from mxwire.rules.state.hosts import Endpoint
 from mxwire.rules.state.sighting import Sighting, Status
-from mxwire.rules.timing import resend_delay_least
 
 
 def look_request(seen: Sighting) -> None:
@@ -16,7 +15,10 @@ def look_request(seen: Sighting) -> None:
     known = flow.connects.get(frame.connect_seqnum)
     if known is None or flow.source.session != frame.src_session_id or known.session != frame.src_session_id:
         return
-    early = seen.time_ns - known.last_ns < resend_delay_least(seen.vantage)
+    if known.target_epoch != flow.destination.epoch and frame.connect_seqnum == 0:
+        # The target was restarted, and the requester may have noticed: then it counts anew.
+        return
+    early = seen.time_ns - known.last_ns < seen.resend_delay
     seen.connect = known
     if known.answered and frame.connect_seqnum == 0 and seen.time_ns - known.first_ns > seen.within_reordering:
         # A connect counter that begins again: the partner was forgotten in between.
@@ -99,6 +101,7 @@ def apply_request(seen: Sighting) -> None:
             number=seen.number,
             deliveries=arrivals,
             exact=exact,
+            target_epoch=flow.destination.epoch,
         )
     else:
         known.deliveries += arrivals
@@ -115,6 +118,24 @@ def apply_request(seen: Sighting) -> None:
             each.repeated_delivery = True
 
 
+def _count_reply(seen: Sighting, connect: Connect) -> None:
+    """Remember that a reply was sent: it may be refused."""
+    flow = seen.flow
+    arrivals = 0 if seen.lost else seen.copies
+    if flow.replied is None:
+        flow.replied = Connect(
+            session=connect.session,
+            key=connect.key,
+            start=connect.start,
+            first_ns=seen.time_ns,
+            last_ns=seen.time_ns,
+            number=seen.number,
+            deliveries=0,
+        )
+    flow.replied.deliveries += arrivals
+    flow.replied.exact = flow.replied.exact and seen.delivered_ns is not None
+
+
 def apply_reply(seen: Sighting) -> None:
     """Remember a reply, and what it tells the requester."""
     frame, flow = seen.frame, seen.flow
@@ -126,6 +147,7 @@ def apply_reply(seen: Sighting) -> None:
         connect.replies += 1
         if not seen.lost:
             connect.answered = True
+        _count_reply(seen, connect)
         if connect.reply is None:
             connect.reply = (frame.target_session_id, frame.connect_status_code)
         if frame.connect_status_code == 0:

@@ -78,8 +78,9 @@ def look_nack_lib(seen: Sighting) -> None:
             if seen.message is not None:
                 break
     if frame.lib_seqnum == 0:
-        waiting = [each for each in flow.connects.values() if each.nacks < each.deliveries]
-        seen.connect = waiting[0] if waiting else next(iter(flow.connects.values()), None)
+        sent = [*flow.connects.values(), *([flow.replied] if flow.replied is not None else [])]
+        waiting = [each for each in sent if each.nacks < each.deliveries]
+        seen.connect = next(iter(waiting or sent), None)
 
 
 def apply_nack_lib(seen: Sighting) -> None:

@@ -9,6 +9,7 @@ from mxwire.rules.state.hosts import Endpoint, Host
 from mxwire.rules.state.streams import Stream
 from mxwire.rules.state.transfers import Announcement, Transfer
 from mxwire.wire.dialect import Dialect
+from mxwire.wire.remarks import UNKNOWN_SESSION
 
 UNKNOWN_INDEX: Final = 0xFFFF
 ANY_INDEX: Final = -1
@@ -36,6 +37,8 @@ class Connect:
     nacks: int = 0
     answered: bool = False
     """A reply to it was seen."""
+    target_epoch: int = 0
+    """Opening of the target at the time of the first request."""
     reply: tuple[int, int] | None = None
     """Target's session and status of the first reply."""
 
@@ -94,8 +97,10 @@ class Flow:
     """A CONNECT was seen since the last liback, so that counting may begin anew."""
     loose: bool = False
     """Frames were seen that could not be followed: what answers them cannot be judged."""
-    announcements: dict[int, Announcement] = field(default_factory=dict)
-    """The source's large messages by region and counter (region x 256 + counter)."""
+    replied: Connect | None = None
+    """The source's replies to requests of the destination, which may be refused like requests."""
+    announcements: dict[tuple[int, int, int], Announcement] = field(default_factory=dict)
+    """The source's large messages by its session at that time, region and counter."""
     unannounced: bool = False
     """A message was sent before the source's own CONNECT (noted once)."""
 
@@ -107,6 +112,13 @@ class Flow:
     def announces(self, session: int) -> bool:
         """Whether all large messages of the source in the opening with this session were seen."""
         return self.source.fresh and session == self.source.session
+
+    def announced(self, session: int, region: int, counter: int) -> Announcement | None:
+        """The large message that a packet to the source speaks of."""
+        own = self.source.session
+        if session == UNKNOWN_SESSION and own is not None:
+            session = own
+        return self.announcements.get((session, region, counter)) or self.announcements.get((-1, region, counter))
 
     def renew(self, epoch: int) -> None:
         """The source was opened anew: it knows nothing."""
@@ -121,7 +133,6 @@ class Flow:
         self.acknum = 0 if self.source.fresh else None
         self.acknum_session = None
         self.acknum_restart = True
-        self.announcements = {}
         self.unannounced = False
 
     def tell(self, session: int, start: int, by_request: bool) -> None:
@@ -167,6 +178,7 @@ class Pair:
         self.transfers = {}
         self.queries = {}
         self.query_times = (0, 0)
+        self.back.replies = 0
 
     def teach(self, index: int, delivered_ns: int | None) -> None:
         """The destination teaches the source its index."""

@@ -10,7 +10,6 @@ from mxwire.rules.state.sequence import NUMBER_MASK, SESSION_MASK, WINDOW, posit
 from mxwire.rules.state.sighting import Sighting, Status
 from mxwire.rules.state.streams import Message, Stream, stream_from
 from mxwire.rules.state.transfers import ANNOUNCEMENTS, Announcement
-from mxwire.rules.timing import resend_delay_least
 from mxwire.wire.enums import PacketType
 from mxwire.wire.packets import Frame
 from mxwire.wire.remarks import UNKNOWN_SESSION
@@ -100,7 +99,7 @@ def _is_same(message: Message, frame: Frame) -> bool:
 def _look_repeat(seen: Sighting, message: Message) -> None:
     frame = seen.frame
     since = seen.time_ns - message.last_ns
-    early = since < resend_delay_least(seen.vantage)
+    early = since < seen.resend_delay
     if message.kind == _MEDIUM and frame.ptype == _MEDIUM:
         again = bool(message.round >> frame.frag_seqnum & 1)
         if seen.vantage.as_sent:
@@ -265,7 +264,8 @@ def _add_fragment(seen: Sighting, message: Message) -> None:
 def _announce(seen: Sighting, flow: Flow) -> None:
     frame = seen.frame
     announcements = flow.announcements
-    key = frame.pulled_rdma_id << 8 | frame.pulled_rdma_seqnum
+    own = flow.source.session
+    key = (-1 if own is None else own, frame.pulled_rdma_id, frame.pulled_rdma_seqnum)
     announcements.pop(key, None)
     announcements[key] = Announcement(
         length=frame.msg_length,

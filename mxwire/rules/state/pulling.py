@@ -5,17 +5,13 @@ from __future__ import annotations
 from mxwire.rules.state import numbered
 from mxwire.rules.state.sighting import Sighting, Status
 from mxwire.rules.state.transfers import TRANSFERS, Block, Transfer
-from mxwire.rules.timing import pull_timer_least
 
 
 def look_pull(seen: Sighting) -> None:
     """Find the transfer and the block that a PULL belongs to."""
     frame = seen.frame
     key = frame.src_pull_handle << 32 | frame.src_magic
-    announcement = None
-    if frame.pulled_rdma_id <= 0xFF:
-        announcement = seen.back.announcements.get(frame.pulled_rdma_id << 8 | frame.pulled_rdma_seqnum)
-    seen.announcement = announcement
+    seen.announcement = seen.back.announced(frame.session, frame.pulled_rdma_id, frame.pulled_rdma_seqnum)
     transfer = seen.pair.transfers.get(key)
     while transfer is not None and not _belongs(seen, transfer):
         transfer = transfer.older
@@ -96,7 +92,7 @@ def apply_pull(seen: Sighting) -> None:
 
 def _request_again(seen: Sighting, transfer: Transfer, block: Block) -> None:
     """Remember whether the timer did it, who forgets what was asked for early (R-PUL-08)."""
-    if seen.time_ns - block.last_ns < pull_timer_least(seen.vantage):
+    if seen.time_ns - block.last_ns < seen.pull_timer:
         block.hurried = True
         return
     for each in transfer.blocks.values():
@@ -181,7 +177,7 @@ def look_notify(seen: Sighting) -> None:
     """A NOTIFY is numbered like a message; find what it ends."""
     numbered.look(seen)
     frame = seen.frame
-    seen.announcement = seen.back.announcements.get(frame.pulled_rdma_id << 8 | frame.pulled_rdma_seqnum)
+    seen.announcement = seen.back.announced(frame.session, frame.pulled_rdma_id, frame.pulled_rdma_seqnum)
 
 
 def look_nack_mcp(seen: Sighting) -> None:

@@ -9,6 +9,7 @@ from mxwire.rules.state.flows import Connect, Pair
 from mxwire.rules.state.hosts import Endpoint
 from mxwire.rules.state.streams import Message
 from mxwire.rules.state.transfers import Announcement, Block, Transfer
+from mxwire.rules.timing import pull_timer_least, resend_delay_least, slack
 from mxwire.rules.vantage import LOST, Vantage
 
 
@@ -52,16 +53,25 @@ class Sighting:
         "pair",
         "place",
         "position",
+        "pull_timer",
         "raw",
+        "resend_delay",
         "starts",
         "status",
         "time_ns",
         "transfer",
         "vantage",
+        "within_reordering",
     )
 
     def __init__(self, vantage: Vantage) -> None:
         self.vantage = vantage
+        self.within_reordering = slack(vantage)
+        """Times that differ by less than this, in nanoseconds, may be in the wrong order."""
+        self.resend_delay = resend_delay_least(vantage)
+        """The least time between two transmissions, in nanoseconds (R-RTX-01)."""
+        self.pull_timer = pull_timer_least(vantage)
+        """The least silence before the pull timer expires, in nanoseconds (R-PUL-08)."""
         self.time_ns = 0
         self.number = 0
         self.frame: Any = None
@@ -113,8 +123,3 @@ class Sighting:
         self.block = None
         self.announcement = None
         self.ack_position = None
-
-    @property
-    def within_reordering(self) -> int:
-        """Times that differ by less than this, in nanoseconds, may be in the wrong order."""
-        return self.vantage.clock_ns + (0 if self.vantage.as_sent else self.vantage.reorder_ns)
