@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,11 @@ from mxwire.wire.enums import packet_type_name
 
 CAPTURE_NAME: Final = "mxoe-every-type.pcap"
 _PACKAGED: Final = Path(__file__).with_name(CAPTURE_NAME)
+_REMEDY: Final = "see that Lua is not disabled (enable_lua in init.lua)"
+_REMEDY_AS_ROOT: Final = (
+    "; as root, Wireshark 4.4 runs only what is installed for all: run mxwire plugin install --global, "
+    "or use Wireshark as another user"
+)
 _CHECKOUT: Final = Path(__file__).parents[2] / "captures" / CAPTURE_NAME
 
 Types = dict[int, str]
@@ -145,7 +151,7 @@ def _decode(report: Report, tshark: Tshark) -> None:
         report.problems.append(Problem(f"tshark complains: {complaint}", remedy))
     different = [number for number in sorted(ours.keys() | theirs.keys()) if ours.get(number) != theirs.get(number)]
     if different and not theirs:
-        remedy = "see that Lua is not disabled (enable_lua, run_user_scripts_when_superuser in init.lua)"
+        remedy = _REMEDY + (_REMEDY_AS_ROOT if _is_root() else "")
         report.problems.append(Problem("tshark does not load the plugin", remedy))
     elif different:
         first = different[0]
@@ -154,6 +160,10 @@ def _decode(report: Report, tshark: Tshark) -> None:
             f"{theirs.get(first, 'nothing')} instead of {ours.get(first, 'nothing')}"
         )
         report.problems.append(Problem(what, "run mxwire plugin install; if that does not help, report it"))
+
+
+def _is_root() -> bool:
+    return os.name == "posix" and os.geteuid() == 0
 
 
 def _expected(path: Path) -> Types:

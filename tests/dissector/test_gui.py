@@ -11,7 +11,7 @@ import pytest
 
 from mxwire.dissector import plugin_path
 
-from .support import capture, isolated, tshark
+from .support import capture, isolated, needs_scripts, tshark
 
 PROBE = Path(__file__).with_name("gui.lua")
 MENUS = {"MXoE Packets": "stat", "MXoE Messages": "messages", "MXoE Peers": "peers"}
@@ -19,8 +19,8 @@ SECONDS = 60
 WIDTH = 72
 
 pytestmark = [
+    needs_scripts,
     pytest.mark.skipif(shutil.which("wireshark") is None, reason="wireshark is not installed"),
-    pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed"),
 ]
 
 

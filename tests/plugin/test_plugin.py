@@ -19,6 +19,7 @@ from mxwire.plugin import Tshark, check, install, places, uninstall
 from mxwire.plugin.check import shipped_capture
 from mxwire.plugin.programs import wireshark
 from tests.cli.support import open_to_all
+from tests.dissector.support import needs_scripts
 
 SOURCE = plugin_path()
 
@@ -166,6 +167,7 @@ class TestTshark:
         tshark = Tshark(fake(tmp_path / "tshark", f"printf '{text}'"))
         assert [str(tshark.folder("personal")), str(tshark.folder("global"))] == ["/home/me/plugins", "/usr/plugins"]
 
+    @needs_scripts
     def test_what_it_loads(self, target):
         assert Tshark().loaded(SOURCE.name) == []
         install("personal", Tshark())
@@ -173,6 +175,7 @@ class TestTshark:
         uninstall("personal", Tshark())
 
 
+@needs_scripts
 class TestCheck:
     def test_not_installed(self):
         report = check()
@@ -223,6 +226,14 @@ class TestCheck:
         empty = 'case "$*" in *frame.number*) ;; *) "$REAL" "$@";; esac'
         told = [str(each) for each in check(fake(tmp_path / "tshark", empty)).problems]
         assert any("tshark does not load the plugin: see that Lua is not disabled" in each for each in told)
+
+    @pytest.mark.parametrize(("user", "told"), [(0, True), (1000, False)])
+    def test_root_learns_why_no_plugin_is_loaded(self, user, told, tmp_path, monkeypatch):
+        """As root, Wireshark 4.4 runs no scripts of the user's own."""
+        empty = fake(tmp_path / "tshark", 'case "$*" in *frame.number*) ;; *) "$REAL" "$@";; esac')
+        monkeypatch.setattr("os.geteuid", lambda: user)
+        (problem,) = [str(each) for each in check(empty).problems if "does not load" in each.what]
+        assert ("run mxwire plugin install --global" in problem) == told
 
     def test_a_tshark_without_lua(self, tmp_path):
         bare = '[ "$1" = -v ] && echo "TShark (Wireshark) 4.0.1" || "$REAL" "$@"'

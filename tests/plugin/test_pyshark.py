@@ -17,8 +17,10 @@ from mxwire.plugin.folder import source
 from mxwire.pyshark import open_capture
 from mxwire.report.record import record
 from mxwire.wire.decoder import Decoder
+from tests.dissector.support import needs_scripts
 
 pytest.importorskip("pyshark", reason="pyshark is not installed")
+pytestmark = needs_scripts
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = ROOT / "captures"
