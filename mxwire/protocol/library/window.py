@@ -69,6 +69,7 @@ class Window:
         verdict = self.verdict(arrival.frame.lib_seqnum)
         if verdict is Verdict.NEXT:
             if self._next(arrival) and self.early:
+                self._drop_stale(arrival)
                 self._drain()
         elif verdict is Verdict.BEHIND:
             self._behind(arrival)
@@ -104,6 +105,13 @@ class Window:
             arrival.detach()
         if sum(map(_count, kept)) < _FRAGMENTS_KEPT and not _is_duplicate(arrival, kept):
             kept.append(arrival)
+
+    def _drop_stale(self, arrival: Arrival | Fragments) -> None:
+        """Process what was early under the number that has just come again (R-ORD-04)."""
+        epoch = self.partner.epoch
+        for kept in self.early.pop(arrival.frame.lib_seqnum & NUMBER_MASK, ()):
+            if self.partner.epoch == epoch:
+                self._behind(kept)
 
     def _drain(self) -> None:
         """Process early packets whose turn has come; with D-5 one number only (R-ORD-04)."""
