@@ -40,6 +40,52 @@ def test_a_restarted_partner_is_recognised_by_its_request():
     assert receive.status is Status.SUCCESS
 
 
+def test_a_restart_in_the_middle_of_a_pass():
+    """R-CLS-05, R-RTX-02: an ack that is owed at once, and a send that waits for its NOTIFY, end with the partner."""
+    world = World()
+    one, two, there, _ = world.pair()
+    large = one.send(there, bytes(40000))
+    world.seconds(1)
+    assert not one.resends
+    request = ConnectRequest(
+        dst_mac=address(0),
+        src_mac=address(1),
+        dst_endpoint=one.number,
+        src_endpoint=two.number,
+        src_dst_peer_index=1,
+        src_session_id=77,
+        app_key=KEY,
+        target_recv_seqnum_start=1,
+        connect_seqnum=0,
+    )
+    world.clear()
+    world.inject(0, *tinies(one, two), request)
+    world.settle()
+    assert large.status is Status.REMOTE_ENDPOINT_UNREACHABLE
+    assert not world.sent(Truc, 0)
+
+
+def tinies(one, two) -> list[Tiny]:
+    """Five messages in sequence, as the second host's endpoint would send them."""
+    return [
+        Tiny(
+            dst_mac=address(0),
+            src_mac=address(1),
+            dst_src_peer_index=1,
+            dst_endpoint=one.number,
+            src_endpoint=two.number,
+            length=0,
+            lib_seqnum=1 + number,
+            lib_piggyack=2,
+            match_a=0,
+            match_b=0,
+            session=one.session,
+            data=b"",
+        )
+        for number in range(5)
+    ]
+
+
 def test_packets_for_the_former_session_are_nacked():
     """R-EP-02, R-CLS-02, R-NAK-05, R-NAK-10: with type 2 while closed, 3 when reopened; nothing is reset."""
     world = World()

@@ -38,10 +38,6 @@ class AckEvent(StrEnum):
     RESET = "partner reset"
 
 
-def _everywhere(event: AckEvent, to: AckState, rules: tuple[str, ...]) -> tuple[Row, ...]:
-    return tuple(Row(state, event, to, "", rules) for state in AckState)
-
-
 ACK: Final = Table(
     "acknowledgement",
     AckState.NOTHING,
@@ -55,13 +51,14 @@ ACK: Final = Table(
         Row(AckState.NOTHING, AckEvent.AT_ONCE, AckState.IMMEDIATE, "_hurry", ("R-ACK-08", "R-ORD-03")),
         Row(AckState.DELAYED, AckEvent.AT_ONCE, AckState.IMMEDIATE, "_hurry", ("R-ACK-08", "R-ORD-03")),
         Row(AckState.IMMEDIATE, AckEvent.AT_ONCE, AckState.IMMEDIATE, "", ("R-ACK-08", "R-ORD-03")),
-        *_everywhere(AckEvent.PIGGYBACK, AckState.NOTHING, ("R-ACK-03",)),
+        Row(AckState.DELAYED, AckEvent.PIGGYBACK, AckState.NOTHING, "", ("R-ACK-03",)),
+        Row(AckState.IMMEDIATE, AckEvent.PIGGYBACK, AckState.NOTHING, "", ("R-ACK-03",)),
         Row(AckState.IMMEDIATE, AckEvent.PASS_END, AckState.NOTHING, "_send", ("R-ACK-04", "R-GEN-02")),
         Row(AckState.DELAYED, AckEvent.DUE, AckState.NOTHING, "_send", ("R-ACK-04",)),
         Row(AckState.DELAYED, AckEvent.CLOSE, AckState.NOTHING, "_send", ("R-ACK-09",)),
-        Row(AckState.IMMEDIATE, AckEvent.CLOSE, AckState.NOTHING, "_send", ("R-ACK-09",)),
-        Row(AckState.NOTHING, AckEvent.CLOSE, AckState.NOTHING, "", ("R-ACK-09",)),
-        *_everywhere(AckEvent.RESET, AckState.NOTHING, ("R-CLS-05",)),
+        Row(AckState.NOTHING, AckEvent.RESET, AckState.NOTHING, "", ("R-CLS-05",)),
+        Row(AckState.DELAYED, AckEvent.RESET, AckState.NOTHING, "", ("R-CLS-05",)),
+        Row(AckState.IMMEDIATE, AckEvent.RESET, AckState.NOTHING, "", ("R-CLS-05",)),
     ),
 )
 

@@ -149,6 +149,7 @@ class Endpoint:
         the context ids do not allow (R-MAT-04).
         """
         self._must_be_open()
+        self._must_not_be_in_handler()
         self._check_match(match_info, mask)
         request = Receiving(self, Segments(buffer, writable=True), match_info, mask)
         message = self.matching.post(request)
@@ -175,6 +176,7 @@ class Endpoint:
     def disconnect(self, partner: Partner) -> None:
         """Forget a partner completely; it is not told (R-CLS-03). Native MX keeps it."""
         self._must_be_open()
+        self._must_not_be_in_handler()
         if self.profile.keeps_partner_on_disconnect:
             return
         if self.partners.pop((partner.peer.index, partner.number), None) is partner:
@@ -182,15 +184,20 @@ class Endpoint:
             self.flushing.pop(partner, None)
 
     def handle_unexpected(self, handler: Handler | None) -> None:
-        """Set the handler that sees each unexpected message first, and may consume it (R-MAT-06)."""
+        """Set the handler that sees each unexpected message first, and may consume it (R-MAT-06).
+
+        It may send, but not receive, disconnect or close: that raises
+        :class:`~mxwire.protocol.errors.LocalProtocolError`.
+        """
         self.matching.handler = handler
 
     def close(self) -> None:
         """Close the endpoint: owed acks are sent, everything unfinished ends as cancelled (R-CLS-02, R-ACK-09)."""
         if not self.open:
             return
+        self._must_not_be_in_handler()
         for partner in list(self.partners.values()):
-            if partner.acks.state is not AckState.NOTHING:
+            if partner.acks.state is AckState.DELAYED:
                 partner.acks.fire(AckEvent.CLOSE)
         self.open = False
         waiting = list(self.card.ring.received)
@@ -441,6 +448,12 @@ class Endpoint:
     def _must_be_open(self) -> None:
         if not self.open:
             raise LocalProtocolError(Status.BAD_ENDPOINT, f"endpoint {self.number} is closed")
+
+    def _must_not_be_in_handler(self) -> None:
+        if self.matching.in_handler:
+            raise LocalProtocolError(
+                Status.NOT_SUPPORTED_IN_HANDLER, "an unexpected handler may not receive, disconnect or close"
+            )
 
     def _check_match(self, value: int, mask: int) -> None:
         _must_fit("match info", value, ALL_BITS)

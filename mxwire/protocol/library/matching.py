@@ -134,6 +134,8 @@ class Matching:
         self._bytes = 0
         self.handler: Handler | None = None
         """Called with each message that no posted receive takes, before it is kept."""
+        self.in_handler = False
+        """Whether the handler is being called right now."""
         self.consumed: Callable[[Unexpected], Any] | None = None
         """Told of a message that the handler has consumed."""
 
@@ -175,7 +177,7 @@ class Matching:
 
     def keep(self, message: Unexpected) -> bool:
         """Keep a message that nobody has asked for; False where there is no memory for it (R-MAT-05)."""
-        if self.handler is not None and self.handler(message):
+        if self.handler is not None and self._offer(self.handler, message):
             message.waiting = False
             if self.consumed is not None:
                 self.consumed(message)
@@ -186,6 +188,13 @@ class Matching:
         self._bytes += message.buffered
         self._unexpected.add(message, tuple(self._unexpected.by_mask))
         return True
+
+    def _offer(self, handler: Handler, message: Unexpected) -> bool:
+        self.in_handler = True
+        try:
+            return handler(message)
+        finally:
+            self.in_handler = False
 
     def cancel(self, receive: Receiving) -> None:
         """Take a posted receive back."""

@@ -99,7 +99,7 @@ class Window:
     def _keep(self, arrival: Arrival | Fragments) -> None:
         """Keep an early packet; not acked, and duplicates are dropped."""
         kept = self.early.setdefault(arrival.frame.lib_seqnum & NUMBER_MASK, [])
-        if kept and not isinstance(arrival.frame, Medium):
+        if kept and not (isinstance(arrival.frame, Medium) and isinstance(kept[0].frame, Medium)):
             return
         if isinstance(arrival, Fragments):
             arrival.detach()

@@ -1,0 +1,112 @@
+"""State tables, profiles and the small types around them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import pytest
+
+from mxwire.errors import MxwireError
+from mxwire.protocol import PROFILES, Counter, Counters, Status, profile_by_name
+from mxwire.protocol.errors import ImpossibleEventError
+from mxwire.protocol.machine import Machine, Row, Table
+from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_1_5, SECOND, Defect
+
+from .tables import tables
+from .world import World
+
+
+class Light(StrEnum):
+    RED = "red"
+    GREEN = "green"
+    BROKEN = "broken"
+
+
+class Press(StrEnum):
+    BUTTON = "button"
+    HAMMER = "hammer"
+
+
+ROWS = (
+    Row(Light.RED, Press.BUTTON, Light.GREEN, "_count", ("R-XXX-01", "R-XXX-02")),
+    Row(Light.GREEN, Press.BUTTON, Light.RED),
+    Row(Light.GREEN, Press.HAMMER, Light.BROKEN),
+)
+
+
+class Lamp(Machine):
+    table = Table("lamp", Light.RED, ROWS)
+    pressed = 0
+
+    def _count(self, times: int) -> None:
+        self.pressed += times
+
+
+def test_a_machine_follows_its_table():
+    lamp = Lamp()
+    lamp.fire(Press.BUTTON, 3)
+    assert (lamp.state, lamp.pressed) == (Light.GREEN, 3)
+    assert lamp.can(Press.HAMMER)
+    lamp.fire(Press.HAMMER)
+    assert not lamp.can(Press.BUTTON)
+    with pytest.raises(ImpossibleEventError, match="lamp: button cannot happen in state broken"):
+        lamp.fire(Press.BUTTON)
+
+
+def test_a_table_says_what_it_is():
+    table = Lamp.table
+    assert (table.states, table.final) == ((Light.RED, Light.GREEN, Light.BROKEN), (Light.BROKEN,))
+    assert "red --> green: button (R-XXX-01, R-XXX-02)" in table.diagram()
+    assert table.diagram().endswith("broken --> [*]")
+
+
+def test_a_table_has_one_row_for_each_state_and_event():
+    with pytest.raises(ValueError, match="two rows"):
+        Table("lamp", Light.RED, (*ROWS, ROWS[0]))
+
+
+@pytest.mark.parametrize("table", tables().values(), ids=lambda each: each.name)
+def test_the_tables_of_the_engine(table):
+    """Each has rules behind its rows, a method for each action, and a diagram."""
+    owner = next(each for each in subclasses(Machine) if getattr(each, "table", None) is table)
+    for row in table.rows.values():
+        assert row.rules, row
+        assert not row.action or callable(getattr(owner, row.action)), row
+    assert table.diagram().startswith("stateDiagram-v2")
+
+
+def subclasses(kind: type) -> list[type]:
+    return [each for direct in kind.__subclasses__() for each in (direct, *subclasses(direct))]
+
+
+def test_profiles_by_name():
+    """R-GEN-03: the formulas in ticks."""
+    assert profile_by_name("open-mx") is OPEN_MX_1_5
+    assert profile_by_name(" Native-MX ") is NATIVE_MX
+    assert {each.name for each in PROFILES.values()} == set(PROFILES)
+    assert all(each.about for each in PROFILES.values())
+    with pytest.raises(MxwireError, match="no profile 'mx': use one of open-mx"):
+        profile_by_name("mx")
+    assert (OPEN_MX_1_5.tick, OPEN_MX_1_5.resend_delay, OPEN_MX_1_5.ack_delay) == (4_000_000, 126, 4)
+    assert OPEN_MX_1_5.pull_limit == 504 * SECOND
+    assert OPEN_MX_1_5.with_defects().defects == frozenset(Defect)
+
+
+def test_statuses_and_counters():
+    """Section 20 and 21."""
+    assert Status(33).text == "remote endpoint closed"
+    counters = Counters()
+    assert counters[Counter.RECV_TINY] == 0
+    counters.add(Counter.RECV_TINY, 2)
+    assert counters == {"Recv Tiny": 2}
+
+
+def test_what_people_see_who_debug():
+    world = World()
+    one, two, there, _ = world.pair()
+    receive = two.receive(bytearray(1), 5)
+    assert repr(one).startswith("<Endpoint host0:0/1 session=0x")
+    assert repr(there) == "<Partner host1:0/2 tx 0x1..0x1 rx 0x1>"
+    assert repr(receive) == "<Receiving posted pending match=0x5 length=0>"
+    receive.cancel()
+    assert repr(receive) == "<Receiving done cancelled match=0x5 length=0>"
