@@ -13,7 +13,7 @@ import click
 from mxwire import __version__
 from mxwire.errors import MxwireError
 
-COMMANDS = ("decode", "info", "formats", "rules", "plugin")
+COMMANDS = ("decode", "info", "formats", "rules", "simulate", "plugin")
 """The commands in the order of the help; each is ``command`` in the module of its name."""
 
 GREETING = f"""mxwire {__version__}: Myrinet Express over Ethernet (MXoE, Open-MX), from a capture to meaning.
@@ -22,6 +22,7 @@ GREETING = f"""mxwire {__version__}: Myrinet Express over Ethernet (MXoE, Open-M
   mxwire info FILE              hosts, dialects, endpoints and messages of a capture at a glance
   mxwire formats [TYPE]         how the packets are laid out
   mxwire rules [NUMBER]         what hosts must and should do, by the numbers of the specification
+  mxwire simulate --loss 0.05   hosts in a network with faults: does everything hold?
   mxwire plugin install         the protocol in Wireshark and tshark (then: mxwire plugin check)
 
 Start with:  mxwire info captures/mxoe-every-type.pcap   (in a checkout; or any capture of EtherType 0x86DF)

@@ -234,7 +234,8 @@ class Application:
             ledger.breach(
                 "partner", f"application {self.number} was told {kind.value!r} of {remote.number} without cause"
             )
-        ledger.trouble(self.number, remote.number, kind.value)
+        note = ledger.trouble if kind is EventKind.PARTNER_LOST else ledger.restarted
+        note(self.number, remote.number, kind.value)
 
     def _react(self, event: Event) -> None:
         request, partner = event.request, event.partner

@@ -24,8 +24,13 @@ _ALL: Final = (
     ),
     Invariant(
         "content",
-        "the receiver has the bytes that were sent, and nothing is written beside or after them",
-        ("R-MED-02", "R-MED-04", "R-PUL-05", "R-PUL-10", "R-PUL-13", "R-MSC-01"),
+        "the receiver has the bytes that were sent",
+        ("R-MED-02", "R-MED-04", "R-PUL-05", "R-PUL-13", "R-MSC-01"),
+    ),
+    Invariant(
+        "memory",
+        "nothing is written behind the end of a message, or into a buffer whose receive has ended",
+        ("R-MED-04", "R-PUL-05", "R-PUL-10", "R-MSC-01"),
     ),
     Invariant("address", "a message reaches the endpoint and the session it was sent to", ("R-EP-02", "R-EP-05")),
     Invariant(

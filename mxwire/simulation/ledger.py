@@ -35,8 +35,10 @@ class Taken:
 class Ledger:
     """What was sent, received, promised and excused in one run."""
 
-    def __init__(self, seed: int, messages: list[Message], schedule: Schedule) -> None:
+    def __init__(self, seed: int, messages: list[Message], schedule: Schedule, fallen: dict[str, str]) -> None:
         self.seed = seed
+        self.fallen = fallen
+        """Invariants that need not hold in this run, and why."""
         self.messages = messages
         self.breaches: list[Breach] = []
         self.counts: Counter[str] = Counter()
@@ -52,8 +54,10 @@ class Ledger:
     # Findings.
 
     def breach(self, invariant: str, text: str) -> None:
-        """Something does not hold."""
-        if len(self.breaches) < BREACHES_MAXIMUM:
+        """Something does not hold; what need not hold is only counted."""
+        if invariant in self.fallen:
+            self.counts["fallen"] += 1
+        elif len(self.breaches) < BREACHES_MAXIMUM:
             self.breaches.append(Breach(invariant, self._schedule.now, text))
 
     # Sessions and troubles.
@@ -84,6 +88,25 @@ class Ledger:
         for message in self._by_pair.get(pair, ()):
             self.excuse(message, why)
         self._by_pair[pair] = []
+
+    def restarted(self, one: int, other: int, why: str) -> None:
+        """An application has heard that another one was restarted; what was sent between the new ones still counts.
+
+        If one of them had given the other one up, all that is under way is lost.
+        """
+        since = max(self.opened_at(one), self.opened_at(other))
+        if self.troubled(one, other, since + 1):
+            self.trouble(one, other, why)
+            return
+        pair = _pair(one, other)
+        kept: list[Message] = []
+        for message in self._by_pair.get(pair, ()):
+            current = self._sessions.get(message.source), self._sessions.get(message.target)
+            if message.sessions == current:
+                kept.append(message)
+            else:
+                self.excuse(message, why)
+        self._by_pair[pair] = kept
 
     def troubled(self, one: int, other: int, since: int = 0) -> bool:
         """Whether there was trouble between two applications since a time."""

@@ -222,7 +222,7 @@ class Receiver:
         if content[:size] != ledger.data_of(message)[:size]:
             ledger.breach("content", f"message {number} of {message.length} bytes arrived with other bytes")
         elif content.count(_EMPTY, size) != len(content) - size:
-            ledger.breach("content", f"message {number} of {message.length} bytes was written beyond its end")
+            ledger.breach("memory", f"message {number} of {message.length} bytes was written beyond its end")
         taken = Taken(posted.order, wanted.value, wanted.mask, message)
         ledger.received(message, application.number, self._endpoint.session, taken, status, request.transferred)
 
@@ -231,7 +231,11 @@ class Receiver:
         info = unexpected.match_info
         if info >> CLASS_SHIFT != HANDLED:
             return False
-        message = self.ledger.messages[message_number(info)]
+        number = message_number(info)
+        message = self.ledger.messages[number] if number < len(self.ledger.messages) else None
+        if message is None or message.match_info != info:
+            self.ledger.breach("content", f"the handler was given a message with {_text(info)}")
+            return True
         if unexpected.data is not None and unexpected.data != self.ledger.data_of(message):
             self.ledger.breach("content", f"message {message.number} reached the handler with other bytes")
         if unexpected.length != message.length:

@@ -131,10 +131,9 @@ class Simulation:
         """What is left, and whether everybody agrees."""
         world, ledger = self.world, self.world.ledger
         ledger.judge_orders()
-        if world.buffers.touched():
-            ledger.breach(
-                "content", f"{world.buffers.touched()} buffers were written into after their receive had ended"
-            )
+        touched = world.buffers.touched()
+        if touched:
+            ledger.breach("memory", f"{touched} buffers were written into after their receive had ended")
         if ledger.breaches:
             return
         for application in world.applications:
@@ -184,9 +183,11 @@ class Simulation:
             "frames lost": world.network.lost,
             "incidents": len(world.disturbances),
             "steps": world.schedule.done,
+            "fallen": world.ledger.counts["fallen"],
             "deviations": self._judge.deviations if self._judge is not None else 0,
         }
-        return Outcome(self.scenario, world.digest.text(), world.schedule.now, counts, tuple(world.ledger.breaches))
+        breaches = tuple(world.ledger.breaches)
+        return Outcome(self.scenario, world.digest.text(), world.schedule.now, counts, world.ledger.fallen, breaches)
 
 
 def _partner_for(endpoint: Endpoint, application: Application) -> Partner | None:

@@ -13,6 +13,7 @@ from mxwire.simulation.host import Host
 from mxwire.simulation.incidents import Incidents
 from mxwire.simulation.ledger import Ledger
 from mxwire.simulation.network import Network, Port
+from mxwire.simulation.promises import fallen
 from mxwire.simulation.randomness import stream
 from mxwire.simulation.receiver import Buffers
 from mxwire.simulation.scenario import Scenario
@@ -40,7 +41,7 @@ class World:
         self.disturbances: list[tuple[int, int, str]] = []
         """When something happened to hosts or to the network: from, until, what."""
         count = scenario.hosts * scenario.processes
-        self.ledger = Ledger(scenario.seed, plan_messages(scenario, count), self.schedule)
+        self.ledger = Ledger(scenario.seed, plan_messages(scenario, count), self.schedule, fallen(scenario))
         self.network = Network(scenario, self.schedule, self.addresses, self._deliver)
         self.hosts = [self._host(number) for number in range(scenario.hosts)]
         self.applications: list[Application] = []

@@ -1,0 +1,212 @@
+"""What ``mxwire simulate`` does: options become scenarios, scenarios run, outcomes are told."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
+from typing import Any, Final
+
+import click
+
+from mxwire.errors import MxwireError
+from mxwire.protocol import Profile, profile_by_name
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, show
+from mxwire.simulation import INVARIANTS, Outcome, Scenario, Simulation, draw_scenario, shrink
+from mxwire.simulation.schedule import MICROSECOND
+from mxwire.wire.dialect import dialect_by_name
+
+_IN_MICROSECONDS: Final = ("delay", "jitter", "held", "coalescing", "gap")
+_SECOND: Final = 1_000_000_000
+_FAILURES_SHOWN: Final = 20
+_CHUNK: Final = 8
+
+
+# Options and scenarios
+
+
+def fixed_by(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a scenario that options fix."""
+    fixed = {name: value for name, value in options.items() if value is not None and name != "profile"}
+    for name in _IN_MICROSECONDS:
+        if name in fixed:
+            fixed[name] *= MICROSECOND
+    if "dialect" in fixed:
+        fixed["dialect"] = dialect_by_name(fixed["dialect"])
+    if options.get("profile"):
+        fixed["profiles"] = tuple(_profile(each) for each in options["profile"].split(","))
+    return fixed
+
+
+def _profile(text: str) -> Profile:
+    name, slash, rate = text.partition("/")
+    profile = profile_by_name(name)
+    if not slash:
+        return profile
+    if not rate.isdecimal() or not 1 <= int(rate) <= 10_000:
+        raise MxwireError(f"profile {text!r}: a clock has 1 to 10000 ticks a second, for example {name}/250")
+    return replace(profile, hz=int(rate))
+
+
+def scenario_of(seed: int, fixed: Mapping[str, Any]) -> Scenario:
+    """A plain scenario with what is fixed."""
+    return Scenario(seed, **fixed)
+
+
+def command_for(scenario: Scenario) -> str:
+    """The command that runs a scenario again."""
+    words = ["mxwire", "simulate"]
+    for name, value in scenario.differences().items():
+        option = "--profile" if name == "profiles" else f"--{name.replace('_', '-')}"
+        if name == "judged":
+            words.append("--judge" if value else "--no-judge")
+            continue
+        assert isinstance(value, (int, float, str))
+        words += [option, str(int(value) // MICROSECOND if name in _IN_MICROSECONDS else value)]
+    return shlex.join(words)
+
+
+# Runs
+
+
+def run_one(scenario: Scenario, pcap: str | None) -> Outcome:
+    """Run a scenario, with progress on a terminal, and with all frames in a file if one is named."""
+    with _progress("messages") as progress:
+        if pcap is None:
+            return Simulation(scenario, progress=progress).run()
+        from mxwire.capture import create_capture
+
+        with create_capture(pcap) as capture:
+            return Simulation(scenario, tap=capture.write, progress=progress).run()
+
+
+def campaign(seeds: range, jobs: int | None, fixed: dict[str, Any], as_json: bool) -> bool:
+    """Run a scenario a seed, in several processes; returns whether any failed."""
+    draw_scenario(seeds[0], **fixed)  # what is wrong with the options is said before anything is begun
+    digest, sums, failed, virtual, done = sha256(), Counter[str](), list[Outcome](), 0, 0
+    workers = min(jobs or os.cpu_count() or 1, len(seeds))
+    with _progress("seeds") as progress, _outcomes(seeds, fixed, workers) as outcomes:
+        for outcome in outcomes:
+            done += 1
+            virtual += outcome.duration
+            digest.update(outcome.digest.encode())
+            sums.update(outcome.counts)
+            if as_json:
+                click.echo(json.dumps(as_object(outcome), separators=(",", ":")))
+            if not outcome.held:
+                failed.append(outcome)
+            if progress is not None:
+                progress(done, len(seeds))
+    if as_json:
+        return bool(failed)
+    rows = {"seeds": done, "failed": len(failed), "virtual time": f"{virtual / _SECOND:.0f} s", **sums}
+    show([_table(rows), Paragraph(f"digest of all runs {digest.hexdigest()}")])
+    if failed:
+        show(_failures(failed))
+    return bool(failed)
+
+
+@contextmanager
+def _outcomes(seeds: range, fixed: dict[str, Any], workers: int) -> Iterator[Iterator[Outcome]]:
+    run = partial(_drawn_run, fixed)
+    if workers == 1:
+        yield map(run, seeds)
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        try:
+            yield pool.map(run, seeds, chunksize=_CHUNK)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _drawn_run(fixed: dict[str, Any], seed: int) -> Outcome:
+    return Simulation(draw_scenario(seed, **fixed)).run()
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on a terminal, nothing anywhere else."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+# What is told
+
+
+def tell(outcome: Outcome, as_json: bool) -> bool:
+    """Say how a run ended; returns whether it failed."""
+    if as_json:
+        click.echo(json.dumps(as_object(outcome), separators=(",", ":")))
+        return not outcome.held
+    rows = {"virtual time": f"{outcome.duration / _SECOND:.6f} s", **outcome.counts}
+    blocks: list[Block] = [_table(rows), Paragraph(f"digest {outcome.digest}")]
+    if outcome.fallen:
+        why = next(iter(outcome.fallen.values()))
+        blocks.append(Paragraph(f"not held against the engine, because {why}: {', '.join(outcome.fallen)}"))
+    if outcome.held:
+        checked = [name for name in INVARIANTS if name not in outcome.fallen]
+        blocks.append(Paragraph(f"all {len(checked)} invariants held: {', '.join(checked)}"))
+    show(blocks)
+    if not outcome.held:
+        show(_failures([outcome]))
+    return not outcome.held
+
+
+def as_object(outcome: Outcome) -> dict[str, Any]:
+    """An outcome for programs."""
+    return {
+        "seed": outcome.scenario.seed,
+        "held": outcome.held,
+        "duration_ns": outcome.duration,
+        "counts": outcome.counts,
+        "digest": outcome.digest,
+        "fallen": outcome.fallen,
+        "breaches": [
+            {"invariant": each.invariant, "time_ns": each.time, "text": each.text} for each in outcome.breaches
+        ],
+        "scenario": outcome.scenario.differences(),
+        "command": command_for(outcome.scenario),
+    }
+
+
+def _table(rows: Mapping[str, Any]) -> Block:
+    columns = (Column("what"), Column("how much", right=True))
+    return Table(columns, tuple(Row((name, str(value))) for name, value in rows.items()))
+
+
+def _failures(failed: list[Outcome]) -> list[Block]:
+    """What did not hold, the first of them made smaller."""
+    first = shrink(failed[0])
+    breach = first.breaches[0]
+    invariant = INVARIANTS[breach.invariant]
+    rules = f" ({', '.join(invariant.rules)})" if invariant.rules else ""
+    blocks: list[Block] = [
+        Heading(f"Seed {failed[0].scenario.seed}: {breach.invariant} does not hold"),
+        Paragraph(f"{invariant.text}{rules}"),
+        Paragraph(str(breach)),
+        Paragraph("run it again, made smaller:"),
+        Listing((command_for(first.scenario),)),
+    ]
+    if len(failed) > 1:
+        others = tuple(
+            f"seed {each.scenario.seed}: {each.breaches[0].invariant}" for each in failed[1 : 1 + _FAILURES_SHOWN]
+        )
+        blocks += [Heading("Others", 3), Listing(others)]
+    return blocks
