@@ -1,0 +1,543 @@
+"""Every expert info is said of a frame that deserves it, and not of those before; captures have only the known ones.
+
+Each name has a short talk between two hosts of its own, made by the codec. The last frame is the one that must have it.
+All talks stand in one capture, which tshark reads once for each set of preferences.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from mxwire.dissector import expert_rows
+from mxwire.wire.codec import codec_of
+from mxwire.wire.dialect import MXOE, Dialect, omx
+from mxwire.wire.enums import NackType
+from mxwire.wire.packets import (
+    ConnectReply,
+    ConnectRequest,
+    Frame,
+    HostQuery,
+    HostReply,
+    Medium,
+    NackLib,
+    NackMcp,
+    Notify,
+    Pull,
+    PullReply,
+    Raw,
+    Rndv,
+    Tiny,
+    Truc,
+)
+
+from .support import CAPTURES, capture, columns, needs_tshark
+
+pytestmark = needs_tshark
+
+NAMES: Final = tuple(each.name.removeprefix("mxoe.") for each in expert_rows())
+MAGIC, QUERY_MAGIC = 0x21071981, 0x13052008
+UNKNOWN: Final = 0xFFFFFFFF
+NUMBERS: Final = 1 << 14
+BROADCAST: Final = b"\xff" * 6
+BLOCK: Final = 8 * 4096
+GENERATION_AT, LONGEST_TINY_AT = 19, 20
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A frame as it stands in the capture."""
+
+    seconds: float
+    data: bytes
+    length: int
+
+
+@dataclass
+class Talk:
+    """Frames between endpoint 1 of a host A and endpoint 2 of a host B; methods without a preposition send from A."""
+
+    a: bytes
+    b: bytes
+    dialect: Dialect = MXOE
+    now: float = 0.0
+    sent: list[Sent] = field(default_factory=list)
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    def put(self, data: bytes, length: int | None = None) -> None:
+        self.now += 0.001
+        self.sent.append(Sent(self.now, data, len(data) if length is None else length))
+
+    def frame(self, kind: type[Frame], back: bool, fields: dict[str, Any], put: bool = True) -> bytes:
+        """Builds a frame; `put` it too, unless it is to be changed before."""
+        ends = {"src_mac": self.b, "dst_mac": self.a} if back else {"src_mac": self.a, "dst_mac": self.b}
+        built = codec_of(self.dialect).build(kind(**ends | fields))
+        if put:
+            self.put(built)
+        return built
+
+    @staticmethod
+    def _endpoints(back: bool) -> dict[str, int]:
+        return {"src_endpoint": 2, "dst_endpoint": 1} if back else {"src_endpoint": 1, "dst_endpoint": 2}
+
+    def query(self, back: bool = False, **fields: Any) -> None:
+        self.frame(HostQuery, back, {"src_dst_peer_index": 1, "magic": QUERY_MAGIC} | fields)
+
+    def name(self, back: bool = True, put: bool = True, **fields: Any) -> bytes:
+        name = {"hostname": b"vm:0\0", "length": 5, "src_dst_peer_index": 1, "magic": QUERY_MAGIC}
+        return self.frame(HostReply, back, name | fields, put)
+
+    def connect(self, back: bool = False, number: int = 0, start: int = 1, put: bool = True, **fields: Any) -> bytes:
+        request = {"src_session_id": 0xB if back else 0xA, "app_key": 0, "src_dst_peer_index": 1}
+        numbers = {"target_recv_seqnum_start": start, "connect_seqnum": number}
+        return self.frame(ConnectRequest, back, self._endpoints(back) | request | numbers | fields, put)
+
+    def accept(self, back: bool = True, number: int = 0, start: int = 1, status: int = 0, **fields: Any) -> None:
+        sessions = {"src_session_id": 0xA if back else 0xB, "target_session_id": 0xB if back else 0xA}
+        numbers = {"target_recv_seqnum_start": start, "connect_seqnum": number, "connect_status_code": status}
+        self.frame(ConnectReply, back, self._endpoints(back) | sessions | numbers | {"src_dst_peer_index": 1} | fields)
+
+    def connected(self) -> None:
+        """Both ends know each other."""
+        for back in (False, True):
+            self.connect(back)
+            self.accept(not back)
+
+    def _numbered(self, back: bool, number: int, ack: int) -> dict[str, Any]:
+        head = {"lib_seqnum": number, "lib_piggyack": ack, "session": 0xA if back else 0xB, "dst_src_peer_index": 1}
+        return self._endpoints(back) | head
+
+    def tiny(self, number: int = 1, ack: int = 1, back: bool = False, put: bool = True, **fields: Any) -> bytes:
+        data = {"match_a": 0, "match_b": 0, "data": b"12345678", "length": 8}
+        return self.frame(Tiny, back, self._numbered(back, number, ack) | data | fields, put)
+
+    def fragment(self, part: int, size: int, total: int, number: int = 1, **fields: Any) -> bytes:
+        place = {
+            "frag_seqnum": part,
+            "frag_length": size,
+            "length": total,
+            "data": bytes(size),
+            "match_a": 0,
+            "match_b": 0,
+        }
+        pipeline = {"frag_pipeline": 12 if self.dialect is MXOE else None}
+        put = fields.pop("put", True)
+        return self.frame(Medium, False, self._numbered(False, number, 1) | place | pipeline | fields, put)
+
+    def ack(self, value: int, number: int = 1, **fields: Any) -> None:
+        """From B: what A sent has come."""
+        numbers = {"liback_lib_seqnum": value, "liback_acknum": number, "liback_send_seq": value}
+        sessions = {"session": 0xA, "liback_session_id": 0xA, "dst_src_peer_index": 1}
+        self.frame(Truc, True, self._endpoints(True) | sessions | numbers | fields)
+
+    def announce(self, length: int = BLOCK, region: int = 3, number: int = 1) -> None:
+        """From B to A, which then pulls."""
+        what = {"msg_length": length, "pulled_rdma_id": region, "pulled_rdma_seqnum": 0, "pulled_rdma_offset": 0}
+        self.frame(Rndv, True, self._numbered(True, number, 1) | what | {"match_a": 0, "match_b": 0})
+
+    def pull(self, frame: int = 0, length: int = BLOCK, total: int = BLOCK, region: int = 3, **fields: Any) -> None:
+        what = {"total_length": total, "pulled_rdma_id": region, "pulled_rdma_seqnum": 0, "pulled_rdma_offset": 0}
+        block = {"first_frame_offset": 0, "block_length": length, "frame_index": frame, "src_pull_handle": 9}
+        ends = self._endpoints(False) | {"session": 0xB, "dst_src_peer_index": 1, "src_magic": MAGIC}
+        self.frame(Pull, False, ends | what | block | fields)
+
+    def data(self, frame: int, size: int = 4096, **fields: Any) -> None:
+        """From B: a frame of what A pulls."""
+        place = {"frame_seqnum": frame % 256, "frame_length": size, "msg_offset": 4096 * frame, "data": bytes(size)}
+        self.frame(PullReply, True, place | {"dst_pull_handle": 9, "dst_magic": MAGIC} | fields)
+
+    def transfer(self, total: int = BLOCK) -> None:
+        """RNDV, PULL and all data of one block, without the NOTIFY."""
+        self.announce(total)
+        self.pull(length=total, total=total)
+        for frame in range(total // 4096):
+            self.data(frame)
+
+    def notify(self, length: int = BLOCK, region: int = 3, number: int = 1) -> None:
+        what = {"total_length": length, "pulled_rdma_id": region, "pulled_rdma_seqnum": 0}
+        self.frame(Notify, False, self._numbered(False, number, 2) | what)
+
+    def nack(self, kind: int, number: int = 0, back: bool = True) -> None:
+        ends = {"nack_type": kind, "lib_seqnum": number, "dst_src_peer_index": 1, "dst_src_peer_index_copy": 1}
+        self.frame(NackLib, back, self._endpoints(back) | ends)
+
+    def refuse(self, kind: int, handle: int = 9) -> None:
+        """From B: it does not answer the PULL."""
+        what = {"src_endpoint": 1, "nack_type": kind, "src_pull_handle": handle, "src_magic": MAGIC}
+        self.frame(NackMcp, True, what | {"dst_src_peer_index": 1})
+
+
+@dataclass(frozen=True)
+class Case:
+    """How to deserve an expert info."""
+
+    name: str
+    act: Callable[[Talk], object]
+    dialect: Dialect = MXOE
+    preferences: tuple[str, ...] = ()
+
+
+CASES: list[Case] = []
+
+
+def case(
+    name: str, dialect: Dialect = MXOE, preferences: tuple[str, ...] = ()
+) -> Callable[[Callable[[Talk], object]], Callable[[Talk], object]]:
+    def add(act: Callable[[Talk], object]) -> Callable[[Talk], object]:
+        CASES.append(Case(name, act, dialect, preferences))
+        return act
+
+    return add
+
+
+def simple(name: str, act: Callable[[Talk], object]) -> None:
+    CASES.append(Case(name, act))
+
+
+# What a frame says by itself.
+
+simple("malformed.bad_header_length", lambda t: t.put(t.tiny(put=False)[:30]))
+simple("malformed.invalid_type", lambda t: t.put(changed(t.tiny(put=False), 16, b"\x20")))
+simple("malformed.unknown_type", lambda t: t.put(changed(t.tiny(put=False), 16, b"\x60")))
+simple("malformed.bad_data_length", lambda t: t.put(changed(t.tiny(put=False), LONGEST_TINY_AT, b"\0\x21")))
+simple("malformed.bad_frame_length", lambda t: t.put(t.fragment(0, 1000, 1000, put=False)[:900]))
+simple("malformed.raw_too_large", lambda t: t.frame(Raw, False, {"opaque": bytes(1100)}))
+simple("malformed.cut_by_capture", lambda t: t.put(t.tiny(put=False)[:30], 60))
+simple("frame.short", lambda t: t.put(t.tiny(put=False)[:50]))
+simple("frame.data_cut", lambda t: t.put(t.fragment(0, 1000, 1000, put=False)[:900], 1048))
+simple("frame.broadcast", lambda t: t.put(BROADCAST + t.tiny(put=False)[6:]))
+simple("undefined.leaked", lambda t: t.put(changed(t.tiny(put=False), GENERATION_AT, b"\x01")))
+simple("truc.subtype", lambda t: t.ack(2, liback_type=1))
+simple("truc.length", lambda t: t.ack(2, length=15))
+simple("truc.sessions_differ", lambda t: t.ack(2, liback_session_id=5))
+simple("host_query.not_unicast", lambda t: t.query(dst_mac=BROADCAST))
+simple("host_query.padded", lambda t: (t.query(magic=1), t.put(t.sent.pop().data.ljust(600, b"\0"))))
+simple("host_reply.name_length", lambda t: t.name(hostname=b"x" * 81, length=81))
+simple("host_reply.name_cut", lambda t: t.put(changed(t.name(put=False), 17, b"\x50")))
+simple("medium.fragment_too_long", lambda t: t.fragment(0, 1000, 900))
+simple("medium.fragment_number", lambda t: t.fragment(32, 4096, 60000))
+simple("pull.too_many_replies", lambda t: t.pull(length=BLOCK + 1, total=2 * BLOCK))
+simple("pull.first_frame_offset", lambda t: t.pull(length=4096, first_frame_offset=4096))
+simple("connect.bad_status", lambda t: (t.connect(), t.accept(status=5)))
+simple("connect.session_number", lambda t: t.connect(start=NUMBERS + 1))
+simple("nack_lib.unknown_type", lambda t: (t.tiny(), t.nack(9, 1)))
+simple("nack_mcp.unknown_type", lambda t: (t.pull(), t.refuse(9)))
+simple("analysis.unknown_session", lambda t: t.ack(2, session=UNKNOWN, liback_session_id=UNKNOWN))
+simple("analysis.unknown_index", lambda t: t.tiny(dst_src_peer_index=0xFFFF))
+
+
+@case("pull.no_such_region", omx())
+def _(t: Talk) -> None:
+    t.pull(region=256)
+
+
+@case("dialect.mismatch")
+def _(t: Talk) -> None:
+    for number in range(1, 5):
+        t.fragment(0, 1000, 1000, number)
+    t.dialect = omx()
+    t.fragment(0, 1000, 1000, 5)
+
+
+@case("checksum.bad", preferences=("-o", "mxoe.checksum:TRUE"))
+def _(t: Talk) -> None:
+    t.tiny(checksum=0x1234)
+
+
+# Host names and connections.
+
+simple("host_query.repeated", lambda t: (t.query(), t.query()))
+simple("host_reply.bad_magic", lambda t: (t.query(), t.name(magic=QUERY_MAGIC + 1)))
+simple("host_reply.own_address", lambda t: t.name(src_mac=t.a, dst_mac=t.a))
+simple("connect.bad_key", lambda t: (t.connect(), t.accept(status=11)))
+simple("connect.refused", lambda t: (t.connect(), t.nack(NackType.ENDPT_CLOSED)))
+simple("connect.unmatched_reply", lambda t: t.accept())
+simple("connect.repeated", lambda t: (t.connect(), t.wait(0.5), t.connect()))
+simple("connect.repeated_reply", lambda t: (t.connect(), t.accept(), t.accept()))
+simple("connect.restart", lambda t: (t.connect(), t.accept(), t.connect(number=1, src_session_id=0xAA)))
+simple("connect.no_reverse", lambda t: (t.connect(), t.accept(), t.tiny(back=True)))
+simple("nack_lib.bad_endpt", lambda t: (t.tiny(), t.nack(NackType.BAD_ENDPT, 1)))
+simple("nack_lib.endpt_closed", lambda t: (t.tiny(), t.nack(NackType.ENDPT_CLOSED, 1)))
+simple("nack_lib.bad_session", lambda t: (t.tiny(), t.nack(NackType.BAD_SESSION, 1)))
+simple("nack_lib.unmatched", lambda t: t.nack(NackType.BAD_SESSION, 1))
+simple("analysis.closed_endpoint", lambda t: (t.tiny(), t.nack(NackType.ENDPT_CLOSED, 1), t.tiny(2)))
+simple("analysis.session_mismatch", lambda t: (t.connected(), t.tiny(session=0xC)))
+simple("analysis.stale_index", lambda t: (t.connected(), t.tiny(dst_src_peer_index=2)))
+
+
+# Messages and acknowledgements.
+
+simple("analysis.retransmission", lambda t: (t.tiny(), t.wait(0.5), t.tiny()))
+simple("analysis.duplicate", lambda t: (t.tiny(), t.tiny()))
+simple("analysis.out_of_order", lambda t: (t.tiny(1), t.tiny(3), t.tiny(2)))
+simple("analysis.early", lambda t: (t.tiny(1), t.tiny(3)))
+simple("analysis.gap", lambda t: (t.tiny(1), t.tiny(3)))
+simple("analysis.obsolete", lambda t: (t.tiny(1), t.ack(2), t.wait(0.5), t.tiny(1)))
+simple("analysis.ack_gap", lambda t: (t.tiny(1), t.ack(3)))
+simple("analysis.duplicate_ack", lambda t: (t.tiny(1), t.ack(2, 1), t.ack(2, 2)))
+simple("analysis.obsolete_ack", lambda t: (t.tiny(1), t.ack(1, 1), t.ack(2, 2), t.ack(2, 1)))
+simple("analysis.session_number", lambda t: (t.tiny(1), t.tiny(NUMBERS + 2)))
+simple("medium.contradiction", lambda t: (t.fragment(0, 4096, 6000), t.fragment(1, 1904, 6000, match_b=1)))
+simple("reassembly.overlap", lambda t: (t.fragment(0, 3000, 6000), t.fragment(1, 3000, 6000)))
+simple("reassembly.incomplete", lambda t: (t.fragment(0, 4096, 6000), t.ack(2)))
+
+
+@case("analysis.throttled")
+def _(t: Talk) -> None:
+    """As many numbers as may be, most of which are not in the capture; the receiver takes none 255 ahead."""
+    for number in (*range(1, 8191, 255), 8191):
+        t.tiny(number)
+
+
+@case("reassembly.memory", preferences=("-o", "mxoe.memory:0"))
+def _(t: Talk) -> None:
+    t.fragment(0, 4096, 6000)
+    t.fragment(1, 1904, 6000)
+
+
+@case("reassembly.cut")
+def _(t: Talk) -> None:
+    t.fragment(0, 4096, 6000)
+    last = t.fragment(1, 1904, 6000, put=False)
+    t.put(last[:100], len(last))
+
+
+# Transfers by pull.
+
+simple("pull.out_of_range", lambda t: (t.announce(4096), t.pull(length=4097, total=4096)))
+simple("pull.handle_reused", lambda t: (t.pull(), t.pull(region=4)))
+simple("pull.without_rndv", lambda t: t.pull())
+simple("pull_reply.unknown_handle", lambda t: t.data(0))
+simple("pull_reply.wrap_around", lambda t: (t.pull(), t.data(1, frame_seqnum=2)))
+simple("pull_reply.not_requested", lambda t: (t.pull(total=2 * BLOCK), t.data(8)))
+simple("pull_reply.short", lambda t: (t.pull(), t.data(0, 4000)))
+simple("pull_reply.out_of_range", lambda t: (t.pull(length=6000, total=6000), t.data(1)))
+simple("pull_reply.late", lambda t: (t.transfer(), t.notify(), t.data(7)))
+simple("notify.failed", lambda t: (t.announce(), t.pull(), t.notify(0)))
+simple("notify.truncated", lambda t: (t.transfer(4096), t.notify(4095)))
+simple("notify.unmatched", lambda t: t.notify())
+simple("nack_mcp.bad_endpt", lambda t: (t.pull(), t.refuse(NackType.BAD_ENDPT)))
+simple("nack_mcp.endpt_closed", lambda t: (t.pull(), t.refuse(NackType.ENDPT_CLOSED)))
+simple("nack_mcp.bad_session", lambda t: (t.pull(), t.refuse(NackType.BAD_SESSION)))
+simple("nack_mcp.bad_rdmawin", lambda t: (t.pull(), t.refuse(NackType.BAD_RDMAWIN)))
+simple("nack_mcp.unmatched", lambda t: t.refuse(NackType.BAD_SESSION))
+simple("analysis.re_request", lambda t: (t.pull(), t.wait(1), t.pull()))
+simple("analysis.zombie_pull", lambda t: (t.transfer(), t.notify(), t.wait(1), t.pull()))
+
+
+@case("pull_reply.closed_endpoint")
+def _(t: Talk) -> None:
+    t.announce()
+    t.pull()
+    t.nack(NackType.ENDPT_CLOSED, 1, back=False)
+    t.data(0)
+
+
+@case("analysis.optimistic_re_request")
+def _(t: Talk) -> None:
+    """The second block is complete, the first is not."""
+    t.announce(2 * BLOCK)
+    t.pull(total=2 * BLOCK)
+    t.pull(8, total=2 * BLOCK)
+    for frame in range(8, 16):
+        t.data(frame)
+    t.pull(total=2 * BLOCK)
+
+
+def changed(frame: bytes, place: int, data: bytes) -> bytes:
+    return frame[:place] + data + frame[place + len(data) :]
+
+
+def write(path: Path, talks: list[Talk]) -> None:
+    """One capture, in which the talks come one after the other."""
+    now = 0.0
+    with path.open("wb") as out:
+        out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1))
+        for talk in talks:
+            for each in talk.sent:
+                seconds, rest = divmod(round((now + each.seconds) * 1e9), 10**9)
+                out.write(struct.pack("<4I", seconds, rest, len(each.data), each.length) + each.data)
+            now += talk.now + 10
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[set[str]]]:
+    """For each case, the expert infos of its frames."""
+    by_preferences: dict[tuple[str, ...], list[tuple[Case, Talk]]] = {}
+    for place, each in enumerate(CASES):
+        talk = Talk(b"\2\0\0\0\1" + bytes([place]), b"\2\0\0\0\2" + bytes([place]), each.dialect)
+        each.act(talk)
+        by_preferences.setdefault(each.preferences, []).append((each, talk))
+    result: dict[str, list[set[str]]] = {}
+    for preferences, cases in by_preferences.items():
+        path = tmp_path_factory.mktemp("experts") / "talks.pcap"
+        write(path, [talk for _, talk in cases])
+        frames = iter(experts_of(path, *preferences))
+        for each, talk in cases:
+            result[each.name] = [next(frames) for _ in talk.sent]
+        assert next(frames, None) is None
+    return result
+
+
+def experts_of(path: Path, *preferences: str) -> list[set[str]]:
+    wanted = [f"mxoe.{each}" for each in NAMES]
+    rows = columns(path, ["frame.number", *wanted], *preferences)
+    return [{name for name, value in zip(NAMES, row[1:], strict=False) if value} for row in rows]
+
+
+def test_every_expert_has_a_case() -> None:
+    assert sorted(each.name for each in CASES) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", [each.name for each in CASES])
+def test_the_last_frame_and_none_before(name: str, found: dict[str, list[set[str]]]) -> None:
+    *before, last = found[name]
+    assert name in last, last
+    assert not [place for place, each in enumerate(before, 1) if name in each]
+
+
+def test_a_healthy_conversation_has_none(tmp_path: Path) -> None:
+    talk = Talk(b"\2\0\0\0\1\1", b"\2\0\0\0\1\2")
+    for back in (False, True):
+        talk.query(back)
+        talk.name(not back)
+    talk.connected()
+    talk.tiny(1)
+    talk.fragment(0, 4096, 6000, 2)
+    talk.fragment(1, 1904, 6000, 2)
+    talk.ack(3)
+    talk.transfer()
+    talk.notify(number=3)
+    talk.ack(4, 2)
+    path = tmp_path / "healthy.pcap"
+    write(path, [talk])
+    assert experts_of(path) == [set()] * len(talk.sent)
+
+
+SAID: Final = {
+    "mxoe-burst": "analysis.retransmission analysis.unknown_session connect.no_reverse",
+    "mxoe-cancel": "analysis.retransmission analysis.unknown_session connect.no_reverse nack_lib.endpt_closed",
+    "mxoe-connect": "connect.bad_key connect.restart",
+    "mxoe-connect-cross": "",
+    "mxoe-discovery-omxoed": "host_query.repeated",
+    "mxoe-discovery-static": "connect.repeated",
+    "mxoe-driver-load": "",
+    "mxoe-early": (
+        "analysis.duplicate_ack analysis.early analysis.gap analysis.obsolete analysis.out_of_order "
+        "analysis.retransmission"
+    ),
+    "mxoe-echo-checksum-debug": "",
+    "mxoe-every-type": (
+        "analysis.retransmission analysis.unknown_session connect.no_reverse host_query.repeated "
+        "nack_lib.bad_session nack_lib.endpt_closed nack_mcp.bad_session notify.failed"
+    ),
+    "mxoe-lossy-1M": (
+        "analysis.duplicate analysis.early analysis.optimistic_re_request analysis.out_of_order "
+        "analysis.re_request analysis.retransmission analysis.unknown_session connect.no_reverse "
+        "frame.data_cut reassembly.cut"
+    ),
+    "mxoe-many": (
+        "analysis.retransmission analysis.unknown_session connect.no_reverse frame.data_cut "
+        "nack_lib.endpt_closed reassembly.cut"
+    ),
+    "mxoe-many-small": "",
+    "mxoe-medium-pipeline11": "",
+    "mxoe-nack-lib": (
+        "analysis.closed_endpoint connect.refused connect.restart nack_lib.bad_endpt "
+        "nack_lib.bad_session nack_lib.endpt_closed"
+    ),
+    "mxoe-nack-mcp-closed": (
+        "connect.no_reverse frame.data_cut nack_lib.endpt_closed nack_mcp.endpt_closed notify.failed"
+    ),
+    "mxoe-nack-mcp-rdmawin": (
+        "analysis.duplicate analysis.duplicate_ack analysis.retransmission analysis.unknown_session "
+        "connect.no_reverse connect.repeated_reply nack_mcp.bad_rdmawin"
+    ),
+    "mxoe-nack-mcp-session": (
+        "analysis.re_request connect.no_reverse frame.data_cut nack_lib.bad_session nack_mcp.bad_session notify.failed"
+    ),
+    "mxoe-no-reverse-connect": (
+        "analysis.retransmission analysis.unknown_session connect.no_reverse nack_lib.bad_session "
+        "nack_lib.endpt_closed nack_mcp.bad_session notify.failed"
+    ),
+    "mxoe-pingpong-small-medium": (
+        "analysis.early analysis.retransmission analysis.unknown_session connect.no_reverse connect.restart"
+    ),
+    "mxoe-resends-exhausted": (
+        "analysis.retransmission analysis.session_number connect.no_reverse connect.session_number "
+        "nack_lib.bad_session nack_lib.endpt_closed nack_lib.unmatched nack_mcp.bad_rdmawin "
+        "notify.failed"
+    ),
+    "mxoe-rndv-offset": "analysis.duplicate analysis.optimistic_re_request connect.no_reverse undefined.leaked",
+    "mxoe-stopped-receiver": (
+        "analysis.retransmission analysis.unknown_session connect.no_reverse nack_lib.endpt_closed"
+    ),
+    "mxoe-truncated": "analysis.retransmission analysis.unknown_session connect.no_reverse notify.truncated",
+    "mxoe-unexpected": "analysis.retransmission analysis.unknown_session connect.no_reverse nack_lib.endpt_closed",
+    "mxoe-uninit": "connect.refused connect.restart nack_lib.bad_endpt nack_lib.endpt_closed undefined.leaked",
+    "omx1500-connect": "connect.bad_key connect.restart",
+    "omx1500-early": (
+        "analysis.duplicate_ack analysis.early analysis.gap analysis.obsolete analysis.out_of_order "
+        "analysis.retransmission"
+    ),
+    "omx1500-echo-pattern": "",
+    "omx1500-pingpong-small-medium": (
+        "analysis.early analysis.obsolete analysis.retransmission connect.no_reverse connect.restart"
+    ),
+    "omx9000-cancel": "analysis.retransmission analysis.unknown_session connect.no_reverse nack_lib.endpt_closed",
+    "omx9000-connect": "connect.bad_key connect.restart",
+    "omx9000-discovery-omxoed": "host_query.repeated",
+    "omx9000-driver-load": "",
+    "omx9000-lossy-1M": (
+        "analysis.duplicate analysis.early analysis.optimistic_re_request analysis.out_of_order "
+        "analysis.retransmission connect.no_reverse frame.data_cut reassembly.cut"
+    ),
+    "omx9000-many": (
+        "analysis.retransmission analysis.unknown_session connect.no_reverse frame.data_cut "
+        "nack_lib.endpt_closed reassembly.cut"
+    ),
+    "omx9000-many-small": "",
+    "omx9000-nack-lib": (
+        "analysis.closed_endpoint connect.refused connect.restart nack_lib.bad_endpt "
+        "nack_lib.bad_session nack_lib.endpt_closed"
+    ),
+    "omx9000-nack-mcp-closed": (
+        "connect.no_reverse frame.data_cut nack_lib.endpt_closed nack_mcp.endpt_closed notify.failed"
+    ),
+    "omx9000-nack-mcp-rdmawin": (
+        "analysis.duplicate analysis.duplicate_ack analysis.retransmission analysis.unknown_session "
+        "connect.no_reverse connect.repeated_reply nack_mcp.bad_rdmawin"
+    ),
+    "omx9000-pingpong-sync": "analysis.early analysis.retransmission connect.no_reverse connect.restart",
+    "omx9000-receiver-killed": (
+        "analysis.duplicate analysis.optimistic_re_request analysis.re_request analysis.zombie_pull "
+        "frame.data_cut nack_lib.endpt_closed nack_mcp.endpt_closed"
+    ),
+    "omx9000-resends-exhausted": (
+        "analysis.retransmission analysis.session_number connect.no_reverse connect.session_number "
+        "nack_lib.bad_session nack_lib.endpt_closed nack_lib.unmatched nack_mcp.bad_rdmawin "
+        "notify.failed"
+    ),
+    "omx9000-stopped-receiver": (
+        "analysis.retransmission analysis.unknown_session connect.no_reverse nack_lib.endpt_closed"
+    ),
+    "omx9000-truncated": "analysis.retransmission analysis.unknown_session connect.no_reverse notify.truncated",
+    "omx9000-vect": "analysis.retransmission analysis.unknown_session connect.no_reverse",
+}
+"""What the captures have, and nothing else: what their index says is to be seen in them."""
+
+
+def test_every_capture_is_listed() -> None:
+    assert sorted(SAID) == sorted(CAPTURES)
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_captures_have_the_known_ones_only(name: str) -> None:
+    assert sorted(set().union(*experts_of(capture(name)))) == SAID[name].split()
