@@ -74,7 +74,7 @@ ANNOUNCING: Final = Table(
 
 
 class Discovery(Machine):
-    """The discovery program of one interface: announces it, and enters who announces himself."""
+    """The discovery program of one interface: announces it, and enters who announces himself (R-DISC-07)."""
 
     __slots__ = ("_add", "_left", "_own", "_serials", "deadline", "interface", "peers", "profile", "serial")
 

@@ -27,7 +27,7 @@ class Peer:
     name: str | None = None
     """Its host name, if known."""
     reverse: dict[int, int] = field(default_factory=dict)
-    """Our index in its table, by the number of our interface that was taught it ("reverse index")."""
+    """Our index in its table, by the number of our interface that was taught it ("reverse index"; R-LOC-03)."""
     own: int | None = None
     """The number of our own interface that this is."""
 

@@ -39,7 +39,7 @@ class Defect(StrEnum):
     HANDLES_REUSED = "D-13"
     """Pull handles start anew at each opening of an endpoint."""
     REPLY_RENAMES_SELF = "D-14"
-    """A HOST_REPLY from the host's own address renames the host."""
+    """A HOST_REPLY from the host's own address renames the host (R-MEA-05)."""
     FIRST_FRAME_BEYOND_PAYLOAD = "D-15"
     """A PULL whose first frame starts at or beyond P is served."""
     LONG_QUERY_LOSES_MAGIC = "R-MEA-07"

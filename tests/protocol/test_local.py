@@ -148,3 +148,15 @@ def test_the_handler_may_consume_it():
     send = one.send(there, pattern(9000))
     world.settle()
     assert (send.status, send.transferred) == (Status.MESSAGE_TRUNCATED, 0)
+
+
+def test_the_sender_closes_while_its_message_waits():
+    """R-CLS-02: a receive that takes the message then is told so."""
+    world = World(hosts=1)
+    one, two = world.open(0), world.open(0, 2)
+    there = world.connect(one, two, 0)
+    send = one.send(there, pattern(9000), 5)
+    world.settle()
+    one.close()
+    assert send.status is Status.CANCELLED
+    assert two.receive(bytearray(9000), 5).status is Status.REMOTE_ENDPOINT_CLOSED

@@ -8,12 +8,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from mxwire.frames import FrameBatch
 from mxwire.protocol import EventKind, LocalProtocolError, Status
 from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_1_1, OPEN_MX_1_5, SECOND
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.packets import Medium, NackMcp, Notify, Pull, PullReply, Rndv, Small, Tiny
 
-from .world import World, lose_first, pattern, statuses
+from .world import World, address, lose_first, pattern, statuses
 
 DIALECTS = [MXOE, omx(1500), omx(9000)]
 
@@ -561,3 +562,46 @@ def test_wrong_arguments():
     for call in (lambda: two.send(back, b""), lambda: two.receive(bytearray(1)), lambda: two.probe()):
         with pytest.raises(LocalProtocolError, match="closed"):
             call()
+
+
+def test_a_message_that_is_too_long():
+    """Wire format, section 7: 32 bits of length."""
+    world = World()
+    one, _, there, _ = world.pair()
+    page = bytes(1 << 25)
+    with pytest.raises(LocalProtocolError, match="more than a message can have"):
+        one.send(there, [page] * 128)
+
+
+def test_fragments_wait_for_a_busy_application():
+    """R-GEN-01: in the ring, and no longer in the batch that they came in."""
+    world = World()
+    one, two, there, _ = world.pair()
+    two.progressing = False
+    raw = [world.codec.build(each) for each in shuffled_medium(world, two, one, length=20000)]
+    raw = [address(1) + address(0) + each[12:] for each in raw]
+    batch = FrameBatch.from_frames(raw)
+    buffer = batch.buffer.copy()
+    world.nodes[1].receive(replace(batch, buffer=buffer), world.now)
+    buffer[:] = 0
+    two.progressing = True
+    into = bytearray(20000)
+    receive = two.receive(into)
+    world.settle()
+    assert (receive.status, bytes(into)) == (Status.SUCCESS, pattern(20000))
+    assert there.fwd == two.session
+
+
+def test_closing_while_a_pull_waits_for_a_handle():
+    """R-CLS-02, R-CLS-08."""
+    world = World(profile=replace(OPEN_MX_1_5, pull_maximum=1))
+    one, two, there, _ = world.pair()
+    world.lose = lambda _host, frame: type(frame) is PullReply
+    receives = [two.receive(bytearray(40000), match) for match in (1, 2)]
+    for match in (1, 2):
+        one.send(there, pattern(40000), match)
+    world.settle()
+    two.close()
+    assert statuses(*receives) == [Status.CANCELLED] * 2
+    world.seconds(600)
+    assert not world.nodes[1].interfaces[0].timers

@@ -119,7 +119,7 @@ class Interface:
         self.counters = Counters()
         self.outgoing = Outgoing()
         self.endpoints: dict[int, CardEndpoint] = {}
-        """The open endpoints by number."""
+        """The open endpoints by number; each belongs to this interface alone (R-EP-05)."""
         self.ready: dict[CardEndpoint, None] = {}
         """The endpoints whose ring has got something since it was last looked at."""
         self.slots: dict[int, HandleSlots] = {}
@@ -226,7 +226,7 @@ class Interface:
         self.names.learn(peer, frame)
 
     def _take_connect(self, frame: ConnectRequest | ConnectReply, _now: int) -> None:
-        """A connect is known by its source address, and teaches the reverse index before all else."""
+        """A connect is known by its source address, and teaches the index before all else, named or not (R-HOST-09)."""
         peer = self._peer_by_address(frame.src_mac)
         if peer is None:
             return
@@ -239,7 +239,7 @@ class Interface:
         self._deliver(endpoint, peer, frame)
 
     def _take_message(self, frame: Any, _now: int) -> None:
-        """TINY, SMALL, MEDIUM, RNDV and NOTIFY: peer index, endpoint, session, in this order."""
+        """TINY, SMALL, MEDIUM, RNDV and NOTIFY: peer index, endpoint, session, in this order (R-NAK-01)."""
         target = self._target(frame, self._nack_lib)
         if target is not None:
             self._deliver(target[0], target[1], frame)
@@ -401,7 +401,7 @@ class Interface:
         return NackType.ENDPT_CLOSED if number < self.profile.endpoint_maximum else NackType.BAD_ENDPT
 
     def _nack_lib(self, peer: Peer, why: NackType, frame: Any) -> None:
-        """Refuse a packet for the library, towards the peer that its index designates (R-NAK-02)."""
+        """Refuse a packet for the library, towards the peer that its index designates (R-NAK-02, R-NAK-03)."""
         index = peer.index_for(self.number)
         self.send(
             Counter.SEND_NACK_LIB,

@@ -229,7 +229,7 @@ class Pull(Machine):
     def reply(self, sequence: int, offset: int, data: NDArray[np.uint8], now: int) -> Counter | None:
         """Take one PULL_REPLY: ``frame_seqnum``, ``msg_offset`` and the data. Returns why it was dropped, or None.
 
-        The checks and their order are those of R-PUL-05, from step 4 on.
+        The checks and their order are those of R-PUL-05, from step 4 on; "outside" is outside of the buffer (R-MEA-08).
         """
         payload = self.endpoint.dialect.reply_payload
         blocks = self.blocks

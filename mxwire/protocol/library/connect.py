@@ -188,7 +188,7 @@ def requested(endpoint: Endpoint, peer: Peer, frame: ConnectRequest) -> None:
 
 
 def _adopt(partner: Partner, frame: ConnectRequest) -> None:
-    """What a request changes (R-CON-10)."""
+    """What a request changes (R-CON-10); a request of our own may be on its way (R-CON-14)."""
     endpoint = partner.endpoint
     news = partner.rev != frame.src_session_id
     if news:
@@ -208,7 +208,7 @@ def _adopt(partner: Partner, frame: ConnectRequest) -> None:
 
 
 def _first_request(partner: Partner, frame: ConnectRequest) -> None:
-    """The first request of a session (R-CON-10 a)."""
+    """The first request of a session; another one than before is a restart (R-CON-10 a, R-CLS-04)."""
     if partner.rev is not None:
         partner.restart()
     partner.rx_next = partner.rx_done = session_bits(partner.rx_next) | FIRST
@@ -245,7 +245,7 @@ def replied(partner: Partner, frame: ConnectReply) -> None:
 
 
 def _accepted(partner: Partner, connecting: Connecting, frame: ConnectReply) -> None:
-    """Take over what a successful reply says."""
+    """Take over what a successful reply says; with a restarted partner the survivor need not wait (R-CLS-07)."""
     profile = partner.endpoint.profile
     start = connecting.start
     del partner.pending_connects[connecting.number]

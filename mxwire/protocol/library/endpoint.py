@@ -192,7 +192,10 @@ class Endpoint:
         self.matching.handler = handler
 
     def close(self) -> None:
-        """Close the endpoint: owed acks are sent, everything unfinished ends as cancelled (R-CLS-02, R-ACK-09)."""
+        """Close the endpoint: owed acks are sent, everything unfinished ends as cancelled (R-CLS-02, R-ACK-09).
+
+        No partner is told: there is no packet for it (R-CLS-01).
+        """
         if not self.open:
             return
         self._must_not_be_in_handler()
@@ -273,7 +276,10 @@ class Endpoint:
     # Connecting back.
 
     def introduce(self, partner: Partner) -> None:
-        """Connect to a partner that has connected to us, before anything is sent to it (R-CON-12)."""
+        """Connect to a partner that has connected to us, before anything is sent to it (R-CON-12).
+
+        It could be sent to at once (R-CON-11), but could not ack what is sent, nor pull (R-CON-13).
+        """
         if not partner.pending_connects:
             self.connecting.append(Connecting(partner, self.key, self.resend_maximum, own=True))
 
@@ -324,7 +330,7 @@ class Endpoint:
             partner.liback(event.frame.liback_lib_seqnum, event.frame.liback_acknum)
 
     def _take_nack(self, event: Arrival) -> None:
-        """A refusal; from a partner never seen, or of an unknown type, it is ignored (R-NAK-04, R-NAK-07)."""
+        """A refusal; from a partner never seen, or of an unknown type, it is ignored (R-NAK-04, R-NAK-07, R-MEA-12)."""
         partner = self.partners.get((event.peer.index, event.frame.src_endpoint))
         status = _NACKS.get(event.frame.nack_type)
         if partner is not None and status is not None:

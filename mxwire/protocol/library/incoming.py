@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def handle(partner: Partner, arrival: Arrival | Fragments) -> bool:
-    """Handle a packet in sequence; False where there is no memory for it: as if it had been lost (R-ORD-03)."""
+    """Handle a packet in sequence; False where there is no memory for it: as if it had been lost (R-ORD-03).
+
+    Each type may carry any length that its format allows (R-SND-02).
+    """
     frame: Any = arrival.frame
     kind = type(frame)
     if kind is Notify:

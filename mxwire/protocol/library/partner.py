@@ -91,7 +91,7 @@ class Partner:
         self.notifies: deque[Delivery] = deque()
         """NOTIFYs that have no number yet; they never wait for a region, so they pass messages that do."""
         self.pending_connects: dict[int, Connecting] = {}
-        """Connect requests by ``connect_seqnum``, oldest first."""
+        """Connect requests by ``connect_seqnum``, oldest first; there may be several (R-CON-06)."""
         self.large_sends: dict[tuple[int, int], LargeSend] = {}
         """Sends that wait for their NOTIFY, by region id and use counter."""
         self.incomplete: dict[int, Reassembly] = {}
@@ -112,7 +112,7 @@ class Partner:
     # Sending.
 
     def head(self) -> dict[str, Any]:
-        """The fields that all endpoint packets to this partner begin with."""
+        """The fields that all endpoint packets to this partner begin with; the generation stays undefined (R-EP-03)."""
         interface = self.endpoint.card.interface
         return {
             "dst_mac": self.peer.address,
@@ -141,6 +141,7 @@ class Partner:
         return True
 
     def _may_submit(self, delivery: Delivery) -> bool:
+        """Whether a number may be used now; there is no other window or credit (R-SEQ-06, R-SND-05)."""
         if distance(self.tx_next, self.tx_una) >= self.endpoint.profile.outstanding_maximum:
             return False
         if not self.introduced and self.endpoint.profile.connects_back:
@@ -180,7 +181,7 @@ class Partner:
         self.acknowledge(value)
 
     def refused(self, sequence: int, status: Status) -> None:
-        """Process a NACK_LIB (R-NAK-05, R-NAK-06, R-CON-15)."""
+        """Process a NACK_LIB; the partner is not reset (R-NAK-05, R-NAK-06, R-NAK-10, R-CON-15)."""
         if same_session(sequence, self.tx_next):
             place = distance(sequence, self.tx_una)
             if place < len(self.deliveries) and self.deliveries[place].waits:
@@ -199,7 +200,7 @@ class Partner:
     # Ends.
 
     def adopt_start(self, start: int) -> None:
-        """Send from the number that the partner asks for (R-CON-05 b, R-CON-10 b)."""
+        """Send from the number that the partner asks for, in its session number (R-CON-05 b, R-CON-10 b, R-SEQ-03)."""
         self.tx_next = self.tx_una = start
 
     def restart(self) -> None:

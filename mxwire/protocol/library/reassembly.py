@@ -91,6 +91,7 @@ class Reassembly(Machine):
             self._fragment(frame, frame.frag_seqnum, np.frombuffer(frame.data, np.uint8))
 
     def _fragment(self, frame: Any, number: int, data: Any) -> None:
+        """Any number will do, and no bytes may be all there is (R-MEA-13)."""
         bit = 1 << number
         if self._seen & bit or self.state is not ReassemblyState.INCOMPLETE:
             return

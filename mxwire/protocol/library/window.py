@@ -30,7 +30,7 @@ class Verdict(StrEnum):
 
 
 class Window:
-    """The receive window of one partner, and the early packets that it keeps."""
+    """The receive window of one partner, and the early packets that it keeps: once and in order (R-ORD-05)."""
 
     __slots__ = ("early", "partner")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mxwire.rules.book.entry import chapter, inside, on_wire
+from mxwire.rules.book.entry import chapter, inside, of_real_hosts, on_wire
 
 _INVISIBLE = "local, nothing on the wire"
 _CLOSING = "closing is not on the wire"
@@ -35,7 +35,7 @@ RULES: Final = (
         inside(
             "R-CLS-05", "fact", "What a full reset of a partner does.", "what a partner has stored is not on the wire"
         ),
-        inside("R-CLS-06", "fact", "Waking an application up is local.", _INVISIBLE),
+        of_real_hosts("R-CLS-06", "fact", "Waking an application up is local.", "the engine never blocks anybody"),
         inside(
             "R-CLS-07",
             "SHOULD",

@@ -1,0 +1,330 @@
+"""The card's side by itself: what it takes, drops, counts and answers (behaviour, sections 14, 16, 21, 23 and 25)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mxwire.protocol import Counter, Status
+from mxwire.protocol.library.acks import SESSION_UNKNOWN
+from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
+from mxwire.wire.dialect import omx
+from mxwire.wire.packets import (
+    ConnectReply,
+    ConnectRequest,
+    HostQuery,
+    HostReply,
+    NackLib,
+    NackMcp,
+    Notify,
+    Pull,
+    PullReply,
+    Rndv,
+    Tiny,
+    Truc,
+)
+
+from .world import KEY, World, address, pattern, statuses
+
+
+def pullable(world: World, length: int = 100_000) -> tuple[Pull, bytes]:
+    """The first host has announced a large message; how the second one may pull it, and the message."""
+    one, two, there, _ = world.pair()
+    one.send(there, pattern(length))
+    world.seconds(1)
+    world.clear()
+    pull = Pull(
+        dst_mac=address(0),
+        src_mac=address(1),
+        dst_src_peer_index=1,
+        dst_endpoint=one.number,
+        src_endpoint=two.number,
+        session=one.session,
+        total_length=length,
+        pulled_rdma_id=0,
+        pulled_rdma_seqnum=23,
+        pulled_rdma_offset=0,
+        src_pull_handle=77,
+        src_magic=88,
+        first_frame_offset=0,
+        block_length=10_000,
+        frame_index=0,
+    )
+    return pull, pattern(length)
+
+
+def replies(world: World, pull: Pull) -> list[PullReply]:
+    world.clear()
+    world.inject(0, pull)
+    world.settle()
+    return world.sent(PullReply)
+
+
+def test_a_replier_keeps_no_state():
+    """R-PUL-12, R-PUL-13, R-PUL-15: total length, counter and source are not looked at; the same as often as wanted."""
+    world = World()
+    pull, data = pullable(world)
+    pull = replace(pull, total_length=1, pulled_rdma_seqnum=99, src_endpoint=200, frame_index=3)
+    for _ in range(2):
+        got = replies(world, pull)
+        assert [each.frame_seqnum for each in got] == [3, 4, 5]
+        assert [each.frame_length for each in got] == [4096, 4096, 1808]
+        assert [each.msg_offset for each in got] == [12288, 16384, 20480]
+        assert b"".join(each.data for each in got) == data[12288:22288]
+        assert {(each.dst_pull_handle, each.dst_magic) for each in got} == {(77, 88)}
+
+
+@pytest.mark.parametrize(
+    ("change", "counter", "nack"),
+    [
+        ({"dst_src_peer_index": 9, "dst_endpoint": 9}, Counter.DROP_BAD_PEER_INDEX, None),
+        ({"dst_endpoint": 99, "session": 1}, Counter.DROP_BAD_ENDPOINT, 1),
+        ({"dst_endpoint": 9, "session": 1}, Counter.DROP_BAD_ENDPOINT, 2),
+        ({"session": 1, "block_length": 60000}, Counter.DROP_BAD_SESSION, 3),
+        ({"session": SESSION_UNKNOWN}, Counter.DROP_BAD_SESSION, 3),
+        ({"block_length": 32769, "pulled_rdma_id": 7}, Counter.DROP_PULL_BAD_REPLIES, None),
+        ({"pulled_rdma_id": 7, "frame_index": 99}, Counter.DROP_PULL_BAD_REGION, 4),
+        ({"frame_index": 23}, Counter.DROP_PULL_BAD_RANGE, None),
+    ],
+    ids=str,
+)
+def test_pulls_that_are_refused_and_in_which_order(change, counter, nack):
+    """R-PUL-14, R-NAK-01 to R-NAK-03, R-MEA-11: counted as received even when dropped."""
+    world = World()
+    pull, _ = pullable(world)
+    before = world.nodes[0].counters[Counter.RECV_PULL_REQUEST]
+    assert replies(world, replace(pull, **change)) == []
+    assert world.nodes[0].counters[counter] == 1
+    assert world.nodes[0].counters[Counter.RECV_PULL_REQUEST] == before + 1
+    assert [each.nack_type for each in world.sent(NackMcp)] == ([] if nack is None else [nack])
+
+
+def test_offsets_wrap_around():
+    """R-MEA-03: modulo 2^32, so that a huge index may lead back to the start of the region."""
+    world = World(profile=OPEN_MX_1_5_AS_FOUND)
+    pull, data = pullable(world)
+    got = replies(world, replace(pull, frame_index=1 << 20))
+    assert b"".join(each.data for each in got) == data[:10_000]
+
+
+def test_pulls_beyond_their_first_frame():
+    """R-MEA-04, D-15: a real host serves them, others do not."""
+    world = World(profile=OPEN_MX_1_5_AS_FOUND)
+    pull, data = pullable(world)
+    equal = replies(world, replace(pull, first_frame_offset=4096, block_length=100))
+    assert [each.frame_length for each in equal] == [0, 100]
+    beyond = replies(world, replace(pull, first_frame_offset=5000, block_length=9000))
+    assert [each.frame_length for each in beyond] == [9000, 0, 0, 0]
+    assert beyond[0].data == data[5000:14000]
+    assert replies(world, replace(pull, block_length=0)) == []
+    world = World()
+    pull, _ = pullable(world)
+    assert replies(world, replace(pull, first_frame_offset=4096, block_length=100)) == []
+
+
+def test_the_number_of_frames_wraps_in_one_dialect():
+    """R-MEA-03: in `omx` the sum of two 32-bit fields does."""
+    world = World(dialect=omx(1500), profile=OPEN_MX_1_5_AS_FOUND)
+    pull, _ = pullable(world)
+    odd = replace(pull, first_frame_offset=0xFFFFFFFF, block_length=2)
+    replies(world, odd)
+    assert world.nodes[0].counters[Counter.DROP_PULL_BAD_REPLIES] == 0
+
+
+def test_frames_from_the_own_address():
+    """R-MEA-02: a CONNECT is accepted, its reply does not appear; a HOST_QUERY is answered, to ourselves."""
+    world = World()
+    one = world.open(0)
+    request = ConnectRequest(
+        dst_mac=address(0),
+        src_mac=address(0),
+        dst_endpoint=1,
+        src_endpoint=5,
+        src_dst_peer_index=3,
+        src_session_id=9,
+        app_key=KEY,
+        target_recv_seqnum_start=1,
+        connect_seqnum=0,
+    )
+    query = HostQuery(dst_mac=address(0), src_mac=address(0), src_dst_peer_index=7, magic=5)
+    world.inject(0, request, query)
+    world.settle()
+    assert one.partners[0, 5].fwd == 9
+    assert not world.sent(ConnectReply)
+    assert [each.dst_mac for each in world.sent(HostReply)] == [address(0)]
+
+
+def test_what_counts_as_received():
+    """R-MEA-11: PULL_REPLY and NACK_MCP before any check, names before the source is looked up."""
+    world = World()
+    world.open(0)
+    common = {"dst_mac": address(0), "src_mac": address(9)}
+    world.inject(
+        0,
+        HostQuery(**common, src_dst_peer_index=1, magic=1),
+        HostReply(**common, length=2, src_dst_peer_index=1, magic=0x13052008, hostname=b"x\0"),
+        PullReply(**common, frame_seqnum=0, frame_length=0, msg_offset=0, dst_pull_handle=0, dst_magic=0, data=b""),
+        NackMcp(**common, dst_src_peer_index=99, src_endpoint=1, nack_type=1, src_pull_handle=0, src_magic=0),
+    )
+    assert world.nodes[0].counters == {
+        "Recv Host Query": 1,
+        "Recv Host Reply": 1,
+        "Drop Bad Peer Addr": 2,
+        "Recv Pull Reply": 1,
+        "Drop Pull Reply Bad Endpoint in Magic": 1,
+        "Recv Nack MCP": 1,
+    }
+
+
+def test_undefined_bytes_are_zero_and_ignored():
+    """D-8, R-EP-03: ours leak nothing; what others leak, the generation too, is not looked at."""
+    world = World()
+    one, two, there, back = world.pair()
+    one.send(there, b"x")
+    world.settle()
+    frame = bytearray(world.codec.build(world.sent(Tiny)[0]))
+    assert frame[19] == 0 and not any(frame[41:])
+    frame[19], frame[22:24], frame[24:26], frame[41:] = 0xEE, b"\xee\xee", b"\0\2", b"\xee" * 19
+    receive = two.receive(bytearray(9), 0)
+    again = two.receive(bytearray(9), 0)
+    world.inject(1, bytes(frame))
+    assert statuses(receive, again) == [Status.SUCCESS] * 2
+    assert (again.length, back.rx_next) == (1, 3)
+
+
+def test_a_short_reply_is_taken_as_complete_by_a_real_host():
+    """D-10, R-PUL-05: the length is not compared with the expected one; without the defect such a reply is dropped."""
+    for profile, status in ((OPEN_MX_1_5_AS_FOUND, Status.SUCCESS), (OPEN_MX_1_5, None)):
+        world = World(profile=profile)
+        one, two, _, back = world.pair()
+        world.lose = lambda _host, frame: type(frame) is PullReply
+        receive = one.receive(bytearray(40000))
+        two.send(back, pattern(40000))
+        world.settle()
+        first, *others = world.sent(PullReply)
+        world.inject(0, replace(first, frame_length=5, data=b"12345"), *others)
+        world.settle()
+        assert receive.status is status
+
+
+def test_handles_of_a_former_opening():
+    """D-13, R-PUL-03: a real host starts again with the same handle, others go on counting."""
+    for profile, handles in ((OPEN_MX_1_5_AS_FOUND, {0x23}), (OPEN_MX_1_5, {0x23, 0x00400023})):
+        world = World(profile=profile)
+        one, two, there, _ = world.pair()
+        for _ in range(2):
+            two.receive(bytearray(40000))
+            one.send(there, pattern(40000))
+            world.settle()
+            two.close()
+            two = world.open(1, 2)
+            there = world.connect(one, two, 1)
+            world.connect(two, one, 0)
+        assert {each.src_pull_handle for each in world.sent(Pull)} == handles
+
+
+def test_a_rndv_is_acked_when_it_is_recorded():
+    """R-RDV-03: not when it is pulled; and one that is matched counts as well."""
+    world = World()
+    one, two, there, _ = world.pair()
+    one.send(there, pattern(40000))
+    world.milliseconds(30)
+    assert there.tx_una == there.tx_next
+    assert world.sent(Rndv) and not world.sent(Pull)
+    assert two.matching.unexpected == 1
+
+
+def test_nacks_for_nobody():
+    """R-NAK-04: to an endpoint that is not open: dropped; from a partner never seen: ignored."""
+    world = World()
+    one = world.open(0)
+    nack = NackLib(
+        dst_mac=address(0),
+        src_mac=address(1),
+        dst_src_peer_index=1,
+        src_endpoint=2,
+        nack_type=2,
+        dst_endpoint=1,
+        lib_seqnum=1,
+    )
+    world.inject(0, nack, replace(nack, dst_endpoint=9))
+    assert world.nodes[0].counters == {"Recv Nack Lib": 1, "Drop Bad Endpoint": 1}
+    assert not one.partners
+
+
+def test_a_full_ring_drops_every_type():
+    """Section 21: the ring is tested last, and nothing is nacked (R-NAK-01)."""
+    world = World(profile=replace(OPEN_MX_1_5, ring_size=0))
+    one = world.open(0)
+    common = {"dst_mac": address(0), "src_mac": address(1), "dst_src_peer_index": 1, "dst_endpoint": 1}
+    nack = NackLib(**common, src_endpoint=2, nack_type=2, lib_seqnum=1)
+    ack = Truc(
+        **common,
+        src_endpoint=2,
+        session=one.session,
+        liback_lib_seqnum=1,
+        liback_session_id=one.session,
+        liback_acknum=1,
+        liback_send_seq=1,
+    )
+    tiny = Tiny(
+        **common,
+        src_endpoint=2,
+        length=0,
+        lib_seqnum=1,
+        lib_piggyack=1,
+        match_a=0,
+        match_b=0,
+        session=one.session,
+        data=b"",
+    )
+    world.inject(0, nack, ack, tiny, tiny)
+    world.settle()
+    assert world.nodes[0].counters == {"Drop Event Ring Full": 4}
+    assert not world.log
+
+
+def test_a_disconnect_may_forget_a_connect():
+    """D-12, R-ORD-01: the request is answered and forgotten at once; only a new CONNECT helps."""
+    world = World()
+    one, two, _, back = world.pair()
+    one.close()
+    one = world.open(0)
+    there = world.connect(one, two, 1)
+    two.disconnect(back)
+    receive = two.receive(bytearray(1), 1)
+    one.send(there, b"x", 1)
+    world.seconds(3)
+    assert not receive.done
+    assert not world.sent(NackLib)
+    there.forget(Status.CANCELLED)
+    there = world.connect(one, two, 1)
+    one.send(there, b"x", 1)
+    world.settle()
+    assert receive.status is Status.SUCCESS
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_tagged_frames_are_taken_like_others(passes):
+    """R-MEA-06: where the card lets them pass; with another protocol behind the tag they are not ours."""
+    world = World()
+    one, two, there, _ = world.pair()
+    world.nodes[1].interfaces[0].promiscuous = passes
+    one.send(there, b"x")
+    world.settle()
+    raw = world.codec.build(replace(world.sent(Tiny)[0], lib_seqnum=2))
+    receives = [two.receive(bytearray(1)) for _ in range(2)]
+    world.inject(1, raw[:12] + b"\x81\0\0\5\x08\0" + raw[14:], raw[:12] + b"\x81\0\0\5" + raw[12:])
+    assert [each.done for each in receives] == [True, passes]
+
+
+def test_notifies_are_one_for_each_rndv():
+    """R-NOT-01."""
+    world = World()
+    one, two, there, _ = world.pair()
+    for _ in range(5):
+        two.receive(bytearray(40000))
+        one.send(there, pattern(40000))
+    world.seconds(1)
+    assert len(world.sent(Notify)) == 5
