@@ -100,7 +100,8 @@ def reply_asked_for(seen: Sighting) -> Breach | None:
     if seen.status is Status.STALE:
         return None
     if connect is None:
-        if not (seen.back.source.fresh or seen.back.connects):
+        if not (seen.back.source.fresh or seen.back.connects) or frame.src_session_id in seen.back.source.past:
+            # An application that slept may answer a request of a former opening (R-GEN-01).
             return None
         asked = ", ".join(f"{number} of 0x{each.session:08x}" for number, each in seen.back.connects.items())
         return Breach(

@@ -227,9 +227,18 @@ def same_data(seen: Sighting) -> Breach | None:
     if block is None or not block.answers[seen.place] or block.data is None:
         return None
     known = block.data.get(seen.place)
-    if known is None or known == seen.frame.data:
+    if known is None or known == seen.frame.data or _offers_another(seen):
         return None
     return Breach(f"frame {block.index + seen.place} carries what it carried before", "other data")
+
+
+def _offers_another(seen: Sighting) -> bool:
+    """Whether the region holds another message by now; a PULL that comes late is served all the same (R-PUL-15)."""
+    transfer = seen.transfer
+    if transfer is None:
+        return False
+    counters = seen.pair.source.endpoint(transfer.owner).region_counters
+    return counters.get(transfer.region, transfer.counter) != transfer.counter
 
 
 @judges("R-CON-12", PullReply)

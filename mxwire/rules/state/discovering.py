@@ -92,7 +92,8 @@ def apply_nack_lib(seen: Sighting) -> None:
         host.limit_above = max(host.limit_above, frame.src_endpoint)
     if seen.message is not None and not (seen.connect is not None and seen.message.nacks >= seen.message.frames):
         seen.message.nacks += 1
-        if frame.nack_type == NackType.BAD_SESSION:
+        if frame.nack_type == NackType.BAD_SESSION and (seen.flow is None or seen.flow.former is None):
+            # Otherwise it may be a late one for the same number of the stream before.
             deny(seen, frame.src_endpoint, seen.message.session)
     elif seen.connect is not None:
         seen.connect.nacks += 1

@@ -321,7 +321,8 @@ def apply_liback(seen: Sighting) -> None:
     """Remember its number."""
     apply_ack(seen)
     flow, frame = seen.flow, seen.frame
-    if flow.acknum is None or frame.liback_acknum > flow.acknum or frame.session != flow.acknum_session:
+    anew = flow.acknum_restart and frame.liback_acknum == 1
+    if flow.acknum is None or frame.liback_acknum > flow.acknum or frame.session != flow.acknum_session or anew:
         flow.acknum = frame.liback_acknum
         flow.acknum_ns = seen.time_ns
     if flow.acknum_session is None or frame.session != UNKNOWN_SESSION:
