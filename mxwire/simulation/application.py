@@ -69,6 +69,11 @@ class Experiment:
         self.status = status
         self.since = since
 
+    @property
+    def needs_target(self) -> bool:
+        """Whether it fails otherwise while the other application is not there."""
+        return self.status == Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY
+
 
 class Application:
     """A process on a host with one endpoint; it may die and start anew."""
@@ -212,16 +217,14 @@ class Application:
     # What it is told.
 
     def hear(self, event: Event) -> None:
-        """Take an event; what concerns promises is noted at once, whatever the application does."""
-        if event.kind is EventKind.PARTNER_RESTARTED or event.kind is EventKind.PARTNER_LOST:
-            assert event.partner is not None
-            self._note(event.kind, event.partner)
+        """Take an event."""
         if self.stalled:
             self._late.append((self._react, (event,)))
         else:
             self._react(event)
 
-    def _note(self, kind: EventKind, partner: Partner) -> None:
+    def note(self, kind: EventKind, partner: Partner) -> None:
+        """Note for the books, at once and whatever the application does, that a partner was reset or given up."""
         remote = self.world.application_at(partner)
         if remote is None:
             return
@@ -243,7 +246,8 @@ class Application:
             self._completed(request)
         elif event.kind is EventKind.UNDELIVERED and request is not None:
             message: Message = request.context
-            self.world.ledger.undelivered(message, getattr(request, "late_status", None))
+            status = getattr(request, "late_status", None)
+            self.world.ledger.undelivered(message, Status.BAD_ERROR if status is None else status)
             self._refused(message)
         elif partner is not None:
             remote = self.world.application_at(partner)
@@ -315,7 +319,7 @@ class Application:
             return
         world = self.world
         cause = world.ledger.troubled(self.number, link.remote.number) or world.disturbed(link.since - SECOND)
-        if not (cause or link.remote.opened_since(link.since - SECOND)):
+        if not (cause or link.remote.opened_since(link.since - 2 * world.scenario.slowest)):
             world.ledger.breach(
                 "status", f"application {self.number} cannot connect to {link.remote.number}: {status.text}"
             )
@@ -344,7 +348,7 @@ class Application:
     def _experiment_ended(self, experiment: Experiment, status: Status) -> None:
         world, remote = self.world, experiment.remote
         excused = (
-            remote.opened_since(experiment.since - SECOND)
+            (experiment.needs_target and remote.opened_since(experiment.since - 2 * world.scenario.slowest))
             or world.ledger.troubled(self.number, remote.number)
             or world.disturbed(experiment.since - SECOND)
         )

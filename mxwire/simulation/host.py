@@ -93,7 +93,10 @@ class Host:
                     if len(batch):
                         busy = True
                         self.world.sent(self.number, interface, batch)
-                for event in node.events():
+                events = node.events()
+                for event in events:
+                    self._note(event)
+                for event in events:
                     busy = True
                     self._tell(event)
                 if not busy:
@@ -104,16 +107,25 @@ class Host:
             self._stepping = False
         self._arm()
 
-    def _tell(self, event: Event) -> None:
+    def _note(self, event: Event) -> None:
+        """Note what concerns promises, before anybody draws conclusions from what goes with it."""
         self.world.digest.event(self.world.schedule.now, self.number, event)
-        if event.kind in (EventKind.PEER_FOUND, EventKind.PEER_NAMED):
-            return
+        application = self._owner(event)
+        if application is not None and event.kind in (EventKind.PARTNER_RESTARTED, EventKind.PARTNER_LOST):
+            assert event.partner is not None
+            application.note(event.kind, event.partner)
+
+    def _tell(self, event: Event) -> None:
+        application = self._owner(event)
+        if application is not None:
+            application.hear(event)
+
+    def _owner(self, event: Event) -> Application | None:
+        """The application that an event is for."""
         endpoint = event.request.endpoint if event.request is not None else None
         if endpoint is None and event.partner is not None:
             endpoint = event.partner.endpoint
-        application = self._owners.get(endpoint) if endpoint is not None else None
-        if application is not None:
-            application.hear(event)
+        return self._owners.get(endpoint) if endpoint is not None else None
 
     def _arm(self) -> None:
         """Have the host woken when its node wants it."""

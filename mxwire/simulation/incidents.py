@@ -51,7 +51,7 @@ class Incidents:
         world = self.world
         rng = stream(world.scenario.seed, "incident", kind, draw)
         # Hosts do not fail before all that is under way has arrived, so that its fate can be told when it is sent.
-        start = world.schedule.now + world.network.slowest + rng.randrange(20 * MILLISECOND)
+        start = world.schedule.now + world.scenario.slowest + rng.randrange(20 * MILLISECOND)
         lasting = max(_SHORTEST, rng.randrange(world.scenario.incident_longest + 1) >> rng.choice((0, 2, 5)))
         end = start + lasting
         host = world.hosts[rng.randrange(len(world.hosts))]

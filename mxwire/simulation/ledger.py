@@ -35,8 +35,12 @@ class Taken:
 class Ledger:
     """What was sent, received, promised and excused in one run."""
 
-    def __init__(self, seed: int, messages: list[Message], schedule: Schedule, fallen: dict[str, str]) -> None:
+    def __init__(
+        self, seed: int, messages: list[Message], schedule: Schedule, fallen: dict[str, str], late: int
+    ) -> None:
         self.seed = seed
+        self.late = late
+        """How long an answer to something may be under way, in ns."""
         self.fallen = fallen
         """Invariants that need not hold in this run, and why."""
         self.messages = messages
@@ -160,21 +164,24 @@ class Ledger:
         message.status = int(status)
         message.transferred = transferred
         if status in REFUSALS:
-            self._lost(message, f"the send ended with {status.text!r}")
+            self._lost(message, status, f"the send ended with {status.text!r}")
         elif status not in (Status.SUCCESS, Status.MESSAGE_TRUNCATED):
             self.breach("status", f"the send of message {message.number} ended with {status.text!r}")
         self._settle(message)
         self._agree(message)
 
-    def undelivered(self, message: Message, status: Status | None) -> None:
+    def undelivered(self, message: Message, status: Status) -> None:
         """A send that was complete has failed after all."""
         if message.status != Status.SUCCESS:
             self.breach("status", f"message {message.number} was lost late, but had not been complete")
-        self._lost(message, f"undelivered: {status.text if status is not None else status!r}")
+        self._lost(message, status, f"undelivered: {status.text!r}")
 
-    def _lost(self, message: Message, how: str) -> None:
+    def _lost(self, message: Message, status: Status, how: str) -> None:
         """A send says that its message did not arrive: was there a reason?"""
         since = message.posted_at or 0
+        if status in NACKED:
+            # A late nack for a number of the session before hits the same number of this one (R-NAK-05).
+            since -= self.late
         if not message.excuse and not self.troubled(message.source, message.target, since):
             self.breach("status", f"message {message.number} without any trouble: {how}")
         self.excuse(message, how)

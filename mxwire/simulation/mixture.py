@@ -6,7 +6,15 @@ from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
-from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_0_5, OPEN_MX_1_0, OPEN_MX_1_1, OPEN_MX_1_5, Profile
+from mxwire.protocol.profile import (
+    NATIVE_MX,
+    OPEN_MX_0_5,
+    OPEN_MX_1_0,
+    OPEN_MX_1_1,
+    OPEN_MX_1_5,
+    OPEN_MX_1_5_AS_FOUND,
+    Profile,
+)
 from mxwire.simulation.randomness import stream
 from mxwire.simulation.scenario import DISCOVERIES, WORKLOADS, Scenario
 from mxwire.simulation.schedule import MICROSECOND, MILLISECOND
@@ -42,6 +50,11 @@ def draw_scenario(seed: int, **fixed: Any) -> Scenario:
         drawn[name] = round(rng.random() * most, 3) if rng.random() < 0.4 else 0.0
     for name in _INCIDENTS:
         drawn[name] = rng.choice((1, 1, 2)) if rng.random() < 0.15 else 0
+    if rng.random() < 0.2:
+        # Give up soon, where only incidents and no chance keeps frames away.
+        drawn |= {"resend_maximum": 3, "loss": 0.0, "corrupt": 0.0}
+    elif rng.random() < 0.03:
+        drawn["tamper"] = 0.01
     return replace(Scenario(seed), **(drawn | fixed))
 
 
@@ -50,5 +63,7 @@ def _profiles(rng: Random, dialect: Dialect) -> tuple[Profile, ...]:
     known = [OPEN_MX_1_5, OPEN_MX_1_5, OPEN_MX_1_0, OPEN_MX_0_5]
     # One that ignores the pipeline does not understand one that uses another than its own.
     known += [NATIVE_MX, NATIVE_MX] if rng.random() < 0.6 or dialect.family != "mxoe" else [OPEN_MX_1_1]
+    if rng.random() < 0.08:
+        known.append(OPEN_MX_1_5_AS_FOUND)
     found = [rng.choice(known) for _ in range(rng.choice((1, 2, 3)))]
     return tuple(replace(each, hz=rng.choice((100, 250, 1000))) for each in found)

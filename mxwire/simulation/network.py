@@ -72,12 +72,6 @@ class Network:
         rates = ("loss", "duplicate", "reorder", "corrupt", "tamper", "jitter")
         self._draws = {name: stream(scenario.seed, "network", name) for name in rates}
 
-    @property
-    def slowest(self) -> int:
-        """No frame is longer on its way than this, in ns, apart from waiting for the link to be free."""
-        scenario = self.scenario
-        return scenario.delay + scenario.jitter + 2 * scenario.held + scenario.coalescing
-
     def send(self, source: Port, batch: FrameBatch) -> None:
         """Take frames from an interface and decide what becomes of each."""
         now = self._schedule.now

@@ -12,6 +12,8 @@ from mxwire.protocol.library.matching import Unexpected
 from mxwire.simulation.ledger import Taken
 from mxwire.simulation.workload import (
     ALL_BITS,
+    ANY,
+    CLASS_BITS,
     CLASS_SHIFT,
     EXACT,
     HANDLED,
@@ -116,6 +118,12 @@ class Receiver:
             rng.shuffle(wanted)
         wanted.reverse()
         return wanted
+
+    def _asked(self, message: Message) -> tuple[int, int]:
+        """Value and mask of the receive; where all messages are alike, wildcards overlap."""
+        if message.kind == ANY and self._rng.random() < 0.5:
+            return ANY << CLASS_SHIFT, CLASS_BITS
+        return _pattern(message)
 
     def _capacity(self, message: Message, longest: dict[tuple[int, int], int]) -> int:
         """Mostly enough for any message that may come, sometimes too little."""

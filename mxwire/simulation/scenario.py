@@ -111,6 +111,11 @@ class Scenario:
         """When rates of faults go back to 0, at the latest, in ns of virtual time."""
         return 10 * SECOND + self.messages * 100 * MILLISECOND
 
+    @property
+    def slowest(self) -> int:
+        """No frame is longer on its way than this, in ns, apart from waiting for the link to be free."""
+        return self.delay + self.jitter + 2 * self.held + self.coalescing
+
     def profile_of(self, host: int) -> Profile:
         """What a host is."""
         profile = self.profiles[host % len(self.profiles)]

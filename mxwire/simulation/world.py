@@ -17,7 +17,7 @@ from mxwire.simulation.promises import fallen
 from mxwire.simulation.randomness import stream
 from mxwire.simulation.receiver import Buffers
 from mxwire.simulation.scenario import Scenario
-from mxwire.simulation.schedule import MILLISECOND, Schedule
+from mxwire.simulation.schedule import MILLISECOND, SECOND, Schedule
 from mxwire.simulation.workload import Message
 from mxwire.simulation.workload import plan as plan_messages
 
@@ -41,7 +41,11 @@ class World:
         self.disturbances: list[tuple[int, int, str]] = []
         """When something happened to hosts or to the network: from, until, what."""
         count = scenario.hosts * scenario.processes
-        self.ledger = Ledger(scenario.seed, plan_messages(scenario, count), self.schedule, fallen(scenario))
+        messages = plan_messages(scenario, count)
+        late = scenario.slowest * 2 + SECOND
+        if scenario.pause or scenario.stall:
+            late += scenario.incident_longest
+        self.ledger = Ledger(scenario.seed, messages, self.schedule, fallen(scenario), late)
         self.network = Network(scenario, self.schedule, self.addresses, self._deliver)
         self.hosts = [self._host(number) for number in range(scenario.hosts)]
         self.applications: list[Application] = []

@@ -1,0 +1,372 @@
+"""Proof that the simulator finds bugs: each of these one-place changes of the engine is killed by a few seeds.
+
+Run as a script, it prints a table of all mutants with the seed and the invariant that killed each; the exit code is 1
+if one survives. Most are the interoperability defects that Open-MX had once (differences document, section 3).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "mxwire"
+SEEDS = 400
+"""No mutant may live longer than this."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change of the engine that must be noticed."""
+
+    name: str
+    why: str
+    """The rule that it breaks, or the release that had the defect until it was fixed."""
+    file: str
+    """Path below ``mxwire/protocol``."""
+    old: str
+    new: str
+    options: dict[str, object] = field(default_factory=dict)
+    """Fields of the scenarios that are not drawn from the seed; profiles and dialects by name."""
+
+    def source(self, package: Path = PACKAGE) -> str:
+        """The changed file."""
+        text = (package / "protocol" / self.file).read_text(encoding="utf-8")
+        if text.count(self.old) != 1:
+            raise LookupError(f"{self.name}: {self.file} has the text {text.count(self.old)} times: {self.old!r}")
+        return text.replace(self.old, self.new)
+
+
+NATIVE = {"dialect": "mxoe", "profiles": ["native-mx", "open-mx"], "largest": 40_000}
+KILLS = {"kill": 2}
+LONG = {"largest": 2_000_000, "messages": 10, "dialect": "omx:1500"}
+LOSSY = {"loss": 0.15}
+
+MUTANTS = (
+    Mutant(
+        "pipeline ignored",
+        "1.3.2, R-MED-02",
+        "library/reassembly.py",
+        "place: int = number << frame.frag_pipeline",
+        "place: int = number << 12",
+        NATIVE,
+    ),
+    Mutant(
+        "index echo in HOST_REPLY",
+        "0.7.0, R-HOST-06",
+        "names.py",
+        "query.src_dst_peer_index if echo else peer.index",
+        "query.src_dst_peer_index",
+        {"discovery": "nameless", "hosts": 3},
+    ),
+    Mutant(
+        "libacks carry the last number",
+        "0.1.0, R-ACK-01",
+        "library/acks.py",
+        "liback_lib_seqnum=partner.rx_done,",
+        "liback_lib_seqnum=(partner.rx_done - 1) & 0xFFFF,",
+    ),
+    Mutant(
+        "piggybacks carry the last number",
+        "0.1.0, R-ACK-01",
+        "library/acks.py",
+        "return partner.rx_done\n",
+        "return (partner.rx_done - 1) & 0xFFFF\n",
+    ),
+    Mutant(
+        "libacks without counter",
+        "0.1.0, R-ACK-06",
+        "library/acks.py",
+        "liback_acknum=partner.liback_out,",
+        "liback_acknum=0,",
+    ),
+    Mutant(
+        "session bits dropped",
+        "0.4.0, R-SEQ-03",
+        "sequence.py",
+        "return (value & SESSION_MASK) | ((value + 1) & NUMBER_MASK)",
+        "return (value + 1) & NUMBER_MASK",
+        {"partition": 3, "resend_maximum": 2, "loss": 0.0},
+    ),
+    Mutant(
+        "frame numbers modulo 256 confused by the puller",
+        "0.5.0, R-PUL-05",
+        "card/pull.py",
+        "if -(-offset // payload) != first + ahead:",
+        "if False:",
+        LONG | {"profiles": ["open-mx-1.5-as-found"], "duplicate": 0.2, "held": 3_000_000, "judged": False},
+    ),
+    Mutant(
+        "frame numbers modulo 128 by the replier",
+        "R-PUL-13",
+        "card/replies.py",
+        "+ pull.frame_index) & 0xFF",
+        "+ pull.frame_index) & 0x7F",
+        LONG | {"judged": False},
+    ),
+    Mutant(
+        "duplicate NOTIFY completes another send",
+        "0.5.0, R-NOT-02",
+        "library/endpoint.py",
+        "            partner.window.arrive(event)\n",
+        "            if hasattr(event.frame, 'total_length'):\n"
+        "                for (region, _), send in list(partner.large_sends.items()):\n"
+        "                    if region == event.frame.pulled_rdma_id:\n"
+        "                        send.notified(event.frame.total_length)\n"
+        "            partner.window.arrive(event)\n",
+        {"duplicate": 0.2, "judged": False, "workload": "stream", "messages": 40},
+    ),
+    Mutant(
+        "blocks not retired",
+        "1.0.4, R-PUL-02",
+        "card/pull.py",
+        "while self.blocks and not self.blocks[0].missing:",
+        "if self.blocks and not self.blocks[0].missing:",
+        LONG | {"loss": 0.05},
+    ),
+    Mutant(
+        "stale start number in the connect reply",
+        "R-CON-08",
+        "library/connect.py",
+        "            target_recv_seqnum_start=partner.rx_next,\n            connect_seqnum=frame.connect_seqnum,",
+        "            target_recv_seqnum_start=FIRST,\n            connect_seqnum=frame.connect_seqnum,",
+        {"partition": 2, "resend_maximum": 2, "judged": False},
+    ),
+    Mutant(
+        "reverse index per host, not per interface",
+        "1.1.1, R-LOC-03",
+        "peers.py",
+        "return self.reverse.get(interface, UNKNOWN_INDEX)",
+        "return next(iter(self.reverse.values()), UNKNOWN_INDEX)",
+        {"interfaces": 2, "processes": 2},
+    ),
+    Mutant(
+        "nack type shifted",
+        "0.4.0, R-NAK-03",
+        "card/interface.py",
+        "nack_type=why,\n                dst_endpoint=frame.src_endpoint,",
+        "nack_type=NackType.NONE,\n                dst_endpoint=why,",
+        KILLS,
+    ),
+    Mutant(
+        "stale replies match a new pull",
+        "0.2.0, R-PUL-03",
+        "card/endpoint.py",
+        "(handle + 1) & GENERATION_MASK\n        self._free.append(slot)",
+        "handle & GENERATION_MASK\n        self._free.appendleft(slot)",
+        {"duplicate": 0.2, "largest": 129, "messages": 40, "judged": False},
+    ),
+    Mutant(
+        "region offset not served",
+        "0.9.1, R-PUL-13",
+        "card/replies.py",
+        "- pull.pulled_rdma_offset % payload +",
+        "+",
+        {"profiles": ["open-mx-1.0"]},
+    ),
+    Mutant(
+        "RNDV consumed by the handler, sender left waiting",
+        "1.0.4, R-MAT-06",
+        "library/endpoint.py",
+        "notify_later(message.partner, message.rendezvous, 0, Unclaimed())",
+        "return",
+    ),
+    Mutant(
+        "wrong length for a consumed RNDV",
+        "1.1.901, R-MAT-06",
+        "library/endpoint.py",
+        "notify_later(message.partner, message.rendezvous, 0, Unclaimed())",
+        "notify_later(message.partner, message.rendezvous, message.length, Unclaimed())",
+    ),
+    Mutant(
+        "PULL with nothing to request",
+        "0.1.0, R-RDV-04",
+        "library/receiving.py",
+        "nothing = not min(frame.msg_length, self.memory.length)",
+        "nothing = False",
+    ),
+    Mutant(
+        "nacks do not end connects",
+        "1.3.1, R-NAK-06",
+        "library/partner.py",
+        "            next(iter(self.pending_connects.values())).refuse(status)",
+        "            pass",
+    ),
+    Mutant(
+        "duplicates provoke no ack",
+        "0.4.0, R-ORD-03",
+        "library/window.py",
+        "            self.partner.acks.fire(AckEvent.AT_ONCE)\n",
+        "            pass\n",
+        LOSSY | {"resend_maximum": 16},
+    ),
+    Mutant(
+        "the newest message again",
+        "R-ORD-03",
+        "library/window.py",
+        "return Verdict.JUST_BEFORE if ahead == JUST_BEFORE",
+        "return Verdict.NEXT if ahead == JUST_BEFORE",
+        {"duplicate": 0.1},
+    ),
+    Mutant(
+        "incomplete mediums acked",
+        "R-ACK-02",
+        "library/partner.py",
+        "done = next(iter(self.incomplete), self.rx_next)",
+        "done = self.rx_next",
+        LOSSY,
+    ),
+    Mutant(
+        "repeated fragments counted",
+        "R-MED-03",
+        "library/reassembly.py",
+        "if self._seen & bit or self.state",
+        "if self.state",
+        LOSSY | {"duplicate": 0.1},
+    ),
+    Mutant(
+        "mediums never resent",
+        "R-RTX-02",
+        "library/resends.py",
+        "            for each in self._leaving:\n                self.sent(each)\n",
+        "",
+        LOSSY,
+    ),
+    Mutant(
+        "no PULL again at the timer",
+        "R-PUL-08",
+        "card/pull.py",
+        "                self._request(block)\n        self.deadline",
+        "                pass\n        self.deadline",
+        LOSSY | {"largest": 150_000},
+    ),
+    Mutant(
+        "sessions not checked",
+        "R-EP-02",
+        "card/interface.py",
+        "        if frame.session != endpoint.session:\n",
+        "        if False:\n",
+        KILLS | {"judged": False},
+    ),
+    Mutant(
+        "early packets outlive a reset",
+        "R-CLS-05",
+        "library/partner.py",
+        "        self.window.clear()\n",
+        "",
+        {"kill": 2, "loss": 0.2, "reorder": 0.3, "messages": 40},
+    ),
+    Mutant(
+        "unexpected messages outlive a reset",
+        "R-CLS-05",
+        "library/partner.py",
+        "        self.endpoint.matching.drop(self)\n",
+        "",
+        {"kill": 3, "messages": 40, "gap": 30_000_000},
+    ),
+    Mutant(
+        "large sends complete without NOTIFY",
+        "R-NOT-02",
+        "library/sending.py",
+        'LargeSendState.PULLABLE, "", ("R-RTX-02",)',
+        'LargeSendState.DONE, "_complete", ("R-RTX-02",)',
+    ),
+    Mutant(
+        "given up after two resends",
+        "R-RTX-03",
+        "library/delivery.py",
+        "return self.transmissions > self.maximum",
+        "return self.transmissions > 2",
+        LOSSY,
+    ),
+    Mutant(
+        "receives tried in no order",
+        "R-MAT-02",
+        "library/matching.py",
+        "receive.order < best.order",
+        "receive.order > best.order",
+    ),
+    Mutant(
+        "probe and receive take the newest",
+        "R-MAT-02",
+        "library/matching.py",
+        "        return queue[0]\n",
+        "        return next(item for item in reversed(queue) if item.waiting)\n",
+    ),
+    Mutant(
+        "pieces of a vector begin with the first bytes",
+        "R-MSC-03",
+        "buffers.py",
+        "piece[start : start + count] = data[done : done + count]",
+        "piece[start : start + count] = data[:count]",
+    ),
+    Mutant(
+        "regions never given back",
+        "R-RDV-01",
+        "library/sending.py",
+        "            self.endpoint.card.regions.release(region)\n",
+        "",
+    ),
+)
+
+_CHILD = """
+import json, sys
+from pathlib import Path
+import mxwire
+from mxwire.protocol import profile_by_name
+from mxwire.simulation import Simulation, draw_scenario
+from mxwire.wire.dialect import dialect_by_name
+
+folder, seeds, options = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
+assert Path(mxwire.__file__).is_relative_to(folder), mxwire.__file__
+if "profiles" in options:
+    options["profiles"] = tuple(map(profile_by_name, options["profiles"]))
+if "dialect" in options:
+    options["dialect"] = dialect_by_name(options["dialect"])
+for seed in range(seeds):
+    outcome = Simulation(draw_scenario(seed, **options)).run()
+    if not outcome.held:
+        print(json.dumps([seed, outcome.breaches[0].invariant, outcome.breaches[0].text]))
+        break
+else:
+    print("null")
+"""
+
+
+def verdict(mutant: Mutant | None, seeds: int = SEEDS, options: dict[str, object] | None = None) -> list | None:
+    """Seed, invariant and text that killed a mutant, or None if it lives; without one, the engine as it is."""
+    with tempfile.TemporaryDirectory(prefix="mxwire-mutant-") as folder:
+        copy = Path(folder).resolve() / "mxwire"
+        shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        if mutant is not None:
+            (copy / "protocol" / mutant.file).write_text(mutant.source(), encoding="utf-8")
+            options = mutant.options
+        command = [sys.executable, "-c", _CHILD, str(copy.parent), str(seeds), json.dumps(options or {})]
+        environment = os.environ | {"PYTHONPATH": str(copy.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{mutant.name if mutant else 'the engine'}: {done.stderr}")
+        return json.loads(done.stdout)
+
+
+def main() -> int:
+    """Try all mutants, print what killed them."""
+    alive = 0
+    print(f"{'mutant':50} {'rule or release':18} {'seed':>5}  killed by")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for mutant, killed in zip(MUTANTS, pool.map(verdict, MUTANTS), strict=True):
+            seed, invariant, text = killed or ("", "SURVIVES", "")
+            alive += killed is None
+            print(f"{mutant.name:50} {mutant.why:18} {seed!s:>5}  {invariant}: {text}"[:160], flush=True)
+    print(f"{len(MUTANTS)} mutants, {len(MUTANTS) - alive} killed")
+    return 1 if alive else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
