@@ -20,6 +20,8 @@ MAY_IMPORT = {
     "protocol": {"errors", "frames", "wire"},
     "rules": {"errors", "frames", "wire"},
     "simulation": {"errors", "frames", "wire", "protocol", "rules"},
+    "link": {"errors", "frames"},
+    "host": {"errors", "frames", "wire", "protocol", "link"},
     "analysis": {"errors", "frames", "wire"},
     "report": {"errors", "frames", "wire", "analysis", "rules"},
 }

@@ -171,11 +171,11 @@ class Simulation:
             done = other.rx_next if other.rx_done & NUMBER_MASK == _NOTHING_DONE else other.rx_done
             numbers = partner.tx_una, partner.tx_next, done, other.rx_next
             if len(set(numbers)) != 1:
-                una, following, done, awaited = (f"{each:#06x}" for each in numbers)
+                una, following, complete, awaited = (f"{each:#06x}" for each in numbers)
                 self.world.ledger.breach(
                     "numbers",
                     f"application {application.number} to {remote.number}: sent up to {following}, acked up to {una}; "
-                    f"received up to {awaited}, complete up to {done}",
+                    f"received up to {awaited}, complete up to {complete}",
                 )
 
     def _outcome(self) -> Outcome:
