@@ -1,5 +1,7 @@
 """Links: AF_PACKET, memory and faults behind one face."""
 
+from mxwire.link.errors import LinkError
 from mxwire.link.link import Link, LinkStatistics
+from mxwire.link.memory import MemoryLink, MemoryNetwork, memory_pair
 
-__all__ = ["Link", "LinkStatistics"]
+__all__ = ["Link", "LinkError", "LinkStatistics", "MemoryLink", "MemoryNetwork", "memory_pair"]

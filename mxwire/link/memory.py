@@ -1,0 +1,231 @@
+"""A network in memory: links joined by a hub, for tests and for hosts that live in one process."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from threading import Lock
+
+import numpy as np
+
+from mxwire.frames import FrameBatch
+from mxwire.link.errors import LinkError
+from mxwire.link.ethernet import BROADCAST, HEADER, MXOE, as_text, ethertype_of, tagged_ethertype_of
+from mxwire.link.link import LinkStatistics
+from mxwire.link.wakeup import Wakeup, wait_readable
+
+ROOM = 16384
+"""Frames that a link holds for a host that does not read."""
+MTU = 9000
+_USED_UP = 0xDD
+
+
+class MemoryNetwork:
+    """A hub: every link on it sees what the others send. Its links may be used in different threads.
+
+    ``mtu`` is in bytes behind the Ethernet header, ``room`` the frames that wait for a slow host at each link.
+    """
+
+    def __init__(self, *, mtu: int = MTU, room: int = ROOM, ethertype: int = MXOE) -> None:
+        self.mtu = mtu
+        self.room = room
+        self.ethertype = ethertype
+        self._links: dict[str, MemoryLink] = {}
+        self._lock = Lock()
+
+    def attach(self, name: str | None = None, address: bytes | None = None) -> MemoryLink:
+        """A new link; without a name and an address it gets some that nobody else on this hub has.
+
+        Raises LinkError when the name or the address is taken.
+        """
+        with self._lock:
+            place = next(each for each in range(len(self._links) + 1) if f"memory{each}" not in self._links)
+            name = f"memory{place}" if name is None else name
+            address = self._free_address() if address is None else bytes(address)
+            if len(address) != 6:
+                raise ValueError(f"an Ethernet address has 6 bytes, not {len(address)}")
+            if name in self._links:
+                raise LinkError(f"{name}: this network has a link of that name already")
+            if any(each.address == address for each in self._links.values()):
+                raise LinkError(f"{name}: another link of this network has the address {as_text(address)}")
+            link = self._links[name] = MemoryLink(self, name, address)
+            return link
+
+    def _free_address(self) -> bytes:
+        taken = {each.address for each in self._links.values()}
+        addresses = (bytes([2, 0, 0, 0, number >> 8, number & 0xFF]) for number in range(1, 1 << 16))
+        return next(each for each in addresses if each not in taken)
+
+    def remove(self, link: MemoryLink) -> None:
+        """Take a link away as if its interface had been deleted: who receives from it gets a LinkError."""
+        self._forget(link)
+        link._lose()
+
+    def _forget(self, link: MemoryLink) -> None:
+        with self._lock:
+            if self._links.get(link.name) is link:
+                del self._links[link.name]
+
+    def _carry(self, frames: list[bytes], sender: MemoryLink) -> None:
+        with self._lock:
+            others = [each for each in self._links.values() if each is not sender]
+        for each in others:
+            each._arrive(frames)
+
+
+class MemoryLink:
+    """A link of a :class:`MemoryNetwork`, with the manners of a real one."""
+
+    def __init__(self, network: MemoryNetwork, name: str, address: bytes) -> None:
+        self._network = network
+        self._name = name
+        self._address = address
+        self._lock = Lock()
+        self._waiting: deque[tuple[int, bytes]] = deque()
+        self._wakeup = Wakeup()
+        self._last_buffer: np.ndarray[tuple[int], np.dtype[np.uint8]] = np.zeros(0, np.uint8)
+        self._up = True
+        self._gone = False
+        self._closed = False
+        self._received = self._sent = self._dropped = self._foreign = self._refused = 0
+
+    @property
+    def name(self) -> str:
+        """The name on its network."""
+        return self._name
+
+    @property
+    def address(self) -> bytes:
+        """Its own Ethernet address, 6 bytes."""
+        return self._address
+
+    @property
+    def mtu(self) -> int:
+        """How many bytes a frame may have after its Ethernet header."""
+        return self._network.mtu
+
+    @property
+    def up(self) -> bool:
+        """Whether the interface is up; one that is down refuses what is sent and hears nothing. May be set."""
+        return self._up
+
+    @up.setter
+    def up(self, up: bool) -> None:
+        self._up = up
+
+    def send(self, batch: FrameBatch) -> int:
+        """Give frames to the hub, in order; returns how many it took."""
+        frames = [batch.frame(index) for index in range(len(batch))]
+        taken = [each for each in frames if HEADER <= len(each) <= HEADER + self.mtu] if self._can_send() else []
+        self._sent += len(taken)
+        self._refused += len(frames) - len(taken)
+        if taken:
+            self._network._carry(taken, self)
+        return len(taken)
+
+    def _can_send(self) -> bool:
+        return self._up and not self._gone and not self._closed
+
+    def _arrive(self, frames: list[bytes]) -> None:
+        now = time.time_ns()
+        with self._lock:
+            if not self._can_send():
+                return
+            for frame in frames:
+                self._take_in(now, frame)
+            if self._waiting:
+                self._wakeup.set()
+
+    def _take_in(self, now: int, frame: bytes) -> None:
+        ethertype = self._network.ethertype
+        if ethertype_of(frame) != ethertype:
+            self._foreign += tagged_ethertype_of(frame) == ethertype
+        elif frame[:6] not in (self._address, BROADCAST):
+            self._foreign += 1
+        elif len(self._waiting) >= self._network.room:
+            self._dropped += 1
+        else:
+            self._waiting.append((now, frame))
+
+    def receive(self, timeout: float | None = 0.0) -> FrameBatch:
+        """The frames that have arrived, waiting for one at most ``timeout`` seconds (None: until one comes).
+
+        A batch's buffer is overwritten by the next ``receive``, so that who keeps one too long notices it here and
+        not on a real interface. Raises LinkError when the link was removed or closed.
+        """
+        # What the descriptor says is settled by the lock: frames and wakes make it readable, taking them unreadable.
+        if timeout != 0 and not self._closed:
+            wait_readable(self._wakeup.fileno(), timeout)
+        with self._lock:
+            self._complain_if_gone()
+            frames = list(self._waiting)
+            self._waiting.clear()
+            self._wakeup.clear()
+            self._received += len(frames)
+        return self._batch(frames)
+
+    def _complain_if_gone(self) -> None:
+        if self._gone:
+            raise LinkError(f"{self._name}: the interface is gone")
+        if self._closed:
+            raise LinkError(f"{self._name}: the link was closed")
+
+    def _batch(self, frames: list[tuple[int, bytes]]) -> FrameBatch:
+        self._last_buffer[:] = _USED_UP
+        buffer = np.frombuffer(bytearray().join([frame for _, frame in frames]), np.uint8)
+        self._last_buffer = buffer
+        length = np.array([len(frame) for _, frame in frames], np.int64)
+        last = self._received
+        return FrameBatch(
+            buffer=buffer,
+            offset=np.cumsum(length) - length,
+            length=length,
+            wire_length=length.copy(),
+            timestamp_ns=np.array([when for when, _ in frames], np.int64),
+            number=np.arange(last - len(frames) + 1, last + 1, dtype=np.int64),
+        )
+
+    def wake(self) -> None:
+        """End a ``receive`` that waits in another thread, or the next one."""
+        self._wakeup.set()
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when ``receive`` has something to give, or was woken."""
+        return self._wakeup.fileno()
+
+    def statistics(self) -> LinkStatistics:
+        """What it has carried so far."""
+        return LinkStatistics(
+            received=self._received,
+            sent=self._sent,
+            dropped=self._dropped,
+            foreign=self._foreign,
+            refused=self._refused,
+        )
+
+    def _lose(self) -> None:
+        with self._lock:
+            self._gone = True
+            self._wakeup.set()
+
+    def close(self) -> None:
+        """Leave the network; calling it again does nothing."""
+        self._network._forget(self)
+        with self._lock:
+            self._closed = True
+            self._waiting.clear()
+        self._wakeup.close()
+
+    def __enter__(self) -> MemoryLink:
+        """The link itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+
+def memory_pair(*, mtu: int = MTU, room: int = ROOM) -> tuple[MemoryLink, MemoryLink]:
+    """Two links joined by a cable."""
+    network = MemoryNetwork(mtu=mtu, room=room)
+    return network.attach(), network.attach()

@@ -1,0 +1,47 @@
+"""Wakeup: a descriptor that one thread makes readable and another waits for."""
+
+from __future__ import annotations
+
+import os
+import select
+from threading import Lock
+
+
+class Wakeup:
+    """An event with a descriptor. ``set`` may be called from any thread, also when it has been closed."""
+
+    def __init__(self) -> None:
+        self._descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        # Without the lock a late ``set`` might write into whatever has got the number of the closed descriptor.
+        self._lock = Lock()
+
+    def set(self) -> None:
+        """Make the descriptor readable until it is cleared."""
+        with self._lock:
+            if self._descriptor >= 0:
+                os.eventfd_write(self._descriptor, 1)
+
+    def clear(self) -> bool:
+        """Make it unreadable; returns whether it was readable."""
+        try:
+            return os.eventfd_read(self._descriptor) > 0
+        except BlockingIOError:
+            return False
+
+    def fileno(self) -> int:
+        """The descriptor."""
+        return self._descriptor
+
+    def close(self) -> None:
+        """Give the descriptor back; calling it again does nothing."""
+        with self._lock:
+            descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def wait_readable(descriptor: int, timeout: float | None) -> bool:
+    """Wait until a descriptor is readable, at most ``timeout`` seconds (None: for ever); whole milliseconds, up."""
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    return bool(waiting.poll(None if timeout is None else max(timeout, 0.0) * 1000))
