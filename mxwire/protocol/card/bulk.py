@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ SHORTEST_RUN: Final = 4
 """Fewer frames than this are cheaper one by one."""
 
 _ETHERTYPE_OFFSET: Final = layout_of(PULL_REPLY).by_name["ethertype"].offset
+_KIND_OFFSETS: Final = np.array([_ETHERTYPE_OFFSET, _ETHERTYPE_OFFSET + 1, TYPE_OFFSET])
 _SAME_IN_A_MESSAGE: Final = (
     "dst_src_peer_index",
     "dst_endpoint",
@@ -63,26 +64,28 @@ def runs(batch: FrameBatch) -> Iterator[Run]:
     if len(starts) < SHORTEST_RUN or min(lengths) <= TYPE_OFFSET:
         yield Run(batch, starts, lengths, None)
         return
-    kinds = batch.buffer[batch.offset + TYPE_OFFSET]
-    ethertype = batch.buffer[batch.offset + _ETHERTYPE_OFFSET].astype(np.uint16) << 8
-    ethertype |= batch.buffer[batch.offset + _ETHERTYPE_OFFSET + 1]
-    bulky = (ethertype == ETHERTYPE_MXOE) & ((kinds == PacketType.PULL_REPLY) | (kinds == PacketType.MEDIUM))
-    if not bulky.any():
-        yield Run(batch, starts, lengths, None)
+    kinds = batch.buffer[batch.offset[:, None] + _KIND_OFFSETS]
+    if (kinds == kinds[0]).all():
+        yield Run(batch, starts, lengths, _TAKERS.get(kinds[0].tobytes()))
         return
-    kinds = np.where(bulky, kinds, 0)
-    edges = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(starts)]
-    for first, end in pairwise(edges):
-        taker = _TAKERS.get(int(kinds[first])) if end - first >= SHORTEST_RUN else None
-        yield Run(batch, starts[first:end], lengths[first:end], taker)
+    first = 0
+    for taker, group in groupby(_TAKERS.get(each.tobytes()) for each in kinds):
+        end = first + sum(1 for _ in group)
+        yield Run(batch, starts[first:end], lengths[first:end], taker if end - first >= SHORTEST_RUN else None)
+        first = end
 
 
 def _headers(run: Run, layout: Layout) -> NDArray[np.void] | None:
     """The headers of a run, or None where a frame is too short to have one."""
     if min(run.lengths) < layout.header_end:
         return None
-    rows = np.array(run.starts)[:, None] + np.arange(layout.header_end)
-    return run.batch.buffer[rows].view(header_type(layout)).reshape(len(run.starts))
+    starts = run.starts
+    count, gap = len(starts), starts[1] - starts[0]
+    if gap > 0 and starts == list(range(starts[0], starts[0] + count * gap, gap)):
+        # Evenly spaced, as in rings and in what is built at once: they are looked at where they lie.
+        return np.ndarray((count,), header_type(layout), run.batch.buffer, starts[0], (gap,))
+    rows = np.array(starts)[:, None] + np.arange(layout.header_end)
+    return run.batch.buffer[rows].view(header_type(layout)).reshape(count)
 
 
 def _all_for_us(interface: Interface, headers: NDArray[np.void]) -> bool:
@@ -113,16 +116,13 @@ def pull_replies(interface: Interface, run: Run, now: int) -> None:
     offsets = headers["msg_offset"].tolist()
     starts = [each + layout.header_end for each in run.starts]
     fits = [length <= size - layout.header_end for length, size in zip(lengths, run.lengths, strict=True)]
-    alike = [*zip(handles, magics, fits, strict=True)]
     first = 0
-    while first < len(alike):
-        end = first + 1
-        while end < len(alike) and alike[end] == alike[first]:
-            end += 1
+    for which, group in groupby(zip(handles, magics, fits, strict=True)):
+        end = first + sum(1 for _ in group)
         part = Replies(
             sequences[first:end], offsets[first:end], lengths[first:end], starts[first:end], run.batch.buffer
         )
-        _pull_replies(interface, alike[first], part, now)
+        _pull_replies(interface, which, part, now)
         first = end
 
 
@@ -199,4 +199,8 @@ def _message(interface: Interface, run: Run, headers: NDArray[np.void], layout: 
     return True
 
 
-_TAKERS: Final[dict[int, Any]] = {PacketType.PULL_REPLY: pull_replies, PacketType.MEDIUM: fragments}
+_TAKERS: Final[dict[bytes, Taker]] = {
+    ETHERTYPE_MXOE.to_bytes(2, "big") + bytes([kind]): taker
+    for kind, taker in ((PacketType.PULL_REPLY, pull_replies), (PacketType.MEDIUM, fragments))
+}
+"""By EtherType and packet type."""

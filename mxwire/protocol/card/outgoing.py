@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.frames import FrameBatch
+
+_NOTHING: Final = FrameBatch.from_frames(())
+"""What leaves where nothing waits, which is nearly always."""
 
 
 class Bulk(Protocol):
@@ -18,6 +21,9 @@ class Bulk(Protocol):
 
     def write(self, out: NDArray[np.uint8]) -> None:
         """Build the frames into ``out``, one behind the other; it has exactly the sum of ``lengths`` bytes."""
+
+    def append(self, more: Any, /) -> bool:
+        """Take over another piece of the same kind that goes on where this one ends; False: it does not."""
 
 
 class Outgoing:
@@ -37,11 +43,15 @@ class Outgoing:
 
     def put_bulk(self, bulk: Bulk) -> None:
         """Let many frames wait."""
-        self._pieces.append(bulk)
         self.frames += len(bulk.lengths)
+        last = self._pieces[-1] if self._pieces else b""
+        if type(last) is not type(bulk) or not last.append(bulk):
+            self._pieces.append(bulk)
 
     def drain(self, now: int, first_number: int) -> FrameBatch:
         """All frames that wait, as one batch with the time ``now`` (ns) and numbers from ``first_number`` on."""
+        if not self._pieces:
+            return _NOTHING
         pieces, self._pieces, self.frames = self._pieces, [], 0
         lengths: list[int] = []
         bulky = False

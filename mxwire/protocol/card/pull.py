@@ -67,7 +67,7 @@ PULL: Final = Table(
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Block:
     """What one PULL asks for."""
 
@@ -295,31 +295,41 @@ class Pull(Machine):
         )
 
     def _take_together(self, run: Replies, place: int, now: int) -> int:
-        """Take the full frames from ``place`` on that belong to one block; returns how many, 0 if any is unusual."""
+        """Take the full frames from ``place`` on that blocks wait for; returns how many, 0 if any is unusual."""
         payload = self.endpoint.dialect.reply_payload
         offset = run.offsets[place]
         frame = (offset + self._reserve) // payload
-        number = next((n for n, each in enumerate(self.blocks) if 0 <= frame - each.first < each.frames), None)
-        if number is None:
-            return 0
-        block = self.blocks[number]
-        within = frame - block.first
-        count = min(len(run.offsets) - place, block.frames - within)
-        if run.lengths[place + count - 1] != payload:
-            count -= 1
-        mask = ((1 << count) - 1) << within
+        count = len(run.offsets) - place - (run.lengths[-1] != payload)
+        parts, count = self._awaited(frame, count)
         view = self.memory.view(offset, count * payload) if offset + count * payload <= self.total else None
-        if count < 2 or view is None or block.missing & mask != mask or run.sequences[place] != frame & 0xFF:
+        if count < 2 or view is None or run.sequences[place] != frame & 0xFF:
             return 0
-        block.missing ^= mask
         start, gap = run.starts[place], run.starts[1] - run.starts[0]
         head = gap - payload
         rows = run.buffer[start - head : start - head + count * gap].reshape(count, gap)
         view.reshape(count, payload)[:] = rows[:, head:]
         self.deadline = now + self.endpoint.profile.pull_timer
-        if not block.missing:
-            self._completed(number, now)
+        for block, mask in parts:
+            block.missing ^= mask
+            if not block.missing:
+                self._completed(self.blocks.index(block), now)
         return count
+
+    def _awaited(self, frame: int, count: int) -> tuple[list[tuple[Block, int]], int]:
+        """Which blocks wait for ``frame`` and those behind it, with their bits; and how many of ``count`` these are."""
+        parts: list[tuple[Block, int]] = []
+        found = 0
+        for block in self.blocks:
+            within = frame + found - block.first
+            if not 0 <= within < block.frames or found == count:
+                continue
+            length = min(count - found, block.frames - within)
+            mask = ((1 << length) - 1) << within
+            if block.missing & mask != mask:
+                break
+            parts.append((block, mask))
+            found += length
+        return parts, found
 
     def _expected(self, frame: int) -> tuple[int, int]:
         """Offset in the message and length of a frame, in bytes (R-PUL-13)."""

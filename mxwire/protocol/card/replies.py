@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -46,55 +45,79 @@ def region_offset(pull: Pull, dialect: Dialect) -> int:
 
 
 class PullReplies:
-    """The replies to one PULL, frame by frame: how long each is and where its data lies."""
+    """Replies to one PULL, or to several that ask for what follows: how long each is and where its data lies."""
 
-    __slots__ = ("_data", "_first", "_headers", "_payload", "_region", "lengths")
+    __slots__ = ("_data", "_first", "_payload", "_region", "_sequence", "_start", "_template", "lengths")
 
     def __init__(self, pull: Pull, region: Region, dialect: Dialect, source: bytes, count: int) -> None:
         self._payload = dialect.reply_payload
         self._data = _data_lengths(pull, self._payload, count)
         self._region = region
-        start = message_offset(pull, dialect)
+        self._template = _template(dialect, pull.src_mac, source, pull.src_pull_handle, pull.src_magic)
+        self._sequence = pull.frame_index
+        self._start = message_offset(pull, dialect)
         # Where in the region the data of the first frame lies.
         self._first = region_offset(pull, dialect)
         self.lengths = [max(_SHORTEST, _HEADER_SIZE + length) for length in self._data]
-        row = _template(dialect, pull.src_mac, source, pull.src_pull_handle, pull.src_magic)
-        self._headers = np.frombuffer(bytearray(row * count), _HEADER)
-        self._headers["frame_seqnum"] = (_NUMBERS[:count] + pull.frame_index) & 0xFF
-        self._headers["frame_length"] = self._data
-        self._headers["msg_offset"] = [each % _MODULO for each in accumulate(self._data[:-1], initial=start)]
+
+    def append(self, more: PullReplies) -> bool:
+        """Take over the replies to the next PULL where they go on as these do; False where they do not."""
+        count = len(self._data)
+        data = count * self._payload
+        if (
+            more._region is not self._region
+            or more._template is not self._template
+            or more._sequence != self._sequence + count
+            or more._first != self._first + data
+            or more._start != self._start + data
+            or self._data[-1] != self._payload
+            or count + len(more._data) > len(_NUMBERS)
+        ):
+            return False
+        self._data += more._data
+        self.lengths += more.lengths
+        return True
 
     def write(self, out: NDArray[np.uint8]) -> None:
         """Build the frames; the payload is copied once, from the sender's memory."""
-        headers = self._headers.view(np.uint8).reshape(-1, _HEADER_SIZE)
-        at, taken, place, count = 0, self._first, 0, len(self._data)
+        at, taken, place, count = 0, 0, 0, len(self._data)
         while place < count:
             alike = self._alike(place)
             length, size = self._data[place], self.lengths[place]
-            memory = self._region.view(taken, alike * length) if alike > 1 else None
+            memory = self._region.view(self._first + taken, alike * length) if alike > 1 else None
             if memory is None:
                 alike = 1
-                out[at : at + _HEADER_SIZE] = headers[place]
-                self._region.take(taken, out[at + _HEADER_SIZE : at + _HEADER_SIZE + length])
-                out[at + _HEADER_SIZE + length : at + size] = 0
+                data = out[at + _HEADER_SIZE : at + size]
+                self._region.take(self._first + taken, data[:length])
+                data[length:] = 0
             else:
-                rows = out[at : at + alike * size].reshape(alike, size)
-                rows[:, :_HEADER_SIZE] = headers[place : place + alike]
-                rows[:, _HEADER_SIZE:] = memory.reshape(alike, length)
+                out[at : at + alike * size].reshape(alike, size)[:, _HEADER_SIZE:] = memory.reshape(alike, length)
+            self._write_headers(out[at : at + alike * size], place, alike, taken)
             place += alike
             at += alike * size
             taken += alike * length
 
+    def _write_headers(self, out: NDArray[np.uint8], place: int, count: int, taken: int) -> None:
+        """Write the headers of ``count`` frames of one size; ``taken`` bytes of data went before them."""
+        size, length = self.lengths[place], self._data[place]
+        out.reshape(count, size)[:, :_HEADER_SIZE] = self._template
+        headers = np.ndarray((count,), _HEADER, out, strides=(size,))
+        numbers = _NUMBERS[:count]
+        headers["frame_seqnum"] = (numbers + (self._sequence + place)) & 0xFF
+        headers["frame_length"] = length
+        headers["msg_offset"] = (numbers * length + (self._start + taken)) % _MODULO
+
     def _alike(self, place: int) -> int:
         """How many frames from ``place`` on are full and can be written together."""
-        end = place
-        while end < len(self._data) and self._data[end] == self._payload:
-            end += 1
-        return max(1, end - place)
+        rest = self._data[place:]
+        full = [self._payload] * len(rest)
+        if rest == full:
+            return len(full)
+        return max(1, len(full) - 1) if rest[:-1] == full[:-1] else 1
 
 
 @lru_cache(maxsize=1024)
-def _template(dialect: Dialect, destination: bytes, source: bytes, handle: int, magic: int) -> bytes:
+def _template(dialect: Dialect, destination: bytes, source: bytes, handle: int, magic: int) -> NDArray[np.uint8]:
     """The header that all replies of a transfer have in common."""
     reply = PullReply(
         dst_mac=destination,
@@ -106,7 +129,7 @@ def _template(dialect: Dialect, destination: bytes, source: bytes, handle: int, 
         dst_magic=magic,
         data=b"",
     )
-    return codec_of(dialect).build(reply)[:_HEADER_SIZE]
+    return np.frombuffer(codec_of(dialect).build(reply), np.uint8)[:_HEADER_SIZE]
 
 
 def _data_lengths(pull: Pull, payload: int, count: int) -> list[int]:

@@ -118,6 +118,10 @@ class _FragmentFrames:
         self._sizes = sizes
         self.lengths = [max(shortest, headers.itemsize + size) for size in sizes]
 
+    def append(self, _more: _FragmentFrames) -> bool:
+        """Two messages have no header in common."""
+        return False
+
     def write(self, out: NDArray[np.uint8]) -> None:
         """Header, data, padding; frame by frame."""
         head = self._headers.itemsize
