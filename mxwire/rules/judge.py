@@ -184,9 +184,10 @@ class Judge:
             discovering.announce(seen, self._hosts.values())
         return found or ()
 
-    def restarted(self, host: bytes) -> None:
+    def restarted(self, host: bytes, since_ns: int | None = None) -> None:
         """Forget the state of a host that was switched off or whose driver was loaded anew: its peer table is empty
-        and its endpoints are gone."""
+        and its endpoints are gone. Frames that reached it after ``since_ns``, or copies of them, may have found it
+        running again."""
         known = self._hosts.get(host)
         if known is None:
             return
@@ -196,7 +197,7 @@ class Judge:
         known.magic = None
         for pair in self._pairs.values():
             if pair.source is known:
-                pair.forget()
+                pair.forget(since_ns)
 
     def finish(self) -> Sequence[Violation]:
         """What only the end of the observation shows."""

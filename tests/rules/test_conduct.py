@@ -13,7 +13,7 @@ from mxwire.rules import CAPTURE, LOST, SENDERS, Judge
 from mxwire.wire.codec import codec_of, parse
 from mxwire.wire.dialect import MXOE, omx
 
-from .stage import Stage
+from .stage import MILLISECOND, Stage
 
 DIALECTS = pytest.mark.parametrize("dialect", [MXOE, omx(1500), omx(9000)], ids=str)
 
@@ -132,6 +132,16 @@ def test_connects_are_counted_anew_for_a_restarted_partner():
     assert quiet(on)
 
 
+def test_all_connects_are_counted_anew_for_a_restarted_partner():
+    """The numbers after 0 as well, with whatever key."""
+    on = Stage()
+    on.send(on.a.request(), on.a.request(app_key=1), on.b.request())
+    on.send(on.a.reply(), on.b.request(src_session_id=0x77777777, connect_seqnum=0))
+    on.send(on.a.reply(src_session_id=0x77777777, connect_seqnum=0))
+    on.send(on.a.request(connect_seqnum=0), on.a.request(connect_seqnum=1), after_ms=100)
+    assert quiet(on)
+
+
 def test_a_restarted_host_asks_for_names_again():
     on = Stage().connect()
     for _ in range(2):
@@ -195,3 +205,47 @@ def test_short_garbage():
     judge = Judge(MXOE)
     for raw in (b"", b"\0", bytes(12), bytes(17)):
         judge.observe(0, parse(raw, MXOE), raw, 1)
+
+
+@pytest.mark.rule("R-RTX-05")
+def test_nothing_counts_as_received_after_a_partner_was_given_up():
+    """What is acknowledged then has the session number of the stream before, and means nothing."""
+    on = Stage()
+    on.a.expected = on.b.next = 0x4001
+    on.connect().send(on.b.tiny(), on.a.liback())
+    on.a.session, on.a.connects, on.a.expected = 0x55556666, 0, 0x70F1
+    on.a.next = on.b.expected = 1
+    on.send(on.a.request())
+    on.send(on.b.reply(), on.a.tiny(lib_piggyack=0x4F0E))
+    assert quiet(on)
+
+
+@pytest.mark.rule("R-RTX-05")
+def test_connects_are_counted_anew_after_a_partner_was_given_up():
+    on = Stage()
+    on.send(on.a.request(app_key=1))
+    on.send(on.a.request(connect_seqnum=0, target_recv_seqnum_start=0x70F1), after_ms=5000)
+    assert quiet(on)
+
+
+@pytest.mark.rule("R-CLS-05", "R-RTX-05")
+def test_number_1_is_awaited_after_a_reset_that_follows_a_giving_up():
+    on = Stage()
+    on.a.expected = on.b.next = 0x70F1
+    on.connect().send(on.b.tiny(), on.b.tiny(), on.a.liback())
+    on.a.expected, on.a.libacks = 0x4001, 0
+    on.send(on.a.request())
+    on.send(on.b.reply(), on.a.tiny())
+    assert quiet(on)
+
+
+def test_a_restarted_host_has_heard_what_was_still_on_its_way():
+    """What it was taught before is forgotten; what arrives when it runs again is not."""
+    on = Stage().connect()
+    on.send(on.a.request(), delivered_ns=on.time_ns + 50 * MILLISECOND)
+    on.judge.restarted(on.b.mac, on.time_ns + 20 * MILLISECOND)
+    on.send(on.b.nack(2, 0), after_ms=50)
+    assert quiet(on)
+    on.judge.restarted(on.b.mac, on.time_ns)
+    on.send(on.b.nack(2, 0))
+    assert [each.rule for each in on.found] == ["W-5"]

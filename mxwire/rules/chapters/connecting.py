@@ -36,7 +36,8 @@ def asked_start(seen: Sighting) -> Breach | None:
         if back.former is None and back.source.fresh and not back.source.epoch and _is_late_start(back, start):
             return Breach("the partner has sent nothing, so number 1 comes first", f"asks for 0x{start:04x}")
         return None
-    if start & SESSION_MASK != stream.session_bits or stream.adopted:
+    if start & SESSION_MASK != stream.session_bits or stream.adopted or start & NUMBER_MASK == FIRST:
+        # A reset asks for number 1 again, which lies ahead of those that follow a giving up (R-CLS-05, R-RTX-05).
         return None
     ahead = position_of(start, stream.next) - stream.next
     if ahead > 0:

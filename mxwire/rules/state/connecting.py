@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mxwire.rules.state.flows import Connect, Flow
 from mxwire.rules.state.hosts import Endpoint
+from mxwire.rules.state.sequence import SESSION_MASK
 from mxwire.rules.state.sighting import Sighting, Status
 
 
@@ -15,8 +16,11 @@ def look_request(seen: Sighting) -> None:
     known = flow.connects.get(frame.connect_seqnum)
     if known is None or flow.source.session != frame.src_session_id or known.session != frame.src_session_id:
         return
-    if known.target_epoch != flow.destination.epoch and frame.connect_seqnum == 0:
+    if known.target_epoch != flow.destination.epoch and frame.connect_seqnum in (0, flow.connect_next):
         # The target was restarted, and the requester may have noticed: then it counts anew.
+        return
+    if (known.start ^ frame.target_recv_seqnum_start) & SESSION_MASK:
+        # The requester has given its partner up in the meantime, and counts anew (R-RTX-05).
         return
     early = seen.time_ns - known.last_ns < seen.resend_delay
     seen.connect = known

@@ -159,6 +159,8 @@ class Pair:
     """What the source may hold for its index in the destination's table, oldest first (wire format, section 5)."""
     taught_ns: list[int | None] = field(default_factory=lambda: [None])
     """When each of the indexes reached the source, where that is known."""
+    retaught_ns: int | None = None
+    """When the last index reached the source last, where that is known."""
     known_ns: int | None = None
     """When the source first sent something to the destination, and so had it in its peer table."""
     transfers: dict[int, Transfer] = field(default_factory=dict)
@@ -170,10 +172,11 @@ class Pair:
     query_numbers: tuple[int, int] = (0, 0)
     replies: int = 0
 
-    def forget(self) -> None:
-        """The source was restarted."""
-        self.indexes = [UNKNOWN_INDEX]
-        self.taught_ns = [None]
+    def forget(self, since_ns: int | None = None) -> None:
+        """The source was restarted; what it was taught after ``since_ns`` it may have heard only since then."""
+        kept = since_ns is not None and self.retaught_ns is not None and self.retaught_ns >= since_ns
+        self.indexes = [UNKNOWN_INDEX, self.indexes[-1]] if kept else [UNKNOWN_INDEX]
+        self.taught_ns = [None, self.retaught_ns] if kept else [None]
         self.known_ns = None
         self.transfers = {}
         self.queries = {}
@@ -182,6 +185,7 @@ class Pair:
 
     def teach(self, index: int, delivered_ns: int | None) -> None:
         """The destination teaches the source its index."""
+        self.retaught_ns = delivered_ns
         if self.indexes[-1] != index:
             self.indexes.append(index)
             self.taught_ns.append(delivered_ns)

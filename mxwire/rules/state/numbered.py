@@ -6,7 +6,15 @@ from typing import Final
 from zlib import crc32
 
 from mxwire.rules.state.flows import Flow
-from mxwire.rules.state.sequence import NUMBER_MASK, SESSION_MASK, WINDOW, position_of
+from mxwire.rules.state.sequence import (
+    FIRST,
+    GIVEN_UP_DONE,
+    GIVEN_UP_NEXT,
+    NUMBER_MASK,
+    SESSION_MASK,
+    WINDOW,
+    position_of,
+)
 from mxwire.rules.state.sighting import Sighting, Status
 from mxwire.rules.state.streams import Message, Stream, stream_from
 from mxwire.rules.state.transfers import ANNOUNCEMENTS, Announcement
@@ -117,12 +125,23 @@ def look_ack(seen: Sighting, value: int, session: int) -> None:
     """Find the position in the other direction that an acknowledgement speaks of."""
     seen.ack = value
     stream = seen.back.stream
-    if stream is None or value & SESSION_MASK != stream.session_bits:
+    if stream is None or value & SESSION_MASK != stream.session_bits or _says_nothing(seen.back, stream, value):
         return
     receiver = seen.flow.destination
     if session != receiver.session and receiver.session is not None and (session != UNKNOWN_SESSION or receiver.epoch):
         return
     seen.ack_position = position_of(value, stream.complete)
+
+
+def _says_nothing(back: Flow, stream: Stream, value: int) -> bool:
+    """Whether an acknowledgement only says that nothing has come yet, after a partner was given up (R-RTX-05)."""
+    if value & NUMBER_MASK == FIRST:
+        # Reset after that: number 1 is awaited, which lies ahead of those that follow a giving up (R-CLS-05).
+        return stream.first & NUMBER_MASK == GIVEN_UP_NEXT
+    if value & NUMBER_MASK != GIVEN_UP_DONE:
+        return False
+    asked = value & SESSION_MASK | GIVEN_UP_NEXT
+    return any(asked in told.starts for told in back.told.values())
 
 
 def content(frame: Frame) -> tuple[int, int, tuple[int, int], tuple[int, int, int], bytes | None]:
