@@ -157,9 +157,9 @@ def tell(outcome: Outcome, as_json: bool) -> bool:
         return not outcome.held
     rows = {"virtual time": f"{outcome.duration / _SECOND:.6f} s", **outcome.counts}
     blocks: list[Block] = [_table(rows), Paragraph(f"digest {outcome.digest}")]
-    if outcome.fallen:
-        why = next(iter(outcome.fallen.values()))
-        blocks.append(Paragraph(f"not held against the engine, because {why}: {', '.join(outcome.fallen)}"))
+    for why in dict.fromkeys(outcome.fallen.values()):
+        names = [name for name, reason in outcome.fallen.items() if reason == why]
+        blocks.append(Paragraph(f"not held against the engine, because {why}: {', '.join(names)}"))
     if outcome.held:
         checked = [name for name in INVARIANTS if name not in outcome.fallen]
         blocks.append(Paragraph(f"all {len(checked)} invariants held: {', '.join(checked)}"))

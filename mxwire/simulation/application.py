@@ -247,8 +247,9 @@ class Application:
         elif event.kind is EventKind.UNDELIVERED and request is not None:
             message: Message = request.context
             status = getattr(request, "late_status", None)
-            self.world.ledger.undelivered(message, Status.BAD_ERROR if status is None else status)
-            self._refused(message)
+            status = Status.BAD_ERROR if status is None else status
+            self.world.ledger.undelivered(message, status)
+            self._refused(message, status)
         elif partner is not None:
             remote = self.world.application_at(partner)
             if remote is not None:
@@ -284,7 +285,7 @@ class Application:
             link.requests -= 1
             self.world.ledger.sent(message, request.status, request.transferred)
             if request.status in NACKED or request.status == Status.REMOTE_ENDPOINT_UNREACHABLE:
-                self._refused(message)
+                self._refused(message, request.status)
             self.pump()
 
     # Connecting.
@@ -355,14 +356,15 @@ class Application:
         if status != experiment.status and not excused:
             world.ledger.breach("status", f"a connect that must fail with {experiment.status.text!r}: {status.text!r}")
 
-    def _refused(self, message: Message) -> None:
-        """A message was refused: its session seems to be gone (R-CLS-04)."""
+    def _refused(self, message: Message, status: Status) -> None:
+        """A message was refused: its session seems to be gone (R-CLS-04), or the partner was reset."""
         link = self._link(message.target)
         partner = link.partner
         if partner is None or partner.fwd != message.sessions[1]:
             return
         link.ready = False
-        link.dead = message.sessions[1]
+        if status in NACKED:
+            link.dead = message.sessions[1]
         self._recover(link)
 
     def _recover(self, link: Link) -> None:

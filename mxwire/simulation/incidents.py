@@ -19,6 +19,9 @@ _FILTERED: Final = tuple(
     each for each in PacketType if each in (PacketType.HOST_QUERY, PacketType.HOST_REPLY) or each >= PacketType.TRUC
 )
 _SHORTEST: Final = MILLISECOND
+_RESTARTS: Final = ("kill", "crash")
+_BACKLOG: Final = 100 * MILLISECOND
+"""Frames of a host that have left it, and still wait for the link, are gone after this long."""
 
 
 class Incidents:
@@ -53,6 +56,10 @@ class Incidents:
         # Hosts do not fail before all that is under way has arrived, so that its fate can be told when it is sent.
         start = world.schedule.now + world.scenario.slowest + rng.randrange(20 * MILLISECOND)
         lasting = max(_SHORTEST, rng.randrange(world.scenario.incident_longest + 1) >> rng.choice((0, 2, 5)))
+        if kind in _RESTARTS:
+            # Nothing in a data packet tells one opening of its sender from the next: what was sent before must have
+            # arrived when the next one begins, as TCP's quiet time has it.
+            lasting = max(lasting, world.scenario.slowest + _BACKLOG)
         end = start + lasting
         host = world.hosts[rng.randrange(len(world.hosts))]
         application = world.applications[rng.randrange(len(world.applications))]

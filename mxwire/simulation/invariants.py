@@ -65,6 +65,13 @@ class Breach:
     """Virtual time at which it was noticed, in nanoseconds."""
     text: str
     """What was found."""
+    rule: str = ""
+    """The rule of the wire that was broken, if it is one."""
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """What two breaches that may have the same cause have in common."""
+        return self.invariant, self.rule
 
     def __str__(self) -> str:
         """One line for a person."""

@@ -7,6 +7,7 @@ from mxwire.rules import LOST as NEVER
 from mxwire.rules import Judge, Vantage, Violation
 from mxwire.simulation.ledger import Ledger
 from mxwire.simulation.network import LOST
+from mxwire.simulation.promises import fallen_rules
 from mxwire.simulation.scenario import Scenario
 from mxwire.simulation.schedule import Schedule
 from mxwire.wire.codec import codec_of
@@ -21,6 +22,8 @@ class WireJudge:
         self._codec = codec_of(scenario.dialect)
         self._ledger = ledger
         self._schedule = schedule
+        self._fallen = fallen_rules(scenario)
+        self._slowest = scenario.slowest
         self._number = 0
         self.deviations = 0
         """Broken SHOULDs and notes."""
@@ -41,7 +44,7 @@ class WireJudge:
 
     def restarted(self, address: bytes) -> None:
         """A host has been switched on again."""
-        self._judge.restarted(address)
+        self._judge.restarted(address, self._schedule.now - self._slowest)
 
     def finish(self) -> None:
         """Nothing more is sent."""
@@ -49,8 +52,10 @@ class WireJudge:
             self._take(each)
 
     def _take(self, found: Violation) -> None:
-        if found.severity == "violation":
-            self._ledger.breach("rules", str(found))
+        if found.severity == "violation" and found.rule in self._fallen:
+            self._ledger.counts["fallen"] += 1
+        elif found.severity == "violation":
+            self._ledger.breach("rules", str(found), found.rule)
         else:
             self.deviations += 1
 

@@ -57,12 +57,12 @@ class Ledger:
 
     # Findings.
 
-    def breach(self, invariant: str, text: str) -> None:
-        """Something does not hold; what need not hold is only counted."""
+    def breach(self, invariant: str, text: str, rule: str = "") -> None:
+        """Something does not hold; what need not hold is only counted. ``rule`` is the one that a frame breaks."""
         if invariant in self.fallen:
             self.counts["fallen"] += 1
         elif len(self.breaches) < BREACHES_MAXIMUM:
-            self.breaches.append(Breach(invariant, self._schedule.now, text))
+            self.breaches.append(Breach(invariant, self._schedule.now, text, rule))
 
     # Sessions and troubles.
 

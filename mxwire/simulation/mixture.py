@@ -50,7 +50,7 @@ def draw_scenario(seed: int, **fixed: Any) -> Scenario:
         drawn[name] = round(rng.random() * most, 3) if rng.random() < 0.4 else 0.0
     for name in _INCIDENTS:
         drawn[name] = rng.choice((1, 1, 2)) if rng.random() < 0.15 else 0
-    if rng.random() < 0.2:
+    if rng.random() < 0.2 and not (fixed.get("loss") or fixed.get("corrupt")):
         # Give up soon, where only incidents and no chance keeps frames away.
         drawn |= {"resend_maximum": 3, "loss": 0.0, "corrupt": 0.0}
     elif rng.random() < 0.03:

@@ -20,7 +20,7 @@ class Outcome:
     counts: dict[str, int] = field(default_factory=dict)
     """How much of what there was, by name."""
     fallen: dict[str, str] = field(default_factory=dict)
-    """Invariants that need not hold in this scenario, and why."""
+    """Invariants, and rules of the wire, that need not hold in this scenario, and why."""
     breaches: tuple[Breach, ...] = ()
     """The invariants that did not hold, in the order in which it was noticed."""
 

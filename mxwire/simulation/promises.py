@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from mxwire.protocol import Defect
 from mxwire.simulation.invariants import INVARIANTS
-from mxwire.simulation.scenario import Scenario
+from mxwire.simulation.scenario import INCIDENTS, Scenario
 
 _HELD_ALWAYS = ("exception", "memory")
 _RESTART_DEFECTS = (Defect.RESTART_HOLE, Defect.SESSION_NUMBERS_DISAGREE)
 _OF_RESTARTS = ("delivery", "status", "partner", "liveness", "leftovers", "numbers", "rules")
+_GIVING_UP = (*INCIDENTS, "loss", "corrupt")
+"""What may make a host give up another one, or restarts it."""
+_OF_CHANCE = ("status", "partner")
+_ENOUGH_RESENDS = 12
+"""With so many retransmissions, chance alone does not make a host give up another one."""
 
 
 def fallen(scenario: Scenario) -> dict[str, str]:
@@ -17,8 +22,21 @@ def fallen(scenario: Scenario) -> dict[str, str]:
         # No checksum protects a message: what a changed byte says is believed.
         why = "bytes were changed and no check found it"
         return {name: why for name in INVARIANTS if name not in _HELD_ALWAYS}
-    breaks = scenario.kill or scenario.crash or scenario.partition or scenario.filter or scenario.mtu
-    if breaks and any(profile.has(each) for profile in scenario.profiles for each in _RESTART_DEFECTS):
+    profiles = [scenario.profile_of(number) for number in range(scenario.hosts)]
+    found: dict[str, str] = {}
+    if (scenario.loss or scenario.corrupt) and min(each.resend_maximum for each in profiles) < _ENOUGH_RESENDS:
+        why = f"with fewer than {_ENOUGH_RESENDS} retransmissions chance alone makes a host give another one up"
+        found |= dict.fromkeys(_OF_CHANCE, why)
+    breaks = any(getattr(scenario, each) for each in _GIVING_UP)
+    if breaks and any(profile.has(each) for profile in profiles for each in _RESTART_DEFECTS):
         why = "partners with the defects D-3, D-4 or D-13 do not always find together again"
-        return dict.fromkeys(_OF_RESTARTS, why)
+        found |= dict.fromkeys(_OF_RESTARTS, why)
+    return found
+
+
+def fallen_rules(scenario: Scenario) -> dict[str, str]:
+    """The rules of the wire that need not be kept in a scenario, each with the reason."""
+    profiles = [scenario.profile_of(number) for number in range(scenario.hosts)]
+    if scenario.discovery != "static" and any(each.reply_echoes_index for each in profiles):
+        return {"W-5": "a HOST_REPLY with the index of its query teaches a wrong index"}
     return {}

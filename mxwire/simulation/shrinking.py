@@ -1,4 +1,4 @@
-"""Making a failing scenario smaller: fewer messages, faults and hosts, as long as the same invariant breaks."""
+"""Making a failing scenario smaller: fewer messages, faults and hosts, as long as the same invariant or rule breaks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Run = Callable[[Scenario], Outcome]
 
 
 def shrink(outcome: Outcome, trials: int = TRIALS_MAXIMUM, run: Run | None = None) -> Outcome:
-    """The outcome of the smallest scenario found that breaks the same invariant first."""
+    """The outcome of the smallest scenario found that breaks the same invariant, or rule of the wire, first."""
     if outcome.held:
         return outcome
     trial = run or (lambda scenario: Simulation(scenario).run())
-    name = outcome.breaches[0].invariant
+    kind = outcome.breaches[0].kind
     best = outcome
     smaller = True
     while smaller and trials > 0:
@@ -32,7 +32,7 @@ def shrink(outcome: Outcome, trials: int = TRIALS_MAXIMUM, run: Run | None = Non
                 break
             trials -= 1
             found = trial(candidate)
-            if not found.held and found.breaches[0].invariant == name:
+            if not found.held and found.breaches[0].kind == kind:
                 best, smaller = found, True
                 break
     return best

@@ -12,6 +12,7 @@ from mxwire.simulation.application import Application
 from mxwire.simulation.inventory import idle, left_in_endpoint, left_in_node
 from mxwire.simulation.judging import WireJudge
 from mxwire.simulation.outcome import Outcome
+from mxwire.simulation.promises import fallen_rules
 from mxwire.simulation.scenario import Scenario
 from mxwire.simulation.schedule import MILLISECOND, SECOND
 from mxwire.simulation.world import Tap, World
@@ -192,7 +193,8 @@ class Simulation:
             "deviations": self._judge.deviations if self._judge is not None else 0,
         }
         breaches = tuple(world.ledger.breaches)
-        return Outcome(self.scenario, world.digest.text(), world.schedule.now, counts, world.ledger.fallen, breaches)
+        fallen = world.ledger.fallen | fallen_rules(self.scenario)
+        return Outcome(self.scenario, world.digest.text(), world.schedule.now, counts, fallen, breaches)
 
 
 def _partner_for(endpoint: Endpoint, application: Application) -> Partner | None:
