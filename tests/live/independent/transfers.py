@@ -1,0 +1,117 @@
+"""Large messages: how they are cut into blocks and frames (section 6 of the examples), and both ends' memory of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .frames import Dialect
+
+WINDOW = 4
+"""Blocks requested at a time (R-PUL-02)."""
+FIRST_COUNTER = 23
+"""Of each region (R-RDV-01)."""
+MAGIC = 0x21071980
+FIRST_GENERATION = 0x23
+
+
+@dataclass(frozen=True)
+class Block:
+    """What one PULL asks for."""
+
+    frame_index: int
+    first_frame_offset: int
+    block_length: int
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one PULL_REPLY carries."""
+
+    number: int
+    msg_offset: int
+    length: int
+
+
+def blocks(spoken: Dialect, length: int, offset: int) -> list[Block]:
+    """How a message of ``length`` bytes, ``offset`` bytes into its region, is asked for (R-PUL-01)."""
+    payload, count = spoken.pull_payload, spoken.block_frames
+    found = []
+    start, rest, index = offset % payload, length, 0
+    while rest:
+        size = min(payload * count - start, rest)
+        found.append(Block(index, start, size))
+        start, rest, index = 0, rest - size, index + count
+    return found
+
+
+def pieces(spoken: Dialect, block: Block, offset: int) -> list[Piece]:
+    """How a block is answered (R-PUL-13)."""
+    payload = spoken.pull_payload
+    found = []
+    start, rest, number = block.first_frame_offset, block.block_length, block.frame_index
+    while rest:
+        size = min(payload - start, rest)
+        found.append(Piece(number, number * payload - offset % payload + start, size))
+        start, rest, number = 0, rest - size, number + 1
+    return found
+
+
+@dataclass
+class Region:
+    """A large message that is sent: what may be pulled, until its NOTIFY."""
+
+    counter: int
+    offset: int
+    message: bytes
+    number: int
+    """Of its RNDV."""
+    plan: list[Block]
+    asked: list[Block] = field(default_factory=list)
+    """Without repetitions."""
+    transferred: int | None = None
+    """What the NOTIFY said, in bytes."""
+
+
+class Pulling:
+    """A large message that is fetched."""
+
+    def __init__(self, spoken: Dialect, wanted: int, region_offset: int, handle: int, magic: int) -> None:
+        self.handle = handle
+        self.magic = magic
+        self.total = wanted
+        self.message = bytearray(wanted)
+        self.blocks = blocks(spoken, wanted, region_offset)
+        self._pieces = {each: pieces(spoken, each, region_offset) for each in self.blocks}
+        self._missing = {piece.number: piece for each in self._pieces.values() for piece in each}
+        self.awaited: list[Piece] = []
+        """In the order in which they were asked for."""
+        self._requested = 0
+        self.repeated = False
+        """Whether something was asked for twice; then replies come in any order."""
+
+    @property
+    def complete(self) -> bool:
+        return not self._missing
+
+    def next_requests(self) -> list[Block]:
+        """What is to be asked for now; then it counts as asked for."""
+        oldest = next((at for at, each in enumerate(self.blocks) if self._lacks(each)), len(self.blocks))
+        fresh = self.blocks[self._requested : oldest + WINDOW]
+        self._requested += len(fresh)
+        self.awaited += [piece for each in fresh for piece in self._pieces[each]]
+        return fresh
+
+    def repeat_requests(self) -> list[Block]:
+        """What is to be asked for again after a silence of 1000 ms (R-PUL-08)."""
+        self.repeated = True
+        return [each for each in self.blocks[: self._requested] if self._lacks(each)]
+
+    def store(self, piece: Piece, data: bytes) -> bool:
+        """Whether this piece was still missing."""
+        if self._missing.pop(piece.number, None) is None:
+            return False
+        self.message[piece.msg_offset : piece.msg_offset + piece.length] = data
+        return True
+
+    def _lacks(self, block: Block) -> bool:
+        return any(piece.number in self._missing for piece in self._pieces[block])

@@ -1,0 +1,134 @@
+"""The engine against a peer that was written from the worked examples alone, in virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mxwire.protocol import Status
+from mxwire.rules import SENDERS
+from mxwire.wire.dialect import dialect_by_name
+
+from .independent import frames
+from .independent.peer import REFUSED, STEPS, Peer, Settings, messages, play_client
+from .node_stage import KEY, PEER_MAC, Caller, Echo, NodeTransport, node
+from .referee import findings
+
+DIALECTS = ("mxoe", "omx:1500", "omx:9000")
+KINDS = tuple(messages())
+ACK_MS = 25
+"""An ack is due after 16 ms or 4 ticks, whichever the host counts in (R-ACK-04), and the way there and back."""
+
+
+class Play:
+    """A node with an application, and the peer; entries of the peer's journal are kept."""
+
+    def __init__(self, dialect: str, **settings: Any) -> None:
+        self.entries: list[dict[str, Any]] = []
+        self.dialect = dialect_by_name(dialect)
+        self.node = node(self.dialect)
+        self.endpoint = self.node.open_endpoint(0, KEY)
+        self.settings = Settings("beta:0", PEER_MAC, frames.dialect(dialect), **settings)
+
+    def peer(self, application: Any) -> Peer:
+        self.transport = NodeTransport(self.node, application)
+        return Peer(self.transport, self.settings, self.entries.append)
+
+    def of(self, event: str) -> list[dict[str, Any]]:
+        return [each for each in self.entries if each.get("event") == event]
+
+    def check(self, peer: Peer) -> None:
+        assert peer.journal.deviations == []
+        assert findings(self.transport.watched, self.dialect, SENDERS) == []
+        assert peer.endpoint.resent == 0
+        assert [each for each in self.of("acked") if each["after_ms"] > ACK_MS] == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_engine_serves_the_peer(kind, dialect):
+    play = Play(dialect)
+    echo = Echo(play.endpoint)
+    peer = play.peer(echo)
+    play_client(peer, "alpha:0", 0, KEY, [kind])
+    play.check(peer)
+    assert len(play.of("echoed")) == 1
+    assert {each.status for each in echo.ended} == {Status.SUCCESS}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_peer_serves_the_engine(kind, dialect):
+    play = Play(dialect)
+    message = messages()[kind]
+    caller = Caller(play.endpoint, "beta:0", message.data, message.match, synchronous=message.synchronous)
+    peer = play.peer(caller)
+    peer.serve(1, 30.0)
+    play.check(peer)
+    assert caller.echo == message.data
+    assert {each.status for each in caller.ended} == {Status.SUCCESS}
+    assert play.of("received") == [{"event": "received", "bytes": len(message.data), "match": f"{message.match:#018x}"}]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("offset", [291, 5000])
+@pytest.mark.parametrize("kind", ["large", "huge", "synchronous"])
+def test_the_engine_pulls_from_the_middle_of_a_page(kind, offset, dialect):
+    """As native MX sends; section 6.2 of the examples."""
+    play = Play(dialect, region_offset=offset)
+    peer = play.peer(Echo(play.endpoint))
+    play_client(peer, "alpha:0", 0, KEY, [kind])
+    play.check(peer)
+    assert len(play.of("echoed")) == 1
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_engine_acks_what_it_does_not_answer(kind, dialect):
+    """No message goes back, so each number is acked by a packet of its own, or by the NOTIFY of a large message."""
+    play = Play(dialect)
+    received = bytearray(1 << 21)
+    play.endpoint.receive(received, 0, 0)
+    peer = play.peer(lambda events: None)
+    play_client(peer, "alpha:0", 0, KEY, [kind], echo=False)
+    play.check(peer)
+    acked = play.of("acked")
+    assert [each["by"] for each in acked] in (["TRUC"], ["NOTIFY"])
+    sent = messages()[kind].data
+    assert received[: len(sent)] == sent
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_whole_conversation_in_one_connection(dialect):
+    play = Play(dialect)
+    peer = play.peer(Echo(play.endpoint))
+    play_client(peer, "alpha:0", 0, KEY, [*REFUSED, *KINDS, *KINDS])
+    assert peer.journal.deviations == []
+    assert peer.endpoint.resent == 0
+    assert len(play.of("echoed")) == 2 * len(KINDS)
+    assert [each["answer"] for each in play.of("connected")] == ["status 11", "nack 2", "nack 1", "status 0"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_engine_refuses_what_is_stale(dialect):
+    """Section 9 of the examples."""
+    play = Play(dialect)
+    peer = play.peer(Echo(play.endpoint))
+    play_client(peer, "alpha:0", 0, KEY, ["tiny", "stale-region", "stale-session"])
+    assert peer.journal.deviations == []
+
+
+def test_every_step_is_played():
+    assert set(STEPS) == {*REFUSED, *KINDS, "stale-region", "stale-session"}
+
+
+@pytest.mark.parametrize("ours, theirs", [("mxoe", "omx:9000"), ("omx:1500", "mxoe"), ("omx:1500", "omx:9000")])
+def test_the_peer_notices_another_dialect(ours, theirs):
+    """The proof that it can fail: from MEDIUM on nothing fits."""
+    play = Play(ours)
+    peer = play.peer(Echo(play.endpoint))
+    peer_of_another = Peer(play.transport, Settings("beta:0", PEER_MAC, frames.dialect(theirs)), play.entries.append)
+    del peer
+    play_client(peer_of_another, "alpha:0", 0, KEY, ["tiny", "medium", "large"])
+    assert [each for each in peer_of_another.journal.deviations if "number" not in each["expected"]]
