@@ -19,9 +19,11 @@ import inspect
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -29,10 +31,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import mxwire.protocol  # noqa: F401  (its machines are found once it is imported)
 from mxwire.analysis.table import COLUMN_NAMES, TableBuilder
 from mxwire.cli.main import cli
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
+from mxwire.protocol.machine import Machine
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, markdown, markdown_text
 from mxwire.report.formats import View, details, listing, overview_table, type_names, views
 from mxwire.rules.catalogue import CATALOGUE, chapters
@@ -55,6 +59,7 @@ CAPTURES = ROOT / "captures"
 PACKET_PAGES = "protocol/"
 """Where the pages of the packet types are; the entry of the navigation that names this folder gets them."""
 OUTPUT_WIDTH = 100
+DOT_STYLE = ("-Nfontname=sans-serif", "-Efontname=sans-serif", "-Efontsize=10", "-Nshape=box", "-Nstyle=rounded")
 EXAMPLE_CAPTURES = ("mxoe-every-type.pcap", "omx9000-vect.pcap")
 """Where the packets come from that the packet pages show: one of `mxoe` with all types, one of `omx`."""
 
@@ -404,7 +409,48 @@ def _raw_markdown_table(columns: tuple[Column, ...], rows: list[Row]) -> str:
     return "\n".join(lines + ["| " + " | ".join(row.cells) + " |" for row in rows]) + "\n"
 
 
+def _state_machines() -> str:
+    """Every table of the engine: what it belongs to, its diagram, and its rows."""
+    blocks = []
+    for machine in sorted(_machines(Machine), key=lambda each: (each.__module__, each.__name__)):
+        path = f"mxwire/{machine.__module__.removeprefix('mxwire.').replace('.', '/')}.py"
+        rows = [
+            Row((str(row.state), str(row.event), str(row.next), ", ".join(f"`{rule}`" for rule in row.rules)))
+            for row in machine.table.rows.values()
+        ]
+        columns = tuple(Column(title) for title in ("state", "event", "next state", "rules"))
+        summary = inspect.cleandoc(machine.__doc__ or "").partition("\n")[0].replace("``", "`")
+        blocks.append(
+            f"### {machine.table.name.capitalize()}\n\n{summary} `{path}`\n\n{_drawn(machine.table.diagram())}\n\n"
+            f'??? note "The table"\n\n{textwrap.indent(_raw_markdown_table(columns, rows), "    ")}'
+        )
+    return "\n".join(blocks)
+
+
+def _machines(kind: type[Machine]) -> Iterator[type[Machine]]:
+    """All kinds of machines that have a table of their own."""
+    for each in kind.__subclasses__():
+        if "table" in vars(each):
+            yield each
+        yield from _machines(each)
+
+
+def _drawn(diagram: str) -> str:
+    """A diagram as a picture in the page, in the colour of its text; as it is written where Graphviz is absent."""
+    dot = shutil.which("dot")
+    if dot is None:
+        return f"```dot\n{diagram}\n```"
+    done = subprocess.run([dot, "-Tsvg", *DOT_STYLE], input=diagram, capture_output=True, encoding="utf-8", check=True)
+    picture = done.stdout[done.stdout.index("<svg") :]
+    for colour, instead in (('stroke="black"', 'stroke="currentColor"'), ('fill="black"', 'fill="currentColor"')):
+        picture = picture.replace(colour, instead)
+    # Text has no fill of its own, and the page behind the picture is what it is drawn on.
+    picture = picture.replace("<text ", '<text fill="currentColor" ').replace('fill="white"', 'fill="none"')
+    return '<div class="diagram">' + re.sub(r"<!--.*?-->|\n", "", picture, flags=re.DOTALL) + "</div>"
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "state machines": _state_machines,
     "packet types": _packet_types,
     "dialect sizes": _dialect_sizes,
     "generations": _generations,

@@ -49,13 +49,15 @@ class Table:
         return tuple(each for each in self.states if each not in leaving)
 
     def diagram(self) -> str:
-        """The table as a state diagram in Mermaid's notation."""
-        lines = ["stateDiagram-v2", f"    [*] --> {self.initial}"]
+        """The table as a state diagram in the language of Graphviz; events in one direction share an arrow."""
+        arrows: dict[tuple[StrEnum, StrEnum], list[str]] = {}
         for row in self.rows.values():
             note = f" ({', '.join(row.rules)})" if row.rules else ""
-            lines.append(f"    {row.state} --> {row.next}: {row.event}{note}")
-        lines += [f"    {each} --> [*]" for each in self.final]
-        return "\n".join(lines)
+            arrows.setdefault((row.state, row.next), []).append(f"  {row.event}{note}\\l")
+        lines = [f'digraph "{self.name}" {{', "  start [shape=point]", f'  start -> "{self.initial}"']
+        lines += [f'  "{each}" [peripheries={2 if each in self.final else 1}]' for each in self.states]
+        lines += [f'  "{state}" -> "{after}" [label="{"".join(labels)}"]' for (state, after), labels in arrows.items()]
+        return "\n".join([*lines, "}"])
 
 
 class Machine:
