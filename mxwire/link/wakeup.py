@@ -14,19 +14,22 @@ class Wakeup:
         self._descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         # Without the lock a late ``set`` might write into whatever has got the number of the closed descriptor.
         self._lock = Lock()
+        self.is_set = False
+        """Whether it was set since it was last cleared; costs no system call to read."""
 
     def set(self) -> None:
         """Make the descriptor readable until it is cleared."""
         with self._lock:
-            if self._descriptor >= 0:
+            if self._descriptor >= 0 and not self.is_set:
+                self.is_set = True
                 os.eventfd_write(self._descriptor, 1)
 
-    def clear(self) -> bool:
-        """Make it unreadable; returns whether it was readable."""
-        try:
-            return os.eventfd_read(self._descriptor) > 0
-        except BlockingIOError:
-            return False
+    def clear(self) -> None:
+        """Make the descriptor unreadable."""
+        with self._lock:
+            if self._descriptor >= 0 and self.is_set:
+                self.is_set = False
+                os.eventfd_read(self._descriptor)
 
     def fileno(self) -> int:
         """The descriptor."""

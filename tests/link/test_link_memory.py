@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 
+from link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 from mxwire.link import Link, LinkError, LinkStatistics, MemoryLink, MemoryNetwork, memory_pair
 
 LONG = 30.0

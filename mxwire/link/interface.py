@@ -1,0 +1,113 @@
+"""What the kernel says of a network interface: its number, address, MTU and state."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import socket
+import struct
+from dataclasses import dataclass
+
+from mxwire.link.errors import LinkError
+
+_GET_NAME = 0x8910
+_GET_FLAGS = 0x8913
+_GET_MTU = 0x8921
+_GET_HARDWARE_ADDRESS = 0x8927
+_NAME_BYTES = 16
+_UP = 0x1
+_RUNNING = 0x40
+_ETHERNET = 1
+_LOOPBACK = 772
+_KINDS = {
+    24: "an IEEE 1394",
+    32: "an InfiniBand",
+    512: "a PPP",
+    768: "an IPIP tunnel",
+    769: "an IPv6 tunnel",
+    776: "a SIT tunnel",
+    778: "a GRE tunnel",
+    801: "an IEEE 802.11 monitor",
+    802: "an IEEE 802.11 monitor",
+    803: "an IEEE 802.11 monitor",
+    804: "an IEEE 802.15.4",
+    823: "a GRE tunnel",
+    824: "a netlink monitor",
+    65534: "a tunnel (tun)",
+}
+"""What people call the kernel's hardware types, with their article."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """An Ethernet interface as it was when it was read."""
+
+    name: str
+    index: int
+    """The kernel's number, which stays when the name changes."""
+    address: bytes
+    """6 bytes."""
+    mtu: int
+    """Bytes behind the Ethernet header."""
+    up: bool
+    """Whether it was set up (administratively)."""
+    carrier: bool
+    """Whether it is up and its other end is there."""
+
+
+def read_interface(name: str) -> Interface:
+    """What the kernel says of the Ethernet interface ``name``, in the network namespace of this thread.
+
+    Needs no privilege. Raises :class:`~mxwire.link.errors.LinkError` when there is none, or when it is not Ethernet.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as asking:
+        try:
+            return _read(asking.fileno(), name)
+        except (OSError, ValueError) as error:
+            # if_nametoindex gives no number with its error.
+            if isinstance(error, OSError) and error.errno not in (None, errno.ENODEV, errno.ENXIO):
+                raise LinkError(f"{name}: the kernel does not tell about this interface: {error.strerror}") from error
+            raise LinkError(f"there is no interface {name!r} here{_offer()}") from error
+
+
+def _read(descriptor: int, name: str) -> Interface:
+    index = socket.if_nametoindex(name)
+    kind, address = struct.unpack_from("H6s", _ask(descriptor, _GET_HARDWARE_ADDRESS, name))
+    _complain_unless_ethernet(name, kind)
+    (flags,) = struct.unpack_from("H", _ask(descriptor, _GET_FLAGS, name))
+    (mtu,) = struct.unpack_from("i", _ask(descriptor, _GET_MTU, name))
+    return Interface(name, index, address, mtu, bool(flags & _UP), flags & (_UP | _RUNNING) == _UP | _RUNNING)
+
+
+def _ask(descriptor: int, question: int, name: str) -> bytes:
+    """The answer of an ioctl about an interface: what stands behind the name in struct ifreq."""
+    encoded = name.encode()
+    if len(encoded) >= _NAME_BYTES:
+        raise ValueError("longer than any interface's name")
+    return fcntl.ioctl(descriptor, question, encoded.ljust(40, b"\0"))[_NAME_BYTES:]
+
+
+def exists(descriptor: int, index: int) -> bool:
+    """Whether the interface with a number is still there, in the network namespace of a socket."""
+    try:
+        fcntl.ioctl(descriptor, _GET_NAME, struct.pack("16si20x", b"", index))
+    except OSError:
+        return False
+    return True
+
+
+def _complain_unless_ethernet(name: str, kind: int) -> None:
+    if kind == _LOOPBACK:
+        raise LinkError(
+            f"{name}: a loopback interface has no Ethernet address, so that no host on it could be told from another; "
+            f"to try hosts on one machine, take two network namespaces joined by a veth pair"
+        )
+    if kind != _ETHERNET:
+        what = _KINDS.get(kind, f"a type {kind} (ARPHRD)")
+        raise LinkError(f"{name}: this is {what} interface, and MXoE needs Ethernet{_offer()}")
+
+
+def _offer() -> str:
+    """The interfaces that there are, for a message."""
+    names = [name for _, name in socket.if_nameindex() if name != "lo"]
+    return f"; there are {', '.join(sorted(names))}" if names else "; there is none but lo"

@@ -1,0 +1,113 @@
+"""What the kernel's two kinds of receive ring have in common."""
+
+from __future__ import annotations
+
+import mmap
+import platform
+import socket
+import struct
+from contextlib import suppress
+from threading import Lock
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.link.errors import LinkError
+from mxwire.link.packet_socket import SOL_PACKET
+
+OURS = 1
+"""Bit of a status word: the kernel has written, and we may read (TP_STATUS_USER)."""
+VLAN_VALID = 0x10
+"""Bit of a status word: the kernel took a VLAN tag out of the frame."""
+VLAN_TPID_VALID = 0x40
+RING_BYTES = 64 << 20
+SECOND = 10**9
+_RX_RING = 5
+_SMALLEST = 1 << 20
+
+
+class Arrivals(NamedTuple):
+    """Frames that lie in a ring. All arrays have shape (n,)."""
+
+    offset: NDArray[np.int64]
+    length: NDArray[np.int64]
+    wire_length: NDArray[np.int64]
+    timestamp_ns: NDArray[np.int64]
+    tagged: NDArray[np.bool_]
+    """Whether the kernel took a VLAN tag out of the frame."""
+    header: NDArray[np.int64]
+    """Where the kernel's note on each frame starts, in bytes from the start of the ring."""
+    plain: bool
+    """Whether all are untagged and as long as on the wire."""
+
+    def select(self, which: NDArray[np.bool_]) -> Arrivals:
+        """The frames that a mask picks."""
+        return Arrivals(
+            self.offset[which],
+            self.length[which],
+            self.wire_length[which],
+            self.timestamp_ns[which],
+            self.tagged[which],
+            self.header[which],
+            self.plain,
+        )
+
+
+class Ring(Protocol):
+    """Memory that the kernel writes frames into and we read them from, without a copy."""
+
+    memory: NDArray[np.uint8]
+    """The ring as it lies in memory."""
+
+    def ready(self) -> bool:
+        """Whether there is something that has not been taken."""
+
+    def take(self) -> Arrivals | None:
+        """The next frames; they stay where they are until ``release``."""
+
+    def release(self) -> None:
+        """Give the kernel back what was taken."""
+
+    def close(self) -> None:
+        """Let go of the memory."""
+
+
+def map_ring(opened: socket.socket, block: int, blocks: int, slot: int, *more: int) -> mmap.mmap:
+    """Have the kernel make a ring of ``blocks`` times ``block`` bytes, and map it.
+
+    Raises :class:`~mxwire.link.errors.LinkError` where not even a small one can be had.
+    """
+    while True:
+        request = struct.pack(f"{4 + len(more)}I", block, blocks, slot, blocks * (block // slot), *more)
+        try:
+            opened.setsockopt(SOL_PACKET, _RX_RING, request)
+        except MemoryError as error:
+            raise LinkError("the kernel has no memory for a receive ring") from error
+        except OSError as error:
+            if blocks * block <= _SMALLEST:
+                raise LinkError(f"the kernel makes no receive ring: {error.strerror}") from error
+            blocks = max(blocks // 2, 1)
+        else:
+            return mmap.mmap(opened.fileno(), blocks * block, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
+
+
+def unmap(memory: mmap.mmap) -> None:
+    """Unmap a ring, unless somebody still has a batch that lies in it; then it goes with that batch."""
+    with suppress(BufferError):
+        memory.close()
+
+
+_FENCE = None if platform.machine() in ("x86_64", "AMD64", "i686") else Lock()
+
+
+def fence() -> None:
+    """Keep what is read after a status word behind it, on processors that would reorder the two.
+
+    Releasing a lock and taking it again is a full barrier on those; x86 needs none.
+    """
+    if _FENCE is not None:
+        with _FENCE:
+            pass
+        with _FENCE:
+            pass

@@ -1,0 +1,130 @@
+"""TPACKET_V3: a ring of blocks, packed with frames and visible when full or after a time."""
+
+from __future__ import annotations
+
+import socket
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.link.ring import OURS, RING_BYTES, SECOND, VLAN_VALID, Arrivals, fence, map_ring, unmap
+
+VERSION = 2
+BLOCK_BYTES = 256 << 10
+RETIRE_MS = 1
+"""How long a block that is not full may wait for more frames, in milliseconds; the kernel knows no less."""
+_STATUS, _COUNT, _FIRST = 2, 3, 4
+"""Words of a block's note."""
+_NOTE = np.dtype(
+    {
+        "names": ["next", "seconds", "nanoseconds", "snapped", "length", "status", "mac"],
+        "formats": ["u4", "u4", "u4", "u4", "u4", "u4", "u2"],
+        "offsets": [0, 4, 8, 12, 16, 20, 24],
+        "itemsize": 48,
+    }
+)
+_SHORT_RUN = 8
+
+
+class BlockRing:
+    """A receive ring on a socket with ``VERSION`` set; frames may be as long as a block."""
+
+    def __init__(
+        self, opened: socket.socket, ring_bytes: int = RING_BYTES, *, block: int = BLOCK_BYTES, retire: int = RETIRE_MS
+    ) -> None:
+        self._mapped = map_ring(opened, block, max(ring_bytes // block, 2), 2048, retire, 0, 0)
+        self.blocks = len(self._mapped) // block
+        self.memory: NDArray[np.uint8] = np.frombuffer(self._mapped, np.uint8)
+        self._words = memoryview(self._mapped).cast("I")
+        self._words_a_block = block // 4
+        self._block = block
+        self._current = 0
+        self._taken = False
+
+    def ready(self) -> bool:
+        """Whether a block is there that has not been taken."""
+        return bool(self._words[self._current * self._words_a_block + _STATUS] & OURS)
+
+    def take(self) -> Arrivals | None:
+        """The frames of the next block; they stay where they are until ``release``."""
+        if not self.ready():
+            return None
+        fence()
+        self._taken = True
+        note = self._current * self._words_a_block
+        count = self._words[note + _COUNT]
+        if not count:
+            self.release()
+            return None
+        return self._arrivals(self._headers(self._current * self._block + self._words[note + _FIRST], count))
+
+    def _headers(self, at: int, count: int) -> NDArray[np.int64]:
+        """Where the kernel's notes on the ``count`` frames of a block start.
+
+        Each says how far it is to the next. Frames of equal length lie evenly, which shows at one glance; the others
+        are found one after the other.
+        """
+        runs: list[NDArray[np.int64]] = []
+        while count:
+            run = self._even_run(at, count)
+            runs.append(run)
+            count -= len(run)
+            last = int(run[-1])
+            at = last + self._words[last >> 2]
+            if count and len(run) < _SHORT_RUN:
+                runs.append(self._walk(at, count))
+                break
+        return runs[0] if len(runs) == 1 else np.concatenate(runs)
+
+    def _even_run(self, at: int, count: int) -> NDArray[np.int64]:
+        """The places of the frames from ``at`` on that lie evenly, of at most ``count``."""
+        step = self._words[at >> 2]
+        if count == 1:
+            return np.array([at], np.int64)
+        even = self._following(at, count, step) == step
+        length = len(even) if even.all() else int(even.argmin())
+        return at + step * np.arange(length + 1, dtype=np.int64)
+
+    def _following(self, at: int, count: int, step: int) -> NDArray[np.uint32]:
+        """The distances noted at the places where ``count`` - 1 frames would lie evenly, as far as the block goes."""
+        end = (at // self._block + 1) * self._block
+        places = min(count - 1, (end - at - _NOTE.itemsize) // step + 1)
+        return np.ndarray((places,), np.uint32, self.memory, at, (step,))
+
+    def _walk(self, at: int, count: int) -> NDArray[np.int64]:
+        words = self._words
+        places = []
+        for _ in range(count):
+            places.append(at)
+            at += words[at >> 2]
+        return np.array(places, np.int64)
+
+    def _arrivals(self, headers: NDArray[np.int64]) -> Arrivals:
+        words: NDArray[np.uint32] = self.memory.view(np.uint32)
+        notes = words[(headers >> 2)[:, None] + np.arange(_NOTE.itemsize // 4)].view(_NOTE).reshape(len(headers))
+        length, wire = notes["snapped"].astype(np.int64), notes["length"].astype(np.int64)
+        tagged = (notes["status"] & VLAN_VALID).astype(np.bool_)
+        return Arrivals(
+            offset=headers + notes["mac"],
+            length=length,
+            wire_length=wire,
+            timestamp_ns=notes["seconds"].astype(np.int64) * SECOND + notes["nanoseconds"],
+            tagged=tagged,
+            header=headers,
+            plain=not tagged.any() and bool((length == wire).all()),
+        )
+
+    def release(self) -> None:
+        """Give the kernel back the block that was taken."""
+        if not self._taken:
+            return
+        self._words[self._current * self._words_a_block + _STATUS] = 0
+        self._taken = False
+        self._current = (self._current + 1) % self.blocks
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        self._words.release()
+        self.memory = np.zeros(0, np.uint8)
+        unmap(self._mapped)
+        del self._mapped

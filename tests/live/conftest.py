@@ -1,0 +1,43 @@
+"""Real interfaces for tests: network namespaces, joined by virtual Ethernet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from live.namespaces import Laboratory, Port, missing, sweep
+
+
+@pytest.fixture(scope="session")
+def _namespaces_work() -> None:
+    why_not = missing()
+    if why_not:
+        pytest.skip(why_not)
+    sweep()
+
+
+@pytest.fixture
+def laboratory(_namespaces_work: None) -> Iterator[Laboratory]:
+    """Makes machines and cables, which are gone after the test."""
+    with Laboratory() as made:
+        yield made
+
+
+@pytest.fixture
+def cable(laboratory: Laboratory) -> tuple[Port, Port]:
+    """Two machines joined by a cable of MTU 1500: veth0 in the one, veth1 in the other."""
+    return laboratory.pair()
+
+
+@pytest.fixture
+def jumbo_cable(laboratory: Laboratory) -> tuple[Port, Port]:
+    """The same with MTU 9000."""
+    return laboratory.pair(9000)
+
+
+@pytest.fixture(scope="module")
+def shared_laboratory(_namespaces_work: None) -> Iterator[Laboratory]:
+    """The same for all tests of a module."""
+    with Laboratory() as made:
+        yield made

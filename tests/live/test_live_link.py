@@ -1,0 +1,475 @@
+"""PacketLink on real interfaces."""
+
+from __future__ import annotations
+
+import select
+import shutil
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
+
+from live.namespaces import Laboratory, Namespace, Port
+from mxwire.frames import FrameBatch
+from mxwire.link import LinkError, LinkStatistics, Mode, PacketLink
+from mxwire.link.sendmmsg import FEW
+
+LONG = 10.0
+MODES = list(Mode)
+Pair = tuple[PacketLink, PacketLink]
+
+
+def opened(port: Port, **options: object) -> PacketLink:
+    with port.namespace.inside():
+        return PacketLink.open(port.interface, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture(params=MODES)
+def links(request: pytest.FixtureRequest, cable: tuple[Port, Port]) -> Iterator[Pair]:
+    """Links at both ends of a cable of MTU 1500."""
+    with opened(cable[0], mode=request.param) as one, opened(cable[1], mode=request.param) as other:
+        yield one, other
+
+
+@pytest.fixture(params=MODES)
+def jumbo_links(request: pytest.FixtureRequest, jumbo_cable: tuple[Port, Port]) -> Iterator[Pair]:
+    """The same with MTU 9000."""
+    with opened(jumbo_cable[0], mode=request.param) as one, opened(jumbo_cable[1], mode=request.param) as other:
+        yield one, other
+
+
+def receive(link: PacketLink, count: int, wait: float = LONG) -> list[bytes]:
+    """So many frames, or as many as come."""
+    received: list[bytes] = []
+    while len(received) < count:
+        more = contents(link.receive(wait))
+        if not more:
+            break
+        received += more
+    return received
+
+
+def raw_socket(port: Port) -> socket.socket:
+    """Sends whatever it is given."""
+    with port.namespace.inside():
+        made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        made.bind((port.interface, 0))
+        return made
+
+
+def readable(link: PacketLink, wait: float = 0.0) -> bool:
+    return bool(select.select([link.fileno()], [], [], wait)[0])
+
+
+def test_links_know_their_interfaces(links: Pair, cable: tuple[Port, Port]) -> None:
+    for link, port in zip(links, cable, strict=True):
+        assert (link.name, link.address, link.mtu) == (port.interface, port.address, 1500)
+
+
+@pytest.mark.parametrize("count", [1, 2, FEW - 1, FEW, 5, 16, 17, 100, 1000])
+def test_batches_arrive_whole_and_in_order(links: Pair, count: int) -> None:
+    one, other = links
+    sent = numbered(other.address, count, sender=one.address)
+    before = time.time_ns()
+    assert one.send(batch(sent)) == count
+    assert receive(other, count) == sent
+    assert one.statistics() == LinkStatistics(sent=count)
+    assert other.statistics() == LinkStatistics(received=count)
+    assert before < time.time_ns()
+
+
+def test_times_and_numbers_go_on_from_batch_to_batch(links: Pair) -> None:
+    one, other = links
+    before = time.time_ns()
+    times: list[int] = []
+    numbers: list[int] = []
+    for count in (1, 7, 100):
+        one.send(batch(numbered(other.address, count)))
+        left = count
+        while left:
+            received = other.receive(LONG)
+            left -= len(received)
+            times += received.timestamp_ns.tolist()
+            numbers += received.number.tolist()
+            assert received.length.tolist() == received.wire_length.tolist() == [60] * len(received)
+    assert numbers == list(range(1, 109))
+    assert times == sorted(times)
+    assert before <= times[0] <= times[-1] <= time.time_ns()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_frames_of_all_lengths_arrive_whole(jumbo_links: Pair, seed: int) -> None:
+    one, other = jumbo_links
+    random = np.random.default_rng(seed)
+    lengths = [60, 9014, 14, 1514, *random.integers(14, 9015, 150).tolist(), *[4136] * 40, *[60, 9014] * 20]
+    sent = [frame(other.address, one.address, payload=random.bytes(length - 14)) for length in lengths]
+    assert one.send(batch(sent)) == len(sent)
+    assert receive(other, len(sent)) == sent
+
+
+def test_frames_are_taken_from_anywhere_in_a_buffer(jumbo_links: Pair) -> None:
+    one, other = jumbo_links
+    sent = numbered(other.address, 40, 4136)
+    whole = batch(sent)
+    order = np.arange(len(sent))[::-1]
+    assert one.send(whole.select(order)) == 40
+    assert receive(other, 40) == sent[::-1]
+    spread = np.zeros(2 * len(whole.buffer), np.uint8)
+    spread[::2] = whole.buffer
+    strided = FrameBatch(spread[::2], whole.offset, whole.length, whole.length, whole.timestamp_ns, whole.number)
+    assert one.send(strided) == 40
+    assert receive(other, 40) == sent
+
+
+def test_received_batches_may_be_sent_on_as_they_are(links: Pair) -> None:
+    one, other = links
+    sent = numbered(BROADCAST, 50)
+    one.send(batch(sent))
+    count = 0
+    while count < 50:
+        received = other.receive(LONG)
+        assert other.send(received) == len(received) > 0
+        count += len(received)
+    assert receive(one, 50) == sent
+
+
+def test_only_own_frames_are_seen(links: Pair, cable: tuple[Port, Port]) -> None:
+    one, other = links
+    wanted = [*numbered(other.address, 20), frame(BROADCAST)]
+    foreign = [frame(b"\x02" * 6), frame(one.address), frame(b"\x01\x00\x5e\x00\x00\x01"), tagged(other.address)]
+    unseen = [frame(other.address, ethertype=0x0800), frame(BROADCAST, ethertype=0x88B5)]
+    with raw_socket(cable[0]) as raw:
+        for each in [*foreign, *unseen, *wanted, *foreign]:
+            raw.send(each)
+    assert receive(other, len(wanted)) == wanted
+    assert receive(other, 1, wait=0.05) == []
+    assert other.statistics() == LinkStatistics(received=len(wanted), foreign=2 * len(foreign))
+
+
+def test_foreign_frames_between_own_leave_no_gaps_in_the_numbers(links: Pair) -> None:
+    one, other = links
+    mixed = [each for own in numbered(other.address, 50) for each in (own, frame(b"\x02" * 6))]
+    one.send(batch(mixed))
+    numbers: list[int] = []
+    while len(numbers) < 50:
+        received = other.receive(LONG)
+        assert len(received)
+        numbers += received.number.tolist()
+    assert numbers == list(range(1, 51))
+
+
+def test_a_tag_for_the_priority_only_changes_nothing(links: Pair, cable: tuple[Port, Port]) -> None:
+    with raw_socket(cable[0]) as raw:
+        raw.send(tagged(links[1].address, vlan=0))
+    assert receive(links[1], 1) == [frame(links[1].address)]
+
+
+def test_own_outgoing_frames_are_not_seen(links: Pair) -> None:
+    one, _ = links
+    one.send(batch([frame(BROADCAST)] * 10))
+    assert receive(one, 1, wait=0.05) == []
+
+
+def test_another_ethertype_may_be_asked_for(cable: tuple[Port, Port]) -> None:
+    with opened(cable[0], ethertype=0x88B5) as one, opened(cable[1], ethertype=0x88B5) as other:
+        wanted = frame(other.address, ethertype=0x88B5)
+        one.send(batch([frame(other.address), wanted]))
+        assert receive(other, 1) == [wanted]
+        assert receive(other, 1, wait=0.05) == []
+
+
+@pytest.mark.parametrize("count", [2, 40])
+def test_what_the_wire_does_not_take_is_refused_and_the_rest_goes(links: Pair, count: int) -> None:
+    one, other = links
+    sent = numbered(other.address, count, 1514)
+    odd = [frame(other.address, payload=bytes(1501)), b"short", *sent, frame(other.address, payload=bytes(9000))]
+    assert one.send(batch(odd)) == count
+    assert receive(other, count) == sent
+    assert one.statistics() == LinkStatistics(sent=count, refused=3)
+
+
+def test_no_frames_are_sent_at_no_cost(links: Pair) -> None:
+    assert links[0].send(batch([])) == 0
+
+
+@pytest.mark.parametrize("mode", [Mode.SLEEP, Mode.BULK])
+def test_what_finds_the_ring_full_is_counted(cable: tuple[Port, Port], mode: Mode) -> None:
+    with opened(cable[0]) as one, opened(cable[1], mode=mode, ring_bytes=1 << 20) as other:
+        sent = numbered(other.address, 8000, 300)
+        assert one.send(batch(sent)) == 8000
+        received = receive(other, 8000, wait=0.1)
+        assert 0 < len(received) < 8000
+        assert set(received) <= set(sent)
+        assert other.statistics() == LinkStatistics(received=len(received), dropped=8000 - len(received))
+        one.send(batch(sent[:10]))
+        assert receive(other, 10) == sent[:10]
+
+
+def test_the_ring_goes_round(cable: tuple[Port, Port]) -> None:
+    with opened(cable[0]) as one, opened(cable[1], ring_bytes=1 << 20) as other:
+        for first in range(0, 3000, 77):
+            sent = numbered(other.address, 77, first=first)
+            one.send(batch(sent))
+            assert receive(other, 77) == sent
+
+
+def test_a_frame_longer_than_the_mtu_was_is_dropped_not_cut(cable: tuple[Port, Port]) -> None:
+    with opened(cable[1]) as other:
+        for port in cable:
+            port.link("mtu", "9000")
+        with opened(cable[0]) as one:
+            one.send(batch([frame(other.address, payload=bytes(8000)), frame(other.address)]))
+        assert receive(other, 1) == [frame(other.address)]
+        assert other.statistics() == LinkStatistics(received=1, dropped=1)
+
+
+def test_waiting_ends_when_a_frame_comes(links: Pair) -> None:
+    one, other = links
+    sent = numbered(other.address, 1)
+    late = threading.Timer(0.05, one.send, [batch(sent)])
+    late.start()
+    assert receive(other, 1) == sent
+    late.join()
+
+
+@pytest.mark.parametrize("timeout", [0.0, 0.03])
+def test_waiting_ends_with_its_time(links: Pair, timeout: float) -> None:
+    start = time.monotonic()
+    assert len(links[0].receive(timeout)) == 0
+    assert time.monotonic() - start >= timeout
+
+
+@pytest.mark.parametrize("timeout", [LONG, None])
+def test_waking_ends_a_receive_in_another_thread(links: Pair, timeout: float | None) -> None:
+    late = threading.Timer(0.05, links[0].wake)
+    late.start()
+    assert len(links[0].receive(timeout)) == 0
+    late.join()
+
+
+def test_waking_before_a_receive_ends_that_one_only(links: Pair) -> None:
+    links[0].wake()
+    assert readable(links[0])
+    assert len(links[0].receive(None)) == 0
+    assert not readable(links[0])
+
+
+def test_the_descriptor_tells_of_frames(links: Pair) -> None:
+    one, other = links
+    assert not readable(other)
+    one.send(batch(numbered(other.address, 3)))
+    assert readable(other, LONG)
+    assert receive(other, 3) == numbered(other.address, 3)
+    assert len(other.receive()) == 0
+    assert not readable(other)
+
+
+def test_foreign_frames_wake_nobody_for_long(links: Pair) -> None:
+    one, other = links
+    one.send(batch([frame(b"\x02" * 6)] * 5))
+    assert len(other.receive(0.05)) == 0
+    assert not readable(other)
+
+
+@pytest.mark.parametrize("count", [1, 20])
+def test_an_interface_that_goes_down_and_up_goes_on(links: Pair, cable: tuple[Port, Port], count: int) -> None:
+    one, other = links
+    cable[1].down()
+    assert len(other.receive(0.05)) == 0
+    assert other.send(batch(numbered(one.address, count))) == 0
+    assert other.statistics() == LinkStatistics(refused=count)
+    cable[1].up()
+    sent = numbered(other.address, count)
+    assert _send_until_taken(one, sent)
+    assert receive(other, count)[:count] == sent
+    assert other.send(batch(numbered(one.address, count))) == count
+    assert receive(one, count) == numbered(one.address, count)
+
+
+def _send_until_taken(link: PacketLink, frames: list[bytes]) -> bool:
+    """A veth pair passes frames a moment after its end is up."""
+    until = time.monotonic() + LONG
+    while time.monotonic() < until:
+        if link.send(batch(frames)) == len(frames):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_an_interface_may_be_opened_while_it_is_down(cable: tuple[Port, Port]) -> None:
+    cable[1].down()
+    with opened(cable[0]) as one, opened(cable[1]) as other:
+        assert len(other.receive(0.05)) == 0
+        cable[1].up()
+        assert _send_until_taken(one, [frame(BROADCAST)])
+        assert receive(other, 1) == [frame(BROADCAST)]
+
+
+@pytest.mark.parametrize("down_before", [False, True])
+@pytest.mark.parametrize("timeout", [None, 0.0])
+def test_an_interface_that_is_deleted_is_said_to_be_gone(
+    links: Pair, cable: tuple[Port, Port], down_before: bool, timeout: float | None
+) -> None:
+    one, _ = links
+    if down_before:
+        cable[0].down()
+        assert len(one.receive(0.05)) == 0
+    late = threading.Timer(0.05, cable[0].delete)
+    late.start()
+    until = time.monotonic() + LONG
+    with pytest.raises(LinkError, match=r"^veth0: the interface is gone$"):
+        while time.monotonic() < until:
+            one.receive(timeout)
+    late.join()
+    assert one.send(batch([frame(BROADCAST)])) == 0
+    assert one.send(batch([frame(BROADCAST)] * 10)) == 0
+
+
+def test_an_interface_of_the_same_name_is_another(cable: tuple[Port, Port]) -> None:
+    with opened(cable[0]) as one:
+        cable[0].delete()
+        cable[0].namespace.ip("link", "add", "veth0", "type", "veth", "peer", "name", "veth9")
+        with pytest.raises(LinkError, match="gone"):
+            one.receive(LONG)
+
+
+def test_hosts_on_a_bridge_hear_what_is_for_them(laboratory: Laboratory) -> None:
+    links = [opened(port) for port in laboratory.bridged(3, mtu=9000)]
+    first, second, third = links
+    assert [each.mtu for each in links] == [9000] * 3
+    announcement = frame(BROADCAST, first.address)
+    assert _until(lambda: _heard(first, announcement, second) and _heard(first, announcement, third))
+    sent = numbered(second.address, 30, 9014, sender=first.address)
+    assert first.send(batch(sent)) == 30
+    received = [each for each in receive(second, 30, wait=0.5) if each != announcement]
+    assert received == sent
+    assert all(each == announcement for each in receive(third, 30, wait=0.05))
+    for each in links:
+        each.close()
+
+
+def _heard(link: PacketLink, what: bytes, by: PacketLink) -> bool:
+    link.send(batch([what]))
+    return what in receive(by, 1, wait=0.1)
+
+
+def _until(happens: Callable[[], bool]) -> bool:
+    """A bridge forwards nothing before its ports have learnt."""
+    end = time.monotonic() + LONG
+    while time.monotonic() < end:
+        if happens():
+            return True
+    return False
+
+
+# Closing.
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def mappings() -> int:
+    return Path("/proc/self/maps").read_text().count("socket:")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_closing_gives_everything_back(cable: tuple[Port, Port], mode: Mode) -> None:
+    before = descriptors(), mappings()
+    for _ in range(3):
+        link = opened(cable[0], mode=mode)
+        link.receive(0.01)
+        assert (descriptors(), mappings()) > before
+        link.close()
+        link.close()
+        link.wake()
+        assert (descriptors(), mappings()) == before
+    with pytest.raises(LinkError, match="veth0: the link was closed"):
+        link.receive(0)
+    assert link.send(batch([frame(BROADCAST)])) == 0
+    assert link.statistics() == LinkStatistics()
+
+
+@pytest.mark.parametrize("mode", [Mode.SLEEP, Mode.BULK])
+def test_a_batch_that_is_kept_outlives_the_link(cable: tuple[Port, Port], mode: Mode) -> None:
+    before = descriptors(), mappings()
+    with opened(cable[0]) as one:
+        other = opened(cable[1], mode=mode)
+        sent = numbered(other.address, 8)
+        one.send(batch(sent))
+        kept = other.receive(LONG)
+        other.close()
+        one.send(batch(numbered(other.address, 8, first=100)))
+        assert contents(kept) == sent
+    del kept
+    assert (descriptors(), mappings()) == before
+
+
+def test_nothing_stays_when_opening_fails(cable: tuple[Port, Port], monkeypatch: pytest.MonkeyPatch) -> None:
+    before = descriptors(), mappings()
+
+    def fail(*_: object) -> None:
+        raise LinkError("not today")
+
+    monkeypatch.setattr("mxwire.link.packet_socket.bind", fail)
+    with pytest.raises(LinkError, match="not today"):
+        opened(cable[0])
+    assert (descriptors(), mappings()) == before
+
+
+# What cannot be opened.
+
+
+def message(namespace: Namespace, name: str) -> str:
+    with namespace.inside(), pytest.raises(LinkError) as caught:
+        PacketLink.open(name)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_an_interface_that_is_not_there(cable: tuple[Port, Port]) -> None:
+    here = cable[0].namespace
+    assert message(here, "eth7").startswith("there is no interface 'eth7' here; there are")
+    assert "veth0" in message(here, "eth7")
+    for name in ("a-name-that-is-too-long", "", "ve\0th0", "ä"):
+        assert "there is no interface" in message(here, name)
+
+
+def test_loopback_is_refused_with_the_way_out(laboratory: Laboratory) -> None:
+    assert "veth" in message(laboratory.machine(), "lo")
+
+
+def test_a_tunnel_is_no_ethernet(laboratory: Laboratory) -> None:
+    machine = laboratory.machine()
+    made = machine.run("ip", "tuntap", "add", "tun7", "mode", "tun")
+    if made.returncode:
+        pytest.skip(f"no tunnels here: {made.stderr.strip()}")
+    assert message(machine, "tun7").startswith("tun7: this is a tunnel (tun) interface, and MXoE needs Ethernet")
+
+
+OPEN = "import sys; from mxwire.link import PacketLink; PacketLink.open('veth0').close(); print('opened')"
+
+
+def _without_capabilities(*kept: str) -> list[str]:
+    """A command line that runs Python as nobody, with some capabilities only."""
+    wanted = "".join(f",+{each}" for each in kept)
+    words = ["setpriv", "--reuid=65534", "--clear-groups", f"--inh-caps=-all{wanted}"]
+    return [*words, f"--ambient-caps=-all{wanted}", sys.executable, "-c", OPEN]
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="the program setpriv is not installed (util-linux)")
+def test_it_wants_one_capability_and_says_how_to_get_it(cable: tuple[Port, Port]) -> None:
+    here = cable[0].namespace
+    allowed = here.run(*_without_capabilities("net_raw"))
+    assert allowed.stdout == "opened\n", allowed.stderr
+    refused = here.run(*_without_capabilities())
+    said = refused.stderr.splitlines()[-1]
+    assert said.startswith("mxwire.link.errors.LinkError: veth0: raw Ethernet frames need the capability CAP_NET_RAW")
+    for way in ("sudo", "setcap cap_net_raw+ep", "AmbientCapabilities=CAP_NET_RAW"):
+        assert way in said
