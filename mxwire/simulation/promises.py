@@ -8,10 +8,12 @@ from mxwire.simulation.scenario import INCIDENTS, Scenario
 
 _HELD_ALWAYS = ("exception", "memory")
 _RESTART_DEFECTS = (Defect.RESTART_HOLE, Defect.SESSION_NUMBERS_DISAGREE)
-_OF_RESTARTS = ("delivery", "status", "partner", "liveness", "leftovers", "numbers", "rules")
+_OF_PARTNERS = ("delivery", "status", "partner", "liveness", "leftovers", "numbers")
+"""What two hosts promise each other."""
 _GIVING_UP = (*INCIDENTS, "loss", "corrupt")
 """What may make a host give up another one, or restarts it."""
 _OF_CHANCE = ("status", "partner")
+_WRONG_INDEX = "a HOST_REPLY with the index of its query teaches a wrong one"
 _ENOUGH_RESENDS = 12
 """With so many retransmissions, chance alone does not make a host give up another one."""
 
@@ -30,13 +32,17 @@ def fallen(scenario: Scenario) -> dict[str, str]:
     breaks = any(getattr(scenario, each) for each in _GIVING_UP)
     if breaks and any(profile.has(each) for profile in profiles for each in _RESTART_DEFECTS):
         why = "partners with the defects D-3, D-4 or D-13 do not always find together again"
-        found |= dict.fromkeys(_OF_RESTARTS, why)
+        found |= dict.fromkeys((*_OF_PARTNERS, "rules"), why)
+    if _teaches_wrong_indexes(scenario):
+        found |= dict.fromkeys(_OF_PARTNERS, _WRONG_INDEX)
     return found
 
 
 def fallen_rules(scenario: Scenario) -> dict[str, str]:
     """The rules of the wire that need not be kept in a scenario, each with the reason."""
+    return {"W-5": _WRONG_INDEX} if _teaches_wrong_indexes(scenario) else {}
+
+
+def _teaches_wrong_indexes(scenario: Scenario) -> bool:
     profiles = [scenario.profile_of(number) for number in range(scenario.hosts)]
-    if scenario.discovery != "static" and any(each.reply_echoes_index for each in profiles):
-        return {"W-5": "a HOST_REPLY with the index of its query teaches a wrong index"}
-    return {}
+    return scenario.discovery != "static" and any(each.reply_echoes_index for each in profiles)

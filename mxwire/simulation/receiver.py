@@ -7,7 +7,7 @@ from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from mxwire.protocol import Endpoint, Request, RequestKind, Status
+from mxwire.protocol import Endpoint, Request, Status
 from mxwire.protocol.library.matching import Unexpected
 from mxwire.simulation.ledger import Taken
 from mxwire.simulation.workload import (
@@ -110,7 +110,7 @@ class Receiver:
             key = _pattern(message)
             longest[key] = max(longest.get(key, 0), message.length)
         wanted = [
-            Wanted(*_pattern(message), self._capacity(message, longest))
+            Wanted(*self._asked(message), self._capacity(message, longest))
             for message in expected
             if message.kind != HANDLED
         ]
@@ -257,11 +257,6 @@ class Receiver:
         for posted in self._live.values():
             self.application.world.buffers.watch(posted.pieces)
         self._live.clear()
-
-
-def is_receive(request: Request) -> bool:
-    """Whether a request is a receive."""
-    return request.kind is RequestKind.RECEIVE
 
 
 def _pattern(message: Message) -> tuple[int, int]:
