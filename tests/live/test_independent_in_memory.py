@@ -41,7 +41,7 @@ class Play:
     def check(self, peer: Peer) -> None:
         assert peer.journal.deviations == []
         assert findings(self.transport.watched, self.dialect, SENDERS) == []
-        assert peer.endpoint.resent == 0
+        assert peer.endpoint.line.resent == 0
         assert [each for each in self.of("acked") if each["after_ms"] > ACK_MS] == []
 
 
@@ -105,7 +105,7 @@ def test_the_whole_conversation_in_one_connection(dialect):
     peer = play.peer(Echo(play.endpoint))
     play_client(peer, "alpha:0", 0, KEY, [*REFUSED, *KINDS, *KINDS])
     assert peer.journal.deviations == []
-    assert peer.endpoint.resent == 0
+    assert peer.endpoint.line.resent == 0
     assert len(play.of("echoed")) == 2 * len(KINDS)
     assert [each["answer"] for each in play.of("connected")] == ["status 11", "nack 2", "nack 1", "status 0"]
 

@@ -15,10 +15,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .endpoint import Endpoint, Message
+from .endpoint import Endpoint
 from .frames import Codec, Dialect, Unreadable, dialect
 from .journal import Journal, Write
 from .neighbours import QUERY_INTERVAL, Neighbour, Neighbours
+from .partner import Message
 from .transport import PacketSocket, Transport
 
 MATCH = 0x0001000200030004
@@ -27,6 +28,7 @@ PATIENCE = 10.0
 LINGER = 0.1
 """Seconds without a frame until a conversation counts as over."""
 FOREIGN_REGION = 200
+UNUSED_HANDLE = 0x3FC00023
 QUIET = ("PULL_REPLY", "MEDIUM")
 """Packets that come in crowds and get no line each."""
 
@@ -51,6 +53,8 @@ class Settings:
     announcing: bool = True
     """False for a host that finds others in a static table only."""
     connects_back: bool = True
+    provoked: bool = False
+    """Whether the other side is going to send what must be refused."""
 
 
 class Peer:
@@ -81,6 +85,7 @@ class Peer:
             session=settings.session,
             region_offset=settings.region_offset,
             connects_back=settings.connects_back,
+            provoked=settings.provoked,
         )
 
     # --- frames and time
@@ -145,20 +150,20 @@ class Peer:
     def finish(self) -> None:
         """Wait until nothing is left to be acked and the other side is silent."""
         self._wait("acks of everything", lambda: self.endpoint.settled)
-        self.endpoint.acknowledge_now()
+        self.endpoint.line.acknowledge_now()
         self.run_until(lambda: False, LINGER)
-        self.endpoint.acknowledge_now()
+        self.endpoint.line.acknowledge_now()
         self._wait("acks of everything", lambda: self.endpoint.settled)
 
     # --- the client
 
     def connect(self, host: Neighbour, endpoint: int, key: int, expected: str = "status 0") -> None:
         """Section 2; raises :class:`Missing` if there is no answer."""
-        self.endpoint.provoking = expected.startswith("nack")
+        self.endpoint.line.provoking = expected.startswith("nack")
         request = self.endpoint.connect(host, endpoint, key)
         if not self._wait("an answer to the CONNECT request", lambda: request.answer is not None):
             raise Missing
-        self.endpoint.provoking = False
+        self.endpoint.line.provoking = False
         self.journal.expect("answer to the CONNECT request", expected, request.answer)
         self.journal.note("connected", answer=request.answer, transmissions=request.times)
 
@@ -174,21 +179,21 @@ class Peer:
 
     def send_stale(self) -> None:
         """A message with a session that the endpoint does not have (section 9)."""
-        self.endpoint.provoking = True
+        self.endpoint.line.provoking = True
         number = self.endpoint.send_with_session(Message(MATCH, b"stale"), 0xDEADBEEF)
         self._wait("NACK_LIB 3", lambda: bool(self.endpoint.nacks))
         self.journal.expect("nacks of a wrong session", [f"LIB 3 {number}"], self.endpoint.nacks)
         self.endpoint.nacks.clear()
-        self.endpoint.provoking = False
+        self.endpoint.line.provoking = False
 
     def pull_stale(self) -> None:
         """A PULL for a region that does not exist (section 9)."""
-        self.endpoint.provoking = True
-        self.endpoint.pull_from_nowhere(FOREIGN_REGION)
+        self.endpoint.line.provoking = True
+        self.endpoint.pull_from_nowhere(FOREIGN_REGION, UNUSED_HANDLE)
         self._wait("NACK_MCP 4", lambda: bool(self.endpoint.nacks))
-        self.journal.expect("nacks of an unknown region", ["MCP 4 0x3fc00023"], self.endpoint.nacks)
+        self.journal.expect("nacks of an unknown region", [f"MCP 4 {UNUSED_HANDLE:#x}"], self.endpoint.nacks)
         self.endpoint.nacks.clear()
-        self.endpoint.provoking = False
+        self.endpoint.line.provoking = False
 
     def _compare(self, sent: Message, received: Message) -> None:
         self.journal.expect("match information of the echo", f"{sent.match:#018x}", f"{received.match:#018x}")
@@ -264,7 +269,6 @@ def play_refused(peer: Peer, host: Neighbour, endpoint: int, key: int, step: str
         peer.connect(host, endpoint ^ 31, key, "nack 2")
     else:
         peer.connect(host, 40, key, "nack 1")
-    peer.endpoint.request = None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -282,6 +286,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         noise=given.noise,
         region_offset=given.region_offset,
         announcing=not given.static,
+        provoked=given.provoked,
     )
     peer = Peer(transport, settings, lambda entry: print(json.dumps(entry), flush=True))
     for each in given.static:
@@ -295,7 +300,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             play_client(peer, given.to, given.to_endpoint, given.key, given.steps, given.echo)
     except Missing:
         pass
-    peer.journal.note("end", deviations=len(peer.journal.deviations), resent=peer.endpoint.resent)
+    peer.journal.note("end", deviations=len(peer.journal.deviations), resent=peer.endpoint.line.resent)
     return 1 if peer.journal.deviations else 0
 
 
@@ -316,6 +321,7 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--messages", type=int, default=8, help="how many a server takes before it ends")
     options.add_argument("--patience", type=float, default=30.0, help="longest silence of a server in seconds")
     options.add_argument("--static", action="append", default=[], metavar="MAC=NAME", help="no discovery: these hosts")
+    options.add_argument("--provoked", action="store_true", help="the other side sends what must be refused")
     options.add_argument("--noise", type=lambda text: int(text, 0), default=0xA5, help="value of undefined bytes")
     options.add_argument("--region-offset", type=int, default=0, help="where in its region a large message begins")
     return options

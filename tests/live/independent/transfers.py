@@ -84,7 +84,7 @@ class Pulling:
         self._pieces = {each: pieces(spoken, each, region_offset) for each in self.blocks}
         self._missing = {piece.number: piece for each in self._pieces.values() for piece in each}
         self.awaited: list[Piece] = []
-        """In the order in which they were asked for."""
+        """What has been asked for and has not come, in this order."""
         self._requested = 0
         self.repeated = False
         """Whether something was asked for twice; then replies come in any order."""
@@ -110,6 +110,7 @@ class Pulling:
         """Whether this piece was still missing."""
         if self._missing.pop(piece.number, None) is None:
             return False
+        self.awaited.remove(piece)
         self.message[piece.msg_offset : piece.msg_offset + piece.length] = data
         return True
 

@@ -1,0 +1,101 @@
+"""What is remembered of the other endpoint, and of what is under way to and from it (chapter 1 of the behaviour)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .frames import Frame
+from .neighbours import Neighbour
+
+NONE = 0xFFFFFFFF
+"""No session."""
+
+
+@dataclass
+class Message:
+    """What was received, or is to be sent."""
+
+    match: int
+    data: bytes
+    synchronous: bool = False
+    """Sent as RNDV although it is short enough for another packet."""
+
+
+@dataclass
+class Partner:
+    """The other endpoint."""
+
+    host: Neighbour
+    endpoint: int
+    fwd: int = NONE
+    rev: int = NONE
+    tx_next: int = 0xFFFF
+    tx_una: int = 0xFFFF
+    rx_next: int = 1
+    rx_done: int = 1
+    rx_acked: int = 1
+    connects: int = 0
+    liback_out: int = 0
+    liback_in: int = 0
+    connect_seqnum_in: int | None = None
+    connected: bool = False
+    """Whether it has answered our own request: before, we send it nothing numbered (R-CON-12)."""
+
+    def forget(self) -> None:
+        """It has been started anew (R-CLS-05)."""
+        session_number = self.rx_next & 0xC000
+        self.__dict__.update(Partner(self.host, self.endpoint).__dict__)
+        self.rx_next = self.rx_done = self.rx_acked = session_number | 1
+
+
+@dataclass
+class Request:
+    """A connect request until it is answered, and its answer."""
+
+    key: int
+    connect_seqnum: int
+    to_endpoint: int
+    sent_at: float = 0.0
+    times: int = 0
+    answer: str | None = None
+    """``status N`` or ``nack N``."""
+
+
+@dataclass
+class Outstanding:
+    """A numbered packet, or all fragments of a medium message, until it is acked."""
+
+    number: int
+    packets: list[tuple[str, dict[str, Any], bytes]]
+    sent_at: float = 0.0
+    times: int = 0
+
+
+@dataclass
+class Reassembly:
+    """A medium message some fragments of which are missing."""
+
+    number: int
+    match: int
+    length: int
+    next_fragment: int = 0
+    found: dict[int, bytes] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        return sum(map(len, self.found.values())) >= self.length
+
+    @property
+    def message(self) -> Message:
+        return Message(self.match, b"".join(self.found[each] for each in sorted(self.found)))
+
+
+def match_fields(value: int) -> dict[str, int]:
+    """The two halves of a match information."""
+    return {"match_a": value >> 32, "match_b": value & NONE}
+
+
+def match_of(frame: Frame) -> int:
+    """The match information of a frame."""
+    return int(frame["match_a"] << 32 | frame["match_b"])
