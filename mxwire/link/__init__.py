@@ -4,5 +4,16 @@ from mxwire.link.errors import LinkError
 from mxwire.link.link import Link, LinkStatistics
 from mxwire.link.memory import MemoryLink, MemoryNetwork, memory_pair
 from mxwire.link.packet import Mode, PacketLink
+from mxwire.link.tap import Tap
 
-__all__ = ["Link", "LinkError", "LinkStatistics", "MemoryLink", "MemoryNetwork", "Mode", "PacketLink", "memory_pair"]
+__all__ = [
+    "Link",
+    "LinkError",
+    "LinkStatistics",
+    "MemoryLink",
+    "MemoryNetwork",
+    "Mode",
+    "PacketLink",
+    "Tap",
+    "memory_pair",
+]

@@ -16,7 +16,7 @@ from mxwire.link.interface import Interface
 SOL_PACKET = 263
 EVERY_ETHERTYPE = 0x0003
 """ETH_P_ALL: frames of all EtherTypes, and the ones that this host sends."""
-_ADD_MEMBERSHIP, _STATISTICS, _VERSION = 1, 6, 10
+_ADD_MEMBERSHIP, _STATISTICS, _VERSION, _RESERVE = 1, 6, 10, 12
 _PROMISCUOUS = 1
 _SEND_BUFFER, _SEND_BUFFER_FORCE = socket.SO_SNDBUF, 32
 _SEND_BUFFER_BYTES = 8 << 20
@@ -56,6 +56,11 @@ def want_long_queue(opened: socket.socket) -> None:
         opened.setsockopt(socket.SOL_SOCKET, _SEND_BUFFER_FORCE, _SEND_BUFFER_BYTES)
     except PermissionError:
         opened.setsockopt(socket.SOL_SOCKET, _SEND_BUFFER, _SEND_BUFFER_BYTES)
+
+
+def leave_room(opened: socket.socket, count: int) -> None:
+    """Have the ring that is made next leave some bytes free in front of each frame."""
+    opened.setsockopt(SOL_PACKET, _RESERVE, count)
 
 
 def make_promiscuous(opened: socket.socket, interface: Interface) -> None:

@@ -15,14 +15,15 @@ RETIRE_MS = 1
 """How long a block that is not full may wait for more frames, in milliseconds; the kernel knows no less."""
 _STATUS, _COUNT, _FIRST = 2, 3, 4
 """Words of a block's note."""
-_NOTE = np.dtype(
+NOTE = np.dtype(
     {
-        "names": ["next", "seconds", "nanoseconds", "snapped", "length", "status", "mac"],
-        "formats": ["u4", "u4", "u4", "u4", "u4", "u4", "u2"],
-        "offsets": [0, 4, 8, 12, 16, 20, 24],
+        "names": ["next", "seconds", "nanoseconds", "snapped", "length", "status", "mac", "tag", "tag_protocol"],
+        "formats": ["u4", "u4", "u4", "u4", "u4", "u4", "u2", "u4", "u2"],
+        "offsets": [0, 4, 8, 12, 16, 20, 24, 32, 36],
         "itemsize": 48,
     }
 )
+"""What the kernel writes in front of each frame (struct tpacket3_hdr)."""
 _SHORT_RUN = 8
 
 
@@ -88,7 +89,7 @@ class BlockRing:
     def _following(self, at: int, count: int, step: int) -> NDArray[np.uint32]:
         """The distances noted at the places where ``count`` - 1 frames would lie evenly, as far as the block goes."""
         end = (at // self._block + 1) * self._block
-        places = min(count - 1, (end - at - _NOTE.itemsize) // step + 1)
+        places = min(count - 1, (end - at - NOTE.itemsize) // step + 1)
         return np.ndarray((places,), np.uint32, self.memory, at, (step,))
 
     def _walk(self, at: int, count: int) -> NDArray[np.int64]:
@@ -101,7 +102,7 @@ class BlockRing:
 
     def _arrivals(self, headers: NDArray[np.int64]) -> Arrivals:
         words: NDArray[np.uint32] = self.memory.view(np.uint32)
-        notes = words[(headers >> 2)[:, None] + np.arange(_NOTE.itemsize // 4)].view(_NOTE).reshape(len(headers))
+        notes = words[(headers >> 2)[:, None] + np.arange(NOTE.itemsize // 4)].view(NOTE).reshape(len(headers))
         length, wire = notes["snapped"].astype(np.int64), notes["length"].astype(np.int64)
         tagged = (notes["status"] & VLAN_VALID).astype(np.bool_)
         return Arrivals(

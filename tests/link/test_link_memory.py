@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 from mxwire.link import Link, LinkError, LinkStatistics, MemoryLink, MemoryNetwork, memory_pair
+
+from .link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 
 LONG = 30.0
 

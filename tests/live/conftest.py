@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from live.namespaces import Laboratory, Port, missing, sweep
+from .namespaces import Laboratory, Port, missing, sweep
 
 
 @pytest.fixture(scope="session")

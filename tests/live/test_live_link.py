@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 from link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 
-from live.namespaces import Laboratory, Namespace, Port
 from mxwire.frames import FrameBatch
 from mxwire.link import LinkError, LinkStatistics, Mode, PacketLink
 from mxwire.link.sendmmsg import FEW
+
+from .namespaces import Laboratory, Namespace, Port
 
 LONG = 10.0
 MODES = list(Mode)

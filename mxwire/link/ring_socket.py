@@ -1,0 +1,182 @@
+"""RingSocket: receiving from a packet socket by a mapped ring: waiting, waking, going down, going away."""
+
+from __future__ import annotations
+
+import math
+import select
+import socket
+import time
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from mxwire.frames import FrameBatch
+from mxwire.link import packet_filter, packet_socket
+from mxwire.link.errors import LinkError
+from mxwire.link.interface import Interface, exists
+from mxwire.link.ring import Arrivals, Ring
+from mxwire.link.wakeup import Wakeup
+
+_NOTHING = FrameBatch.from_frames(())
+_CHECK_EVERY = 0.01
+"""Seconds between looks for an error of the socket, where nobody waits for one."""
+_CHECK_WHILE_DOWN = 0.2
+"""Seconds between looks whether an interface that is down is still there: that nobody tells."""
+_LOOKS = 64
+
+
+class RingSocket:
+    """What an interface gives, batch by batch, as it lies in the ring that the kernel writes to.
+
+    It is bound to the interface, not to its name, and keeps the address and the MTU that the interface had when it
+    was opened; if the interface goes down and comes up again, so does this.
+    """
+
+    def __init__(self, interface: Interface, opened: socket.socket, ring: Ring) -> None:
+        self._opened_as = interface
+        self._socket = opened
+        self._ring = ring
+        self._wakeup = Wakeup()
+        self._waiting = select.epoll()
+        self._waiting.register(opened.fileno(), select.EPOLLIN)
+        self._waiting.register(self._wakeup.fileno(), select.EPOLLIN)
+        self._closed = False
+        self._down = not interface.up
+        self._next_check = 0.0
+        self._received = self._dropped = 0
+        self.spin = 0.0
+        """Seconds for which ``receive`` looks before it sleeps. May be set; infinite: it never sleeps."""
+
+    @property
+    def name(self) -> str:
+        """The name under which the interface was opened."""
+        return self._opened_as.name
+
+    @property
+    def address(self) -> bytes:
+        """The interface's Ethernet address, 6 bytes."""
+        return self._opened_as.address
+
+    @property
+    def mtu(self) -> int:
+        """How many bytes a frame may have after its Ethernet header."""
+        return self._opened_as.mtu
+
+    def receive(self, timeout: float | None = 0.0) -> FrameBatch:
+        """The frames that have arrived, waiting for one at most ``timeout`` seconds (None: until one comes).
+
+        Raises :class:`~mxwire.link.errors.LinkError` when the interface is gone, or this was closed.
+        """
+        if self._closed:
+            raise LinkError(f"{self.name}: the link was closed")
+        self._ring.release()
+        batch = self._take()
+        if batch is None:
+            batch = self._take_later(math.inf if timeout is None else timeout)
+        if self._wakeup.is_set:
+            self._wakeup.clear()
+        return batch
+
+    def _take_later(self, timeout: float) -> FrameBatch:
+        now = time.monotonic()
+        end, sleep_from = now + timeout, now + self.spin
+        while True:
+            if now >= self._next_check:
+                self._check(now)
+            if now >= end or self._wakeup.is_set:
+                return _NOTHING
+            if now < sleep_from:
+                self._look()
+            else:
+                self._sleep(end - now)
+            batch = self._take()
+            if batch is not None:
+                return batch
+            now = time.monotonic()
+
+    def _look(self) -> None:
+        """Look for a frame for some microseconds."""
+        ready = self._ring.ready
+        for _ in range(_LOOKS):
+            if ready():
+                return
+
+    def _sleep(self, at_most: float) -> None:
+        if self._down:
+            at_most = min(at_most, _CHECK_WHILE_DOWN)
+        happened = self._waiting.poll(None if at_most == math.inf else at_most)
+        if self._down or any(what & (select.EPOLLERR | select.EPOLLHUP) for _, what in happened):
+            self._next_check = 0.0
+
+    def _check(self, now: float) -> None:
+        """Find out what the kernel has to tell about the interface, which is nothing nearly always."""
+        self._next_check = now + _CHECK_EVERY
+        if packet_socket.take_error(self._socket) or self._down:
+            if not exists(self._socket.fileno(), self._opened_as.index):
+                raise LinkError(f"{self.name}: the interface is gone")
+            self._down = True
+
+    def _take(self) -> FrameBatch | None:
+        while (arrivals := self._ring.take()) is not None:
+            if not arrivals.plain:
+                arrivals = self._sift(arrivals)
+            if len(arrivals.offset):
+                return self._batch(arrivals)
+            self._ring.release()
+        return None
+
+    def _sift(self, arrivals: Arrivals) -> Arrivals:
+        """What is given of frames some of which are tagged or cut."""
+        raise NotImplementedError
+
+    def _batch(self, arrivals: Arrivals) -> FrameBatch:
+        self._down = False
+        first = self._received + 1
+        self._received += len(arrivals.offset)
+        return FrameBatch(
+            self._ring.memory,
+            arrivals.offset,
+            arrivals.length,
+            arrivals.wire_length,
+            arrivals.timestamp_ns,
+            np.arange(first, self._received + 1, dtype=np.int64),
+        )
+
+    def wake(self) -> None:
+        """End a ``receive`` that waits in another thread, or the next one."""
+        self._wakeup.set()
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when ``receive`` has something to give, or was woken."""
+        return self._waiting.fileno()
+
+    def _count_drops(self) -> None:
+        if not self._closed:
+            self._dropped += packet_socket.take_drops(self._socket)
+
+    def close(self) -> None:
+        """Give everything back; calling it again does nothing.
+
+        A batch that somebody still holds keeps the ring's memory, but nothing is written to it any more.
+        """
+        if self._closed:
+            return
+        self._count_drops()
+        self._closed = True
+        packet_filter.attach(self._socket, packet_filter.NOTHING)
+        # Before the socket: the mapping holds it too.
+        self._ring.close()
+        self._waiting.close()
+        self._wakeup.close()
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        """The link itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
