@@ -113,9 +113,13 @@ class Application:
     @property
     def calm(self) -> bool:
         """Whether it runs and has nothing more to do by itself."""
-        busy = any(link.recovering or link.request is not None for link in self.links.values())
         posted = self.receiver is not None and self.receiver.all_posted
-        return self.alive and not self.stalled and not busy and posted
+        return self.alive and not self.stalled and not self.connecting and posted
+
+    @property
+    def connecting(self) -> bool:
+        """Whether it connects to somebody, or will do so soon."""
+        return any(link.recovering or link.request is not None for link in self.links.values())
 
     # Life.
 
@@ -189,7 +193,8 @@ class Application:
             action(*details)
 
     def wind_up(self) -> None:
-        """Do nothing of its own accord any more, and take back what waits in vain."""
+        """Do nothing of its own accord any more, but connect to whom it has lost, who would never know otherwise; take
+        back what waits in vain."""
         self._ended = True
         if self.receiver is not None:
             self.receiver.wind_up()
@@ -206,7 +211,7 @@ class Application:
         self.world.schedule.after(delay, self._due, self.starts, action, details)
 
     def _due(self, starts: int, action: Callable[..., None], details: tuple[Any, ...]) -> None:
-        if self.starts != starts or not self.alive or self._ended:
+        if self.starts != starts or not self.alive or (self._ended and action != self._recover_now):
             return
         if self.stalled:
             self._late.append((action, details))
@@ -291,7 +296,7 @@ class Application:
     # Connecting.
 
     def _connect(self, link: Link) -> None:
-        if link.request is not None or self.endpoint is None or self._ended:
+        if link.request is not None or self.endpoint is None:
             return
         remote = link.remote
         link.recovering = False
@@ -378,11 +383,16 @@ class Application:
         if link.ready or link.request is not None or self.endpoint is None:
             return
         partner = link.partner
-        if partner is not None and link.dead is not None and partner.fwd == link.dead and not partner.local:
+        if partner is not None and partner.fwd == link.dead and not partner.local and self._gone(link):
             self.world.ledger.trouble(self.number, link.remote.number, "disconnected")
             self.endpoint.disconnect(partner)
             link.partner = None
         self._connect(link)
+
+    def _gone(self, link: Link) -> bool:
+        """Whether the session that has refused something is not there any more. Nobody may forget a partner that lives,
+        who is not told and goes on as before (R-CLS-03); and the refusal may have been a late one (R-NAK-05)."""
+        return link.dead is not None and self.world.ledger.session_of(link.remote.number) != link.dead
 
     # Sending.
 

@@ -49,6 +49,7 @@ class Ledger:
         self._schedule = schedule
         self._sessions: dict[int, int | None] = {}
         self._opened: dict[int, int] = {}
+        self._reopened: dict[int, int] = {}
         self._troubles: dict[tuple[int, int], list[tuple[int, str]]] = {}
         self._by_pair: dict[tuple[int, int], list[Message]] = {}
         self._orders: Counter[tuple[int, int]] = Counter()
@@ -68,6 +69,8 @@ class Ledger:
 
     def opened(self, application: int, session: int) -> None:
         """An application has opened its endpoint."""
+        if application in self._sessions:
+            self._reopened[application] = self._schedule.now
         self._sessions[application] = session
         self._opened[application] = self._schedule.now
 
@@ -179,10 +182,14 @@ class Ledger:
     def _lost(self, message: Message, status: Status, how: str) -> None:
         """A send says that its message did not arrive: was there a reason?"""
         since = message.posted_at or 0
+        reopened = False
         if status in NACKED:
             # A late nack for a number of the session before hits the same number of this one (R-NAK-05).
             since -= self.late
-        if not message.excuse and not self.troubled(message.source, message.target, since):
+            reopened = any(
+                each in self._reopened and self._reopened[each] >= since for each in (message.source, message.target)
+            )
+        if not message.excuse and not reopened and not self.troubled(message.source, message.target, since):
             self.breach("status", f"message {message.number} without any trouble: {how}")
         self.excuse(message, how)
 

@@ -129,7 +129,9 @@ class Simulation:
 
     def _quiet(self) -> bool:
         world = self.world
-        return not world.network.in_flight and all(host.node is None or idle(host.node) for host in world.hosts)
+        if world.network.in_flight or any(each.connecting for each in world.applications):
+            return False
+        return all(host.node is None or idle(host.node) for host in world.hosts)
 
     def _look(self) -> None:
         """What is left, and whether everybody agrees."""

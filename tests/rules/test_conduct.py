@@ -228,6 +228,18 @@ def test_connects_are_counted_anew_after_a_partner_was_given_up():
     assert quiet(on)
 
 
+def test_a_target_that_slept_answers_what_came_before_a_giving_up():
+    on = Stage()
+    for start in (1, 0x70F1):
+        on.send(on.a.request(connect_seqnum=0, target_recv_seqnum_start=start), after_ms=5000, delivered_ns=on.time_ns)
+    on.a.connects = 1
+    for _ in range(2):
+        on.send(on.b.reply(), delivered_ns=on.time_ns)
+    assert quiet(on)
+    on.send(on.b.reply(), delivered_ns=on.time_ns)
+    assert [each.rule for each in on.found] == ["R-CON-08"]
+
+
 @pytest.mark.rule("R-CLS-05", "R-RTX-05")
 def test_number_1_is_awaited_after_a_reset_that_follows_a_giving_up():
     on = Stage()

@@ -96,6 +96,11 @@ def apply_request(seen: Sighting) -> None:
             for each in seen.back.announcements.values():
                 each.repeated_delivery = True
         flow.connect_next = (frame.connect_seqnum + 1) & 0xFF
+        former = flow.connects.get(frame.connect_seqnum)
+        if former is not None and former.session == frame.src_session_id:
+            # A target that slept answers those of the same number as well, which it has had before.
+            arrivals += max(0, former.deliveries - former.replies)
+            exact = exact and former.exact
         flow.connects[frame.connect_seqnum] = Connect(
             session=frame.src_session_id,
             key=frame.app_key,
