@@ -31,7 +31,7 @@ class Segments:
     __slots__ = ("_pieces", "_starts", "length")
 
     def __init__(self, data: Any, *, writable: bool = False) -> None:
-        if isinstance(data, _BUFFERS) or not isinstance(data, Sequence):
+        if isinstance(data, _BUFFERS) or not isinstance(data, Sequence) or _is_buffer(data):
             self._pieces: list[Bytes] = [_flat(data, writable)]
             self._starts = [0]
             self.length = len(self._pieces[0])
@@ -108,6 +108,15 @@ class Segments:
                 offset += count
                 length -= count
             place += 1
+
+
+def _is_buffer(data: Any) -> bool:
+    """Whether a sequence is one piece of memory as well, as an ``array.array`` is."""
+    try:
+        memoryview(data).release()
+    except TypeError:
+        return False
+    return True
 
 
 def _flat(piece: Any, writable: bool) -> Bytes:

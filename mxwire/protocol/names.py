@@ -103,6 +103,11 @@ class Names:
             if search.can(NameEvent.FORGET):
                 self._wanted.append((search, NameEvent.FORGET))
 
+    def hurry(self) -> None:
+        """Ask all nameless peers with the next transmission, and not only when the interval is over (R-HOST-02)."""
+        for search in self._searches.values():
+            search.deadline = 0
+
     def answer(self, interface: Interface, peer: Peer, query: HostQuery) -> None:
         """Answer a query with the name of the interface that got it (R-HOST-06, R-HOST-08)."""
         name = interface.name.encode("utf-8")[: NAME_MAXIMUM - 1] + b"\0"

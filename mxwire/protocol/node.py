@@ -94,6 +94,10 @@ class Node:
         """Forget all host names and ask anew, with the next magic (R-HOST-03)."""
         self._names.forget()
 
+    def ask_names(self) -> None:
+        """Ask all nameless peers again at once, since somebody waits for a name (R-HOST-02)."""
+        self._names.hurry()
+
     @property
     def magic(self) -> int:
         """The current magic of host queries."""

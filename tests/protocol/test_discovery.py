@@ -34,6 +34,18 @@ def test_an_announcement_is_repeated_in_series_and_then_now_and_then():
     assert gaps(world.times(Announcement)) == [SECOND] * 7 + [180 * SECOND] * 2
 
 
+def test_whoever_waits_for_a_name_may_ask_sooner():
+    """R-HOST-02, R-HOST-04: the first query came too early for the other host, the next would come after 5 s."""
+    world = World(hosts=2, acquainted=False)
+    world.nodes[0].add_peer(address(1))
+    world.seconds(1)
+    world.nodes[1].add_peer(address(0), "host0:0")
+    world.nodes[0].ask_names()
+    world.seconds(1)
+    assert world.nodes[0].peer(address(1)).name == "host1:0"
+    assert len(world.sent(HostQuery)) == 2
+
+
 def announcement(host: int, serial: int) -> Announcement:
     nic = int.from_bytes(address(host), "big")
     return Announcement(
