@@ -1,0 +1,21 @@
+"""Live hosts: the engine on a link, with a clock and a loop, in a blocking and an asyncio face."""
+
+from mxwire.host.calls import DEFAULT_KEY
+from mxwire.host.endpoint import Endpoint
+from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
+from mxwire.host.host import Host
+from mxwire.host.opening import KnownPeer
+from mxwire.host.request import Message, Request, Waiting
+
+__all__ = [
+    "DEFAULT_KEY",
+    "Endpoint",
+    "Host",
+    "HostClosedError",
+    "HostError",
+    "HostTimeoutError",
+    "KnownPeer",
+    "Message",
+    "Request",
+    "Waiting",
+]

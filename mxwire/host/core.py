@@ -1,0 +1,170 @@
+"""Core: links, the engine and the clock, turned by hand; it knows neither threads nor event loops.
+
+Everything here is called within ``section``, by whoever has something to do.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from mxwire.errors import MxwireError
+from mxwire.host.errors import HostClosedError
+from mxwire.host.interrupts import Section
+from mxwire.host.pending import Pending, Waiter
+from mxwire.link import Link
+from mxwire.link.errors import LinkError
+from mxwire.protocol import Event, EventKind, Node, Status
+
+NOTICES_KEPT: Final = 256
+_ROUNDS: Final = 4
+"""How often waiters may answer what they see with new calls before frames are looked at again."""
+_log = logging.getLogger(__name__)
+
+
+class Core:
+    """A node and its links; ``clock`` gives nanoseconds that never run backwards."""
+
+    def __init__(
+        self,
+        links: Sequence[Link],
+        node: Node,
+        *,
+        clock: Callable[[], int] = time.monotonic_ns,
+        on_event: Callable[[Event], object] | None = None,
+    ) -> None:
+        self.links = tuple(links)
+        self.node = node
+        self.clock = clock
+        self.on_event = on_event
+        self.section = Section()
+        self.waiters: list[Waiter] = []
+        """Who waits; looked through whenever something has happened."""
+        self.ended: MxwireError | None = None
+        """Why nothing works any more, if so."""
+        self.notices: deque[Event] = deque(maxlen=NOTICES_KEPT)
+        """What has happened besides requests that completed, the newest last."""
+        self.after: Callable[[], None] | None = None
+        """Called after each time that something may have changed."""
+        self.now = clock()
+        """The time of the last step."""
+        self.active = self.now
+        """When something happened last."""
+        self.steps = 0
+        """How often somebody looked for frames."""
+        self._numbered = tuple(enumerate(self.links))
+        self._due: int | None = None
+        self._due_known = False
+        self._touched = False
+
+    # What the faces turn.
+
+    def step(self) -> None:
+        """Take the frames that have arrived, and let leave what is to leave now; never waits."""
+        if self.ended is not None:
+            return
+        self.steps += 1
+        self.now = now = self.clock()
+        node = self.node
+        heard = False
+        try:
+            for number, link in self._numbered:
+                batch = link.receive(0.0)
+                if len(batch):
+                    node.receive(batch, now, number)
+                    heard = True
+            if heard or self._overdue(now):
+                self.active = now
+                self._transmit(now)
+        except LinkError as error:
+            self.end(HostClosedError(Status.NO_DEVICE, str(error)))
+        except Exception as error:
+            self._broken(error)
+
+    def flush(self) -> None:
+        """Let leave what an application's call has made ready."""
+        self.now = now = self.clock()
+        try:
+            self._transmit(now)
+        except LinkError as error:
+            self.end(HostClosedError(Status.NO_DEVICE, str(error)))
+        except Exception as error:
+            self._broken(error)
+
+    def touch(self) -> None:
+        """A waiter has called the engine while it was asked whether it is ready."""
+        self._touched = True
+
+    def ready(self, pending: Pending[Any]) -> bool:
+        """Ask whether somebody's wait is over, and let leave what the question has made ready."""
+        done = pending.ready()
+        if self._touched:
+            self.flush()
+            done = pending.ready()
+        return done
+
+    def pause(self) -> int | None:
+        """How many ns nothing needs to be done unless a frame comes; None: no end."""
+        if not self._due_known:
+            self._due, self._due_known = self.node.deadline(), True
+        return None if self._due is None else max(0, self._due - self.clock())
+
+    def end(self, why: MxwireError) -> None:
+        """Nothing works any more: everybody who waits is told."""
+        if self.ended is None:
+            self.ended = why
+            for each in self.waiters:
+                each.wake()
+            if self.after is not None:
+                self.after()
+
+    def must_be_open(self) -> None:
+        """Raises :class:`~mxwire.host.errors.HostClosedError` where nothing works any more."""
+        if self.ended is not None:
+            status = self.ended.status if isinstance(self.ended, HostClosedError) else Status.BAD_ERROR
+            raise HostClosedError(status, str(self.ended)) from self.ended
+
+    # Inside.
+
+    def _overdue(self, now: int) -> bool:
+        if not self._due_known:
+            self._due, self._due_known = self.node.deadline(), True
+        return self._due is not None and self._due <= now
+
+    def _transmit(self, now: int) -> None:
+        for _ in range(_ROUNDS):
+            for number, link in self._numbered:
+                batch = self.node.transmit(now, number)
+                if len(batch):
+                    link.send(batch)
+            self._due_known = self._touched = False
+            self._tell()
+            if not self._touched:
+                break
+        if self.after is not None:
+            self.after()
+
+    def _tell(self) -> None:
+        for event in self.node.events():
+            if event.kind is not EventKind.COMPLETED:
+                self._notice(event)
+        for waiter in self.waiters:
+            if not waiter.done and waiter.look():
+                waiter.wake()
+
+    def _notice(self, event: Event) -> None:
+        self.notices.append(event)
+        if self.on_event is not None:
+            try:
+                self.on_event(event)
+            except Exception:
+                _log.exception("the function that is told of events has failed")
+
+    def _broken(self, error: Exception) -> None:
+        _log.error("the engine has failed", exc_info=error)
+        why = HostClosedError(Status.BAD_ERROR, f"the engine has failed, which is a defect of mxwire: {error!r}")
+        why.__cause__ = error
+        self.end(why)

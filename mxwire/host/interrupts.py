@@ -1,0 +1,97 @@
+"""Ctrl-C never falls into the middle of the engine's work: there it waits until the work is done.
+
+A wait is interrupted at once, since nothing is touched while one sleeps. Only the main thread ever gets the signal.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any
+
+Handler = Callable[[int, FrameType | None], Any]
+
+_MAIN = threading.main_thread().ident
+
+
+class _Interrupts:
+    """What the main thread is doing, and the signal that came meanwhile."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        """How many sections the main thread is in."""
+        self.users = 0
+        """Open hosts."""
+        self.waiting: tuple[int, FrameType | None] | None = None
+        self.previous: Handler | None = None
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """The signal has come."""
+        if self.depth:
+            self.waiting = (number, frame)
+        elif self.previous is not None:
+            self.previous(number, frame)
+
+    def deliver(self) -> None:
+        """Hand on the signal that had to wait."""
+        waiting, self.waiting = self.waiting, None
+        if waiting is not None and self.previous is not None:
+            self.previous(*waiting)
+
+
+_interrupts = _Interrupts()
+
+
+def protect() -> bool:
+    """Mind interrupts from now on; False where that is not possible: not in the main thread, or a handler that is not
+    Python's. What is true must be given back with :func:`release`."""
+    if threading.get_ident() != _MAIN:
+        return False
+    current = signal.getsignal(signal.SIGINT)
+    if not callable(current):
+        return False
+    _interrupts.users += 1
+    if current != _interrupts.handle:
+        if _interrupts.previous is not None:
+            # Somebody has put a handler above ours, which will call us as its predecessor.
+            return True
+        _interrupts.previous = current
+        signal.signal(signal.SIGINT, _interrupts.handle)
+    return True
+
+
+def release() -> None:
+    """The end of one :func:`protect`: with the last one, the former handler is put back if ours is still there."""
+    _interrupts.users -= 1
+    if _interrupts.users or threading.get_ident() != _MAIN:
+        return
+    if signal.getsignal(signal.SIGINT) == _interrupts.handle:
+        signal.signal(signal.SIGINT, _interrupts.previous)
+        _interrupts.previous = None
+
+
+class Section:
+    """Work that only one thread does at a time, and that Ctrl-C does not cut in two. May be nested."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        """Wait until it is our turn."""
+        if threading.get_ident() == _MAIN:
+            _interrupts.depth += 1
+        self._lock.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let others in; an interrupt that came meanwhile is raised now."""
+        self._lock.release()
+        if threading.get_ident() == _MAIN:
+            _interrupts.depth -= 1
+            if _interrupts.waiting is not None and not _interrupts.depth:
+                _interrupts.deliver()

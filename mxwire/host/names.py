@@ -1,0 +1,93 @@
+"""How hosts are called: our own name, and the names and addresses that a user gives for others."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from mxwire.errors import MxwireError
+from mxwire.protocol.peers import NAME_MAXIMUM
+from mxwire.wire.address import mac_bytes
+
+Peers = Mapping[str | bytes, str | None] | str | Path
+"""Names by address, or a file that says so."""
+
+_ADDRESS: Final = re.compile(r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}")
+_ROOM: Final = len(":0\0")
+
+
+def own_name(name: str | None) -> str:
+    """The name of our host, to which ``:0`` and so on is added for each interface; without one that of the node.
+
+    Raises :class:`~mxwire.errors.MxwireError` for a name that cannot be one.
+    """
+    host = os.uname().nodename.split(".")[0] or "localhost" if name is None else name.strip().removesuffix(":0")
+    if not host or ":" in host or "\0" in host or any(each.isspace() for each in host):
+        raise MxwireError(f"{name!r} is no name for a host: give one like alpha, or alpha:0")
+    if len(host.encode()) + _ROOM > NAME_MAXIMUM:
+        raise MxwireError(f"the host name {host!r} is too long: with :0 it may have {NAME_MAXIMUM - 1} bytes")
+    return host
+
+
+def who(text: str | bytes) -> str | bytes:
+    """A peer as the engine knows it: six bytes of an address, or a name with the number of the interface.
+
+    Takes ``52:54:00:0a:00:01``, ``alpha:0``, and ``alpha`` for ``alpha:0``. Raises
+    :class:`~mxwire.errors.MxwireError` for bytes that are no address, and for an empty name.
+    """
+    if isinstance(text, bytes):
+        if len(text) != 6:
+            raise MxwireError(f"an Ethernet address has 6 bytes, not {len(text)}")
+        return text
+    text = text.strip()
+    if _ADDRESS.fullmatch(text):
+        return mac_bytes(text)
+    if not text:
+        raise MxwireError("a host is missing: give its name, like alpha:0, or its Ethernet address")
+    return text if ":" in text else f"{text}:0"
+
+
+def static_peers(peers: Peers | None) -> dict[bytes, str | None]:
+    """Names by address, from a mapping or a file.
+
+    Raises :class:`~mxwire.errors.MxwireError` for what is no address or name.
+    """
+    if peers is None:
+        return {}
+    if isinstance(peers, (str, Path)):
+        return read_peers(Path(peers))
+    return {_address(each): name and str(who(name)) for each, name in peers.items()}
+
+
+def _address(address: str | bytes) -> bytes:
+    return address if isinstance(address, bytes) and len(address) == 6 else mac_bytes(str(address))
+
+
+def read_peers(path: Path) -> dict[bytes, str | None]:
+    """The peers that a file lists: an address and a name a line, the name may be left out; ``#`` begins a comment.
+
+    Raises :class:`~mxwire.errors.MxwireError` naming the file and the line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise MxwireError(f"{path}: the peers cannot be read: {why}") from None
+    found: dict[bytes, str | None] = {}
+    for number, line in enumerate(lines, 1):
+        words = line.split("#")[0].split()
+        if not words:
+            continue
+        try:
+            if len(words) > 2:
+                raise MxwireError(f"{' '.join(words)!r} is more than an address and a name")
+            address = mac_bytes(words[0])
+            if address in found:
+                raise MxwireError(f"{words[0]} is listed twice")
+        except MxwireError as error:
+            raise MxwireError(f"{path}:{number}: {error}") from None
+        found[address] = str(who(words[1])) if len(words) == 2 else None
+    return found

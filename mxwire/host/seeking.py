@@ -1,0 +1,132 @@
+"""Waits that begin with a host that has still to be found: for a peer, and for a connection."""
+
+from __future__ import annotations
+
+from mxwire.host.calls import EndpointCalls
+from mxwire.host.errors import HostError, HostTimeoutError
+from mxwire.host.opening import Hosting
+from mxwire.host.pending import Pending
+from mxwire.host.request import Connecting
+from mxwire.protocol import Partner, Peer
+from mxwire.wire.address import mac_text
+
+_SHOWN = 8
+_PATIENCE = 200_000_000
+"""Nanoseconds between queries for names that somebody waits for."""
+
+
+class _Impatience:
+    """Asks for names again when frames come: a host that did not know us a moment ago may know us now (R-HOST-04)."""
+
+    __slots__ = ("_asked", "_hosting")
+
+    def __init__(self, hosting: Hosting) -> None:
+        self._hosting = hosting
+        self._asked = hosting.core.now
+
+    def ask(self) -> None:
+        """Somebody is still waiting."""
+        core = self._hosting.core
+        if core.now - self._asked >= _PATIENCE:
+            self._asked = core.now
+            core.node.ask_names()
+            core.touch()
+
+
+class PeerAppears(Pending[Peer]):
+    """Waits until a host has told its name."""
+
+    __slots__ = ("_hosting", "_impatience", "_which")
+
+    def __init__(self, hosting: Hosting, which: str | bytes) -> None:
+        self._hosting = hosting
+        self._which = which
+        self._impatience = _Impatience(hosting)
+
+    def ready(self) -> bool:
+        """Whether it has."""
+        peer = self._hosting.find(self._which)
+        if peer is not None and peer.name is not None:
+            return True
+        self._impatience.ask()
+        return False
+
+    def result(self) -> Peer:
+        """The peer."""
+        peer = self._hosting.find(self._which)
+        assert peer is not None
+        return peer
+
+    def late(self, seconds: float) -> HostError:
+        """Whom we have seen instead."""
+        return HostTimeoutError(f"{_text(self._which)} was not found within {seconds:g} s: {seen(self._hosting)}")
+
+
+class ConnectCall(Pending[Partner]):
+    """Waits until a host is found, and until it has answered the connect."""
+
+    __slots__ = ("_calls", "_hosting", "_impatience", "_key", "_number", "_request", "_which")
+
+    def __init__(self, calls: EndpointCalls, which: Peer | str | bytes, number: int, key: int) -> None:
+        self._calls = calls
+        self._hosting = calls._hosting
+        self._which = which
+        self._number = number
+        self._key = key
+        self._request: Connecting | None = None
+        self._impatience = _Impatience(self._hosting)
+
+    def ready(self) -> bool:
+        """Whether it has."""
+        if self._request is None:
+            peer = self._hosting.find(self._which)
+            if peer is None:
+                self._impatience.ask()
+                return False
+            self._request = Connecting(self._calls.engine.connect(peer, self._number, self._key))
+            self._hosting.core.touch()
+        return self._request.done
+
+    def result(self) -> Partner:
+        """The partner."""
+        assert self._request is not None
+        return self._request.result()
+
+    def late(self, seconds: float) -> HostError:
+        """How far it got."""
+        if self._request is None:
+            assert not isinstance(self._which, Peer)
+            return HostTimeoutError(f"{_text(self._which)} was not found within {seconds:g} s: {seen(self._hosting)}")
+        partner = self._request.inner.partner
+        assert partner is not None
+        own = mac_text(self._calls.engine.card.interface.address)
+        peer = partner.peer
+        asked = getattr(self._request.inner, "transmissions", 0)
+        who = f"{mac_text(peer.address)} ({peer.name or 'which has not told its name'})"
+        return HostTimeoutError(
+            f"{who} has not answered {asked} connect requests for endpoint {self._number} within {seconds:g} s: "
+            f"it is down, or does not know our address {own}, or is busy",
+            self._request,
+        )
+
+    def abandon(self) -> None:
+        """Forget the connect."""
+        request = self._request
+        if request is not None and not request.done and self._calls.engine.open:
+            self._calls.engine.cancel(request.inner)
+
+
+def seen(hosting: Hosting) -> str:
+    """The hosts that have been seen, in words."""
+    others = [each for each in hosting.core.node.peers if each.own is None]
+    heard = sum(each.statistics().received for each in hosting.core.links)
+    where = ", ".join(each.name for each in hosting.core.links)
+    if not others:
+        return f"no host was seen on {where} ({heard} frames heard)"
+    named = [f"{each.name or 'nameless'} ({mac_text(each.address)})" for each in others[:_SHOWN]]
+    more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+    return f"seen on {where} were {', '.join(named)}{more}"
+
+
+def _text(which: str | bytes) -> str:
+    return mac_text(which) if isinstance(which, bytes) else which
