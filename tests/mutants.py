@@ -27,13 +27,23 @@ class Mutant:
 
     name: str
     why: str
-    """The rule that it breaks, or the release that had the defect until it was fixed."""
+    """The rule that it breaks; before it the release of Open-MX that mended the defect, if real hosts have had it."""
     file: str
     """Path below ``mxwire/protocol``."""
     old: str
     new: str
     options: dict[str, object] = field(default_factory=dict)
     """Fields of the scenarios that are not drawn from the seed; profiles and dialects by name."""
+
+    @property
+    def mended_in(self) -> str:
+        """The release of Open-MX that mended it; empty where no release is known to have had it."""
+        return self.why.partition(", ")[0] if not self.why.startswith("R-") else ""
+
+    @property
+    def rule(self) -> str:
+        """The rule that it breaks."""
+        return self.why.rpartition(", ")[2]
 
     def source(self, package: Path = PACKAGE) -> str:
         """The changed file."""
@@ -80,6 +90,21 @@ MUTANTS = (
         "return (partner.rx_done - 1) & 0xFFFF\n",
     ),
     Mutant(
+        "wrong pipeline value",
+        "0.1.0, R-MED-02",
+        "library/endpoint.py",
+        "dialect.fragment_payload.bit_length() - 1",
+        "dialect.fragment_payload.bit_length()",
+        {"dialect": "mxoe"},
+    ),
+    Mutant(
+        "status numbers not those of MX",
+        "0.1.0, R-CON-09",
+        "library/connect.py",
+        "== endpoint.key else ConnectStatus.BAD_KEY",
+        "== endpoint.key else 10",
+    ),
+    Mutant(
         "libacks without counter",
         "0.1.0, R-ACK-06",
         "library/acks.py",
@@ -106,8 +131,8 @@ MUTANTS = (
         "frame numbers modulo 128 by the replier",
         "R-PUL-13",
         "card/replies.py",
-        "+ pull.frame_index) & 0xFF",
-        "+ pull.frame_index) & 0x7F",
+        "+ (self._sequence + place)) & 0xFF",
+        "+ (self._sequence + place)) & 0x7F",
         LONG | {"judged": False},
     ),
     Mutant(
@@ -160,7 +185,17 @@ MUTANTS = (
         "card/endpoint.py",
         "(handle + 1) & GENERATION_MASK\n        self._free.append(slot)",
         "handle & GENERATION_MASK\n        self._free.appendleft(slot)",
-        {"duplicate": 0.2, "largest": 129, "messages": 40, "judged": False},
+        {
+            "duplicate": 0.3,
+            "largest": 40_000,
+            "messages": 60,
+            "workload": "stream",
+            "gap": 0,
+            "delay": 1000,
+            "jitter": 0,
+            "held": 2_000_000,
+            "judged": False,
+        },
     ),
     Mutant(
         "region offset not served",
@@ -185,6 +220,13 @@ MUTANTS = (
         "notify_later(message.partner, message.rendezvous, message.length, Unclaimed())",
     ),
     Mutant(
+        "truncated mediums written beyond the buffer",
+        "1.1.901, R-MED-04",
+        "buffers.py",
+        "room = min(len(data), max(0, self.length - offset))",
+        "room = len(data)",
+    ),
+    Mutant(
         "PULL with nothing to request",
         "0.1.0, R-RDV-04",
         "library/receiving.py",
@@ -200,7 +242,7 @@ MUTANTS = (
     ),
     Mutant(
         "duplicates provoke no ack",
-        "0.4.0, R-ORD-03",
+        "R-ORD-03",
         "library/window.py",
         "            self.partner.acks.fire(AckEvent.AT_ONCE)\n",
         "            pass\n",
@@ -252,7 +294,7 @@ MUTANTS = (
         "card/interface.py",
         "        if frame.session != endpoint.session:\n",
         "        if False:\n",
-        KILLS | {"judged": False},
+        {"kill": 2, "largest": 150_000, "messages": 25},
     ),
     Mutant(
         "early packets outlive a reset",
@@ -358,13 +400,18 @@ def verdict(mutant: Mutant | None, seeds: int = SEEDS, options: dict[str, object
 def main() -> int:
     """Try all mutants, print what killed them."""
     alive = 0
-    print(f"{'mutant':50} {'rule or release':18} {'seed':>5}  killed by")
+    columns = "{:50} {:24} {:10} {:10} {:>5}  {}"
+    print(columns.format("mutant", "file", "mended in", "rule", "seed", "killed by"))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for mutant, killed in zip(MUTANTS, pool.map(verdict, MUTANTS), strict=True):
             seed, invariant, text = killed or ("", "SURVIVES", "")
             alive += killed is None
-            print(f"{mutant.name:50} {mutant.why:18} {seed!s:>5}  {invariant}: {text}"[:160], flush=True)
-    print(f"{len(MUTANTS)} mutants, {len(MUTANTS) - alive} killed")
+            found = f"{invariant}: {text}"[:100] if killed else invariant
+            line = columns.format(mutant.name, mutant.file, mutant.mended_in or "-", mutant.rule, seed, found)
+            print(line, flush=True)
+    historic = sum(bool(each.mended_in) for each in MUTANTS)
+    print(f"{len(MUTANTS)} mutants, {historic} of them defects of former releases of Open-MX")
+    print(f"{len(MUTANTS) - alive} killed, {alive} alive")
     return 1 if alive else 0
 
 
