@@ -5,4 +5,8 @@
   the same frames, byte by byte and in the same order; bytes that a sender leaves undefined were 0 on that host, as they
   are here. What was sent to endpoints that never connected tells nothing of the library; the states `lib`, `pull` and
   `danger` do. Frames that brought the real host down are not among the data.
+* ``test_captures``: every recording in ``captures/`` is played again (``player``), a node taking the place of each of
+  its hosts (``cases``), and must send what that host sent, field by field and not at the wrong time. What decides the
+  rest is looked up in the recording: when the applications called (``programs``) and when they let the library work
+  (``ring``). ``test_differences`` shows that a node that errs is found out.
 """

@@ -1,0 +1,88 @@
+"""What later frames of a capture tell of an earlier one: how it was answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mxwire.wire.dialect import Dialect
+from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, NackMcp, Pull, PullReply
+from tests.conformance.outbox import CARD
+from tests.conformance.records import NUMBERED, Record
+
+NEARBY = 12
+"""How many frames after a frame its answer is looked for."""
+
+
+class Hindsight:
+    """The answers in a capture."""
+
+    def __init__(self, records: list[Record], dialect: Dialect) -> None:
+        self.records = records
+        self.dialect = dialect
+
+    def sessions(self) -> Callable[[int], int | None]:
+        """The sessions of the host's endpoints in the order of their openings, as its connects tell them.
+
+        To be called with an endpoint's number at each opening; None where no connect tells.
+        """
+        known: dict[int, list[int]] = {}
+        for each in self.records:
+            frame = each.frame
+            if not each.ours or not isinstance(frame, (ConnectRequest, ConnectReply)):
+                continue
+            session = frame.src_session_id if isinstance(frame, ConnectRequest) else frame.target_session_id
+            sessions = known.setdefault(frame.src_endpoint, [])
+            if session not in sessions:
+                sessions.append(session)
+        return lambda endpoint: known[endpoint].pop(0) if known.get(endpoint) else None
+
+    def answering_session(self, record: Record) -> int | None:
+        """The session that the answer to a connect request tells."""
+        asked = record.frame
+        if not isinstance(asked, ConnectRequest):
+            return None
+        for other in self._after(record):
+            answer = other.frame
+            if not other.ours or not isinstance(answer, ConnectReply):
+                continue
+            if (answer.src_session_id, answer.src_endpoint) == (asked.src_session_id, asked.dst_endpoint):
+                return int(answer.target_session_id)
+        return None
+
+    def answers_connect(self, record: Record) -> bool:
+        """Whether what the library sends next answers a connect request, in the same pass."""
+        after = (each.frame for each in self._after(record) if each.ours and not isinstance(each.frame, CARD))
+        return isinstance(next(after, None), ConnectReply)
+
+    def refusal(self, record: Record) -> int | None:
+        """The type of the nack that answers a frame, if one does."""
+        if isinstance(record.frame, Pull):
+            return self._refusal_of_pull(record)
+        number = getattr(record.frame, "lib_seqnum", None)
+        for other in self._after(record):
+            frame = other.frame
+            if not isinstance(frame, (*NUMBERED, ConnectRequest, NackLib)) or frame.lib_seqnum != number:
+                continue
+            if not other.ours and not other.news:
+                return None
+            if isinstance(frame, NackLib) and other.ours and frame.src_endpoint == record.frame.dst_endpoint:
+                return int(frame.nack_type)
+        return None
+
+    def _refusal_of_pull(self, record: Record) -> int | None:
+        """A PULL is refused if none of its data comes any more, but a nack for its handle."""
+        pull = record.frame
+        first = pull.frame_index * self.dialect.reply_payload
+        for other in self.records[record.number :]:
+            frame = other.frame
+            if not other.ours:
+                continue
+            if isinstance(frame, PullReply) and frame.dst_pull_handle == pull.src_pull_handle:
+                if first <= frame.msg_offset < first + pull.block_length:
+                    return None
+            elif isinstance(frame, NackMcp) and frame.src_pull_handle == pull.src_pull_handle:
+                return int(frame.nack_type)
+        return None
+
+    def _after(self, record: Record) -> list[Record]:
+        return self.records[record.number : record.number + NEARBY]

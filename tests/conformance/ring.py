@@ -1,0 +1,97 @@
+"""When the real library looked at the frames in its ring, as far as its acks tell.
+
+No frame shows it, but it decides which frames one ack covers. The library of the node looks at a frame at the time of
+the first frame that acknowledges or answers it, together with whatever else that one acknowledges; so acks are merged
+as they were in reality. What is owed an ack that must wait its time is looked at when it arrives, or just after the
+last frame that does not acknowledge it yet; so the time of that ack can be judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mxwire.protocol import Profile
+from mxwire.protocol.sequence import distance
+from mxwire.wire.dialect import Dialect
+from mxwire.wire.packets import ConnectReply, Notify, Pull, Rndv, Truc
+from tests.conformance.records import FOR_LIBRARY, NUMBERED, Record, acked_by, covers
+
+
+class Looks:
+    """What the acks of one host tell."""
+
+    def __init__(self, records: list[Record], dialect: Dialect, profile: Profile) -> None:
+        self.dialect = dialect
+        self.profile = profile
+        self.after: dict[int, int] = {}
+        """For the frames whose ack had to wait its time: the frame of ours after which they were looked at, or 0 where
+        that was when they came."""
+        self.held: dict[int, int] = {}
+        """Duplicates that were looked at only when they were answered, with the answer's frame."""
+        self._groups: dict[tuple[int, int], dict[int, tuple[Record, int]]] = {}
+        """For each pair of endpoints what is not acknowledged yet, with the last frame that did not do it."""
+        self._told: dict[tuple[int, int], int] = {}
+        """What was acknowledged last."""
+        self._duplicates: set[int] = set()
+        self._again: dict[int, Record] = {}
+        self._pulled: set[int] = set()
+        """RNDVs that a PULL followed from, which tells better than an ack."""
+        for record in records:
+            if isinstance(record.frame, FOR_LIBRARY):
+                self._read(record)
+            elif record.ours and record.news and isinstance(record.frame, Pull):
+                self._pulls(record.frame)
+
+    def _read(self, record: Record) -> None:
+        frame = record.frame
+        here, there = frame.src_endpoint, frame.dst_endpoint
+        pair = (here, there) if record.ours else (there, here)
+        if not record.ours:
+            if isinstance(frame, NUMBERED):
+                self._arrives(record, pair)
+        elif isinstance(frame, ConnectReply):
+            self._told.pop(pair, None)
+        elif acked_by(frame) is not None:
+            self._acknowledges(record, pair)
+
+    def _arrives(self, record: Record, pair: tuple[int, int]) -> None:
+        self._groups.setdefault(pair, {})[record.number] = record, 0
+        if not record.news:
+            self._again[record.number] = record
+        if pair in self._told and covers(self._told[pair], record.frame.lib_seqnum):
+            self._duplicates.add(record.number)
+
+    def _acknowledges(self, record: Record, pair: tuple[int, int]) -> None:
+        frame, value = record.frame, acked_by(record.frame)
+        assert value is not None
+        alone = isinstance(frame, Truc)
+        if alone and self._told.get(pair) == value:
+            self._answers_duplicate(record)
+        self._told[pair] = value
+        group = self._groups.get(pair, {})
+        covered = {number: each for number, each in group.items() if covers(value, each[0].frame.lib_seqnum)}
+        if alone and not self._duplicates & covered.keys() and self._may_wait(each for each, _ in covered.values()):
+            shown = {number: after for number, (_, after) in covered.items() if number not in self._pulled}
+            self.after.update(shown)
+        left = group.keys() - covered.keys()
+        self._groups[pair] = {number: (group[number][0], record.number) for number in group if number in left}
+
+    def _pulls(self, pull: Pull) -> None:
+        region = pull.pulled_rdma_id, pull.pulled_rdma_seqnum
+        for number, (each, _) in self._groups.get((pull.src_endpoint, pull.dst_endpoint), {}).items():
+            frame = each.frame
+            if isinstance(frame, Rndv) and (frame.pulled_rdma_id, frame.pulled_rdma_seqnum) == region:
+                self._pulled.add(number)
+
+    def _answers_duplicate(self, answer: Record) -> None:
+        """An ack that says nothing new answers a duplicate of the number before it (R-ORD-03)."""
+        for number, each in reversed(self._again.items()):
+            if distance(answer.frame.liback_lib_seqnum, each.frame.lib_seqnum) == 1 and number not in self.held:
+                self.held[number] = answer.number
+                return
+
+    def _may_wait(self, covered: Iterable[Record]) -> bool:
+        """Whether the ack of these frames must wait its time: few numbers, and no NOTIFY in `mxoe`."""
+        frames = [each.frame for each in covered]
+        hurried = self.dialect.family == "mxoe" and any(type(each) is Notify for each in frames)
+        return not hurried and len({each.lib_seqnum for each in frames}) < self.profile.ack_threshold
