@@ -24,8 +24,15 @@ LONGEST = 1 << 21
 class NodeTransport:
     """What stands for a network: a frame sent reaches the node at once, and virtual time passes while one waits."""
 
-    def __init__(self, node: Node, application: Callable[[list[Event]], None]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        application: Callable[[list[Event]], None],
+        alter: Callable[[bytes], bytes] = lambda frame: frame,
+    ) -> None:
+        """``alter`` may change what the node sends."""
         self.node = node
+        self._alter = alter
         self.watched: list[Watched] = []
         """Every frame in the order of sending."""
         self._application = application
@@ -59,7 +66,7 @@ class NodeTransport:
         self._application(self.node.events())
         batch = self.node.transmit(self._now)
         for place in range(len(batch)):
-            frame = bytes(batch.frame(place))
+            frame = self._alter(bytes(batch.frame(place)))
             self.watched.append((self._now, frame))
             if frame[:6] in (PEER_MAC, BROADCAST):
                 self._arriving.append(frame)

@@ -75,7 +75,10 @@ class Connecting:
             partner.tx_next = partner.tx_una = frame["target_recv_seqnum_start"]
         partner.fwd = partner.rev = session
         partner.connect_seqnum_in = frame["connect_seqnum"]
+        partner.session_told = session
         good = frame["app_key"] == self._key
+        if not good:
+            self._line.unprovoked("CONNECT_REQUEST.app_key", self._key, frame["app_key"])
         self._reply(partner, frame, 0 if good else BAD_KEY)
         if good and self._connects_back and not partner.connected and self.request is None:
             self.connect(host, partner.endpoint, self._key)
@@ -123,19 +126,28 @@ class Connecting:
         expect.expect_one_of("CONNECT_REPLY.connect_status_code", (0, BAD_KEY), status)
         if not right or request.answer is not None:
             return
+        self._check_reply(partner, frame)
         request.answer = f"status {status}"
         if status == 0:
             self._adopt(partner, frame)
             self._line.connected()
 
     def _adopt(self, partner: Partner, frame: Frame) -> None:
-        session, start = frame["target_session_id"], frame["target_recv_seqnum_start"]
-        self._journal.expect("CONNECT_REPLY.target_session_id is set", True, session != NONE)
+        session = frame["target_session_id"]
         self._check_restart(partner, session)
         if partner.fwd != session:
-            self._journal.expect_fields(frame, target_recv_seqnum_start=1)
-            partner.tx_next = partner.tx_una = start
+            partner.tx_next = partner.tx_una = frame["target_recv_seqnum_start"]
         partner.fwd = session
+
+    def _check_reply(self, partner: Partner, frame: Frame) -> None:
+        expect, session = self._journal, frame["target_session_id"]
+        expect.expect("CONNECT_REPLY.target_session_id is set", True, session != NONE)
+        if partner.session_told != NONE:
+            expect.expect_fields(frame, target_session_id=partner.session_told)
+        partner.session_told = session
+        possible = [1] if partner.fwd != session else _numbers(partner.tx_una, partner.tx_next)
+        start = frame["target_recv_seqnum_start"]
+        expect.expect_one_of("CONNECT_REPLY.target_recv_seqnum_start", possible, start)
 
     def on_nack(self, frame: Frame) -> None:
         """A refusal of a request (R-CON-15)."""

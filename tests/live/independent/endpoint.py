@@ -48,7 +48,7 @@ class Endpoint:
         self._journal = journal
         self._connecting = Connecting(line, key, self._forget, connects_back=connects_back)
         self._serving = Serving(line, region_offset, self._refuse)
-        self._fetching = Fetching(line, self.inbox.append)
+        self._fetching = Fetching(line, self._deliver)
         self._reassembly: Reassembly | None = None
         self._handlers: dict[str, Callable[[Neighbour, Frame], None]] = {
             "CONNECT_REQUEST": self._connecting.on_request,
@@ -132,11 +132,11 @@ class Endpoint:
             self.line.neighbours.learn(host, frame)
         endpoint = frame["dst_endpoint"]
         if endpoint != self.line.number:
+            self.line.unprovoked(f"{frame.kind}.dst_endpoint", self.line.number, endpoint)
             self._refuse(frame, NACK_CLOSED if endpoint < ENDPOINTS else NACK_BAD_ENDPOINT)
             return False
         if "session" in frame.fields and frame["session"] != self.line.session:
-            if not self.line.provoking:
-                self._journal.expect_fields(frame, session=self.line.session)
+            self.line.unprovoked(f"{frame.kind}.session", self.line.session, frame["session"])
             self._refuse(frame, NACK_SESSION)
             return False
         return True
@@ -163,21 +163,24 @@ class Endpoint:
 
     def _on_nack_lib(self, host: Neighbour, frame: Frame) -> None:
         number, kind = frame["lib_seqnum"], frame["nack_type"]
-        if not self.line.provoking:
-            self._journal.deviation("NACK_LIB", "none", f"type {kind} number {number}")
+        self.line.unprovoked("NACK_LIB", "none", f"type {kind} number {number}")
+        self._journal.expect_fields(frame, copied_peer_index=frame["dst_src_peer_index"])
         self.nacks.append(f"LIB {kind} {number}")
         self._connecting.on_nack(frame)
         self.line.outstanding = [each for each in self.line.outstanding if each.number != number]
 
     def _on_nack_mcp(self, frame: Frame) -> None:
         kind, handle = frame["nack_type"], frame["src_pull_handle"]
-        if not self.line.provoking:
-            self._journal.deviation("NACK_MCP", "none", f"type {kind} handle {handle:#x}")
+        self.line.unprovoked("NACK_MCP", "none", f"type {kind} handle {handle:#x}")
         # A real host writes the puller's endpoint here, which is ours.
         self._journal.expect_fields(frame, src_endpoint=self.line.number, src_magic=MAGIC ^ self.line.number)
         self.nacks.append(f"MCP {kind} {handle:#x}")
 
     # --- numbered packets
+
+    def _deliver(self, match: int, data: bytes, *, synchronous: bool = False, unacked: int | None = None) -> None:
+        left = len(self.line.outstanding) if unacked is None else unacked
+        self.inbox.append(Message(match, data, synchronous, left))
 
     def _on_numbered(self, host: Neighbour, frame: Frame) -> None:
         partner = self.line.partner_of(host, frame)
@@ -229,7 +232,7 @@ class Endpoint:
             shortest, longest = (0, TINY) if frame.kind == "TINY" else (TINY + 1, SMALL)
             fits = shortest <= frame["length"] <= longest
             self._journal.expect(f"{frame.kind}.length is {shortest}..{longest}", True, fits)
-            self.inbox.append(Message(match_of(frame), frame.data))
+            self._deliver(match_of(frame), frame.data)
             self.line.schedule_ack()
 
     def _on_fragment(self, partner: Partner, message: Reassembly, frame: Frame) -> None:
@@ -245,7 +248,7 @@ class Endpoint:
         message.next_fragment = at + 1
         message.found[at] = frame.data
         if message.complete:
-            self.inbox.append(message.message)
+            self._deliver(message.match, message.data)
             self._reassembly = None
             partner.rx_done = partner.rx_next
             self.line.schedule_ack()

@@ -50,8 +50,7 @@ class Serving:
         """R-PUL-12 to R-PUL-14."""
         region = self.regions.get(frame["pulled_rdma_id"])
         if region is None:
-            if not self._line.provoking:
-                self._journal.expect_one_of("PULL.pulled_rdma_id", list(self.regions), frame["pulled_rdma_id"])
+            self._line.unprovoked("PULL.pulled_rdma_id", list(self.regions), frame["pulled_rdma_id"])
             self._refuse(frame, BAD_REGION)
         elif self._line.partner_of(host, frame) is not None and self._check(region, frame):
             self._answer(region, frame)
@@ -65,6 +64,8 @@ class Serving:
             pulled_rdma_offset=region.offset,
             src_magic=MAGIC ^ frame["src_endpoint"],
         )
+        region.handle = frame["src_pull_handle"] if region.handle is None else region.handle
+        expect.expect_fields(frame, src_pull_handle=region.handle)
         generation = frame["src_pull_handle"] & 0x3FFFFF
         expect.expect("PULL.src_pull_handle: generation is at least 0x23", True, generation >= FIRST_GENERATION)
         block = _block_of(frame)
@@ -108,7 +109,7 @@ class Serving:
 class Fetching:
     """The large message that we pull, one at a time; ``deliver`` gets it when it is complete."""
 
-    def __init__(self, line: Line, deliver: Callable[[Message], None]) -> None:
+    def __init__(self, line: Line, deliver: Callable[..., None]) -> None:
         self._line = line
         self._journal = line.journal
         self._deliver = deliver
@@ -116,6 +117,8 @@ class Fetching:
         self._rndv: Frame | None = None
         self._pull_at = FOREVER
         self._pulls = 0
+        self._unacked = 0
+        self._counters: dict[int, int] = {}
 
     @property
     def busy(self) -> bool:
@@ -132,8 +135,16 @@ class Fetching:
         handle = self._pulls % SLOTS << 22 | FIRST_GENERATION + self._pulls // SLOTS
         self._pulls += 1 if wanted else 0
         self._rndv = rndv
+        self._unacked = len(line.outstanding)
+        self._check_counter(rndv)
         self._pulling = Pulling(line.dialect, wanted, rndv["pulled_rdma_offset"], handle, MAGIC ^ line.number)
         self._go_on(self._pulling, rndv)
+
+    def _check_counter(self, rndv: Frame) -> None:
+        """The partner's endpoint was opened for us, so its counters begin with us (R-RDV-01)."""
+        place = rndv["pulled_rdma_id"]
+        self._journal.expect_fields(rndv, pulled_rdma_seqnum=self._counters.get(place, FIRST_COUNTER))
+        self._counters[place] = (rndv["pulled_rdma_seqnum"] + 1) % 256
 
     def pull_from_nowhere(self, region: int, handle: int) -> None:
         """Send a PULL for a region that the partner does not have."""
@@ -156,7 +167,7 @@ class Fetching:
             if not self._line.resent:
                 expect.deviation("PULL_REPLY", "an answer to a running PULL", f"handle {frame['dst_pull_handle']:#x}")
             return
-        expect.expect_fields(frame, dst_magic=pulling.magic)
+        expect.expect_fields(frame, dst_magic=pulling.magic, src_mac=self._line.partner.host.mac)
         piece = next((each for each in pulling.awaited if each.msg_offset == frame["msg_offset"]), None)
         if piece is None:
             expect.deviation("PULL_REPLY.msg_offset", "that of a frame that was asked for", frame["msg_offset"])
@@ -174,7 +185,8 @@ class Fetching:
         if pulling.complete:
             self.forget()
             self._journal.note("pulled", bytes=pulling.total, blocks=len(pulling.blocks), again=pulling.repeated)
-            self._deliver(Message(match_of(rndv), bytes(pulling.message), synchronous=pulling.total <= SHORT))
+            short = pulling.total <= SHORT
+            self._deliver(match_of(rndv), bytes(pulling.message), synchronous=short, unacked=self._unacked)
             self._line.when_connected(lambda: self._notify(rndv, pulling.total))
 
     def _notify(self, rndv: Frame, total: int) -> None:

@@ -44,7 +44,7 @@ class Line:
         self.resent = 0
         """How often the partner or we have sent something again."""
         self.provoking = False
-        """Whether nacks are wanted now; otherwise they are deviations."""
+        """Whether nacks, or what has to be refused, are wanted now; otherwise they are deviations."""
         self._chosen: Partner | None = None
         self._waiting: list[Callable[[], None]] = []
         self._ack_at = FOREVER
@@ -53,6 +53,11 @@ class Line:
     def partner(self) -> Partner:
         assert self._chosen is not None, "not connected"
         return self._chosen
+
+    def unprovoked(self, subject: str, expected: object, found: object) -> None:
+        """Something that is wrong unless it was asked for."""
+        if not self.provoking:
+            self.journal.deviation(subject, expected, found)
 
     def choose(self, partner: Partner) -> None:
         """Speak with this one from now on."""

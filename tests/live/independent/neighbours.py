@@ -131,7 +131,7 @@ class Neighbours:
         """Whose frame this is; None if we do not know the sender, who gets no answer then."""
         entry = self.table.get(frame["src_mac"])
         if entry is None:
-            self.journal.note("dropped", kind=frame.kind, why="unknown host")
+            self.journal.deviation(f"{frame.kind}.src_mac", "a host that we know", frame["src_mac"].hex(":"))
             return None
         self.journal.expect(f"{frame.kind}.dst_mac", self.mac, frame["dst_mac"])
         allowed = [entry.place] if entry.taught else []

@@ -20,6 +20,8 @@ class Message:
     data: bytes
     synchronous: bool = False
     """Sent as RNDV although it is short enough for another packet."""
+    unacked: int = 0
+    """How many of our messages were still unacked when it arrived."""
 
 
 @dataclass
@@ -39,6 +41,8 @@ class Partner:
     liback_out: int = 0
     liback_in: int = 0
     connect_seqnum_in: int | None = None
+    session_told: int = NONE
+    """What its last CONNECT packet said, whether the connect succeeded or not."""
     connected: bool = False
     """Whether it has answered our own request: before, we send it nothing numbered (R-CON-12)."""
 
@@ -87,8 +91,8 @@ class Reassembly:
         return sum(map(len, self.found.values())) >= self.length
 
     @property
-    def message(self) -> Message:
-        return Message(self.match, b"".join(self.found[each] for each in sorted(self.found)))
+    def data(self) -> bytes:
+        return b"".join(self.found[each] for each in sorted(self.found))
 
 
 def match_fields(value: int) -> dict[str, int]:

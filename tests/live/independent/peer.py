@@ -11,12 +11,13 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from .endpoint import Endpoint
-from .frames import Codec, Dialect, Unreadable, dialect
+from .frames import ETHERTYPE, Codec, Dialect, Unreadable, dialect
 from .journal import Journal, Write
 from .neighbours import QUERY_INTERVAL, Neighbour, Neighbours
 from .partner import Message
@@ -117,7 +118,7 @@ class Peer:
         if frame.kind not in QUIET:
             self.journal.saw(frame)
         self.journal.expect(f"length of the {frame.kind} frame", self._codec.proper_length(frame), frame.length)
-        self.journal.expect_fields(frame, **self._codec.constants(frame.kind))
+        self.journal.expect_fields(frame, ethertype=ETHERTYPE, **self._codec.constants(frame.kind))
         if frame.kind == "RAW":
             self.neighbours.on_announcement(frame, self._transport.now())
         elif frame.kind == "HOST_QUERY":
@@ -159,11 +160,12 @@ class Peer:
 
     def connect(self, host: Neighbour, endpoint: int, key: int, expected: str = "status 0") -> None:
         """Section 2; raises :class:`Missing` if there is no answer."""
-        self.endpoint.line.provoking = expected.startswith("nack")
-        request = self.endpoint.connect(host, endpoint, key)
-        if not self._wait("an answer to the CONNECT request", lambda: request.answer is not None):
-            raise Missing
-        self.endpoint.line.provoking = False
+        with self._provoking(expected.startswith("nack")):
+            request = self.endpoint.connect(host, endpoint, key)
+            if not self._wait("an answer to the CONNECT request", lambda: request.answer is not None):
+                raise Missing
+            nacks = [f"LIB {expected[-1]} 0"] if expected.startswith("nack") else []
+            self.journal.expect("nacks of the CONNECT request", nacks, self.endpoint.nacks)
         self.journal.expect("answer to the CONNECT request", expected, request.answer)
         self.journal.note("connected", answer=request.answer, transmissions=request.times)
 
@@ -179,24 +181,31 @@ class Peer:
 
     def send_stale(self) -> None:
         """A message with a session that the endpoint does not have (section 9)."""
-        self.endpoint.line.provoking = True
-        number = self.endpoint.send_with_session(Message(MATCH, b"stale"), 0xDEADBEEF)
-        self._wait("NACK_LIB 3", lambda: bool(self.endpoint.nacks))
-        self.journal.expect("nacks of a wrong session", [f"LIB 3 {number}"], self.endpoint.nacks)
-        self.endpoint.nacks.clear()
-        self.endpoint.line.provoking = False
+        with self._provoking():
+            number = self.endpoint.send_with_session(Message(MATCH, b"stale"), 0xDEADBEEF)
+            self._wait("NACK_LIB 3", lambda: bool(self.endpoint.nacks))
+            self.journal.expect("nacks of a wrong session", [f"LIB 3 {number}"], self.endpoint.nacks)
 
     def pull_stale(self) -> None:
         """A PULL for a region that does not exist (section 9)."""
-        self.endpoint.line.provoking = True
-        self.endpoint.pull_from_nowhere(FOREIGN_REGION, UNUSED_HANDLE)
-        self._wait("NACK_MCP 4", lambda: bool(self.endpoint.nacks))
-        self.journal.expect("nacks of an unknown region", [f"MCP 4 {UNUSED_HANDLE:#x}"], self.endpoint.nacks)
-        self.endpoint.nacks.clear()
-        self.endpoint.line.provoking = False
+        with self._provoking():
+            self.endpoint.pull_from_nowhere(FOREIGN_REGION, UNUSED_HANDLE)
+            self._wait("NACK_MCP 4", lambda: bool(self.endpoint.nacks))
+            self.journal.expect("nacks of an unknown region", [f"MCP 4 {UNUSED_HANDLE:#x}"], self.endpoint.nacks)
+
+    @contextmanager
+    def _provoking(self, really: bool = True) -> Iterator[None]:
+        """Nacks that come meanwhile are what we want."""
+        self.endpoint.line.provoking = really or self._settings.provoked
+        try:
+            yield
+        finally:
+            self.endpoint.line.provoking = self._settings.provoked
+            self.endpoint.nacks.clear()
 
     def _compare(self, sent: Message, received: Message) -> None:
         self.journal.expect("match information of the echo", f"{sent.match:#018x}", f"{received.match:#018x}")
+        self.journal.expect("messages that the echo leaves unacked", 0, received.unacked)
         self.journal.expect("bytes of the echo", len(sent.data), len(received.data))
         self.journal.expect("the echo is what was sent", True, sent.data == received.data)
         self.journal.note("echoed", bytes=len(received.data))

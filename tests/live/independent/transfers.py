@@ -66,6 +66,8 @@ class Region:
     number: int
     """Of its RNDV."""
     plan: list[Block]
+    handle: int | None = None
+    """Of its PULLs."""
     asked: list[Block] = field(default_factory=list)
     """Without repetitions."""
     transferred: int | None = None

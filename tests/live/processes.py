@@ -1,0 +1,58 @@
+"""The independent peer as a process in a namespace, and what it has to say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .namespaces import Port
+
+TESTS = Path(__file__).parents[1]
+LONGEST_S = 120
+
+
+@dataclass
+class Story:
+    """How a process ended, and the lines that it has printed."""
+
+    code: int
+    entries: list[dict[str, Any]]
+    complaints: str
+
+    def of(self, event: str) -> list[dict[str, Any]]:
+        return [each for each in self.entries if each.get("event") == event]
+
+    @property
+    def deviations(self) -> list[dict[str, Any]]:
+        return [each for each in self.entries if "deviation" in each]
+
+
+@dataclass
+class PeerProcess:
+    """A running peer."""
+
+    process: subprocess.Popen[str]
+
+    @property
+    def ready(self) -> dict[str, Any]:
+        """Its first line, printed when it listens."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.process.communicate(timeout=LONGEST_S)[1]
+        entry: dict[str, Any] = json.loads(line)
+        return entry
+
+    def story(self) -> Story:
+        """What it says until it ends."""
+        said, complaints = self.process.communicate(timeout=LONGEST_S)
+        return Story(self.process.returncode, [json.loads(line) for line in said.splitlines()], complaints)
+
+
+def start_peer(port: Port, *options: str) -> PeerProcess:
+    """Start the peer with further options; it must be read until its end."""
+    command = [sys.executable, "-m", "live.independent.peer", "--interface", port.interface, *options]
+    return PeerProcess(port.namespace.start(*command, cwd=TESTS))

@@ -1,0 +1,80 @@
+"""The independent peer on real interfaces: two of them, judged by the rules of mxwire."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mxwire.rules import Vantage
+from mxwire.wire.dialect import dialect_by_name
+
+from .independent.peer import REFUSED, STALE, messages
+from .processes import Story, start_peer
+from .referee import findings
+from .watcher import Watcher
+
+DIALECTS = ("mxoe", "omx:1500", "omx:9000")
+KINDS = tuple(messages())
+CLIENT = ("--name", "beta:0", "--role", "client", "--to", "alpha:0")
+WATCHED_FROM_THE_START = Vantage(from_start=True, empty_tables=True)
+
+
+def assert_clean(story: Story) -> None:
+    assert story.deviations == [], story.complaints
+    assert story.code == 0, story.complaints
+
+
+def assert_well_formed(path: Path, dialect: str, frames: int) -> None:
+    """``mxwire decode`` finds every frame, and none that is malformed."""
+    command = [sys.executable, "-m", "mxwire", "decode", "--json", "--dialect", dialect, str(path)]
+    result = subprocess.run(command, check=True, capture_output=True, text=True)
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert len(lines) == frames
+    assert [each for each in lines if each.get("malformed")] == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("offset", ["0", "291"])
+def test_two_independent_peers_agree_and_keep_the_rules(jumbo_cable, tmp_path, dialect, offset):
+    one, other = jumbo_cable
+    common = ["--dialect", dialect, "--region-offset", offset]
+    with Watcher(one) as watcher:
+        server = start_peer(one, "--name", "alpha:0", "--role", "server", "--messages", str(len(KINDS)), *common)
+        assert server.ready["name"] == "alpha:0"
+        client = start_peer(other, *CLIENT, "--steps", ",".join(KINDS), *common)
+        stories = client.story(), server.story()
+    for story in stories:
+        assert_clean(story)
+    assert len(stories[0].of("echoed")) == len(KINDS)
+    assert watcher.dropped == 0
+    assert findings(watcher.frames, dialect_by_name(dialect), WATCHED_FROM_THE_START) == []
+    watcher.write_pcap(tmp_path / "talk.pcap")
+    assert_well_formed(tmp_path / "talk.pcap", dialect, len(watcher.frames))
+
+
+def test_two_independent_peers_refuse_alike(jumbo_cable):
+    """Section 9 of the examples, in both roles."""
+    one, other = jumbo_cable
+    server = start_peer(one, "--name", "alpha:0", "--role", "server", "--messages", "1", "--provoked")
+    assert server.ready["name"] == "alpha:0"
+    client = start_peer(other, *CLIENT, "--steps", ",".join([*REFUSED, *STALE, "tiny"]))
+    asking, serving = client.story(), server.story()
+    assert_clean(asking)
+    assert_clean(serving)
+    assert [(each["kind"], each["why"]) for each in serving.of("refused")] == [
+        ("CONNECT_REQUEST", 2),
+        ("CONNECT_REQUEST", 1),
+        ("TINY", 3),
+        ("PULL", 4),
+    ]
+
+
+def test_a_peer_that_hears_nobody_says_so(jumbo_cable):
+    client = start_peer(jumbo_cable[0], *CLIENT)
+    story = client.story()
+    assert story.code == 1
+    assert [each["deviation"] for each in story.deviations] == ["waiting"]
