@@ -1,12 +1,16 @@
 """Links: AF_PACKET, memory and faults behind one face."""
 
 from mxwire.link.errors import LinkError
+from mxwire.link.faults import Faults
+from mxwire.link.faulty import FaultyLink
 from mxwire.link.link import Link, LinkStatistics
 from mxwire.link.memory import MemoryLink, MemoryNetwork, memory_pair
 from mxwire.link.packet import Mode, PacketLink
 from mxwire.link.tap import Tap
 
 __all__ = [
+    "Faults",
+    "FaultyLink",
     "Link",
     "LinkError",
     "LinkStatistics",

@@ -27,6 +27,10 @@ _RX_RING = 5
 _SMALLEST = 1 << 20
 
 
+NOT_SAID = np.zeros(0, np.bool_)
+NOWHERE = np.zeros(0, np.int64)
+
+
 class Arrivals(NamedTuple):
     """Frames that lie in a ring. All arrays have shape (n,)."""
 
@@ -34,12 +38,12 @@ class Arrivals(NamedTuple):
     length: NDArray[np.int64]
     wire_length: NDArray[np.int64]
     timestamp_ns: NDArray[np.int64]
-    tagged: NDArray[np.bool_]
+    tagged: NDArray[np.bool_] = NOT_SAID
     """Whether the kernel took a VLAN tag out of the frame."""
-    header: NDArray[np.int64]
+    header: NDArray[np.int64] = NOWHERE
     """Where the kernel's note on each frame starts, in bytes from the start of the ring."""
-    plain: bool
-    """Whether all are untagged and as long as on the wire."""
+    plain: bool = True
+    """Whether all are untagged and as long as on the wire; only where not, there are ``tagged`` and ``header``."""
 
     def select(self, which: NDArray[np.bool_]) -> Arrivals:
         """The frames that a mask picks."""

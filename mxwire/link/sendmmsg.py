@@ -15,7 +15,7 @@ from mxwire.frames import FrameBatch
 
 AT_ONCE = 1024
 """The kernel takes no more messages in a call."""
-FEW = 4
+FEW = 5
 """Fewer frames than this leave one by one, which is faster then."""
 PATIENCE_NS = 10_000_000
 """How long a full queue is waited for in one call of ``send``."""
@@ -27,13 +27,13 @@ _FLAGS = socket.MSG_DONTWAIT
 
 
 class _Piece(ctypes.Structure):
-    """struct iovec; addresses as integers, so that NumPy fills them."""
+    """struct iovec; addresses as integers, with a sign because offsets have one, so that NumPy fills them."""
 
-    _fields_ = (("base", ctypes.c_size_t), ("length", ctypes.c_size_t))
+    _fields_ = (("base", ctypes.c_ssize_t), ("length", ctypes.c_ssize_t))
 
 
-class _Header(ctypes.Structure):
-    """struct mmsghdr."""
+class _Message(ctypes.Structure):
+    """struct msghdr."""
 
     _fields_ = (
         ("name", ctypes.c_size_t),
@@ -43,8 +43,13 @@ class _Header(ctypes.Structure):
         ("control", ctypes.c_size_t),
         ("control_length", ctypes.c_size_t),
         ("flags", ctypes.c_int),
-        ("sent", ctypes.c_uint),
     )
+
+
+class _Header(ctypes.Structure):
+    """struct mmsghdr."""
+
+    _fields_ = (("message", _Message), ("sent", ctypes.c_uint))
 
 
 Some = Callable[[int, int], int]
@@ -60,8 +65,8 @@ class Sender:
         self._pieces = np.zeros(AT_ONCE, np.dtype(_Piece))
         self._base, self._length = self._pieces["base"], self._pieces["length"]
         self._headers = np.zeros(AT_ONCE, np.dtype(_Header))
-        self._headers["pieces"] = self._pieces.ctypes.data + np.arange(AT_ONCE) * self._pieces.itemsize
-        self._headers["piece_count"] = 1
+        self._headers["message"]["pieces"] = self._pieces.ctypes.data + np.arange(AT_ONCE) * self._pieces.itemsize
+        self._headers["message"]["piece_count"] = 1
         self._at = self._headers.ctypes.data
         self._sendmmsg = ctypes.CDLL(None, use_errno=True).sendmmsg
         self._sendmmsg.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int)
@@ -80,15 +85,15 @@ class Sender:
         return sent
 
     def _few(self, batch: FrameBatch, patience: _Patience) -> int:
-        buffer = batch.buffer.data
-        starts, lengths = batch.offset.tolist(), batch.length.tolist()
+        buffer, send = batch.buffer.data, self._socket.send
+        pieces = [*zip(batch.offset.tolist(), batch.length.tolist(), strict=True)]
 
         def one(first: int, _end: int) -> int:
-            start = starts[first]
-            self._socket.send(buffer[start : start + lengths[first]], _FLAGS)
+            start, length = pieces[first]
+            send(buffer[start : start + length], _FLAGS)
             return 1
 
-        return _send_all(one, len(starts), patience)
+        return _send_all(one, len(pieces), patience)
 
     def _many(self, batch: FrameBatch, patience: _Patience) -> int:
         buffer = np.ascontiguousarray(batch.buffer)
@@ -96,10 +101,10 @@ class Sender:
         sent = 0
         for first in range(0, len(batch), AT_ONCE):
             offset = batch.offset[first : first + AT_ONCE]
-            self._base[: len(offset)] = offset
-            self._base[: len(offset)] += np.uint64(address)
-            self._length[: len(offset)] = batch.length[first : first + AT_ONCE]
-            sent += _send_all(self._call, len(offset), patience)
+            count = len(offset)
+            np.add(offset, address, self._base[:count])
+            self._length[:count] = batch.length[first : first + AT_ONCE]
+            sent += _send_all(self._call, count, patience)
             if patience.ended:
                 break
         return sent

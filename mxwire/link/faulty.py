@@ -1,0 +1,157 @@
+"""FaultyLink: any link, with a bad cable."""
+
+from __future__ import annotations
+
+import select
+import time
+from dataclasses import replace
+from random import Random
+
+from mxwire.frames import FrameBatch
+from mxwire.link.faults import FaultCounts, Faults, FaultyWay
+from mxwire.link.link import Link, LinkStatistics
+from mxwire.link.timer import Timer
+
+_NOTHING = FrameBatch.from_frames(())
+_NONE = Faults()
+SECOND = 10**9
+
+
+class FaultyLink:
+    """A link whose frames get lost, doubled, overtaken, late or spoilt on their way, in both directions or one.
+
+    With the same seed the same happens to the same sequence of frames; only the times are real. Frames that are held
+    back leave during later calls, as a host makes them all the time; ``fileno`` tells when one is due.
+    """
+
+    def __init__(self, link: Link, *, seed: int, sending: Faults = _NONE, receiving: Faults = _NONE) -> None:
+        self.link = link
+        self._sending = FaultyWay(sending, Random(f"{seed} sending"))
+        self._receiving = FaultyWay(receiving, Random(f"{seed} receiving"))
+        self._timer = Timer()
+        self._waiting = select.epoll()
+        self._waiting.register(link.fileno(), select.EPOLLIN)
+        self._waiting.register(self._timer.fileno(), select.EPOLLIN)
+        self._received = 0
+        self._woken = False
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        """The name of the link behind it."""
+        return self.link.name
+
+    @property
+    def address(self) -> bytes:
+        """The address of the link behind it, 6 bytes."""
+        return self.link.address
+
+    @property
+    def mtu(self) -> int:
+        """How many bytes a frame may have after its Ethernet header."""
+        return self.link.mtu
+
+    @property
+    def faults_sending(self) -> FaultCounts:
+        """What was done to frames on their way out."""
+        return self._sending.counts
+
+    @property
+    def faults_receiving(self) -> FaultCounts:
+        """What was done to frames on their way in."""
+        return self._receiving.counts
+
+    def change(self, *, sending: Faults | None = None, receiving: Faults | None = None) -> None:
+        """Go on with other faults; what is under way stays so."""
+        self._sending.faults = sending or self._sending.faults
+        self._receiving.faults = receiving or self._receiving.faults
+
+    def send(self, batch: FrameBatch) -> int:
+        """Give frames to the wire, or to its faults; returns how many were taken, which includes the lost."""
+        if self._closed:
+            return 0
+        if self._sending.harmless:
+            self._sending.counts.frames += len(batch)
+            return self.link.send(batch)
+        now = time.monotonic_ns()
+        for index in range(len(batch)):
+            self._sending.put(batch.frame(index), now)
+        refused = self._send_due(now)
+        self._set_timer()
+        return max(len(batch) - refused, 0)
+
+    def _send_due(self, now: int) -> int:
+        """Send what has been held back long enough; returns how much of it the wire did not take."""
+        frames = [frame for _, frame in self._sending.take(now)]
+        return len(frames) - self.link.send(FrameBatch.from_frames(frames)) if frames else 0
+
+    def receive(self, timeout: float | None = 0.0) -> FrameBatch:
+        """The frames that have arrived and are not held back; see :meth:`mxwire.link.link.Link.receive`."""
+        end = None if timeout is None else time.monotonic_ns() + round(timeout * SECOND)
+        while True:
+            self._send_due(time.monotonic_ns())
+            batch = self._suffer(self.link.receive(self._patience(end)))
+            over = end is not None and time.monotonic_ns() >= end
+            if len(batch) or self._woken or over:
+                self._woken = False
+                self._send_due(time.monotonic_ns())
+                self._set_timer()
+                return batch
+
+    def _patience(self, end: int | None) -> float | None:
+        """How long to wait for the link, in seconds: until something held back is due, at most until ``end``."""
+        ends = [each for each in (end, self._sending.due(), self._receiving.due()) if each is not None]
+        if self._woken:
+            return 0.0
+        return max(min(ends) - time.monotonic_ns(), 0) / SECOND if ends else None
+
+    def _suffer(self, batch: FrameBatch) -> FrameBatch:
+        """What the faults make of frames that have arrived."""
+        if self._receiving.harmless:
+            self._receiving.counts.frames += len(batch)
+            self._received += len(batch)
+            return batch
+        now = time.monotonic_ns()
+        for index in range(len(batch)):
+            self._receiving.put(batch.frame(index), now)
+        arrived = self._receiving.take(now)
+        if not arrived:
+            return _NOTHING
+        first = self._received + 1
+        self._received += len(arrived)
+        since_1970 = time.time_ns() - now
+        times = [due + since_1970 for due, _ in arrived]
+        return FrameBatch.from_frames([frame for _, frame in arrived], times, first_number=first)
+
+    def _set_timer(self) -> None:
+        dues = [each for each in (self._sending.due(), self._receiving.due()) if each is not None]
+        self._timer.set(min(dues, default=None))
+
+    def wake(self) -> None:
+        """End a ``receive`` that waits in another thread, or the next one."""
+        self._woken = True
+        self.link.wake()
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when ``receive`` has something to give or to do, or was woken."""
+        return self._waiting.fileno()
+
+    def statistics(self) -> LinkStatistics:
+        """What the link behind it has sent, and what was handed to the host."""
+        return replace(self.link.statistics(), received=self._received)
+
+    def close(self) -> None:
+        """Close the link behind it too; what was held back is lost. Calling it again does nothing."""
+        if not self._closed:
+            self._closed = True
+            self._waiting.close()
+            self._timer.close()
+        self.link.close()
+
+    def __enter__(self) -> FaultyLink:
+        """The link itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
