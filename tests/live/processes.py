@@ -1,8 +1,9 @@
-"""The independent peer as a process in a namespace, and what it has to say."""
+"""Peers and hosts as processes in namespaces, and what they have to say."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ class Story:
 
 @dataclass
 class PeerProcess:
-    """A running peer."""
+    """A running peer or host."""
 
     process: subprocess.Popen[str]
 
@@ -54,5 +55,16 @@ class PeerProcess:
 
 def start_peer(port: Port, *options: str) -> PeerProcess:
     """Start the peer with further options; it must be read until its end."""
-    command = [sys.executable, "-m", "live.independent.peer", "--interface", port.interface, *options]
-    return PeerProcess(port.namespace.start(*command, cwd=TESTS))
+    return _start(port, "live.independent.peer", *options)
+
+
+def start_host(port: Port, *options: str) -> PeerProcess:
+    """The same of a live host of mxwire."""
+    return _start(port, "live.host_process", *options)
+
+
+def _start(port: Port, module: str, *options: str) -> PeerProcess:
+    command = [sys.executable, "-m", module, "--interface", port.interface, *options]
+    # The package need not be installed: the root of the repository is where it lies.
+    environment = os.environ | {"PYTHONPATH": str(TESTS.parent)}
+    return PeerProcess(port.namespace.start(*command, cwd=TESTS, env=environment))

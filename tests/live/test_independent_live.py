@@ -13,7 +13,7 @@ from mxwire.rules import Vantage
 from mxwire.wire.dialect import dialect_by_name
 
 from .independent.peer import REFUSED, STALE, messages
-from .processes import Story, start_peer
+from .processes import Story, start_host, start_peer
 from .referee import findings
 from .watcher import Watcher
 
@@ -37,6 +37,13 @@ def assert_well_formed(path: Path, dialect: str, frames: int) -> None:
     assert [each for each in lines if each.get("malformed")] == []
 
 
+def assert_judged(watcher: Watcher, dialect: str, path: Path) -> None:
+    assert watcher.dropped == 0
+    assert findings(watcher.frames, dialect_by_name(dialect), WATCHED_FROM_THE_START) == []
+    watcher.write_pcap(path)
+    assert_well_formed(path, dialect, len(watcher.frames))
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("offset", ["0", "291"])
 def test_two_independent_peers_agree_and_keep_the_rules(jumbo_cable, tmp_path, dialect, offset):
@@ -50,10 +57,7 @@ def test_two_independent_peers_agree_and_keep_the_rules(jumbo_cable, tmp_path, d
     for story in stories:
         assert_clean(story)
     assert len(stories[0].of("echoed")) == len(KINDS)
-    assert watcher.dropped == 0
-    assert findings(watcher.frames, dialect_by_name(dialect), WATCHED_FROM_THE_START) == []
-    watcher.write_pcap(tmp_path / "talk.pcap")
-    assert_well_formed(tmp_path / "talk.pcap", dialect, len(watcher.frames))
+    assert_judged(watcher, dialect, tmp_path / "talk.pcap")
 
 
 def test_two_independent_peers_refuse_alike(jumbo_cable):
@@ -71,6 +75,38 @@ def test_two_independent_peers_refuse_alike(jumbo_cable):
         ("TINY", 3),
         ("PULL", 4),
     ]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_live_host_serves_the_peer(jumbo_cable, tmp_path, dialect):
+    one, other = jumbo_cable
+    with Watcher(one) as watcher:
+        server = start_host(one, "--name", "alpha", "--dialect", dialect, "--echo", str(len(KINDS)))
+        assert server.ready["name"] == "alpha:0"
+        client = start_peer(other, *CLIENT, "--dialect", dialect, "--steps", ",".join([*REFUSED, *KINDS]))
+        asking, serving = client.story(), server.story()
+    assert_clean(asking)
+    assert len(asking.of("echoed")) == len(KINDS)
+    assert (serving.code, serving.complaints) == (0, "")
+    assert [each["bytes"] for each in serving.of("echoed")] == [len(each.data) for each in messages().values()]
+    assert_judged(watcher, dialect, tmp_path / "talk.pcap")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_peer_serves_a_live_host(jumbo_cable, tmp_path, dialect):
+    one, other = jumbo_cable
+    with Watcher(one) as watcher:
+        options = ["--dialect", dialect, "--messages", str(len(KINDS))]
+        server = start_peer(one, "--name", "alpha:0", "--role", "server", *options)
+        assert server.ready["name"] == "alpha:0"
+        client = start_host(
+            other, "--name", "beta", "--dialect", dialect, "--call", "alpha:0", "--kinds", ",".join(KINDS)
+        )
+        asking, serving = client.story(), server.story()
+    assert (asking.code, asking.complaints) == (0, "")
+    assert [(each["kind"], each["same"]) for each in asking.of("answered")] == [(each, True) for each in KINDS]
+    assert_clean(serving)
+    assert_judged(watcher, dialect, tmp_path / "talk.pcap")
 
 
 def test_a_peer_that_hears_nobody_says_so(jumbo_cable):
