@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "simulation": {"errors", "frames", "wire", "protocol", "rules"},
     "link": {"errors", "frames"},
     "host": {"errors", "frames", "wire", "protocol", "link"},
-    "analysis": {"errors", "frames", "wire"},
+    "analysis": {"errors", "frames", "wire", "rules"},
     "report": {"errors", "frames", "wire", "analysis", "rules"},
 }
 """What of ours each room may import, besides itself. Rooms that are not here may import all but ``cli``."""

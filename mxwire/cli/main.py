@@ -13,13 +13,14 @@ import click
 from mxwire import __version__
 from mxwire.errors import MxwireError
 
-COMMANDS = ("decode", "info", "formats", "rules", "simulate", "plugin")
+COMMANDS = ("decode", "info", "verify", "formats", "rules", "simulate", "plugin")
 """The commands in the order of the help; each is ``command`` in the module of its name."""
 
 GREETING = f"""mxwire {__version__}: Myrinet Express over Ethernet (MXoE, Open-MX), from a capture to meaning.
 
   mxwire decode FILE            every frame in a line (-v: every field, --json, --to FILE.parquet)
   mxwire info FILE              hosts, dialects, endpoints and messages of a capture at a glance
+  mxwire verify FILE            do the hosts of a capture keep the rules of the protocol?
   mxwire formats [TYPE]         how the packets are laid out
   mxwire rules [NUMBER]         what hosts must and should do, by the numbers of the specification
   mxwire simulate --loss 0.05   hosts in a network with faults: does everything hold?

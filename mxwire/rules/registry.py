@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, NamedTuple
 
 from mxwire.rules.finding import Severity
@@ -84,3 +85,10 @@ def judges(
         return check
 
     return register
+
+
+@cache
+def applied_to(frame_class: type, complete: bool = True) -> frozenset[str]:
+    """Numbers of the rules that a frame of this type is held against; without ``complete`` those of single frames."""
+    rules = [each for each in RULES if frame_class in each.frames and (complete or each.alone)]
+    return frozenset(number for each in rules for number in (each.number, *each.also))

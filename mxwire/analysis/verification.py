@@ -1,0 +1,141 @@
+"""Verification: what a capture's hosts did, held against the rules of the specification."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+from mxwire.frames import LINKTYPE_ETHERNET
+from mxwire.rules import CAPTURE, Judge, Severity, Vantage, Violation
+from mxwire.rules.registry import applied_to
+from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.dialect import MXOE, Dialect
+
+Verdict = Literal["pass", "non-strict", "fail", "info", "missing"]
+"""Of a host as a whole. ``pass``: it kept all rules it was held against; ``info``: there are notes; ``non-strict``: it
+deviated from what is only a SHOULD; ``fail``: it broke a MUST; ``missing``: no rule applies to what it sent."""
+
+_ADDRESS: Final = 6
+
+
+@dataclass(slots=True)
+class HostRecord:
+    """What one host did."""
+
+    address: bytes
+    frames: Counter[type] = field(default_factory=Counter)
+    """How many frames of each type it sent."""
+    findings: Counter[tuple[str, Severity]] = field(default_factory=Counter)
+    """How often each rule was not kept, by severity."""
+    complete: bool = True
+
+    def count(self, severity: Severity) -> int:
+        """How many findings there are of a severity."""
+        return sum(number for (_, each), number in self.findings.items() if each == severity)
+
+    @property
+    def rules(self) -> frozenset[str]:
+        """The rules that at least one of its frames was held against."""
+        found = frozenset(rule for rule, _ in self.findings)
+        return found.union(*(applied_to(each, self.complete) for each in self.frames))
+
+    @property
+    def verdict(self) -> Verdict:
+        """The host as a whole."""
+        for severity, verdict in _VERDICTS:
+            if self.count(severity):
+                return verdict
+        return "pass" if self.rules else "missing"
+
+
+_VERDICTS: Final[tuple[tuple[Severity, Verdict], ...]] = (
+    ("violation", "fail"),
+    ("deviation", "non-strict"),
+    ("note", "info"),
+)
+
+
+class Verification:
+    """Holds decoded batches against the rules, in the order of the capture.
+
+    ``vantage`` says how the frames were observed. ``hosts`` (addresses of six bytes) and ``rules`` (numbers, or
+    beginnings of them such as ``R-ACK``) limit what is reported, not what is looked at.
+    """
+
+    def __init__(
+        self,
+        vantage: Vantage = CAPTURE,
+        *,
+        hosts: Collection[bytes] | None = None,
+        rules: Collection[str] | None = None,
+    ) -> None:
+        self.hosts: dict[bytes, HostRecord] = {}
+        """By address, in order of appearance."""
+        self.frames = 0
+        """Frames looked at."""
+        self.cooked = False
+        """Whether frames came without the address of their destination: then only single frames can be judged."""
+        self._only = hosts
+        self._rules = tuple(rules) if rules is not None else None
+        self._vantage = vantage
+        self._speaks: Dialect = MXOE
+        self._judge = Judge(self._dialect, vantage)
+
+    def observe(self, decoded: DecodedBatch) -> Iterator[Violation]:
+        """What is wrong with the frames of the next batch."""
+        located = decoded.located
+        if located.batch.link_type != LINKTYPE_ETHERNET and not self.cooked:
+            self.cooked = True
+            self._vantage = replace(self._vantage, complete=False)
+            self._judge = Judge(self._dialect, self._vantage)
+        times = located.batch.timestamp_ns.tolist()
+        numbers = located.batch.number.tolist()
+        lengths = located.wire_length.tolist()
+        for index in range(len(decoded)):
+            raw = located.frame(index)
+            self._speaks = decoded.dialect(index)
+            frame = decoded.codec(index).parse(raw, lengths[index])
+            self.frames += 1
+            self._host(raw).frames[type(frame)] += 1
+            found = self._judge.observe(times[index], frame, raw, numbers[index], wire_length=lengths[index])
+            if found:
+                yield from self._counted(found)
+
+    def finish(self) -> Iterator[Violation]:
+        """What only the end of the capture shows."""
+        yield from self._counted(self._judge.finish())
+
+    def shown(self) -> list[HostRecord]:
+        """The hosts that are reported on."""
+        return [each for each in self.hosts.values() if self._only is None or each.address in self._only]
+
+    @property
+    def violations(self) -> int:
+        """How many there are, of the hosts and rules that are reported on."""
+        return sum(each.count("violation") for each in self.shown())
+
+    def _dialect(self, _source: bytes, _destination: bytes) -> Dialect:
+        return self._speaks
+
+    def _host(self, raw: bytes) -> HostRecord:
+        address = raw[_ADDRESS : 2 * _ADDRESS]
+        found = self.hosts.get(address)
+        if found is None:
+            found = self.hosts[address] = HostRecord(address, complete=self._vantage.complete)
+        return found
+
+    def _counted(self, found: Collection[Violation]) -> Iterator[Violation]:
+        for each in found:
+            if self._rules is not None and not any(_is_of(each.rule, rule) for rule in self._rules):
+                continue
+            record = self.hosts.get(each.host)
+            if record is not None:
+                record.findings[each.rule, each.severity] += 1
+            if self._only is None or each.host in self._only:
+                yield each
+
+
+def _is_of(number: str, wanted: str) -> bool:
+    return number == wanted or number.startswith(wanted.rstrip("-") + "-")

@@ -1,0 +1,122 @@
+"""``mxwire verify``: do the hosts of a capture keep the rules?"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from mxwire.cli.options import dialect_option, ethertype_option
+
+if TYPE_CHECKING:
+    from mxwire.rules import Vantage
+
+EPILOG = """\b
+Examples:
+  mxwire verify trace.pcap                       verdicts by host, rules not kept, findings with their frames
+  mxwire verify --host 52:54:00:0a:00:01 *.pcap  one host in many captures
+  mxwire verify --rules R-ACK,R-RTX trace.pcap   acknowledgements and retransmission only
+  mxwire verify --json trace.pcap | jq -r 'select(.record == "finding") | .rule'
+  mxwire verify --junit trace.pcap > report.xml  for what collects test results
+
+\b
+Verdicts: pass; info (there are notes: known defects of real hosts, and what nobody is to blame for); non-strict
+(deviations from what is only recommended); fail (violations); missing (nothing that a rule applies to).
+Exit code: 0 no violation, 1 violations, 2 something could not be read.
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--host", "hosts", metavar="MAC", multiple=True, help="Report on this host only; may be repeated.")
+@click.option(
+    "--rules", metavar="NUMBER,…", help="Report on these rules only; beginnings of numbers (R-ACK) are enough."
+)
+@click.option("--profile", metavar="NAME", help="What the hosts are: sets their timers, limits and known defects.")
+@click.option("--from-start", is_flag=True, help="The capture was begun before any endpoint was opened: judge more.")
+@click.option("--lossy", is_flag=True, help="The capture itself lost frames: judge single frames only.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: findings, then hosts.")
+@click.option("--junit", "as_junit", is_flag=True, help="JUnit XML: a suite a host, a case a rule.")
+@dialect_option
+@ethertype_option
+def command(
+    files: tuple[str, ...],
+    hosts: tuple[str, ...],
+    rules: str | None,
+    profile: str | None,
+    from_start: bool,
+    lossy: bool,
+    as_json: bool,
+    as_junit: bool,
+    dialect: str,
+    ethertypes: tuple[int, ...],
+) -> None:
+    """Hold captures against the rules of the specification.
+
+    Each finding names the rule, the host, the frames that show it, what was expected and what was found.
+    """
+    from mxwire.analysis.verification import Verification
+    from mxwire.cli.reading import Failures, capture_of, decoded_batches, tell_notes
+    from mxwire.errors import MxwireError
+    from mxwire.report.document import show
+    from mxwire.report.rules import select
+    from mxwire.report.verification import Findings, blocks, finding_line, host_lines, junit
+    from mxwire.wire.address import mac_bytes
+    from mxwire.wire.decoder import Decoder
+    from mxwire.wire.dialect import dialect_or_auto
+    from mxwire.wire.enums import ETHERTYPE_MXOE
+
+    if as_json and as_junit:
+        raise MxwireError("--json and --junit are two forms of the same: choose one")
+    chosen = dialect_or_auto(dialect)
+    vantage = _vantage(profile, from_start, lossy)
+    addresses = {mac_bytes(host) for host in hosts} or None
+    numbers = [rule.number for rule in select(rules.split(","))] if rules is not None else None
+    failures = Failures()
+    verified: list[tuple[str, Verification, Findings]] = []
+    violations = 0
+    for path in files:
+        with failures.noted(), capture_of(path) as reader:
+            decoder = Decoder(chosen, ethertypes or (ETHERTYPE_MXOE,))
+            verification, findings = Verification(vantage, hosts=addresses, rules=numbers), Findings()
+            for decoded in decoded_batches(decoder, reader):
+                for found in verification.observe(decoded):
+                    findings.add(found)
+                    if as_json:
+                        click.echo(finding_line(reader.name, found))
+            violations += verification.violations
+            if as_json:
+                for line in host_lines(reader.name, verification):
+                    click.echo(line)
+            elif as_junit:
+                verified.append((reader.name, verification, findings))
+            else:
+                show(blocks(reader.name, verification, findings))
+            if not verification.frames:
+                tell_notes(reader.name, decoder)
+    if as_junit:
+        click.echo(junit(verified))
+    failures.end()
+    if violations:
+        sys.exit(1)
+
+
+def _vantage(profile: str | None, from_start: bool, lossy: bool) -> Vantage:
+    """How the capture is looked at."""
+    from dataclasses import replace
+
+    from mxwire.protocol import profile_by_name
+    from mxwire.rules import CAPTURE
+
+    vantage = replace(CAPTURE, complete=not lossy, from_start=from_start)
+    if profile is None:
+        return vantage
+    host = profile_by_name(profile)
+    return replace(
+        vantage,
+        hz=host.hz,
+        resends_maximum=host.resend_maximum,
+        query_interval_ns=host.query_interval,
+        excused=frozenset(defect.value for defect in host.defects),
+    )

@@ -1,0 +1,162 @@
+"""``mxwire verify`` as a user runs it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+
+from mxwire.capture import create_capture, open_capture
+from mxwire.frames import LINKTYPE_LINUX_SLL, FrameBatch
+from mxwire.wire.codec import codec_of
+from mxwire.wire.dialect import MXOE
+from mxwire.wire.packets import Truc
+from tests.cli.support import CAPTURES, EVERY_TYPE, mxwire
+
+FIRST, SECOND = "52:54:00:0a:00:01", "52:54:00:0a:00:02"
+ECHO = CAPTURES / "mxoe-echo-checksum-debug.pcap"
+
+
+@pytest.fixture
+def wrong(tmp_path):
+    """A capture in which one ack is for a message that was never sent."""
+    codec = codec_of(MXOE)
+    with open_capture(ECHO) as reader:
+        batch = next(iter(reader))
+    frames = [batch.frame(index) for index in range(len(batch))]
+    place = next(i for i, each in enumerate(frames) if isinstance(codec.parse(each), Truc))
+    acked = codec.parse(frames[place])
+    frames[place] = codec.build(replace(acked, liback_lib_seqnum=acked.liback_lib_seqnum + 3))
+    path = tmp_path / "wrong.pcap"
+    with create_capture(path) as writer:
+        writer.write(FrameBatch.from_frames(frames, batch.timestamp_ns.tolist()))
+    return path, place + 1
+
+
+def test_a_clean_capture_passes():
+    run = mxwire("verify", ECHO)
+    assert (run.code, run.err) == (0, "")
+    assert [line.split()[:2] for line in run.out.splitlines() if line.startswith("52:")] == [
+        [FIRST, "pass"],
+        [SECOND, "pass"],
+    ]
+    assert "Findings" not in run.out
+
+
+def test_a_broken_must_is_shown_with_its_frame(wrong):
+    path, number = wrong
+    run = mxwire("verify", "--from-start", path)
+    assert run.code == 1
+    assert "violation" in run.out and f"frame {number}" in run.out.replace(f", {number}", f" frame {number}")
+    assert "fail" in run.out and "mxwire rules NUMBER" in run.out
+
+
+def test_json_says_the_same(wrong):
+    path, number = wrong
+    run = mxwire("verify", "--from-start", "--json", path)
+    assert run.code == 1
+    findings = [each for each in run.objects if each["record"] == "finding"]
+    hosts = [each for each in run.objects if each["record"] == "host"]
+    (found,) = [each for each in findings if each["severity"] == "violation" and each["frames"][-1] == number]
+    assert set(found) == {
+        "record", "file", "rule", "severity", "host", "frames", "time_ns", "expected", "found",
+    }  # fmt: skip
+    assert {each["host"]: each["verdict"] for each in hosts}[found["host"]] == "fail"
+    assert all(each["rules"] and each["frames"] for each in hosts)
+
+
+def test_notes_and_deviations_do_not_fail():
+    run = mxwire("verify", "--json", EVERY_TYPE, CAPTURES / "mxoe-rndv-offset.pcap")
+    assert run.code == 0
+    verdicts = {(each["file"][-15:], each["host"]): each["verdict"] for each in run.objects if each["record"] == "host"}
+    assert verdicts == {
+        ("every-type.pcap", FIRST): "info",
+        ("every-type.pcap", SECOND): "info",
+        ("ndv-offset.pcap", "02:00:00:00:00:99"): "non-strict",
+        ("ndv-offset.pcap", "52:54:00:0a:00:aa"): "info",
+    }
+
+
+def test_one_host_and_some_rules(wrong):
+    path, _ = wrong
+    every = mxwire("verify", "--from-start", "--json", path).objects
+    guilty = next(each["host"] for each in every if each["record"] == "finding" and each["severity"] == "violation")
+    other = ({FIRST, SECOND} - {guilty}).pop()
+    assert mxwire("verify", "--from-start", "--host", guilty, path).code == 1
+    one = mxwire("verify", "--from-start", "--json", "--host", other, path)
+    assert one.code == 0 and {each["host"] for each in one.objects} == {other}
+    assert mxwire("verify", "--from-start", "--rules", "R-DISC,R-HOST", path).code == 0
+    assert mxwire("verify", "--from-start", "--rules", "R-ACK", path).code == 1
+
+
+def test_junit(wrong):
+    path, number = wrong
+    run = mxwire("verify", "--from-start", "--junit", path, ECHO)
+    assert run.code == 1
+    suites = ElementTree.fromstring(run.out)
+    assert len(suites) == 4
+    (bad,) = [suite for suite in suites if suite.get("failures") != "0"]
+    failures = bad.findall("testcase/failure")
+    assert str(len(failures)) == bad.get("failures")
+    assert any(f"{number})" in (each.text or "") for each in failures)
+    assert all(int(suite.get("tests")) == len(suite) > 10 for suite in suites)
+
+
+def test_a_profile_names_the_defects_that_are_known():
+    """What a real Open-MX does is a note; of a host that should have no defects it is more."""
+    assert mxwire("verify", "--profile", "open-mx-1.5-as-found", EVERY_TYPE).code == 0
+    strict = mxwire("verify", "--json", "--profile", "open-mx-1.5", EVERY_TYPE)
+    assert "D-1" not in {each.get("rule") for each in strict.objects}
+    assert {each["severity"] for each in strict.objects if each["record"] == "finding"} - {"note"}
+
+
+def test_a_cooked_capture_is_judged_frame_by_frame(tmp_path):
+    path = tmp_path / "cooked.pcapng"
+    head = bytes.fromhex("0000 0001 0006 52540010a001 0000 86df".replace(" ", ""))
+    with open_capture(ECHO) as reader, create_capture(path, link_type=LINKTYPE_LINUX_SLL) as writer:
+        batch = next(iter(reader))
+        frames = [head + batch.frame(index)[14:] for index in range(len(batch))]
+        writer.write(FrameBatch.from_frames(frames, batch.timestamp_ns.tolist(), link_type=LINKTYPE_LINUX_SLL))
+    run = mxwire("verify", path)
+    assert run.code == 0 and "only single frames were judged" in run.out
+
+
+def test_a_lossy_capture_accuses_nobody(wrong):
+    path, _ = wrong
+    assert mxwire("verify", "--from-start", "--lossy", path).code == 0
+
+
+def test_what_was_said_before_the_capture_is_not_held_against_anybody(wrong):
+    """An ack may be for a message that was sent before, unless the user knows better."""
+    path, _ = wrong
+    assert mxwire("verify", path).code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--json", "--junit"], "choose one"),
+        (["--rules", "R-NONE"], "no rule 'R-NONE'"),
+        (["--host", "nobody"], "nobody"),
+        (["--profile", "mx-9"], "no profile 'mx-9'"),
+    ],
+)
+def test_what_cannot_be_asked(options, said):
+    run = mxwire("verify", *options, ECHO)
+    assert run.code == 2 and said in run.err and len(run.err.splitlines()) == 1
+
+
+def test_one_bad_file_of_several(tmp_path):
+    bad = tmp_path / "bad.pcap"
+    bad.write_bytes(b"not a capture at all, but long enough to be one")
+    run = mxwire("verify", bad, ECHO)
+    assert run.code == 2 and "bad.pcap" in run.err and "pass" in run.out
+
+
+def test_no_frames(tmp_path):
+    path = tmp_path / "empty.pcap"
+    with create_capture(path) as writer:
+        writer.write(FrameBatch.from_frames([]))
+    run = mxwire("verify", path)
+    assert run.code == 0 and "no frames" in run.err
