@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mxwire.errors import MxwireError
+from mxwire.frames import FrameBatch
 from mxwire.host.errors import HostClosedError
 from mxwire.host.interrupts import Section
 from mxwire.host.pending import Pending, Waiter
@@ -49,6 +50,8 @@ class Core:
         """What has happened besides requests that completed, the newest last."""
         self.after: Callable[[], None] | None = None
         """Called after each time that something may have changed."""
+        self.watch: Callable[[FrameBatch, bool], None] | None = None
+        """Shown all frames that arrive, and (True) all that leave, just before they do; must not keep a batch."""
         self.now = clock()
         """The time of the last step."""
         self.active = self.now
@@ -74,6 +77,8 @@ class Core:
             for number, link in self._numbered:
                 batch = link.receive(0.0)
                 if len(batch):
+                    if self.watch is not None:
+                        self.watch(batch, False)
                     node.receive(batch, now, number)
                     heard = True
             if heard or self._overdue(now):
@@ -93,6 +98,12 @@ class Core:
             self.end(HostClosedError(Status.NO_DEVICE, str(error)))
         except Exception as error:
             self._broken(error)
+
+    def send(self, batch: FrameBatch, interface: int = 0) -> None:
+        """Send frames that are not the engine's, after what it has made ready."""
+        self.flush()
+        if self.ended is None:
+            self._send(self.links[interface], batch)
 
     def touch(self) -> None:
         """A waiter has called the engine while it was asked whether it is ready."""
@@ -139,13 +150,18 @@ class Core:
             for number, link in self._numbered:
                 batch = self.node.transmit(now, number)
                 if len(batch):
-                    link.send(batch)
+                    self._send(link, batch)
             self._due_known = self._touched = False
             self._tell()
             if not self._touched:
                 break
         if self.after is not None:
             self.after()
+
+    def _send(self, link: Link, batch: FrameBatch) -> None:
+        if self.watch is not None:
+            self.watch(batch, True)
+        link.send(batch)
 
     def _tell(self) -> None:
         for event in self.node.events():
