@@ -122,6 +122,21 @@ def test_old_entries_are_swept():
     assert sum(len(queue) for table in tables for queue in table.values()) < 5000
 
 
+def test_what_is_taken_in_order_leaves_nothing_behind():
+    """Its memory may be large."""
+    world = World()
+    one, two, there, _ = world.pair()
+    for value in range(20):
+        two.receive(bytearray(1), value)
+        one.send(there, b"x", value)
+        world.settle()
+        one.send(there, b"x", value)
+        world.settle()
+        assert two.receive(bytearray(1), value).done
+    for side in (two.matching._posted, two.matching._unexpected):
+        assert [table for table in side.by_mask.values() if table] == []
+
+
 def test_probing_takes_nothing():
     """R-MAT-02: the message that a receive would take, again and again."""
     world = World()

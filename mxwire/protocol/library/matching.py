@@ -109,7 +109,16 @@ class _Queue(Generic[Item]):
     def remove(self, item: Item) -> None:
         item.waiting = False
         del self.live[item.order]
-        self._stale += len(self.by_mask)
+        for mask, table in self.by_mask.items():
+            key = self._key(item, mask)
+            queue = table.get(key)
+            if not queue or queue[0] is not item:
+                self._stale += 1
+            elif len(queue) > 1:
+                queue.popleft()
+            else:
+                # What is taken in order, as nearly all is, leaves nothing behind: its memory may be large.
+                del table[key]
         if self._stale > _STALE_ALLOWED + 2 * len(self.live) * len(self.by_mask):
             self._sweep()
 
