@@ -1,5 +1,7 @@
 """Live hosts: the engine on a link, with a clock and a loop, in a blocking and an asyncio face."""
 
+from mxwire.host.async_endpoint import AsyncEndpoint
+from mxwire.host.async_host import AsyncHost
 from mxwire.host.calls import DEFAULT_KEY
 from mxwire.host.endpoint import Endpoint
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
@@ -9,6 +11,8 @@ from mxwire.host.request import Message, Request, Waiting
 
 __all__ = [
     "DEFAULT_KEY",
+    "AsyncEndpoint",
+    "AsyncHost",
     "Endpoint",
     "Host",
     "HostClosedError",

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from mxwire.host.errors import HostError, HostTimeoutError
 from mxwire.host.pending import Pending
-from mxwire.host.request import Message, Receiving, Request, Waiting, bytes_of, place_of
+from mxwire.host.request import Message, Receiving, Request, Sending, Waiting, bytes_of, place_of
 from mxwire.protocol import ALL_BITS, LocalProtocolError, Partner, Status
 from mxwire.protocol import Endpoint as EngineEndpoint
 from mxwire.protocol import Request as EngineRequest
-from mxwire.protocol.library.matching import Handler
+from mxwire.protocol.library.matching import Handler, Unexpected
 
 if TYPE_CHECKING:
     from mxwire.host.opening import Hosting
 
 DEFAULT_KEY: Final = 0x12345678
 """The key of an endpoint for which none is chosen."""
+CONNECT_TIMEOUT: Final = 10.0
+"""Seconds that a connect takes at most, unless it is told otherwise."""
 LINGER: Final = 2.0
 """Seconds that an endpoint waits at its end for the acks of what was sent."""
+
+_log = logging.getLogger(__name__)
 
 
 class EndpointCalls:
@@ -51,6 +57,31 @@ class EndpointCalls:
     def __repr__(self) -> str:
         """For people who debug."""
         return repr(self.engine)
+
+    def isend(self, partner: Partner, data: Any, match_info: int = 0) -> Request[Status]:
+        """Send a message: any buffer, or a sequence of up to 256.
+
+        Memory of more than 32 KiB must stay as it is until the request has ended.
+        """
+        return Sending(self._post_send(partner, data, match_info, synchronous=False))
+
+    def issend(self, partner: Partner, data: Any, match_info: int = 0) -> Request[Status]:
+        """The same, but it only ends when the receiver has matched the message."""
+        return Sending(self._post_send(partner, data, match_info, synchronous=True))
+
+    def ireceive(
+        self,
+        match_info: int | None = None,
+        mask: int = ALL_BITS,
+        *,
+        buffer: Any = None,
+        maximum: int | None = None,
+    ) -> Request[Message]:
+        """Post a receive for the first message whose match info, masked, is ``match_info``; None: for any message.
+
+        It goes into ``buffer``, any writable buffer or a sequence of up to 256, or into a new one of ``maximum`` bytes.
+        """
+        return Receiving(*self._post_receive(buffer, match_info, mask, maximum))
 
     def test(self, request: Request[Any]) -> bool:
         """Whether a request has ended, after a look at what has arrived; its ``result()`` then says how."""
@@ -87,10 +118,11 @@ class EndpointCalls:
     def handle_unexpected(self, handler: Handler | None) -> None:
         """Set the function that sees each unexpected message first, and may consume it (R-MAT-06).
 
-        It is called in whichever thread looks for frames, and may send but not wait.
+        It is called in whichever thread looks for frames, and may send but not wait. Where it raises, that is logged,
+        and the message kept.
         """
         with self._core.section:
-            self.engine.handle_unexpected(handler)
+            self.engine.handle_unexpected(None if handler is None else _harmless(handler))
 
     # For the faces.
 
@@ -130,6 +162,24 @@ class EndpointCalls:
             if self._core.ended is None:
                 self._core.flush()
             self._hosting.closed(self)
+
+
+def _harmless(handler: Handler) -> Handler:
+    def offered(message: Unexpected) -> bool:
+        try:
+            return handler(message)
+        except Exception:
+            _log.exception("an unexpected handler has failed")
+            return False
+
+    return offered
+
+
+def some(requests: Sequence[Request[Any]]) -> Sequence[Request[Any]]:
+    """Requests of which one may end; raises for none."""
+    if not requests:
+        raise HostError(Status.BAD_REQUEST, "there is no request to wait for")
+    return requests
 
 
 def matching(match_info: int | None, mask: int) -> tuple[int, int]:

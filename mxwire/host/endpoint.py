@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mxwire.host.calls import (
+    CONNECT_TIMEOUT,
     DEFAULT_KEY,
     LINGER,
     Abandoning,
@@ -15,20 +16,18 @@ from mxwire.host.calls import (
     EndpointCalls,
     Probing,
     ReceivingWhole,
+    some,
 )
 from mxwire.host.errors import HostError
 from mxwire.host.pending import AllOf, AnyOf, Pending
 from mxwire.host.request import Message, Receiving, Request, Sending, Waiting
 from mxwire.host.seeking import ConnectCall
-from mxwire.protocol import ALL_BITS, Partner, Peer, Status
+from mxwire.protocol import ALL_BITS, Partner, Peer
 
 if TYPE_CHECKING:
     from mxwire.host.host import Host
 
 Result = TypeVar("Result")
-
-CONNECT_TIMEOUT = 10.0
-"""Seconds that a connect takes at most, unless it is told otherwise."""
 
 
 class Endpoint(EndpointCalls):
@@ -53,17 +52,6 @@ class Endpoint(EndpointCalls):
         """Connect to an endpoint of a host, given by name or address; a name may have to be found first."""
         return self._wait(ConnectCall(self, peer, endpoint, key), timeout)
 
-    def isend(self, partner: Partner, data: Any, match_info: int = 0) -> Request[Status]:
-        """Send a message: any buffer, or a sequence of up to 256.
-
-        Memory of more than 32 KiB must stay as it is until the request has ended.
-        """
-        return Sending(self._post_send(partner, data, match_info, synchronous=False))
-
-    def issend(self, partner: Partner, data: Any, match_info: int = 0) -> Request[Status]:
-        """The same, but it only ends when the receiver has matched the message."""
-        return Sending(self._post_send(partner, data, match_info, synchronous=True))
-
     def send(self, partner: Partner, data: Any, match_info: int = 0, *, timeout: float | None = None) -> None:
         """Send a message, and wait until its memory may be used anew; what is delivered is known by :meth:`flush`."""
         self._wait(Sending(self._post_send(partner, data, match_info, synchronous=False)), timeout)
@@ -71,20 +59,6 @@ class Endpoint(EndpointCalls):
     def ssend(self, partner: Partner, data: Any, match_info: int = 0, *, timeout: float | None = None) -> None:
         """Send a message, and wait until the receiver has taken it."""
         self._wait(Sending(self._post_send(partner, data, match_info, synchronous=True)), timeout)
-
-    def ireceive(
-        self,
-        match_info: int | None = None,
-        mask: int = ALL_BITS,
-        *,
-        buffer: Any = None,
-        maximum: int | None = None,
-    ) -> Request[Message]:
-        """Post a receive for the first message whose match info, masked, is ``match_info``; None: for any message.
-
-        It goes into ``buffer``, any writable buffer or a sequence of up to 256, or into a new one of ``maximum`` bytes.
-        """
-        return Receiving(*self._post_receive(buffer, match_info, mask, maximum))
 
     def receive(
         self,
@@ -115,7 +89,7 @@ class Endpoint(EndpointCalls):
 
     def wait_any(self, requests: Sequence[Request[Any]], timeout: float | None = None) -> Request[Any]:
         """Wait until one of several requests has ended, and return the first that has; see its ``result()``."""
-        found = self._wait(AnyOf(_some(requests)), timeout)
+        found = self._wait(AnyOf(some(requests)), timeout)
         assert isinstance(found, Request)
         return found
 
@@ -153,9 +127,3 @@ class Endpoint(EndpointCalls):
 
     def _wait(self, pending: Pending[Result], timeout: float | None) -> Result:
         return self.host.driving.wait(pending, timeout)
-
-
-def _some(requests: Sequence[Request[Any]]) -> Sequence[Request[Any]]:
-    if not requests:
-        raise HostError(Status.BAD_REQUEST, "there is no request to wait for")
-    return requests

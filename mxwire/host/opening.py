@@ -6,11 +6,11 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, TypedDict
 
 from mxwire.errors import MxwireError
 from mxwire.host import names
-from mxwire.host.calls import DEFAULT_KEY, EndpointCalls
+from mxwire.host.calls import EndpointCalls
 from mxwire.host.core import Core
 from mxwire.host.errors import HostClosedError, HostError
 from mxwire.host.sharing import Alone, Sharing
@@ -41,6 +41,27 @@ class KnownPeer:
     """Whether it is an interface of our own."""
 
 
+class Options(TypedDict, total=False):
+    """What a host may be told, in either face; all of it may be left out."""
+
+    name: str | None
+    """Its host name, with or without ``:0``; without one it is that of the node."""
+    dialect: Dialect | str
+    """What it speaks, as such or by name: ``mxoe``, or ``omx:M``."""
+    profile: Profile | str
+    """Which implementation it behaves like, as such or by name."""
+    peers: names.Peers | None
+    """Static peers: names by address, or a file with an address and a name a line."""
+    announce: bool
+    """Whether it announces itself; one that does not is only answered by hosts that know its address."""
+    on_event: Callable[[Event], object] | None
+    """Told of peers found and partners lost, in whichever thread looks for frames; it must not wait."""
+    rng: Random | None
+    """Where all randomness comes from."""
+    small_mtu: bool
+    """Take a link even if its MTU is too small for the longest frames of the dialect."""
+
+
 class Hosting:
     """A core with endpoints and peers."""
 
@@ -48,6 +69,7 @@ class Hosting:
         self,
         links: Link | Sequence[Link],
         *,
+        sharing: Sharing | None = None,
         name: str | None = None,
         dialect: Dialect | str = MXOE,
         profile: Profile | str = _DEFAULT_PROFILE,
@@ -55,7 +77,6 @@ class Hosting:
         announce: bool = True,
         on_event: Callable[[Event], object] | None = None,
         rng: Random | None = None,
-        sharing: Sharing | None = None,
         small_mtu: bool = False,
     ) -> None:
         found = tuple(links) if isinstance(links, Sequence) else (links,)
@@ -205,6 +226,38 @@ class Hosting:
             self._on_event(event)
 
 
+class HostCalls:
+    """What both faces of a host have in common."""
+
+    def __init__(self, links: Link | Sequence[Link], sharing: Sharing | None, options: Options) -> None:
+        self.hosting = Hosting(links, sharing=sharing, **options)
+        """The host without a face."""
+        self.core = self.hosting.core
+
+    @property
+    def name(self) -> str:
+        """Its name on its first interface, like ``alpha:0``."""
+        return self.core.node.interfaces[0].name
+
+    @property
+    def addresses(self) -> list[str]:
+        """The Ethernet addresses of its interfaces."""
+        return [mac_text(each.address) for each in self.core.links]
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, or has lost an interface."""
+        return self.core.ended is not None
+
+    def peers(self) -> list[KnownPeer]:
+        """The peer table, our own interfaces included, in the order of their indexes."""
+        return self.hosting.peers()
+
+    def add_peer(self, address: str | bytes, name: str | None = None) -> Peer:
+        """Enter a peer by hand; without a name it is asked for it."""
+        return self.hosting.add_peer(address, name)
+
+
 def _check_mtu(link: Link, dialect: Dialect) -> None:
     longest = longest_frame(dialect) - _HEADER
     if link.mtu < longest:
@@ -229,6 +282,3 @@ def _known(peer: Peer) -> KnownPeer:
         reverse_index=None if index == UNKNOWN_INDEX else index,
         own=peer.own is not None,
     )
-
-
-__all__ = ["DEFAULT_KEY", "Hosting", "KnownPeer", "longest_frame"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mxwire.host import names
 from mxwire.host.calls import EndpointCalls
 from mxwire.host.errors import HostError, HostTimeoutError
 from mxwire.host.opening import Hosting
@@ -11,23 +12,27 @@ from mxwire.protocol import Partner, Peer
 from mxwire.wire.address import mac_text
 
 _SHOWN = 8
-_PATIENCE = 200_000_000
+_PATIENCE = 1_000_000_000
 """Nanoseconds between queries for names that somebody waits for."""
 
 
 class _Impatience:
-    """Asks for names again when frames come: a host that did not know us a moment ago may know us now (R-HOST-04)."""
+    """Asks for names sooner than the engine would: when it is plain that a host knows us now, which it did not when it
+    was asked (R-HOST-04), and every second."""
 
-    __slots__ = ("_asked", "_hosting")
+    __slots__ = ("_asked", "_hosting", "_known")
 
     def __init__(self, hosting: Hosting) -> None:
         self._hosting = hosting
         self._asked = hosting.core.now
+        self._known: set[Peer] = set()
 
     def ask(self) -> None:
         """Somebody is still waiting."""
         core = self._hosting.core
-        if core.now - self._asked >= _PATIENCE:
+        known = {each for each in core.node.peers if each.name is None and each.reverse}
+        if known - self._known or core.now - self._asked >= _PATIENCE:
+            self._known |= known
             self._asked = core.now
             core.node.ask_names()
             core.touch()
@@ -70,7 +75,7 @@ class ConnectCall(Pending[Partner]):
     def __init__(self, calls: EndpointCalls, which: Peer | str | bytes, number: int, key: int) -> None:
         self._calls = calls
         self._hosting = calls._hosting
-        self._which = which
+        self._which = which if isinstance(which, Peer) else names.who(which)
         self._number = number
         self._key = key
         self._request: Connecting | None = None

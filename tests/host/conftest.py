@@ -16,13 +16,13 @@ PATIENCE = 20.0
 
 
 class Pair:
-    """Two hosts with an endpoint each, alpha connected to beta's endpoint 3."""
+    """Two hosts with an endpoint each, alpha connected to beta's endpoint 3; ``options`` are alpha's."""
 
     def __init__(self, stack: ExitStack, **options: Any) -> None:
         self.network = MemoryNetwork()
         links = self.network.attach("a"), self.network.attach("b")
         self.alpha = stack.enter_context(Host(links[0], name="alpha", **options))
-        self.beta = stack.enter_context(Host(links[1], name="beta", **options))
+        self.beta = stack.enter_context(Host(links[1], name="beta"))
         self.one: Endpoint = self.alpha.open_endpoint(0)
         self.two: Endpoint = self.beta.open_endpoint(3)
         self.partner = self.one.connect("beta", 3, timeout=PATIENCE)

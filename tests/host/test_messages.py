@@ -201,6 +201,14 @@ def test_an_unexpected_handler_sees_messages_first(pair):
     assert seen == [b"consumed"]
 
 
+def test_an_unexpected_handler_that_fails_leaves_the_message(pair, caplog):
+    pair.two.handle_unexpected(lambda message: 1 / 0)
+    pair.one.send(pair.partner, b"kept")
+    assert bytes(pair.two.receive(timeout=PATIENCE)) == b"kept"
+    assert "an unexpected handler has failed" in caplog.text
+    pair.two.handle_unexpected(None)
+
+
 def test_a_disconnected_partner_must_be_connected_anew(pair):
     pair.one.disconnect(pair.partner)
     with pytest.raises(HostError, match="unreachable"):

@@ -1,0 +1,132 @@
+"""AsyncEndpoint: the asyncio face of an endpoint; names and meanings are those of the blocking one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mxwire.host.calls import (
+    CONNECT_TIMEOUT,
+    DEFAULT_KEY,
+    LINGER,
+    Abandoning,
+    Delivered,
+    EndpointCalls,
+    Probing,
+    ReceivingWhole,
+    some,
+)
+from mxwire.host.errors import HostError
+from mxwire.host.pending import AllOf, AnyOf, Pending
+from mxwire.host.request import Message, Receiving, Request, Sending, Waiting
+from mxwire.host.seeking import ConnectCall
+from mxwire.protocol import ALL_BITS, Partner, Peer
+
+if TYPE_CHECKING:
+    from mxwire.host.async_host import AsyncHost
+
+Result = TypeVar("Result")
+
+
+class AsyncEndpoint(EndpointCalls):
+    """An open endpoint. All calls are made in the thread of the event loop; a timeout is in seconds, None waits
+    for ever. A task that is cancelled while it waits gives up the receive or connect that it has waited for.
+
+    Calls raise :class:`~mxwire.protocol.errors.LocalProtocolError` for wrong arguments,
+    :class:`~mxwire.host.errors.HostTimeoutError` when a timeout is over,
+    :class:`~mxwire.host.errors.HostClosedError` when the endpoint or its host is closed, and other
+    :class:`~mxwire.host.errors.HostError` where the other side has failed or refused.
+    """
+
+    host: AsyncHost
+
+    async def connect(
+        self,
+        peer: Peer | str | bytes,
+        endpoint: int = 0,
+        key: int = DEFAULT_KEY,
+        *,
+        timeout: float | None = CONNECT_TIMEOUT,
+    ) -> Partner:
+        """Connect to an endpoint of a host, given by name or address; a name may have to be found first."""
+        return await self._wait(ConnectCall(self, peer, endpoint, key), timeout)
+
+    async def send(self, partner: Partner, data: Any, match_info: int = 0, *, timeout: float | None = None) -> None:
+        """Send a message, and wait until its memory may be used anew; what is delivered is known by :meth:`flush`."""
+        await self._wait(Sending(self._post_send(partner, data, match_info, synchronous=False)), timeout)
+
+    async def ssend(self, partner: Partner, data: Any, match_info: int = 0, *, timeout: float | None = None) -> None:
+        """Send a message, and wait until the receiver has taken it."""
+        await self._wait(Sending(self._post_send(partner, data, match_info, synchronous=True)), timeout)
+
+    async def receive(
+        self,
+        match_info: int | None = None,
+        mask: int = ALL_BITS,
+        *,
+        buffer: Any = None,
+        maximum: int | None = None,
+        timeout: float | None = None,
+    ) -> Message:
+        """Wait for a message and take it; without ``buffer`` and ``maximum`` it may have any length.
+
+        When the timeout is over nothing is lost, unless the message is just being transferred: then the error's
+        ``request`` may be waited for again.
+        """
+        if buffer is None and maximum is None:
+            return await self._wait(ReceivingWhole(self, match_info, mask), timeout)
+        request = Receiving(*self._post_receive(buffer, match_info, mask, maximum))
+        return await self._wait(Abandoning(self, request), timeout)
+
+    async def probe(
+        self, match_info: int | None = None, mask: int = ALL_BITS, *, timeout: float | None = None
+    ) -> Waiting:
+        """Wait until there is a message that such a receive would take, and leave it where it is."""
+        return await self._wait(Probing(self, match_info, mask), timeout)
+
+    async def wait(self, request: Request[Result], timeout: float | None = None) -> Result:
+        """Wait until a request has ended: the message of a receive, the status of a send."""
+        return await self._wait(request, timeout)
+
+    async def wait_any(self, requests: Sequence[Request[Any]], timeout: float | None = None) -> Request[Any]:
+        """Wait until one of several requests has ended, and return the first that has; see its ``result()``."""
+        found = await self._wait(AnyOf(some(requests)), timeout)
+        assert isinstance(found, Request)
+        return found
+
+    async def wait_all(self, requests: Sequence[Request[Any]], timeout: float | None = None) -> list[Any]:
+        """Wait until all have ended, and return what each gives; raises for the first that has failed."""
+        return await self._wait(AllOf(requests), timeout)
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Wait until everything that was sent has been acknowledged.
+
+        Raises :class:`~mxwire.host.errors.HostError` where something was lost meanwhile because its receiver has gone.
+        """
+        await self._wait(Delivered(self), timeout)
+
+    async def close(self, linger: float = 0.0) -> None:
+        """Close the endpoint, after at most ``linger`` seconds of waiting for acks; calling it again does nothing.
+
+        Everything that has not ended ends as cancelled, and partners are not told: the protocol has no word for it.
+        """
+        if linger and not self.closed:
+            # Whoever wants to know calls flush himself.
+            with suppress(HostError):
+                await self.flush(linger)
+        self._close()
+
+    async def __aenter__(self) -> AsyncEndpoint:
+        """The endpoint itself."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it; where all went well, not before what was sent has arrived, or ``LINGER`` is over."""
+        await self.close(LINGER if kind is None else 0.0)
+
+    async def _wait(self, pending: Pending[Result], timeout: float | None) -> Result:
+        return await self.host.turning.wait(pending, timeout)

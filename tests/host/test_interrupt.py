@@ -1,0 +1,96 @@
+"""Ctrl-C: it ends a wait at once, never harms the engine, and everything closes cleanly afterwards."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from mxwire.host import Host, interrupts
+from mxwire.link import MemoryNetwork
+
+from .conftest import PATIENCE
+
+PROGRAM = """
+import sys, threading
+from mxwire.host import Host
+from mxwire.link import MemoryNetwork
+
+network = MemoryNetwork()
+links = network.attach(), network.attach()
+with Host(links[0], name="alpha", spin={spin}) as alpha, Host(links[1], name="beta") as beta:
+    one, two = alpha.open_endpoint(), beta.open_endpoint(3)
+    partner = one.connect("beta", 3)
+    print("ready", flush=True)
+    try:
+        {wait}
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    request = two.ireceive(99, maximum=8)
+    one.send(partner, b"alive", 99)
+    print(bytes(two.wait(request, 20)).decode(), flush=True)
+print(len(threading.enumerate()), "thread")
+"""
+
+
+@pytest.mark.parametrize("spin", [False, True])
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "one.receive(5)",
+        "one.receive(5, maximum=9)",
+        "one.connect('nobody', timeout=None)",
+        "one.wait(one.issend(partner, b'x'))",
+        "[one.ssend(partner, b'x' * 60, 1) or two.receive(1) for _ in iter(int, 1)]",
+        "[one.send(partner, bytes(3), 1) or two.receive(1, maximum=8) for _ in iter(int, 1)]",
+    ],
+)
+def test_an_interrupt_ends_a_wait_and_the_host_lives_on(wait, spin):
+    if wait.startswith("[one.ssend"):
+        wait = "[(two.ireceive(1, maximum=60), one.ssend(partner, b'x' * 60, 1)) for _ in iter(int, 1)]"
+    program = textwrap.dedent(PROGRAM).format(wait=wait, spin=spin)
+    running = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            running.wait(0.1)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=2 * PATIENCE)
+    finally:
+        running.kill()
+    assert (out, err, running.returncode) == ("interrupted\nalive\n1 thread\n", "", 0)
+
+
+def test_an_interrupt_waits_for_the_end_of_a_section():
+    section, order = interrupts.Section(), []
+    held = interrupts.protect()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            with section:
+                with section:
+                    signal.raise_signal(signal.SIGINT)
+                    order.append("inner work")
+                order.append("outer work")
+            order.append("never")
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        if held:
+            interrupts.release()
+    assert held and order == ["inner work", "outer work"]
+
+
+def test_the_handler_is_put_back():
+    before = signal.getsignal(signal.SIGINT)
+    network = MemoryNetwork()
+    first, second = Host(network.attach(), name="a"), Host(network.attach(), name="b")
+    assert signal.getsignal(signal.SIGINT) != before
+    first.close()
+    second.close()
+    assert signal.getsignal(signal.SIGINT) == before

@@ -1,0 +1,211 @@
+"""Opening hosts and endpoints, finding peers, and what goes wrong with them."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from mxwire.errors import MxwireError
+from mxwire.host import DEFAULT_KEY, Host, HostError, HostTimeoutError
+from mxwire.host.names import own_name, read_peers, who
+from mxwire.link import MemoryNetwork
+from mxwire.protocol import LocalProtocolError, Status
+from mxwire.wire.dialect import MXOE, omx
+
+from .conftest import PATIENCE
+
+
+def test_the_name_of_a_host():
+    node = os.uname().nodename.split(".")[0]
+    assert [own_name(each) for each in (None, "alpha", "alpha:0", " alpha ")] == [node, "alpha", "alpha", "alpha"]
+    for bad in ("", ":0", "alpha:1", "two words", "nul\0"):
+        with pytest.raises(MxwireError, match="is no name for a host"):
+            own_name(bad)
+    with pytest.raises(MxwireError, match="too long: with :0 it may have 79 bytes"):
+        own_name("x" * 78)
+    assert own_name("x" * 77)
+
+
+def test_who_a_user_means():
+    assert who("alpha") == who("alpha:0") == "alpha:0"
+    assert who("alpha:1") == "alpha:1"
+    assert who("52:54:00:0A:00:01") == who("52-54-00-0a-00-01") == who(bytes.fromhex("5254000a0001"))
+    for bad, text in (("", "a host is missing"), (b"123", "6 bytes, not 3")):
+        with pytest.raises(MxwireError, match=text):
+            who(bad)
+
+
+def test_a_file_of_peers(tmp_path):
+    path = tmp_path / "peers"
+    path.write_text("# ours\n52:54:00:0a:00:01 alpha:0\n\n52:54:00:0a:00:02  # nameless\n52:54:00:0a:00:03 gamma\n")
+    found = read_peers(path)
+    assert list(found.values()) == ["alpha:0", None, "gamma:0"]
+    assert next(iter(found)) == bytes.fromhex("5254000a0001")
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("52:54:00:0a:00 alpha", "is not an Ethernet address"),
+        ("52:54:00:0a:00:01 alpha:0 more", "is more than an address and a name"),
+        ("52:54:00:0a:00:09 alpha", "is listed twice"),
+    ],
+)
+def test_a_wrong_line_is_named(tmp_path, line, text):
+    path = tmp_path / "peers"
+    path.write_text(f"52:54:00:0a:00:09 first\n# a comment\n{line}\n")
+    with pytest.raises(MxwireError, match=f"peers:3: .*{text}"):
+        read_peers(path)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(MxwireError, match="absent: the peers cannot be read: No such file"):
+        read_peers(tmp_path / "absent")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(MxwireError, match="binary: the peers cannot be read: it is no text"):
+        read_peers(tmp_path / "binary")
+
+
+def test_hosts_that_do_not_announce_talk_through_static_peers(network, tmp_path):
+    links = network.attach(), network.attach()
+    path = tmp_path / "peers"
+    path.write_text("".join(f"{each.address.hex(':')} {name}\n" for each, name in zip(links, ("x", "y"), strict=True)))
+    names = {each.address: name for each, name in zip(links, ("x", "y:0"), strict=True)}
+    with Host(links[0], name="x", peers=path, announce=False) as x, Host(links[1], name="y", peers=names) as y:
+        y.open_endpoint(0)
+        assert x.open_endpoint().connect("y", timeout=PATIENCE).peer.name == "y:0"
+        assert [(each.name, each.own) for each in x.peers()] == [("x:0", True), ("y:0", False)]
+
+
+def test_hosts_find_each_other_by_announcement(network):
+    with Host(network.attach(), name="alpha") as alpha, Host(network.attach(), name="beta:0") as beta:
+        assert alpha.name == "alpha:0"
+        assert alpha.wait_for_peer("beta", PATIENCE).address == bytes.fromhex(beta.addresses[0].replace(":", ""))
+        assert beta.wait_for_peer(alpha.addresses[0], PATIENCE).name == "alpha:0"
+
+
+def test_a_peer_that_is_not_there_is_missed_with_what_was_tried(pair):
+    with pytest.raises(HostTimeoutError, match=r"gamma:0 was not found within 0.01 s: seen on a were beta:0 \(02:"):
+        pair.alpha.wait_for_peer("gamma", 0.01)
+    none = pytest.raises(HostTimeoutError, match=r"no host was seen on lonely \(0 frames heard\)")
+    with Host(MemoryNetwork().attach("lonely"), name="alone") as alone, none:
+        alone.wait_for_peer("gamma", 0.01)
+    with pytest.raises(HostTimeoutError, match="has not answered 1 connect requests for endpoint 0 within") as error:
+        pair.one.connect("02:00:00:00:00:77", timeout=0.01)
+    assert error.value.status is Status.TIMEOUT and "does not know our address 02:00:00:00:00:01" in str(error.value)
+    assert not pair.one.engine.requests
+
+
+def test_a_connect_may_be_refused(pair):
+    with pytest.raises(HostError, match="connect beta:0 endpoint 4 failed: remote endpoint closed") as error:
+        pair.one.connect("beta", 4, timeout=PATIENCE)
+    assert error.value.status is Status.REMOTE_ENDPOINT_CLOSED
+    with pytest.raises(HostError, match="bad connection key") as error:
+        pair.one.connect("beta", 3, DEFAULT_KEY + 1, timeout=PATIENCE)
+    assert error.value.status is Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY
+    with pytest.raises(LocalProtocolError, match="endpoint number 300"):
+        pair.one.connect("beta", 300)
+
+
+def test_endpoints_take_numbers_that_are_free(pair):
+    assert [pair.alpha.open_endpoint().number for _ in range(2)] == [1, 2]
+    with pytest.raises(MxwireError, match="endpoint 1 of alpha:0 is open already"):
+        pair.alpha.open_endpoint(1)
+    with pytest.raises(MxwireError, match=r"endpoint .*32 is not"):
+        pair.alpha.open_endpoint(32)
+    pair.one.close()
+    pair.one.close()
+    assert pair.alpha.open_endpoint().number == 0
+
+
+def test_several_interfaces_make_one_host(network):
+    other = MemoryNetwork()
+    links = network.attach("first"), other.attach("second", b"\2\1\0\0\0\1")
+    far = other.attach(address=b"\2\1\0\0\0\2")
+    with Host(links, name="both") as both, Host(network.attach(), name="x") as x, Host(far, name="y") as y:
+        endpoints = both.open_endpoint(0), both.open_endpoint(0, interface="second")
+        for host, endpoint, name in ((x, endpoints[0], "both:0"), (y, endpoints[1], "both:1")):
+            near = host.open_endpoint()
+            near.send(near.connect(name, 0, timeout=PATIENCE), b"hello", timeout=PATIENCE)
+            assert bytes(endpoint.receive(timeout=PATIENCE)) == b"hello"
+        with pytest.raises(HostError, match="has no interface third: it has first, second"):
+            both.open_endpoint(interface="third")
+        with pytest.raises(LocalProtocolError, match="no interface 2"):
+            both.open_endpoint(5, interface=2)
+
+
+@pytest.mark.parametrize("dialect", [MXOE, "omx:1500", omx(9000)])
+def test_dialects(dialect):
+    network = MemoryNetwork()
+    links = network.attach(), network.attach()
+    with Host(links[0], name="x", dialect=dialect) as x, Host(links[1], name="y", dialect=dialect) as y:
+        one, two = x.open_endpoint(), y.open_endpoint(0)
+        request = one.isend(one.connect("y", timeout=PATIENCE), bytes(range(256)) * 1000)
+        assert bytes(two.receive(timeout=PATIENCE)) == bytes(range(256)) * 1000
+        one.wait(request, PATIENCE)
+
+
+def test_a_link_must_carry_the_longest_frames_of_the_dialect():
+    link = MemoryNetwork(mtu=1500).attach("thin")
+    with pytest.raises(HostError, match=r"thin: its MTU of 1500 is too small for dialect mxoe, which needs 4130"):
+        Host(link)
+    Host(link, dialect="omx:1500").close()
+    link = MemoryNetwork(mtu=4130).attach("enough")
+    Host(link).close()
+    Host(MemoryNetwork(mtu=1500).attach(), small_mtu=True).close()
+
+
+def test_wrong_options_are_refused(network):
+    for options, text in (
+        ({"dialect": "latin"}, "no dialect 'latin'"),
+        ({"profile": "perfect"}, "no profile 'perfect'"),
+        ({"peers": {"nonsense": "x"}}, "is not an Ethernet address"),
+    ):
+        with pytest.raises(MxwireError, match=text):
+            Host(network.attach(), **options)
+    with pytest.raises(MxwireError, match="at least one interface"):
+        Host([])
+
+
+def test_a_partner_that_vanishes_is_given_up(network):
+    """R-RTX-05: with a limit of two retransmissions, that takes a second and a half."""
+    from dataclasses import replace
+
+    from mxwire.protocol.profile import OPEN_MX_1_5
+
+    links = network.attach(), network.attach()
+    hasty = replace(OPEN_MX_1_5, resend_maximum=2)
+    with Host(links[0], name="x", profile=hasty) as x, Host(links[1], name="y") as y:
+        one = x.open_endpoint()
+        y.open_endpoint(0)
+        partner = one.connect("y", timeout=PATIENCE)
+        y.core.links[0].up = False
+        request = one.issend(partner, b"anybody there?")
+        one.send(partner, b"lost")
+        with pytest.raises(HostError, match="send y:0 endpoint 0 failed: remote endpoint unreachable"):
+            one.wait(request, PATIENCE)
+        assert one.undelivered == 1
+        assert "partner lost" in {str(each.kind) for each in x.core.notices}
+
+
+def test_memory_stays_flat(pair):
+    import gc
+    import tracemalloc
+
+    def some(count: int) -> None:
+        for number in range(count):
+            request = pair.two.ireceive(number, maximum=64)
+            pair.one.send(pair.partner, bytes(number % 64), number)
+            pair.two.wait(request, PATIENCE)
+        pair.one.flush(PATIENCE)
+
+    tracemalloc.start()
+    some(1000)
+    gc.collect()
+    before = tracemalloc.get_traced_memory()[0]
+    some(3000)
+    gc.collect()
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 40_000, f"{grown} bytes more after 3000 messages"
