@@ -19,7 +19,7 @@ class LinkStatistics:
     dropped: int = 0
     """Frames that arrived and found no room before the host read them."""
     foreign: int = 0
-    """Frames that arrived but were not for us: another destination address, or a VLAN tag."""
+    """Frames that arrived but were not for us: another destination address, or the tag of a VLAN."""
     refused: int = 0
     """Frames that the wire did not take: longer than its MTU, link down, queue full."""
 

@@ -102,14 +102,16 @@ class SlotRing:
             wire.append(whole)
             times.append(seconds * SECOND + nanoseconds)
             tagged.append(status & VLAN_VALID != 0)
-        lengths = np.array(length)
+        # One array for all three is made faster than three.
+        together = np.array(offset + length + times)
+        offsets, lengths, moments = together[:count], together[count : 2 * count], together[2 * count :]
         if wire == length and True not in tagged:
-            return Arrivals(np.array(offset), lengths, lengths, np.array(times))
+            return Arrivals(offsets, lengths, lengths, moments)
         return Arrivals(
-            offset=np.array(offset),
+            offset=offsets,
             length=lengths,
             wire_length=np.array(wire),
-            timestamp_ns=np.array(times),
+            timestamp_ns=moments,
             tagged=np.array(tagged),
             header=self._starts[self._head : self._head + count],
             plain=False,

@@ -76,26 +76,34 @@ class Sender:
     def send(self, batch: FrameBatch) -> int:
         """Give frames to the kernel, in order; returns how many it took."""
         count = len(batch)
-        if not count:
-            return 0
-        patience = _Patience(self._socket)
-        sent = self._few(batch, patience) if count < FEW else self._many(batch, patience)
+        sent = self._few(batch) if count < FEW else self._many(batch)
         self.sent += sent
         self.refused += count - sent
         return sent
 
-    def _few(self, batch: FrameBatch, patience: _Patience) -> int:
-        buffer, send = batch.buffer.data, self._socket.send
-        pieces = [*zip(batch.offset.tolist(), batch.length.tolist(), strict=True)]
+    def _few(self, batch: FrameBatch) -> int:
+        buffer, send = np.ascontiguousarray(batch.buffer).data, self._socket.send
+        starts, lengths = batch.offset.tolist(), batch.length.tolist()
+        sent = 0
+        try:
+            for start, length in zip(starts, lengths, strict=True):
+                send(buffer[start : start + length], _FLAGS)
+                sent += 1
+        except OSError:
+            # Tried again from this frame on, and with patience.
+            return sent + self._one_by_one(buffer, starts[sent:], lengths[sent:])
+        return sent
 
+    def _one_by_one(self, buffer: memoryview, starts: list[int], lengths: list[int]) -> int:
         def one(first: int, _end: int) -> int:
-            start, length = pieces[first]
-            send(buffer[start : start + length], _FLAGS)
+            start = starts[first]
+            self._socket.send(buffer[start : start + lengths[first]], _FLAGS)
             return 1
 
-        return _send_all(one, len(pieces), patience)
+        return _send_all(one, len(starts), Patience(self._socket))
 
-    def _many(self, batch: FrameBatch, patience: _Patience) -> int:
+    def _many(self, batch: FrameBatch) -> int:
+        patience = Patience(self._socket)
         buffer = np.ascontiguousarray(batch.buffer)
         address = buffer.ctypes.data
         sent = 0
@@ -117,7 +125,7 @@ class Sender:
         return count
 
 
-def _send_all(some: Some, count: int, patience: _Patience) -> int:
+def _send_all(some: Some, count: int, patience: Patience) -> int:
     """Send frames until all have been tried, or nothing goes any more; returns how many left."""
     done = sent = 0
     while done < count:
@@ -134,7 +142,7 @@ def _send_all(some: Some, count: int, patience: _Patience) -> int:
     return sent
 
 
-class _Patience:
+class Patience:
     """What a call of ``send`` bears before it gives the rest of its frames up."""
 
     def __init__(self, through: socket.socket) -> None:

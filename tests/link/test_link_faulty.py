@@ -7,14 +7,16 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mxwire.link import Faults, FaultyLink, Link, LinkError, LinkStatistics, memory_pair
+from mxwire.link.faults import FaultyWay
 
-from .link_frames import batch, contents, numbered
+from .link_frames import STRANGER, batch, contents, numbered
 
 LONG = 30.0
 COUNT = 2000
@@ -117,16 +119,15 @@ def test_delayed_frames_keep_their_order(way: Way) -> None:
 
 @given(st.integers(0, 2**32), *[st.sampled_from([0.0, 0.01, 0.5, 1.0])] * 4)
 def test_everything_at_once_is_accounted_for(seed: int, loss: float, twice: float, late: float, spoilt: float) -> None:
-    one, other = memory_pair()
-    faults = Faults(loss, twice, late, spoilt)
-    with FaultyLink(one, seed=seed, sending=faults) as faulty, other:
-        faulty.send(batch(numbered(other.address, 50)))
-        until = time.monotonic() + 0.004
-        while time.monotonic() < until:
-            faulty.receive(0.001)
-        counts = faulty.faults_sending
-        assert len(collect(other, 0.0)) == counts.frames - counts.lost + counts.duplicated
-        assert counts.frames == 50
+    way = FaultyWay(Faults(loss, twice, late, spoilt, delay=0.001), Random(seed))
+    for number, each in enumerate(numbered(STRANGER, 50)):
+        way.put(each, number)
+    assert way.take(10**6 - 1) == []
+    out = way.take(10**6 + 49) + way.take(10**9)
+    assert way.due() is None
+    assert [due for due, _ in out] == sorted(due for due, _ in out)
+    assert len(out) == way.counts.frames - way.counts.lost + way.counts.duplicated
+    assert way.counts.frames == 50
 
 
 def test_faults_may_begin_and_end() -> None:

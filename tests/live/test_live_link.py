@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import select
 import shutil
 import socket
@@ -17,7 +18,7 @@ from link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 
 from mxwire.frames import FrameBatch
 from mxwire.link import LinkError, LinkStatistics, Mode, PacketLink
-from mxwire.link.sendmmsg import FEW
+from mxwire.link.sendmmsg import FEW, Patience, Sender
 
 from .namespaces import Laboratory, Namespace, Port
 
@@ -114,18 +115,19 @@ def test_frames_of_all_lengths_arrive_whole(jumbo_links: Pair, seed: int) -> Non
     assert receive(other, len(sent)) == sent
 
 
-def test_frames_are_taken_from_anywhere_in_a_buffer(jumbo_links: Pair) -> None:
+@pytest.mark.parametrize("count", [2, 40])
+def test_frames_are_taken_from_anywhere_in_a_buffer(jumbo_links: Pair, count: int) -> None:
     one, other = jumbo_links
-    sent = numbered(other.address, 40, 4136)
+    sent = numbered(other.address, count, 4136)
     whole = batch(sent)
     order = np.arange(len(sent))[::-1]
-    assert one.send(whole.select(order)) == 40
-    assert receive(other, 40) == sent[::-1]
+    assert one.send(whole.select(order)) == count
+    assert receive(other, count) == sent[::-1]
     spread = np.zeros(2 * len(whole.buffer), np.uint8)
     spread[::2] = whole.buffer
     strided = FrameBatch(spread[::2], whole.offset, whole.length, whole.length, whole.timestamp_ns, whole.number)
-    assert one.send(strided) == 40
-    assert receive(other, 40) == sent
+    assert one.send(strided) == count
+    assert receive(other, count) == sent
 
 
 def test_received_batches_may_be_sent_on_as_they_are(links: Pair) -> None:
@@ -193,6 +195,47 @@ def test_what_the_wire_does_not_take_is_refused_and_the_rest_goes(links: Pair, c
     assert one.send(batch(odd)) == count
     assert receive(other, count) == sent
     assert one.statistics() == LinkStatistics(sent=count, refused=3)
+
+
+def test_a_thousand_frames_leave_in_one_call(cable: tuple[Port, Port], monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    send = Sender._call
+
+    def counted(self: Sender, first: int, end: int) -> int:
+        calls.append(end - first)
+        return send(self, first, end)
+
+    monkeypatch.setattr(Sender, "_call", counted)
+    with opened(cable[0]) as one:
+        assert one.send(batch(numbered(BROADCAST, 1500))) == 1500
+    assert calls == [1024, 476]
+
+
+SLOW_QUEUES = {
+    "short": ("rate 8mbit burst 4k limit 30k", errno.ENOBUFS, 200),
+    "long": ("rate 80mbit burst 10k limit 50m", errno.EAGAIN, 10_000),
+}
+
+
+@pytest.mark.parametrize("queue", SLOW_QUEUES)
+def test_a_full_queue_is_waited_for_a_moment(
+    cable: tuple[Port, Port], monkeypatch: pytest.MonkeyPatch, queue: str
+) -> None:
+    """A queue that drops gives one error, one that holds more than the socket may have under way another."""
+    options, expected, count = SLOW_QUEUES[queue]
+    shaped = cable[0].namespace.run("tc", "qdisc", "add", "dev", "veth0", "root", "tbf", *options.split())
+    if shaped.returncode:
+        pytest.skip(f"no slow queues here: {shaped.stderr.strip()}")
+    errors: set[int] = set()
+    wait = Patience.again
+    monkeypatch.setattr(Patience, "again", lambda self, error: errors.add(error) or wait(self, error))
+    with opened(cable[0]) as one, opened(cable[1]) as other:
+        sent = numbered(other.address, count, 1000)
+        left = one.send(batch(sent))
+        assert errors == {expected}
+        assert 0 < left < count
+        assert one.statistics() == LinkStatistics(sent=left, refused=count - left)
+        assert receive(other, left) == sent[:left]
 
 
 def test_no_frames_are_sent_at_no_cost(links: Pair) -> None:
@@ -348,7 +391,11 @@ def test_hosts_on_a_bridge_hear_what_is_for_them(laboratory: Laboratory) -> None
     assert _until(lambda: _heard(first, announcement, second) and _heard(first, announcement, third))
     sent = numbered(second.address, 30, 9014, sender=first.address)
     assert first.send(batch(sent)) == 30
-    received = [each for each in receive(second, 30, wait=0.5) if each != announcement]
+    received: list[bytes] = []
+    while len(received) < 30:
+        more = receive(second, 1)
+        assert more
+        received += [each for each in more if each != announcement]
     assert received == sent
     assert all(each == announcement for each in receive(third, 30, wait=0.05))
     for each in links:

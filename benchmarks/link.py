@@ -1,0 +1,336 @@
+"""How fast frames go between two network namespaces: mxwire's links beside plain sockets, in one run.
+
+    sudo python benchmarks/link.py [--seconds S] [--rounds N] [--json]
+
+Two processes, one processor each, on the two ends of a veth pair of MTU 9000. Every contestant sends as fast as it
+can, and what arrives counts; the contestants take turns, and the best round of each counts. All ratios are to one
+``send`` and one ``recv`` for each frame. Where others use the processors too, the processor times for each frame say
+more than the rates. Wants root, for the namespaces.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Protocol
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from live.namespaces import Laboratory, Port, missing
+
+from mxwire.frames import FrameBatch
+from mxwire.link import PacketLink
+from mxwire.link.ethernet import HEADER, MXOE
+
+LENGTHS = (64, 1514, 4136, 9014)
+"""Bytes of a frame: the shortest, a full one, a full PULL_REPLY of MXoE, a full jumbo frame."""
+BATCH = 64
+SILENCE = 0.3
+"""Seconds without a frame that end a round."""
+GO, STOP = b"\0", b"\1"
+
+
+class End(Protocol):
+    """One end of the wire."""
+
+    def send(self, count: int, frame: bytes) -> None:
+        """Send a frame ``count`` times."""
+
+    def take(self, timeout: float) -> int:
+        """How many frames have come, waiting for one for some time."""
+
+    def exchange(self) -> bytes:
+        """The next frame, looked for without sleeping."""
+
+    def close(self) -> None:
+        """Give everything back."""
+
+
+class Plain:
+    """A packet socket, one system call for each frame."""
+
+    def __init__(self, port: Port) -> None:
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        self._socket.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)
+        self._socket.bind((port.interface, MXOE))
+        self._space = bytearray(1 << 16)
+
+    def send(self, count: int, frame: bytes) -> None:
+        send = self._socket.send
+        for _ in range(count):
+            send(frame)
+
+    def take(self, timeout: float) -> int:
+        self._socket.settimeout(timeout)
+        try:
+            self._socket.recv_into(self._space)
+            self._socket.setblocking(False)
+            count = 1
+            while count < BATCH:
+                self._socket.recv_into(self._space)
+                count += 1
+        except BlockingIOError:
+            return count
+        except TimeoutError:
+            return 0
+        return count
+
+    def exchange(self) -> bytes:
+        receive, space = self._socket.recv_into, self._space
+        while True:
+            try:
+                return bytes(space[: receive(space, 0, socket.MSG_DONTWAIT)])
+            except BlockingIOError:
+                continue
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Ours:
+    """A link of mxwire in one of its modes."""
+
+    def __init__(self, port: Port, mode: str) -> None:
+        self._link = PacketLink.open(port.interface, mode=mode)
+        self._frame = b""
+        self._batch = FrameBatch.from_frames(())
+
+    def send(self, count: int, frame: bytes) -> None:
+        if (len(self._batch), self._frame) != (count, frame):
+            self._batch, self._frame = FrameBatch.from_frames([frame] * count), frame
+        self._link.send(self._batch)
+
+    def take(self, timeout: float) -> int:
+        return len(self._link.receive(timeout))
+
+    def exchange(self) -> bytes:
+        return self._link.receive(None).frame(0)
+
+    def close(self) -> None:
+        self._link.close()
+
+
+Open = Callable[[Port], End]
+PLAIN = "send/recv"
+CONTESTANTS: dict[str, Open] = {
+    PLAIN: Plain,
+    **{f"link, {mode}": partial(Ours, mode=mode) for mode in ("sleep", "spin", "bulk")},
+}
+ROUND_TRIPS: dict[str, Open] = {PLAIN: Plain, "link, spin": CONTESTANTS["link, spin"]}
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The best round of a contestant with frames of one length."""
+
+    contestant: str
+    length: int
+    frames_per_second: float
+    gigabits_per_second: float
+    loss: float
+    """Part of the frames that were sent and not taken by the receiver."""
+    sender_us: float
+    """Processor time of the sender for each frame it sent; with veth that has the receiving kernel in it."""
+    receiver_us: float
+    """Processor time of the receiver for each frame it took."""
+    ratio: float = 1.0
+    """Frames a second, divided by those of plain sockets."""
+
+
+@dataclass(frozen=True)
+class RoundTrip:
+    """How long a frame of 64 bytes takes there and back, both ends looking for it all the time."""
+
+    contestant: str
+    median_us: float
+    p99_us: float
+    ratio: float = 1.0
+    """The median, divided by that of plain sockets."""
+
+
+# The other process.
+
+
+def _serve(port: Port, orders: Connection, processor: int | None) -> None:
+    """Do what the first process orders, at the other end of the wire."""
+    _pin(processor)
+    with port.namespace.inside():
+        while (order := orders.recv()) is not None:
+            what, contestant = order
+            end = CONTESTANTS[contestant](port)
+            orders.send("ready")
+            orders.send(_count(end) if what == "count" else _answer(end, port))
+            end.close()
+
+
+def _count(end: End) -> tuple[int, float, float]:
+    """Frames that came until no more came, the seconds from the first to the last, and processor seconds."""
+    while not (frames := end.take(10.0)):
+        continue
+    first = last = time.perf_counter()
+    used = used_until_last = time.process_time()
+    counted = 0
+    while more := end.take(SILENCE):
+        counted += more
+        last, used_until_last = time.perf_counter(), time.process_time()
+    return frames + counted, last - first, used_until_last - used
+
+
+def _answer(end: End, port: Port) -> None:
+    """Send every frame back, until one says stop."""
+    address = port.address
+    while (frame := end.exchange())[HEADER : HEADER + 1] == GO:
+        end.send(1, frame[6:12] + address + frame[12:])
+
+
+def _pin(processor: int | None) -> None:
+    if processor is not None:
+        os.sched_setaffinity(0, {processor})
+
+
+# This process.
+
+
+@dataclass
+class Wire:
+    """Both ends: ours, and what is ordered at the other."""
+
+    here: Port
+    there: Port
+    orders: Connection
+
+    def frame(self, length: int, kind: bytes = GO) -> bytes:
+        """A frame to the other end."""
+        head = self.there.address + self.here.address + MXOE.to_bytes(2, "big") + kind
+        return head.ljust(length, b"\0")
+
+    def rate(self, contestant: str, length: int, seconds: float) -> Rate:
+        """One round."""
+        frame = self.frame(length)
+        with self.here.namespace.inside():
+            end = CONTESTANTS[contestant](self.here)
+        self.orders.send(("count", contestant))
+        self.orders.recv()
+        sent, used = 0, time.process_time()
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            end.send(BATCH, frame)
+            sent += BATCH
+        used = time.process_time() - used
+        frames, duration, receiver_used = self.orders.recv()
+        end.close()
+        rate = frames / duration
+        return Rate(
+            contestant=contestant,
+            length=length,
+            frames_per_second=rate,
+            gigabits_per_second=rate * length * 8 / 1e9,
+            loss=max(1 - frames / sent, 0.0),
+            sender_us=used / sent * 1e6,
+            receiver_us=receiver_used / frames * 1e6,
+        )
+
+    def round_trip(self, contestant: str, count: int) -> RoundTrip:
+        """One round."""
+        frame, stop = self.frame(64), self.frame(64, STOP)
+        with self.here.namespace.inside():
+            end = ROUND_TRIPS[contestant](self.here)
+        self.orders.send(("answer", contestant))
+        self.orders.recv()
+        times = []
+        for _ in range(count):
+            start = time.perf_counter_ns()
+            end.send(1, frame)
+            end.exchange()
+            times.append(time.perf_counter_ns() - start)
+        end.send(1, stop)
+        self.orders.recv()
+        end.close()
+        times.sort()
+        return RoundTrip(contestant, times[len(times) // 2] / 1e3, times[len(times) * 99 // 100] / 1e3)
+
+
+def _rates(wire: Wire, lengths: Iterable[int], rounds: int, seconds: float) -> list[Rate]:
+    results = []
+    for length in lengths:
+        measured = [[wire.rate(each, length, seconds) for each in CONTESTANTS] for _ in range(rounds)]
+        best = [max(column, key=lambda each: each.frames_per_second) for column in zip(*measured, strict=True)]
+        plain = best[0].frames_per_second
+        results += [Rate(**asdict(each) | {"ratio": each.frames_per_second / plain}) for each in best]
+    return results
+
+
+def _round_trips(wire: Wire, rounds: int, count: int) -> list[RoundTrip]:
+    measured = [[wire.round_trip(each, count) for each in ROUND_TRIPS] for _ in range(rounds)]
+    best = [min(column, key=lambda each: each.median_us) for column in zip(*measured, strict=True)]
+    plain = best[0].median_us
+    return [RoundTrip(**asdict(each) | {"ratio": each.median_us / plain}) for each in best]
+
+
+def measure(options: argparse.Namespace) -> dict[str, list[Any]]:
+    """All results, by kind."""
+    processors = sorted(os.sched_getaffinity(0))
+    mine, other = (processors[0], processors[1]) if len(processors) > 1 else (None, None)
+    orders, for_other = multiprocessing.Pipe()
+    with Laboratory() as laboratory:
+        here, there = laboratory.pair(9000)
+        server = multiprocessing.get_context("fork").Process(target=_serve, args=(there, for_other, other), daemon=True)
+        server.start()
+        _pin(mine)
+        wire = Wire(here, there, orders)
+        results = {
+            "rates": _rates(wire, options.lengths, options.rounds, options.seconds),
+            "round_trips": _round_trips(wire, options.rounds, options.round_trips),
+        }
+        orders.send(None)
+        server.join()
+    return results
+
+
+def _as_text(results: dict[str, list[Any]]) -> Iterable[str]:
+    yield (
+        f"{'bytes':>5}  {'contestant':12}  {'Mframes/s':>9}  {'Gb/s':>6}  {'ratio':>5}  {'lost':>6}"
+        f"  {'sender µs':>9}  {'receiver µs':>11}"
+    )
+    for each in results["rates"]:
+        yield (
+            f"{each.length:5}  {each.contestant:12}  {each.frames_per_second / 1e6:9.3f}"
+            f"  {each.gigabits_per_second:6.2f}  {each.ratio:5.2f}  {each.loss:6.1%}"
+            f"  {each.sender_us:9.2f}  {each.receiver_us:11.2f}"
+        )
+    yield ""
+    yield f"64 bytes there and back  {'median µs':>9}  {'p99 µs':>7}  {'ratio':>5}"
+    for each in results["round_trips"]:
+        yield f"{each.contestant:23}  {each.median_us:9.2f}  {each.p99_us:7.2f}  {each.ratio:5.2f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seconds", type=float, default=0.5, help="length of a round (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of each contestant (%(default)s)")
+    parser.add_argument("--round-trips", type=int, default=5000, help="round trips in a round (%(default)s)")
+    parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, help="bytes of a frame")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    options = parser.parse_args()
+    why_not = missing()
+    if why_not:
+        sys.exit(why_not)
+    results = measure(options)
+    if options.json:
+        print(json.dumps({name: [asdict(each) for each in many] for name, many in results.items()}, indent=2))
+    else:
+        print("\n".join(_as_text(results)))
+
+
+if __name__ == "__main__":
+    main()
