@@ -80,10 +80,11 @@ def node(dialect: Dialect, profile: Profile = OPEN_MX_1_5) -> Node:
 class Echo:
     """An application on the node that sends back whatever comes."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, longest: int = LONGEST) -> None:
+        """Messages of more than ``longest`` bytes are truncated, and not sent back."""
         self.ended: list[Request] = []
         self._endpoint = endpoint
-        self._buffer = bytearray(LONGEST)
+        self._buffer = bytearray(longest)
         self._post()
 
     def __call__(self, events: list[Event]) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from mxwire.protocol import Status
+from mxwire.protocol import RequestKind, Status
+from mxwire.protocol.profile import OPEN_MX_1_5, Profile
 from mxwire.rules import SENDERS
 from mxwire.wire.dialect import dialect_by_name
 
@@ -27,10 +28,10 @@ ACK_MS = 25
 class Play:
     """A node with an application, and the peer; entries of the peer's journal are kept."""
 
-    def __init__(self, dialect: str, **settings: Any) -> None:
+    def __init__(self, dialect: str, profile: Profile = OPEN_MX_1_5, **settings: Any) -> None:
         self.entries: list[dict[str, Any]] = []
         self.dialect = dialect_by_name(dialect)
-        self.node = node(self.dialect)
+        self.node = node(self.dialect, profile)
         self.endpoint = self.node.open_endpoint(0, KEY)
         self.settings = Settings("beta:0", PEER_MAC, frames.dialect(dialect), **settings)
 
@@ -84,6 +85,64 @@ def test_the_engine_pulls_from_the_middle_of_a_page(kind, offset, dialect):
     play_client(peer, "alpha:0", 0, KEY, [kind])
     play.check(peer)
     assert len(play.of("echoed")) == 1
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("offset", [264, 291, 5000])
+@pytest.mark.parametrize("kind", ["large", "huge", "synchronous"])
+def test_the_engine_serves_from_the_middle_of_a_page(kind, offset, dialect):
+    """As Open-MX before 1.1 sent, and native MX; the other direction of section 6.2."""
+    play = Play(dialect, replace(OPEN_MX_1_5, region_offset=offset))
+    message = messages()[kind]
+    caller = Caller(play.endpoint, "beta:0", message.data, message.match, synchronous=message.synchronous)
+    peer = play.peer(caller)
+    peer.serve(1, 30.0)
+    play.check(peer)
+    assert caller.echo == message.data
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_engine_pulls_only_what_was_posted(dialect):
+    """The end of section 6.3: 60000 of 100000 bytes."""
+    play = Play(dialect)
+    application = Echo(play.endpoint, 60000)
+    peer = play.peer(application)
+    host = peer.discover("alpha:0")
+    peer.connect(host, 0, KEY)
+    peer.send(replace(messages()["large"], taken=60000), echo=False)
+    peer.finish()
+    play.check(peer)
+    assert [(each.status, each.transferred) for each in application.ended] == [(Status.MESSAGE_TRUNCATED, 60000)]
+    assert play.of("notified")[0]["bytes"] == 60000
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_engine_serves_a_receiver_that_wants_less(dialect):
+    play = Play(dialect, receive_limit=60000)
+    caller = Caller(play.endpoint, "beta:0", messages()["large"].data, 7, synchronous=False)
+    peer = play.peer(caller)
+    peer.serve(1, 30.0, echo=False)
+    play.check(peer)
+    [sent] = [each for each in caller.ended if each.kind is RequestKind.SEND]
+    assert (sent.status, sent.transferred) == (Status.MESSAGE_TRUNCATED, 60000)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_engine_takes_a_restarted_peer_for_a_new_one(kind, dialect):
+    """Section 10, steps 3 to 6: the restarted side connects first, and numbers begin with 1 again."""
+    play = Play(dialect)
+    echo = Echo(play.endpoint)
+    first = play.peer(echo)
+    play_client(first, "alpha:0", 0, KEY, ["tiny", "large"])
+    again = Peer(play.transport, replace(play.settings, session=0x55556666, fresh=False), play.entries.append)
+    again.neighbours.table.update(first.neighbours.table)  # the process was started anew, not its host
+    play_client(again, "alpha:0", 0, KEY, [kind])
+    assert first.journal.deviations == []
+    assert again.journal.deviations == []
+    assert findings(play.transport.watched, play.dialect, SENDERS) == []
+    assert len(play.of("echoed")) == 3
+    assert {each.status for each in echo.ended} == {Status.SUCCESS}
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

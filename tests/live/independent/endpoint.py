@@ -18,6 +18,7 @@ from .transfers import MAGIC
 ENDPOINTS = 32
 TINY, SMALL, MEDIUM = 32, 128, 32768
 """Longest messages in bytes."""
+ANY_LENGTH = 1 << 32
 NACK_BAD_ENDPOINT, NACK_CLOSED, NACK_SESSION = 1, 2, 3
 
 
@@ -37,8 +38,10 @@ class Endpoint:
         key: int,
         session: int,
         region_offset: int = 0,
+        receive_limit: int = ANY_LENGTH,
         connects_back: bool = True,
         provoked: bool = False,
+        fresh: bool = True,
     ) -> None:
         self.inbox: list[Message] = []
         self.nacks: list[str] = []
@@ -48,7 +51,7 @@ class Endpoint:
         self._journal = journal
         self._connecting = Connecting(line, key, self._forget, connects_back=connects_back)
         self._serving = Serving(line, region_offset, self._refuse)
-        self._fetching = Fetching(line, self._deliver)
+        self._fetching = Fetching(line, self._deliver, receive_limit, fresh=fresh)
         self._reassembly: Reassembly | None = None
         self._handlers: dict[str, Callable[[Neighbour, Frame], None]] = {
             "CONNECT_REQUEST": self._connecting.on_request,
@@ -180,7 +183,7 @@ class Endpoint:
 
     def _deliver(self, match: int, data: bytes, *, synchronous: bool = False, unacked: int | None = None) -> None:
         left = len(self.line.outstanding) if unacked is None else unacked
-        self.inbox.append(Message(match, data, synchronous, left))
+        self.inbox.append(Message(match, data, synchronous, unacked=left))
 
     def _on_numbered(self, host: Neighbour, frame: Frame) -> None:
         partner = self.line.partner_of(host, frame)

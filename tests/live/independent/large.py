@@ -35,8 +35,10 @@ class Serving:
         place = next(each for each in range(256) if each not in self.regions)
         counter = self._counters.get(place, FIRST_COUNTER)
         self._counters[place] = (counter + 1) % 256
-        plan = blocks(self._line.dialect, len(message.data), self._offset)
-        region = self.regions[place] = Region(counter, self._offset, message.data, self._line.partner.tx_next, plan)
+        taken = len(message.data) if message.taken is None else message.taken
+        plan = blocks(self._line.dialect, taken, self._offset)
+        number = self._line.partner.tx_next
+        region = self.regions[place] = Region(counter, self._offset, message.data, taken, number, plan)
         body = {
             **match_fields(message.match),
             "msg_length": len(message.data),
@@ -59,7 +61,7 @@ class Serving:
         expect = self._journal
         expect.expect_fields(
             frame,
-            total_length=len(region.message),
+            total_length=region.taken,
             pulled_rdma_seqnum=region.counter,
             pulled_rdma_offset=region.offset,
             src_magic=MAGIC ^ frame["src_endpoint"],
@@ -99,7 +101,7 @@ class Serving:
         if not expect.expect_one_of("NOTIFY.pulled_rdma_id", list(self.regions), place):
             return
         region = self.regions.pop(place)
-        expect.expect_fields(frame, pulled_rdma_seqnum=region.counter, total_length=len(region.message))
+        expect.expect_fields(frame, pulled_rdma_seqnum=region.counter, total_length=region.taken)
         expect.expect("blocks asked for before the NOTIFY", len(region.plan), len(region.asked))
         covered = all(each.number != region.number for each in self._line.outstanding)
         expect.expect("the RNDV is acked by the piggyback of its NOTIFY at the latest", True, covered)
@@ -107,10 +109,13 @@ class Serving:
 
 
 class Fetching:
-    """The large message that we pull, one at a time; ``deliver`` gets it when it is complete."""
+    """The large message that we pull, one at a time; ``deliver`` gets it when it is complete. More than
+    ``limit`` bytes are not wanted. ``fresh`` says that the partner's endpoint has sent nothing before."""
 
-    def __init__(self, line: Line, deliver: Callable[..., None]) -> None:
+    def __init__(self, line: Line, deliver: Callable[..., None], limit: int, *, fresh: bool) -> None:
         self._line = line
+        self._fresh = fresh
+        self._limit = limit
         self._journal = line.journal
         self._deliver = deliver
         self._pulling: Pulling | None = None
@@ -131,7 +136,7 @@ class Fetching:
 
     def start(self, rndv: Frame) -> None:
         """Fetch what a RNDV announces."""
-        line, wanted = self._line, rndv["msg_length"]
+        line, wanted = self._line, min(rndv["msg_length"], self._limit)
         handle = self._pulls % SLOTS << 22 | FIRST_GENERATION + self._pulls // SLOTS
         self._pulls += 1 if wanted else 0
         self._rndv = rndv
@@ -141,9 +146,10 @@ class Fetching:
         self._go_on(self._pulling, rndv)
 
     def _check_counter(self, rndv: Frame) -> None:
-        """The partner's endpoint was opened for us, so its counters begin with us (R-RDV-01)."""
+        """Every region counts its uses (R-RDV-01)."""
         place = rndv["pulled_rdma_id"]
-        self._journal.expect_fields(rndv, pulled_rdma_seqnum=self._counters.get(place, FIRST_COUNTER))
+        if place in self._counters or self._fresh:
+            self._journal.expect_fields(rndv, pulled_rdma_seqnum=self._counters.get(place, FIRST_COUNTER))
         self._counters[place] = (rndv["pulled_rdma_seqnum"] + 1) % 256
 
     def pull_from_nowhere(self, region: int, handle: int) -> None:

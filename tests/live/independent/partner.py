@@ -20,6 +20,8 @@ class Message:
     data: bytes
     synchronous: bool = False
     """Sent as RNDV although it is short enough for another packet."""
+    taken: int | None = None
+    """How many bytes a receiver takes that has posted fewer; None for all."""
     unacked: int = 0
     """How many of our messages were still unacked when it arrived."""
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from .endpoint import Endpoint
+from .endpoint import ANY_LENGTH, Endpoint
 from .frames import ETHERTYPE, Codec, Dialect, Unreadable, dialect
 from .journal import Journal, Write
 from .neighbours import QUERY_INTERVAL, Neighbour, Neighbours
@@ -51,11 +51,15 @@ class Settings:
     """In every undefined byte."""
     region_offset: int = 0
     """Where in their regions large messages begin, as native MX does it."""
+    receive_limit: int = ANY_LENGTH
+    """Of large messages, more bytes are not wanted."""
     announcing: bool = True
     """False for a host that finds others in a static table only."""
     connects_back: bool = True
     provoked: bool = False
     """Whether the other side is going to send what must be refused."""
+    fresh: bool = True
+    """Whether the other endpoint was opened for us, and has sent nothing before."""
 
 
 class Peer:
@@ -85,8 +89,10 @@ class Peer:
             key=settings.key,
             session=settings.session,
             region_offset=settings.region_offset,
+            receive_limit=settings.receive_limit,
             connects_back=settings.connects_back,
             provoked=settings.provoked,
+            fresh=settings.fresh,
         )
 
     # --- frames and time
@@ -296,6 +302,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         region_offset=given.region_offset,
         announcing=not given.static,
         provoked=given.provoked,
+        fresh=given.fresh,
     )
     peer = Peer(transport, settings, lambda entry: print(json.dumps(entry), flush=True))
     for each in given.static:
@@ -331,6 +338,9 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--patience", type=float, default=30.0, help="longest silence of a server in seconds")
     options.add_argument("--static", action="append", default=[], metavar="MAC=NAME", help="no discovery: these hosts")
     options.add_argument("--provoked", action="store_true", help="the other side sends what must be refused")
+    options.add_argument(
+        "--used", dest="fresh", action="store_false", help="the other endpoint has had partners before"
+    )
     options.add_argument("--noise", type=lambda text: int(text, 0), default=0xA5, help="value of undefined bytes")
     options.add_argument("--region-offset", type=int, default=0, help="where in its region a large message begins")
     return options

@@ -63,6 +63,8 @@ class Region:
     counter: int
     offset: int
     message: bytes
+    taken: int
+    """How much of it the receiver wants, in bytes."""
     number: int
     """Of its RNDV."""
     plan: list[Block]
