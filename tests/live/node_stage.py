@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from random import Random
 
 from mxwire.frames import FrameBatch
@@ -33,6 +34,9 @@ class NodeTransport:
         """``alter`` may change what the node sends."""
         self.node = node
         self._alter = alter
+        self.lose: Callable[[bytes], bool] = lambda frame: False
+        """Which frames do not arrive; they are watched all the same."""
+        self._held: list[bytes] | None = None
         self.watched: list[Watched] = []
         """Every frame in the order of sending."""
         self._application = application
@@ -42,8 +46,21 @@ class NodeTransport:
     def send(self, frame: bytes) -> None:
         self.watched.append((self._now, frame))
         self._now += HOP_NS
-        if frame[:6] in (NODE_MAC, BROADCAST):
-            self.node.receive(FrameBatch.from_frames([frame]), self._now)
+        if frame[:6] not in (NODE_MAC, BROADCAST) or self.lose(frame):
+            return
+        if self._held is not None:
+            self._held.append(frame)
+            return
+        self.node.receive(FrameBatch.from_frames([frame]), self._now)
+        self._turn()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is sent meanwhile arrives at the end, all at once."""
+        self._held = []
+        yield
+        held, self._held = self._held, None
+        self.node.receive(FrameBatch.from_frames(held), self._now)
         self._turn()
 
     def receive(self, timeout: float) -> bytes | None:
@@ -68,7 +85,7 @@ class NodeTransport:
         for place in range(len(batch)):
             frame = self._alter(bytes(batch.frame(place)))
             self.watched.append((self._now, frame))
-            if frame[:6] in (PEER_MAC, BROADCAST):
+            if frame[:6] in (PEER_MAC, BROADCAST) and not self.lose(frame):
                 self._arriving.append(frame)
 
 
