@@ -103,6 +103,11 @@ class FaultyWay:
             out.append((due, frame))
         return out
 
+    @property
+    def under_way(self) -> int:
+        """How many frames have gone in and not come out."""
+        return len(self._held)
+
     def due(self) -> int | None:
         """When the next frame comes out; None: nothing is under way."""
         return self._held[0][0] if self._held else None

@@ -61,6 +61,11 @@ class FaultyLink:
         """What was done to frames on their way in."""
         return self._receiving.counts
 
+    @property
+    def under_way(self) -> int:
+        """How many frames are held back, in both directions."""
+        return self._sending.under_way + self._receiving.under_way
+
     def change(self, *, sending: Faults | None = None, receiving: Faults | None = None) -> None:
         """Go on with other faults; what is under way stays so."""
         self._sending.faults = sending or self._sending.faults

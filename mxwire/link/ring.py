@@ -86,8 +86,6 @@ def map_ring(opened: socket.socket, block: int, blocks: int, slot: int, *more: i
         request = struct.pack(f"{4 + len(more)}I", block, blocks, slot, blocks * (block // slot), *more)
         try:
             opened.setsockopt(SOL_PACKET, _RX_RING, request)
-        except MemoryError as error:
-            raise LinkError("the kernel has no memory for a receive ring") from error
         except OSError as error:
             if blocks * block <= _SMALLEST:
                 raise LinkError(f"the kernel makes no receive ring: {error.strerror}") from error

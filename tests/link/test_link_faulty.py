@@ -22,10 +22,10 @@ LONG = 30.0
 COUNT = 2000
 
 
-def collect(link: Link, wait: float = 0.05) -> list[bytes]:
-    """Everything that comes until nothing comes for a while."""
+def collect(link: Link) -> list[bytes]:
+    """Everything that has come."""
     received: list[bytes] = []
-    while more := contents(link.receive(wait)):
+    while more := contents(link.receive(0)):
         received += more
     return received
 
@@ -37,10 +37,9 @@ def _by_sending(seed: int, faults: Faults) -> tuple[FaultyLink, list[bytes], lis
     sent = numbered(other.address, COUNT)
     for first in range(0, COUNT, 100):
         assert faulty.send(batch(sent[first : first + 100])) == 100
-    received = collect(other, 0.0)
-    while select.select([faulty.fileno()], [], [], 0.05)[0]:
-        faulty.receive(0)
-        received += collect(other, 0.0)
+    while faulty.under_way:
+        faulty.receive(0.01)
+    received = collect(other)
     faulty.close()
     other.close()
     return faulty, sent, received
@@ -52,7 +51,9 @@ def _by_receiving(seed: int, faults: Faults) -> tuple[FaultyLink, list[bytes], l
     faulty = FaultyLink(other, seed=seed, receiving=faults)
     sent = numbered(other.address, COUNT)
     one.send(batch(sent))
-    received = collect(faulty)
+    received = contents(faulty.receive(0))
+    while faulty.under_way:
+        received += contents(faulty.receive(0.01))
     assert faulty.statistics() == LinkStatistics(received=len(received))
     faulty.close()
     one.close()
@@ -139,7 +140,7 @@ def test_faults_may_begin_and_end() -> None:
         assert faulty.send(batch(sent)) == 20
         faulty.change(sending=Faults())
         faulty.send(batch(sent))
-        assert collect(other, 0.0) == sent * 2
+        assert collect(other) == sent * 2
         assert faulty.faults_sending.lost == 20
 
 
@@ -158,10 +159,10 @@ def test_the_descriptor_tells_when_something_is_due() -> None:
     one, other = memory_pair()
     with FaultyLink(one, seed=1, sending=Faults(delay=0.05)) as faulty, other:
         faulty.send(batch(numbered(other.address, 1)))
-        assert collect(other, 0.0) == []
+        assert collect(other) == []
         assert select.select([faulty.fileno()], [], [], LONG)[0]
         assert len(faulty.receive(0)) == 0
-        assert collect(other, 0.0) == numbered(other.address, 1)
+        assert collect(other) == numbered(other.address, 1)
         assert not select.select([faulty.fileno()], [], [], 0)[0]
 
 

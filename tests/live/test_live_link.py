@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import select
 import shutil
 import socket
+import struct
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +21,10 @@ from link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 
 from mxwire.frames import FrameBatch
 from mxwire.link import LinkError, LinkStatistics, Mode, PacketLink
+from mxwire.link.packet_socket import SOL_PACKET
+from mxwire.link.ring import Ring
+from mxwire.link.ring_v2 import SlotRing
+from mxwire.link.ring_v3 import BlockRing
 from mxwire.link.sendmmsg import FEW, Patience, Sender
 
 from .namespaces import Laboratory, Namespace, Port
@@ -255,6 +262,34 @@ def test_what_finds_the_ring_full_is_counted(cable: tuple[Port, Port], mode: Mod
         assert receive(other, 10) == sent[:10]
 
 
+class ShortOfMemory:
+    """A packet socket whose kernel has little memory for rings."""
+
+    def __init__(self, opened: socket.socket, most: int) -> None:
+        self._opened = opened
+        self._most = most
+        self.fileno = opened.fileno
+
+    def setsockopt(self, level: int, option: int, value: bytes) -> None:
+        block, blocks = struct.unpack_from("II", value)
+        if block * blocks > self._most:
+            raise OSError(errno.ENOMEM, "Cannot allocate memory")
+        self._opened.setsockopt(level, option, value)
+
+
+@pytest.mark.parametrize(("version", "ring"), [(1, partial(SlotRing, mtu=1500)), (2, BlockRing)])
+def test_a_smaller_ring_does_where_memory_is_short(
+    cable: tuple[Port, Port], version: int, ring: Callable[..., Ring]
+) -> None:
+    with raw_socket(cable[0]) as opened:
+        opened.setsockopt(SOL_PACKET, 10, version)
+        made = ring(ShortOfMemory(opened, 8 << 20))
+        assert 4 << 20 < made.memory.nbytes <= 8 << 20
+        made.close()
+        with pytest.raises(LinkError, match="makes no receive ring: Cannot allocate memory"):
+            ring(ShortOfMemory(opened, 0))
+
+
 def test_the_ring_goes_round(cable: tuple[Port, Port]) -> None:
     with opened(cable[0]) as one, opened(cable[1], ring_bytes=1 << 20) as other:
         for first in range(0, 3000, 77):
@@ -319,6 +354,39 @@ def test_foreign_frames_wake_nobody_for_long(links: Pair) -> None:
     one.send(batch([frame(b"\x02" * 6)] * 5))
     assert len(other.receive(0.05)) == 0
     assert not readable(other)
+
+
+def test_an_interface_that_goes_down_keeps_nobody_busy(links: Pair, cable: tuple[Port, Port]) -> None:
+    cable[1].down()
+    assert readable(links[1], LONG)
+    until = time.monotonic() + LONG
+    while readable(links[1]) and time.monotonic() < until:
+        assert len(links[1].receive(0)) == 0
+    assert not readable(links[1])
+
+
+def test_an_event_loop_gets_everything_by_the_descriptor(links: Pair) -> None:
+    one, other = links
+    sent = numbered(other.address, 300)
+    received: list[bytes] = []
+
+    async def listen() -> None:
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+
+        def read() -> None:
+            received.extend(contents(other.receive(0)))
+            if len(received) == len(sent) and not done.done():
+                done.set_result(None)
+
+        loop.add_reader(other.fileno(), read)
+        for first in range(0, 300, 30):
+            loop.call_later(first / 10_000, one.send, batch(sent[first : first + 30]))
+        await asyncio.wait_for(done, LONG)
+        loop.remove_reader(other.fileno())
+
+    asyncio.run(listen())
+    assert received == sent
 
 
 @pytest.mark.parametrize("count", [1, 20])
