@@ -12,10 +12,15 @@ from mxwire.protocol.profile import OPEN_MX_1_5, Profile
 from mxwire.wire.address import BROADCAST
 from mxwire.wire.dialect import Dialect
 
+from .independent import frames
 from .referee import Watched
 
 NODE_MAC = bytes.fromhex("02000000000a")
 PEER_MAC = bytes.fromhex("02000000000b")
+NODE_ENDPOINT, PEER_ENDPOINT = 9, 5
+PEER_PLACE = 0x0103
+"""Of the node in the peer's table. None of these numbers looks like another, or like an empty byte."""
+NOISE = 0x5A
 KEY = 0x12345678
 HOP_NS = 10_000
 """How long a frame takes."""
@@ -89,6 +94,22 @@ class NodeTransport:
                 self._arriving.append(frame)
 
 
+def noisy(spoken: frames.Dialect) -> Callable[[bytes], bytes]:
+    """Writes noise where the specification defines nothing, as the node's host might if it did not clear its memory: so
+    nothing is read from there that should be elsewhere."""
+    formats = frames.formats(spoken)
+    codec = frames.Codec(spoken)
+
+    def add(raw: bytes) -> bytes:
+        frame = codec.read(raw)
+        defined = formats[frame.kind].defined
+        header = bytes(byte if mask else NOISE for byte, mask in zip(raw, defined, strict=False))
+        end = len(defined) + len(frame.data)
+        return header + raw[len(defined) : end] + bytes([NOISE]) * (len(raw) - end)
+
+    return add
+
+
 def node(dialect: Dialect, profile: Profile = OPEN_MX_1_5) -> Node:
     """A host called ``alpha:0`` that announces itself."""
     return Node(NODE_MAC, "alpha", dialect=dialect, profile=profile, rng=Random(1), announce=True)
@@ -137,7 +158,7 @@ class Caller:
     def __call__(self, events: list[Event]) -> None:
         for event in events:
             if event.kind is EventKind.PEER_NAMED and event.peer is not None and event.peer.name == self._name:
-                self._endpoint.connect(event.peer, 0, KEY)
+                self._endpoint.connect(event.peer, PEER_ENDPOINT, KEY)
             if event.kind is EventKind.COMPLETED and event.request is not None:
                 self._completed(event.request)
 

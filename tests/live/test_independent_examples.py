@@ -11,7 +11,7 @@ from mxwire.wire.dialect import dialect_by_name
 from .independent import frames
 from .independent.partner import Message
 from .independent.peer import MATCH, Peer, Settings, messages
-from .node_stage import KEY, NODE_MAC, PEER_MAC, Echo, NodeTransport, node
+from .node_stage import KEY, NODE_ENDPOINT, NODE_MAC, PEER_ENDPOINT, PEER_MAC, Echo, NodeTransport, node
 
 TIMER_MS = 1000
 TICK_MS = 4
@@ -23,13 +23,15 @@ class Stage:
     def __init__(self, dialect: str, application: Any = None, **settings: Any) -> None:
         spoken = frames.dialect(dialect)
         self.node = node(dialect_by_name(dialect))
-        self.endpoint = self.node.open_endpoint(0, KEY)
+        self.endpoint = self.node.open_endpoint(NODE_ENDPOINT, KEY)
         self.application = Echo(self.endpoint) if application is None else application(self.endpoint)
         self.transport = NodeTransport(self.node, self.application)
         self.codec = frames.Codec(spoken)
-        self.peer = Peer(self.transport, Settings("beta:0", PEER_MAC, spoken, **settings), lambda entry: None)
+        self.peer = Peer(
+            self.transport, Settings("beta:0", PEER_MAC, spoken, endpoint=PEER_ENDPOINT, **settings), lambda entry: None
+        )
         host = self.peer.discover("alpha:0")
-        self.peer.connect(host, 0, KEY)
+        self.peer.connect(host, NODE_ENDPOINT, KEY)
         self.peer.run_until(lambda: False, 1.0)
         self.started = self.transport.now()
         self.transport.watched.clear()

@@ -16,7 +16,18 @@ from mxwire.wire.dialect import dialect_by_name
 
 from .independent import frames
 from .independent.peer import REFUSED, STEPS, Missing, Peer, Settings, messages, play_client
-from .node_stage import KEY, PEER_MAC, Caller, Echo, NodeTransport, node
+from .node_stage import (
+    KEY,
+    NODE_ENDPOINT,
+    PEER_ENDPOINT,
+    PEER_MAC,
+    PEER_PLACE,
+    Caller,
+    Echo,
+    NodeTransport,
+    node,
+    noisy,
+)
 from .referee import findings
 
 DIALECTS = ("mxoe", "omx:1500", "omx:9000")
@@ -32,10 +43,18 @@ class Play:
         self.entries: list[dict[str, Any]] = []
         self.dialect = dialect_by_name(dialect)
         self.node = node(self.dialect, profile)
-        self.endpoint = self.node.open_endpoint(0, KEY)
-        self.settings = Settings("beta:0", PEER_MAC, frames.dialect(dialect), **settings)
+        self.endpoint = self.node.open_endpoint(NODE_ENDPOINT, KEY)
+        self.settings = Settings(
+            "beta:0",
+            PEER_MAC,
+            frames.dialect(dialect),
+            endpoint=PEER_ENDPOINT,
+            first_place=PEER_PLACE,
+            **settings,
+        )
 
-    def peer(self, application: Any, alter: Callable[[bytes], bytes] = lambda frame: frame) -> Peer:
+    def peer(self, application: Any, alter: Callable[[bytes], bytes] | None = None) -> Peer:
+        alter = noisy(self.settings.spoken) if alter is None else alter
         self.transport = NodeTransport(self.node, application, alter)
         return Peer(self.transport, self.settings, self.entries.append)
 
@@ -55,7 +74,7 @@ def test_the_engine_serves_the_peer(kind, dialect):
     play = Play(dialect)
     echo = Echo(play.endpoint)
     peer = play.peer(echo)
-    play_client(peer, "alpha:0", 0, KEY, [kind])
+    play_client(peer, "alpha:0", NODE_ENDPOINT, KEY, [kind])
     play.check(peer)
     assert len(play.of("echoed")) == 1
     assert {each.status for each in echo.ended} == {Status.SUCCESS}
@@ -82,7 +101,7 @@ def test_the_engine_pulls_from_the_middle_of_a_page(kind, offset, dialect):
     """As native MX sends; section 6.2 of the examples."""
     play = Play(dialect, region_offset=offset)
     peer = play.peer(Echo(play.endpoint))
-    play_client(peer, "alpha:0", 0, KEY, [kind])
+    play_client(peer, "alpha:0", NODE_ENDPOINT, KEY, [kind])
     play.check(peer)
     assert len(play.of("echoed")) == 1
 
@@ -108,7 +127,7 @@ def test_the_engine_pulls_only_what_was_posted(dialect):
     application = Echo(play.endpoint, 60000)
     peer = play.peer(application)
     host = peer.discover("alpha:0")
-    peer.connect(host, 0, KEY)
+    peer.connect(host, NODE_ENDPOINT, KEY)
     peer.send(replace(messages()["large"], taken=60000), echo=False)
     peer.finish()
     play.check(peer)
@@ -134,10 +153,10 @@ def test_the_engine_takes_a_restarted_peer_for_a_new_one(kind, dialect):
     play = Play(dialect)
     echo = Echo(play.endpoint)
     first = play.peer(echo)
-    play_client(first, "alpha:0", 0, KEY, ["tiny", "large"])
+    play_client(first, "alpha:0", NODE_ENDPOINT, KEY, ["tiny", "large"])
     again = Peer(play.transport, replace(play.settings, session=0x55556666, fresh=False), play.entries.append)
     again.neighbours.table.update(first.neighbours.table)  # the process was started anew, not its host
-    play_client(again, "alpha:0", 0, KEY, [kind])
+    play_client(again, "alpha:0", NODE_ENDPOINT, KEY, [kind])
     assert first.journal.deviations == []
     assert again.journal.deviations == []
     assert findings(play.transport.watched, play.dialect, SENDERS) == []
@@ -153,7 +172,7 @@ def test_the_engine_acks_what_it_does_not_answer(kind, dialect):
     received = bytearray(1 << 21)
     play.endpoint.receive(received, 0, 0)
     peer = play.peer(lambda events: None)
-    play_client(peer, "alpha:0", 0, KEY, [kind], echo=False)
+    play_client(peer, "alpha:0", NODE_ENDPOINT, KEY, [kind], echo=False)
     play.check(peer)
     acked = play.of("acked")
     assert [each["by"] for each in acked] in (["TRUC"], ["NOTIFY"])
@@ -165,7 +184,7 @@ def test_the_engine_acks_what_it_does_not_answer(kind, dialect):
 def test_the_whole_conversation_in_one_connection(dialect):
     play = Play(dialect)
     peer = play.peer(Echo(play.endpoint))
-    play_client(peer, "alpha:0", 0, KEY, [*REFUSED, *KINDS, *KINDS])
+    play_client(peer, "alpha:0", NODE_ENDPOINT, KEY, [*REFUSED, *KINDS, *KINDS])
     assert peer.journal.deviations == []
     assert peer.endpoint.line.resent == 0
     assert len(play.of("echoed")) == 2 * len(KINDS)
@@ -177,7 +196,7 @@ def test_the_engine_refuses_what_is_stale(dialect):
     """Section 9 of the examples."""
     play = Play(dialect)
     peer = play.peer(Echo(play.endpoint))
-    play_client(peer, "alpha:0", 0, KEY, ["tiny", "stale-region", "stale-session"])
+    play_client(peer, "alpha:0", NODE_ENDPOINT, KEY, ["tiny", "stale-region", "stale-session"])
     assert peer.journal.deviations == []
 
 
@@ -222,7 +241,7 @@ def test_the_peer_notices_a_wrong_bit_in_any_field(kind, dialect):
         echo = Echo(play.endpoint)
         peer = play.peer(echo, altered(frames.Codec(spoken), form, place))
         with suppress(Missing):
-            play_client(peer, "alpha:0", 0, KEY, CONVERSATION)
+            play_client(peer, "alpha:0", NODE_ENDPOINT, KEY, CONVERSATION)
         if not peer.journal.deviations and not peer.endpoint.line.resent:
             unnoticed.append(name)
     assert [each for each in unnoticed if each not in UNNOTICED and f"{kind}.{each}" not in UNNOTICED] == []
@@ -232,7 +251,7 @@ def test_the_peer_notices_a_wrong_bit_in_any_field(kind, dialect):
 def test_nothing_is_noticed_where_nothing_is_altered(dialect):
     play = Play(dialect)
     peer = play.peer(Echo(play.endpoint), lambda frame: frame)
-    play_client(peer, "alpha:0", 0, KEY, CONVERSATION)
+    play_client(peer, "alpha:0", NODE_ENDPOINT, KEY, CONVERSATION)
     assert (peer.journal.deviations, peer.endpoint.line.resent) == ([], 0)
 
 
@@ -246,5 +265,5 @@ def test_the_peer_notices_another_dialect(kind, ours, theirs):
     play = Play(ours)
     play.settings = replace(play.settings, spoken=frames.dialect(theirs))
     peer = play.peer(Echo(play.endpoint))
-    play_client(peer, "alpha:0", 0, KEY, [kind])
+    play_client(peer, "alpha:0", NODE_ENDPOINT, KEY, [kind])
     assert peer.journal.deviations
