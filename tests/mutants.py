@@ -45,6 +45,10 @@ class Mutant:
         """The rule that it breaks."""
         return self.why.rpartition(", ")[2]
 
+    def fixed(self) -> dict[str, object]:
+        """The fields of the scenarios that are not drawn, as :func:`mxwire.simulation.draw_scenario` takes them."""
+        return fixed_by(self.options)
+
     def source(self, package: Path = PACKAGE) -> str:
         """The changed file."""
         text = (package / "protocol" / self.file).read_text(encoding="utf-8")
@@ -361,24 +365,34 @@ _CHILD = """
 import json, sys
 from pathlib import Path
 import mxwire
-from mxwire.protocol import profile_by_name
 from mxwire.simulation import Simulation, draw_scenario
-from mxwire.wire.dialect import dialect_by_name
 
-folder, seeds, options = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
+folder, seeds, options, script = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3]), sys.argv[4]
 assert Path(mxwire.__file__).is_relative_to(folder), mxwire.__file__
-if "profiles" in options:
-    options["profiles"] = tuple(map(profile_by_name, options["profiles"]))
-if "dialect" in options:
-    options["dialect"] = dialect_by_name(options["dialect"])
+sys.path.append(script)
+from mutants import fixed_by
+fixed = fixed_by(options)
 for seed in range(seeds):
-    outcome = Simulation(draw_scenario(seed, **options)).run()
+    outcome = Simulation(draw_scenario(seed, **fixed)).run()
     if not outcome.held:
         print(json.dumps([seed, outcome.breaches[0].invariant, outcome.breaches[0].text]))
         break
 else:
     print("null")
 """
+
+
+def fixed_by(options: dict[str, object]) -> dict[str, object]:
+    """Options with profiles and dialect in the place of their names."""
+    from mxwire.protocol import profile_by_name
+    from mxwire.wire.dialect import dialect_by_name
+
+    fixed = dict(options)
+    if "profiles" in fixed:
+        fixed["profiles"] = tuple(map(profile_by_name, fixed["profiles"]))
+    if "dialect" in fixed:
+        fixed["dialect"] = dialect_by_name(fixed["dialect"])
+    return fixed
 
 
 def verdict(mutant: Mutant | None, seeds: int = SEEDS, options: dict[str, object] | None = None) -> list | None:
@@ -390,6 +404,7 @@ def verdict(mutant: Mutant | None, seeds: int = SEEDS, options: dict[str, object
             (copy / "protocol" / mutant.file).write_text(mutant.source(), encoding="utf-8")
             options = mutant.options
         command = [sys.executable, "-c", _CHILD, str(copy.parent), str(seeds), json.dumps(options or {})]
+        command.append(str(Path(__file__).parent))
         environment = os.environ | {"PYTHONPATH": str(copy.parent), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
         if done.returncode:

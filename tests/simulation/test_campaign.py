@@ -1,0 +1,25 @@
+"""Two thousand runs, each with faults of its own, and everything holds that must."""
+
+from __future__ import annotations
+
+import pytest
+
+from mxwire.cli.simulating import command_for
+from mxwire.simulation import Simulation, draw_scenario
+
+SEEDS = 2000
+CHUNK = 50
+"""Small, so that the workers of the test run share them evenly."""
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+def test_everything_holds(first: int) -> None:
+    failed: list[str] = []
+    delivered = 0
+    for seed in range(first, first + CHUNK):
+        outcome = Simulation(draw_scenario(seed)).run()
+        delivered += outcome.counts["delivered"]
+        if not outcome.held:
+            failed.append(f"{outcome.breaches[0]}\n{command_for(outcome.scenario)}")
+    assert not failed, "\n".join(failed)
+    assert delivered > 5 * CHUNK

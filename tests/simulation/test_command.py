@@ -1,0 +1,272 @@
+"""``mxwire simulate`` as a person and a program use it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from mxwire.capture import open_capture
+from mxwire.cli import simulating
+from mxwire.cli.simulate import command
+from mxwire.protocol.card.regions import Regions
+from mxwire.rules import SENDERS, Judge
+from mxwire.simulation import INVARIANTS, Outcome, Scenario
+from mxwire.wire.codec import Malformed, parse
+from mxwire.wire.dialect import dialect_by_name
+from tests.cli.support import mxwire
+
+SMALL = ("--messages", 8, "--largest", 40_000)
+KEYS = {"seed", "held", "duration_ns", "counts", "digest", "fallen", "breaches", "scenario", "command"}
+COUNTS = {
+    "messages",
+    "delivered",
+    "excused",
+    "frames",
+    "frames lost",
+    "incidents",
+    "steps",
+    "fallen",
+    "deviations",
+}
+OPTIONS: dict[str, tuple[object, object]] = {
+    "hosts": (4, 4),
+    "messages": (9, 9),
+    "workload": ("stream", "stream"),
+    "dialect": ("omx:1500", "omx:1500"),
+    "processes": (2, 2),
+    "interfaces": (2, 2),
+    "discovery": ("announce", "announce"),
+    "largest": (100, 100),
+    "resend-maximum": (20, 20),
+    "loss": (0.05, 0.05),
+    "duplicate": (0.05, 0.05),
+    "reorder": (0.05, 0.05),
+    "corrupt": (0.05, 0.05),
+    "tamper": (0.05, 0.05),
+    "delay": (20, 20_000),
+    "jitter": (20, 20_000),
+    "held": (20, 20_000),
+    "coalescing": (20, 20_000),
+    "gap": (20, 20_000),
+    "kill": (1, 1),
+    "crash": (1, 1),
+    "pause": (1, 1),
+    "stall": (1, 1),
+    "partition": (1, 1),
+    "filter": (1, 1),
+    "mtu": (1, 1),
+}
+"""Options with a value and what the scenario then says."""
+
+
+@pytest.fixture
+def leaky(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An engine that never gives a region back."""
+    monkeypatch.setattr(Regions, "release", lambda regions, region: None)
+    yield
+
+
+def invoke(*arguments: object) -> tuple[int, str]:
+    """The command in this process, where an engine may have been changed."""
+    done = CliRunner().invoke(command, [*map(str, arguments)])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, done.output
+
+
+def one(*arguments: object) -> dict[str, Any]:
+    code, out = invoke(*SMALL, "--json", *arguments)
+    assert code == 0, out
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_option_reaches_the_scenario(name: str) -> None:
+    value, expected = OPTIONS[name]
+    assert one(f"--{name}", value)["scenario"][name.replace("-", "_")] == expected
+
+
+def test_profiles_are_hosts_in_turn_with_their_clocks() -> None:
+    assert one("--profile", "native-mx,open-mx/100")["scenario"]["profiles"] == "native-mx/250,open-mx-1.5/100"
+
+
+def test_seed_and_judge() -> None:
+    assert one("--seed", 7)["seed"] == 7
+    assert one("--no-judge")["scenario"]["judged"] is False
+    assert "judged" not in one("--judge")["scenario"]
+
+
+def test_a_run_as_an_object() -> None:
+    run = mxwire("simulate", *SMALL, "--seed", 5, "--loss", 0.1, "--json")
+    assert run.code == 0 and run.err == ""
+    (found,) = run.objects
+    assert set(found) == KEYS and set(found["counts"]) == COUNTS
+    assert found["held"] is True and found["breaches"] == [] and found["fallen"] == {}
+    assert found["scenario"] == {"seed": 5, "messages": 8, "largest": 40_000, "loss": 0.1}
+    assert found["command"] == "mxwire simulate --seed 5 --messages 8 --largest 40000 --loss 0.1"
+    assert found["counts"]["messages"] == found["counts"]["delivered"] == 8
+    assert found["counts"]["frames lost"] > 0
+    again = mxwire(*found["command"].split()[1:], "--json")
+    assert again.objects == [found]
+
+
+def test_a_run_for_a_person() -> None:
+    run = mxwire("simulate", *SMALL)
+    assert run.code == 0 and run.err == ""
+    assert run.lines[0].split() == ["what", "how", "much"]
+    digest = one()["digest"]
+    assert f"digest {digest}" in run.out
+    assert "all 13 invariants held: delivery, once, order" in run.out
+
+
+def test_promises_that_fall_are_told() -> None:
+    _, out = invoke(*SMALL, "--tamper", 0.01)
+    assert "not held against the engine, because bytes were changed and no check found it:" in out
+    assert "all 2 invariants held: memory, exception" in out
+    _, out = invoke(*SMALL, "--discovery", "nameless", "--profile", "open-mx,open-mx-0.6")
+    assert "teaches a wrong one: delivery, status," in " ".join(out.split())
+
+
+def test_the_capture_decodes_and_verifies(tmp_path: Path) -> None:
+    for dialect in ("mxoe", "omx:9000"):
+        file = tmp_path / f"{dialect[:3]}.pcapng"
+        found = one("--dialect", dialect, "--seed", 3, "--pcap", file)
+        judge = Judge(dialect_by_name(dialect), SENDERS)
+        frames = 0
+        with open_capture(str(file)) as capture:
+            for batch in capture:
+                for index in range(len(batch)):
+                    raw, frames = batch.frame(index), frames + 1
+                    frame = parse(raw, dialect_by_name(dialect))
+                    assert not isinstance(frame, Malformed)
+                    found_wrong = judge.observe(int(batch.timestamp_ns[index]), frame, raw, frames)
+                    assert not [each for each in found_wrong if each.severity == "violation"]
+        assert frames == found["counts"]["frames"] > 0
+        decoded = mxwire("decode", "--json", file)
+        assert decoded.code == 0 and len(decoded.lines) == frames
+        assert all(each["malformed"] is None and dialect.startswith(each["dialect"]) for each in decoded.objects)
+
+
+def test_a_campaign() -> None:
+    run = mxwire("simulate", "--seeds", "20-29", "--jobs", 2, "--json")
+    assert run.code == 0 and run.err == ""
+    assert [each["seed"] for each in run.objects] == list(range(20, 30))
+    assert all(set(each) == KEYS for each in run.objects)
+    assert [each["scenario"] for each in run.objects] != [{"seed": seed} for seed in range(20, 30)]
+    alone = mxwire(*run.objects[3]["command"].split()[1:], "--json")
+    assert alone.objects[0]["digest"] == run.objects[3]["digest"]
+
+
+def test_a_campaign_is_the_same_however_many_work_on_it() -> None:
+    alone, together = (mxwire("simulate", "--seeds", "0-9", "--jobs", jobs).out for jobs in (1, 3))
+    assert alone == together
+    words = " ".join(alone.split())
+    assert "seeds 10 failed 0 virtual time " in words and "digest of all runs " in words
+
+
+def test_options_of_a_campaign_are_fixed_for_all() -> None:
+    run = mxwire("simulate", "--seeds", "0-3", "--hosts", 4, "--kill", 1, "--json")
+    assert {(each["scenario"]["hosts"], each["scenario"]["kill"]) for each in run.objects} == {(4, 1)}
+
+
+def test_one_seed_is_a_campaign_too() -> None:
+    assert [each["seed"] for each in mxwire("simulate", "--seeds", 12, "--json").objects] == [12]
+
+
+def test_a_failing_run_is_made_smaller_and_shown(leaky: None) -> None:
+    code, out = invoke("--seed", 7, "--hosts", 3, "--loss", 0.05, "--messages", 60)
+    words = " ".join(out.split())
+    assert code == 1
+    assert "Seed 7: leftovers does not hold" in words
+    assert "at the end no request, buffer, region, handle or timer is left (R-PUL-03" in words
+    assert "leftovers at " in words and " still has 1 regions" in words
+    shown = words.partition("run it again, made smaller: - mxwire simulate ")[2].split()
+    assert shown[:2] == ["--seed", "7"] and "--loss" not in shown
+    assert int(shown[shown.index("--messages") + 1]) < 10
+    assert invoke(*shown)[0] == 1
+
+
+def test_a_failing_run_as_an_object(leaky: None) -> None:
+    code, out = invoke("--messages", 60, "--json")
+    found = json.loads(out)
+    assert code == 1 and found["held"] is False
+    assert {tuple(each) for each in found["breaches"]} == {("invariant", "time_ns", "text")}
+    assert found["breaches"][0]["invariant"] == "leftovers"
+
+
+def test_a_failing_campaign_shows_the_first_and_names_the_others(leaky: None) -> None:
+    code, out = invoke("--seeds", "0-9", "--jobs", 1, "--largest", 100_000)
+    assert code == 1
+    assert "Seed 0: leftovers does not hold" in out and "- seed 1: leftovers" in out
+    code, out = invoke("--seeds", "0-3", "--jobs", 1, "--largest", 100_000, "--json")
+    assert code == 1 and len(out.splitlines()) == 4
+
+
+def test_the_process_ends_with_1_where_an_invariant_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also behind ``mxwire``, which is more than the command alone."""
+    from mxwire.cli.main import main
+
+    def broken(scenario: Scenario, pcap: str | None) -> Outcome:
+        from mxwire.simulation import Breach
+
+        return Outcome(scenario, "0", 0, breaches=(Breach("once", 0, "planted"),))
+
+    monkeypatch.setattr(simulating, "run_one", broken)
+    with pytest.raises(SystemExit) as ended:
+        main(["simulate", "--json"])
+    assert ended.value.code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--hosts", 1), "'--hosts': 1 is not in the range 2<=x<=8"),
+        (("--hosts", 9), "'--hosts': 9 is not in the range 2<=x<=8"),
+        (("--messages", 0), "'--messages': 0 is not in the range x>=1"),
+        (("--loss", 1), "'--loss': 1.0 is not in the range 0<=x<1"),
+        (("--loss", "much"), "'--loss': 'much' is not a valid float"),
+        (("--kill", -1), "'--kill': -1 is not in the range 0<=x<=100"),
+        (("--seed", "x"), "'--seed': 'x' is not a valid integer"),
+        (("--seeds", "9-0"), "'--seeds': '9-0' ends before it starts"),
+        (("--seeds", "a-b"), "'a-b' is not a range of seeds: write 0-9999, or one number"),
+        (("--seeds", "5-"), "'5-' is not a range of seeds"),
+        (("--seeds", "0-3", "--seed", 1), "--seeds makes many runs: use it without --seed and --pcap"),
+        (("--seeds", "0-3", "--pcap", "x.pcap"), "--seeds makes many runs: use it without --seed and --pcap"),
+        (("--seeds", "0-3", "--jobs", 0), "'--jobs': 0 is not in the range x>=1"),
+        (("--workload", "chat"), "no workload 'chat': use one of ping-pong, stream, many-to-one, all-to-all"),
+        (("--seeds", "0-3", "--workload", "chat"), "no workload 'chat'"),
+        (("--discovery", "dns"), "no discovery 'dns': use one of static, nameless, announce"),
+        (("--dialect", "tcp"), "tcp"),
+        (("--profile", "mx-2"), "no profile 'mx-2': use one of open-mx-1.5, "),
+        (("--profile", "open-mx/fast"), "profile 'open-mx/fast': a clock has 1 to 10000 ticks a second"),
+        (("--profile", "open-mx/0"), "for example open-mx/250"),
+        (("--resend-maximum", 0), "'--resend-maximum': 0 is not in the range x>=1"),
+        (("--pcap", "/no/such/place/x.pcap"), "/no/such/place/x.pcap"),
+        (("--jitter", -5), "'--jitter': -5 is not in the range 0<=x<=1000000000"),
+        (("extra",), "Got unexpected extra argument (extra)"),
+    ],
+    ids=lambda each: " ".join(map(str, each)) if isinstance(each, tuple) else "",
+)
+def test_what_cannot_be_is_said_in_one_line(arguments: tuple[object, ...], complaint: str) -> None:
+    run = mxwire("simulate", *arguments)
+    assert run.code == 2 and run.out == ""
+    assert len(run.err.splitlines()) == 1 and run.err.startswith("mxwire: ")
+    assert complaint in run.err
+
+
+def test_help_has_examples_and_every_invariant_has_its_text() -> None:
+    run = mxwire("simulate", "--help")
+    assert run.code == 0
+    assert "mxwire simulate --seed 7 --hosts 3 --loss 0.05 --duplicate 0.02 --reorder 0.05 --kill 1" in run.out
+    assert len(INVARIANTS) == 13 and all(each.text for each in INVARIANTS.values())
+
+
+def test_the_example_of_the_help_holds() -> None:
+    faults = ("--loss", 0.05, "--duplicate", 0.02, "--reorder", 0.05, "--kill", 1)
+    found = mxwire("simulate", "--seed", 7, "--hosts", 3, *faults, "--json").objects[0]
+    assert found["held"] and found["counts"]["incidents"] == 1 and found["counts"]["excused"] > 0

@@ -1,0 +1,174 @@
+"""Scenarios: what can be run and what cannot, what a seed draws, and which promises fall."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mxwire.cli import simulating
+from mxwire.cli.simulate import command
+from mxwire.errors import MxwireError
+from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_0_6, OPEN_MX_1_0, OPEN_MX_1_1, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
+from mxwire.simulation import INVARIANTS, Scenario, Simulation, draw_scenario
+from mxwire.simulation.promises import fallen, fallen_rules
+from mxwire.simulation.scenario import DISCOVERIES, INCIDENTS, RATES, WORKLOADS
+from mxwire.simulation.workload import draw_length
+from mxwire.wire.dialect import MXOE, omx
+
+SEEDS = st.integers(0, 10**6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"hosts": 1}, "1 hosts: a simulated network has 2 to 8"),
+        ({"hosts": 9}, "9 hosts: a simulated network has 2 to 8"),
+        ({"workload": "chat"}, "no workload 'chat': use one of ping-pong, stream, many-to-one, all-to-all"),
+        ({"discovery": "dns"}, "no discovery 'dns': use one of static, nameless, announce"),
+        ({"loss": 1.0}, "loss 1.0: a rate lies between 0 and 1"),
+        ({"tamper": -0.1}, "tamper -0.1: a rate lies between 0 and 1"),
+        ({"messages": 0}, "messages 0: at least 1 is needed"),
+        ({"processes": 0}, "processes 0: at least 1 is needed"),
+        ({"kill": -1}, "kill -1: a count is not negative"),
+        ({"profiles": ()}, "a simulation needs a profile"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(changes: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(MxwireError) as raised:
+        Scenario(**changes)
+    assert str(raised.value) == complaint
+
+
+@given(SEEDS)
+def test_the_command_of_a_scenario_runs_that_scenario(seed: int) -> None:
+    """What a failed campaign tells its user to type."""
+    scenario = replace(draw_scenario(seed), judged=seed % 2 == 0)
+    words = simulating.command_for(scenario).split()
+    assert words[:2] == ["mxwire", "simulate"]
+    context = command.make_context("simulate", words[2:])
+    options = {
+        name: value for name, value in context.params.items() if name not in ("seeds", "jobs", "pcap", "as_json")
+    }
+    read = options.pop("seed")
+    assert simulating.scenario_of(read, simulating.fixed_by(options)) == scenario
+
+
+@given(SEEDS)
+def test_draws_are_what_an_option_does_not_fix(seed: int) -> None:
+    drawn = draw_scenario(seed)
+    fixed = draw_scenario(seed, hosts=4, loss=0.25, kill=3)
+    assert (fixed.hosts, fixed.loss, fixed.kill) == (4, 0.25, 3)
+    assert fixed.messages == drawn.messages and fixed.workload == drawn.workload
+    assert fixed.resend_maximum >= 16, "with such a loss chance alone would give partners up"
+
+
+def test_draws_have_everything_that_there_is() -> None:
+    drawn = [draw_scenario(seed) for seed in range(1500)]
+    assert {each.workload for each in drawn} == set(WORKLOADS)
+    assert {each.discovery for each in drawn} == set(DISCOVERIES)
+    assert {each.dialect for each in drawn} == {MXOE, omx(1500), omx(9000)}
+    for name in (*RATES, *INCIDENTS, "jitter", "coalescing"):
+        assert {bool(getattr(each, name)) for each in drawn} == {True, False}, name
+    assert {profile.name for each in drawn for profile in each.profiles} == {
+        "open-mx-1.5",
+        "open-mx-1.5-as-found",
+        "open-mx-1.1",
+        "open-mx-1.0",
+        "open-mx-0.5",
+        "native-mx",
+    }
+
+
+def test_hosts_that_cannot_understand_each_other_are_not_drawn_together() -> None:
+    """One that ignores the pipeline of a MEDIUM, and one that uses another than its own."""
+    for seed in range(1500):
+        scenario = draw_scenario(seed)
+        if scenario.dialect is MXOE:
+            assert not {OPEN_MX_1_1.name, NATIVE_MX.name} <= {each.name for each in scenario.profiles}
+
+
+@pytest.mark.parametrize("dialect", [MXOE, omx(1500), omx(9000)], ids=str)
+def test_lengths_lie_at_every_edge(dialect: Any) -> None:
+    from random import Random
+
+    rng = Random(1)
+    drawn = {draw_length(dialect, 1 << 21, rng) for _ in range(20_000)}
+    fragment, reply, block = dialect.fragment_payload, dialect.reply_payload, dialect.block_length
+    edges = {0, 1, 31, 32, 33, 127, 128, 129, fragment - 1, fragment, fragment + 1, 32767, 32768, 32769}
+    edges |= {8 * reply, block - 1, block, block + 1, 2 * block, 1 << 20}
+    assert edges <= drawn and max(drawn) > 1 << 20
+    assert max(draw_length(dialect, 100, rng) for _ in range(1000)) <= 100
+
+
+def test_no_promise_falls_without_a_reason() -> None:
+    assert fallen(Scenario(loss=0.2, kill=2, crash=1, partition=2)) == {}
+    assert fallen(Scenario(profiles=(OPEN_MX_1_5_AS_FOUND,))) == {}
+    assert fallen_rules(Scenario(profiles=(OPEN_MX_0_6,))) == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "names", "why"),
+    [
+        ({"tamper": 0.01}, set(INVARIANTS) - {"exception", "memory"}, "no check found it"),
+        ({"loss": 0.1, "resend_maximum": 3}, {"status", "partner"}, "chance alone"),
+        (
+            {"profiles": (OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND), "kill": 1},
+            {"delivery", "status", "partner", "liveness", "leftovers", "numbers", "rules"},
+            "D-3, D-4 or D-13",
+        ),
+        (
+            {"profiles": (OPEN_MX_0_6,), "discovery": "nameless"},
+            {"delivery", "status", "partner", "liveness", "leftovers", "numbers"},
+            "teaches a wrong one",
+        ),
+    ],
+)
+def test_promises_that_fall_say_why(changes: dict[str, Any], names: set[str], why: str) -> None:
+    found = fallen(Scenario(**changes))
+    assert set(found) == names
+    assert all(why in text for text in found.values())
+
+
+def test_only_present_hosts_make_promises_fall() -> None:
+    assert fallen(Scenario(profiles=(OPEN_MX_1_5, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND), kill=1)) == {}
+
+
+def test_a_fallen_promise_is_counted_and_the_rest_is_judged() -> None:
+    outcome = Simulation(Scenario(messages=60, tamper=0.2)).run()
+    assert outcome.held and outcome.counts["fallen"] > 0
+    assert set(outcome.fallen) == set(INVARIANTS) - {"exception", "memory"}
+
+
+def test_wrong_indexes_are_not_held_against_those_who_were_taught_them() -> None:
+    hosts = (OPEN_MX_1_0, OPEN_MX_1_0, OPEN_MX_0_6)
+    scenario = Scenario(
+        hosts=6, processes=2, interfaces=2, messages=25, largest=129, jitter=10**6, discovery="nameless", profiles=hosts
+    )
+    outcomes = [Simulation(replace(scenario, seed=seed)).run() for seed in range(4)]
+    assert all(each.held for each in outcomes)
+    assert "W-5" in outcomes[0].fallen and sum(each.counts["fallen"] for each in outcomes) > 0
+
+
+def test_differences_name_what_is_not_plain() -> None:
+    assert Scenario(3).differences() == {"seed": 3}
+    scenario = Scenario(3, loss=0.1, dialect=omx(1500), profiles=(replace(NATIVE_MX, hz=100),))
+    assert scenario.differences() == {
+        "seed": 3,
+        "loss": 0.1,
+        "dialect": "omx:1500",
+        "profiles": "native-mx/100",
+    }
+
+
+def test_every_field_is_an_option() -> None:
+    """But how long incidents last, and whether frames are judged, which has two options."""
+    text = CliRunner().invoke(command, ["--help"]).output
+    for each in fields(Scenario):
+        if each.name not in ("incident_longest", "judged"):
+            name = "profile" if each.name == "profiles" else each.name.replace("_", "-")
+            assert f"--{name} " in text, each.name
