@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from mxwire.errors import MxwireError
+
 if TYPE_CHECKING:
     from mxwire.host import Host
     from mxwire.link.interface import Interface
+    from mxwire.protocol import Peer
 
 _MAC: Final = r"[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}"
 _DESTINATION: Final = re.compile(rf"(?P<host>{_MAC}|[^\s:/]+:\d+)(?:[:/](?P<endpoint>\d+))?")
@@ -165,6 +168,26 @@ def timeout_option(default: float, text: str) -> Callable[[Command], Command]:
         metavar="S",
         help=text,
     )
+
+
+def find(host: Host, which: Destination, timeout: float) -> Peer:
+    """The peer that the user names, once it has told its name or is known by ``--peers``.
+
+    Raises :class:`~mxwire.errors.MxwireError` where it does not appear within ``timeout`` seconds, with what was
+    tried and who was seen instead, and where it is ourselves.
+    """
+    from mxwire.host import HostTimeoutError
+    from mxwire.protocol import Counter
+
+    try:
+        peer = host.wait_for_peer(which.host, timeout)
+    except HostTimeoutError as error:
+        counters = host.core.node.counters
+        tried = f"{counters[Counter.SEND_RAW]} announcements and {counters[Counter.SEND_HOST_QUERY]} host queries"
+        raise HostTimeoutError(f"{error}; we sent {tried}") from None
+    if peer.own is not None:
+        raise MxwireError(f"{which.host} is our own name or address: name another host, or call us otherwise (--name)")
+    return peer
 
 
 def note(text: str) -> None:

@@ -13,10 +13,11 @@ import click
 from mxwire import __version__
 from mxwire.errors import MxwireError
 
-COMMANDS = ("decode", "info", "verify", "formats", "rules", "simulate", "plugin")
+COMMANDS = ("decode", "info", "verify", "formats", "rules", "simulate", "plugin", "discover", "ping")
 """The commands in the order of the help; each is ``command`` in the module of its name."""
 
-GREETING = f"""mxwire {__version__}: Myrinet Express over Ethernet (MXoE, Open-MX), from a capture to meaning.
+GREETING = f"""mxwire {__version__}: Myrinet Express over Ethernet (MXoE, Open-MX), from a capture to meaning,
+and a live host on any Ethernet interface.
 
   mxwire decode FILE            every frame in a line (-v: every field, --json, --to FILE.parquet)
   mxwire info FILE              hosts, dialects, endpoints and messages of a capture at a glance
@@ -25,6 +26,8 @@ GREETING = f"""mxwire {__version__}: Myrinet Express over Ethernet (MXoE, Open-M
   mxwire rules [NUMBER]         what hosts must and should do, by the numbers of the specification
   mxwire simulate --loss 0.05   hosts in a network with faults: does everything hold?
   mxwire plugin install         the protocol in Wireshark and tshark (then: mxwire plugin check)
+  mxwire discover -i eth0       live: which hosts are on this Ethernet
+  mxwire ping alpha:0 -i eth0   does a host answer, and how fast
 
 Start with:  mxwire info captures/mxoe-every-type.pcap   (in a checkout; or any capture of EtherType 0x86DF)
 Each command explains itself with --help; completion for your shell: see mxwire --help.
@@ -60,6 +63,9 @@ class _Commands(click.Group):
             # The reader has gone (`mxwire decode … | head`): nothing is wrong, and nobody is left to say it to.
             _discard_output()
             ctx.exit(0)
+        except MxwireError:
+            # Some are an OSError as well, like that of a wait that took too long.
+            raise
         except OSError as error:
             _discard_output()
             raise MxwireError(f"the output cannot be written: {error.strerror or error}") from None

@@ -211,6 +211,11 @@ def _show_styled(blocks: Sequence[Block]) -> None:
         console.print(_styled_block(block))
 
 
+def renderable(block: Block) -> RenderableType:
+    """A block for rich, for who shows it in a way of his own."""
+    return _styled_block(block)
+
+
 def _styled_block(block: Block) -> RenderableType:
     from rich.text import Text
 

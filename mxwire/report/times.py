@@ -20,3 +20,8 @@ def time_text(timestamp_ns: int) -> str:
     except (ValueError, OverflowError, OSError):
         return seconds_text(timestamp_ns)
     return f"{date}.{rest:09}"
+
+
+def duration_text(nanoseconds: float) -> str:
+    """A short time in milliseconds, exact to the microsecond: ``0.123 ms``."""
+    return f"{nanoseconds / 1_000_000:.3f} ms"

@@ -1,0 +1,139 @@
+"""``mxwire discover``: which hosts are on an Ethernet."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mxwire.cli.live import Live, live_options, note
+
+if TYPE_CHECKING:
+    from mxwire.host.asking import Sighting, Survey
+
+EPILOG = """\b
+Columns: address and name; the index that the host gave us in its table; the dialect it speaks; the shortest
+time in which it answered a host query.
+
+\b
+Examples:
+  mxwire discover -i eth0                     listen and ask for 5 seconds
+  mxwire discover -i eth0 --time 60           as long as it takes, a live table on a terminal
+  mxwire discover -i eth0 -c 1 --time 600     until a host is there
+  mxwire discover -i eth0 --json | jq .name   one JSON object a host
+  mxwire discover -i eth0 --quiet             without announcing ourselves: names only of hosts that know us
+
+\b
+Exit code: 0 if a host was found, 1 if none, 2 if it cannot work, 130 after Ctrl-C.
+"""
+
+
+@click.command(epilog=EPILOG)
+@live_options
+@click.option(
+    "--time",
+    "seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=5.0,
+    show_default=True,
+    metavar="S",
+    help="How many seconds to listen.",
+)
+@click.option(
+    "-c", "--count", type=click.IntRange(1), metavar="N", help="Stop as soon as so many hosts have told all they can."
+)
+@click.option(
+    "--ask-dialect/--no-ask-dialect",
+    default=True,
+    help="Find out what hosts speak by a request that they refuse, or do not.  [default: ask]",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a host, a line each, in the end.")
+def command(live: Live, seconds: float, count: int | None, ask_dialect: bool, as_json: bool) -> None:
+    """Find the hosts on an Ethernet, their names, dialects and answer times.
+
+    We announce ourselves as any host does, unless --quiet: hosts do not answer those they do not know. Hosts are
+    asked for their name twice a second.
+    """
+    from mxwire.host.asking import Survey
+
+    with live.open(short_frames=True, background=False) as host:
+        survey = Survey(host, ask_dialect=ask_dialect)
+        interrupted = False
+        try:
+            _follow(_until(survey, seconds, count, ask_dialect), live_table=sys.stdout.isatty() and not as_json)
+        except KeyboardInterrupt:
+            interrupted = True
+        found = survey.sightings()
+        _tell(found, as_json)
+        if not found:
+            heard = host.core.links[0].statistics().received
+            note(f"no host was found on {live.interface}: {_why_none(heard)}")
+    if interrupted:
+        sys.exit(130)
+    if not found:
+        sys.exit(1)
+
+
+def _why_none(heard: int) -> str:
+    if heard:
+        return f"{heard} frames came, but none of a host"
+    return "no frame came; is another host running there (mxwire serve), and is it the right interface (mxwire doctor)?"
+
+
+def _until(survey: Survey, seconds: float, count: int | None, ask_dialect: bool) -> Iterator[list[Sighting]]:
+    """The rounds of a survey, until time is over or enough hosts are known."""
+    for sightings in survey.rounds(seconds):
+        yield sightings
+        known = sum(each.answer_ns is not None and (each.complete or not ask_dialect) for each in sightings)
+        if count is not None and known >= count:
+            return
+
+
+def _follow(rounds: Iterator[list[Sighting]], *, live_table: bool) -> None:
+    """Ask and listen, on a terminal with a table that grows."""
+    if not live_table:
+        for _ in rounds:
+            pass
+        return
+    from rich.console import Console
+    from rich.live import Live as LiveDisplay
+
+    from mxwire.report.document import renderable
+    from mxwire.report.live import hosts_table
+
+    with LiveDisplay(console=Console(highlight=False), auto_refresh=False, transient=True) as display:
+        for sightings in rounds:
+            display.update(renderable(hosts_table([record(each) for each in sightings])), refresh=True)
+
+
+def _tell(sightings: list[Sighting], as_json: bool) -> None:
+    from mxwire.report.document import show
+    from mxwire.report.live import hosts_table
+
+    records = [record(each) for each in sightings]
+    if as_json:
+        for each in records:
+            click.echo(json.dumps(each, ensure_ascii=False))
+    elif records:
+        show([hosts_table(records)])
+    sys.stdout.flush()
+
+
+def record(sighting: Sighting) -> dict[str, Any]:
+    """A host as an object for JSON."""
+    made = asdict(sighting)
+    del made["long_frames"]
+    return made | {"remark": _remark(sighting)}
+
+
+def _remark(sighting: Sighting) -> str | None:
+    """What is odd about a host."""
+    if sighting.name is None:
+        return "has not answered: it does not know us (yet), or is down"
+    if sighting.queries and not sighting.answers:
+        return "has told its name, but answers no more" if sighting.index is not None else "does not answer"
+    return None

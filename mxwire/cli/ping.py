@@ -1,0 +1,227 @@
+"""``mxwire ping``: does a host answer, and how fast?"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mxwire.cli.live import Destination, DestinationType, Live, find, live_options, timeout_option
+
+if TYPE_CHECKING:
+    from mxwire.host import Host
+    from mxwire.host.asking import Outcome, Pinging, RoundTrips
+    from mxwire.protocol import Peer
+
+EPILOG = """\b
+HOST is a name (alpha:0, or alpha for the same) or an Ethernet address; with :ENDPOINT behind it (alpha:0:3),
+the endpoint is connected to: its application's library answers. Without, the host is asked for its name: its
+driver answers. No application has to do anything for either.
+
+\b
+Examples:
+  mxwire ping alpha:0 -i eth0                     until Ctrl-C
+  mxwire ping alpha:0:3 -i eth0 -c 10             ten connects to endpoint 3
+  mxwire ping 52:54:00:0a:00:01 -i eth0 -c 3
+  mxwire ping alpha:0 -i eth0 -c 1000 --interval 0   one after the other, as fast as answers come
+  mxwire ping alpha:0 -i eth0 -c 5 --json | jq 'select(.type == "summary").loss'
+
+\b
+Exit code: 0 if anything was answered, 1 if nothing, 2 if the host was not found or it cannot work, 130 after
+Ctrl-C.
+"""
+_MILLISECOND = 1_000_000
+
+
+class _Key(click.ParamType):  # type: ignore[type-arg]
+    """A 32-bit number, decimal or with 0x."""
+
+    name = "key"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number."""
+        try:
+            number = int(str(value), 0)
+        except ValueError:
+            number = -1
+        if not 0 <= number < 1 << 32:
+            self.fail(f"{value!r} is no key: give a number of 32 bits, like 0x12345678", param, ctx)
+        return number
+
+
+@click.command(epilog=EPILOG)
+@click.argument("destination", metavar="HOST[:ENDPOINT]", type=DestinationType())
+@live_options
+@click.option("-c", "--count", type=click.IntRange(1), metavar="N", help="Stop after so many.  [default: Ctrl-C]")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0),
+    default=1.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds between two questions; 0: each follows the answer to the one before.",
+)
+@click.option(
+    "-W",
+    "--wait",
+    "patience",
+    type=click.FloatRange(0, min_open=True),
+    default=1.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds to wait for each answer.",
+)
+@click.option("--key", type=_Key(), default="0x12345678", show_default=True, metavar="N", help="Key of the endpoint.")
+@timeout_option(10.0, "Seconds to look for the host.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object an answer, a line each, and a summary.")
+def command(
+    destination: Destination,
+    live: Live,
+    count: int | None,
+    interval: float,
+    patience: float,
+    key: int,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Measure round trips to a host that its protocol stack answers by itself.
+
+    Times are from when a question is given to the kernel to when the kernel got the answer.
+    """
+    from mxwire.host.asking import Pinging
+
+    with live.open(short_frames=True, background=False) as host:
+        peer = find(host, destination, timeout)
+        pinging = Pinging(host, _asker(host, peer, destination, key))
+        printer = _Json(destination, host) if as_json else _Lines(destination, host)
+        printer.begin(peer)
+        started, interrupted = time.monotonic(), False
+        try:
+            for outcome in pinging.run(count, interval, patience):
+                printer.tell(outcome)
+        except KeyboardInterrupt:
+            interrupted = True
+        printer.end(pinging.statistics, time.monotonic() - started)
+        _finish(pinging, interrupted)
+
+
+def _finish(pinging: Pinging, interrupted: bool) -> None:
+    pinging.close()
+    sys.stdout.flush()
+    if interrupted:
+        sys.exit(130)
+    if not pinging.statistics.answered:
+        sys.exit(1)
+
+
+def _asker(host: Host, peer: Peer, destination: Destination, key: int) -> Any:
+    from mxwire.host.asking import Connects, Queries
+
+    if destination.endpoint is None:
+        return Queries(host, peer)
+    return Connects(host.open_endpoint(), peer, destination.endpoint, key)
+
+
+class _Lines:
+    """For people."""
+
+    def __init__(self, destination: Destination, host: Host) -> None:
+        self._destination = destination
+        self._host = host
+
+    def begin(self, peer: Peer) -> None:
+        """Whom we ask, and what."""
+        from mxwire.wire.address import mac_text
+
+        endpoint = self._destination.endpoint
+        what = "host queries" if endpoint is None else f"connects to endpoint {endpoint}"
+        link = self._host.core.links[0]
+        click.echo(
+            f"PING {peer.name or '?'} ({mac_text(peer.address)}) from {self._host.name} ({mac_text(link.address)}) "
+            f"on {link.name}: {what}"
+        )
+        sys.stdout.flush()
+
+    def tell(self, outcome: Outcome) -> None:
+        """A line for each."""
+        from mxwire.report.times import duration_text
+
+        who = f"{self._destination}: seq={outcome.sequence}"
+        if outcome.refusal is not None:
+            line = f"{who} refused: {outcome.refusal}"
+        elif outcome.nanoseconds is None:
+            line = f"{who} no answer"
+        else:
+            line = f"{who} time={duration_text(outcome.nanoseconds)}" + (" (DUP!)" if outcome.duplicate else "")
+        click.echo(line)
+        sys.stdout.flush()
+
+    def end(self, statistics: RoundTrips, seconds: float) -> None:
+        """The summary, as ping(8) words it."""
+        more = f", +{statistics.duplicates} duplicates" if statistics.duplicates else ""
+        more += f", {statistics.refused} refused" if statistics.refused else ""
+        click.echo(f"--- {self._destination} ping statistics ---")
+        click.echo(
+            f"{statistics.sent} transmitted, {statistics.answered} received{more}, "
+            f"{100 * statistics.loss:.3g}% loss, time {seconds * 1000:.0f} ms"
+        )
+        times = statistics.times()
+        if times is not None:
+            four = (times.minimum, times.average, times.maximum, times.deviation)
+            click.echo(
+                f"rtt min/avg/max/mdev = {'/'.join(f'{each / _MILLISECOND:.3f}' for each in four)} ms, "
+                f"p50/p99 = {times.median / _MILLISECOND:.3f}/{times.percentile_99 / _MILLISECOND:.3f} ms"
+            )
+
+
+class _Json:
+    """For programs."""
+
+    def __init__(self, destination: Destination, host: Host) -> None:
+        self._host = str(destination)
+
+    def begin(self, peer: Peer) -> None:
+        """Nothing: each object says it."""
+
+    def tell(self, outcome: Outcome) -> None:
+        """An object for each."""
+        lost = outcome.nanoseconds is None and outcome.refusal is None
+        self._print(
+            {
+                "type": "lost" if lost else "refused" if outcome.refusal else "answer",
+                "host": self._host,
+                "seq": outcome.sequence,
+                "time_ns": outcome.nanoseconds,
+                "refusal": outcome.refusal,
+                "duplicate": outcome.duplicate,
+            }
+        )
+
+    def end(self, statistics: RoundTrips, seconds: float) -> None:
+        """All in one object."""
+        times = statistics.times()
+        self._print(
+            {
+                "type": "summary",
+                "host": self._host,
+                "transmitted": statistics.sent,
+                "received": statistics.answered,
+                "refused": statistics.refused,
+                "duplicates": statistics.duplicates,
+                "loss": statistics.loss,
+                "seconds": seconds,
+                "min_ns": times and times.minimum,
+                "avg_ns": times and times.average,
+                "max_ns": times and times.maximum,
+                "mdev_ns": times and times.deviation,
+                "p50_ns": times and times.median,
+                "p99_ns": times and times.percentile_99,
+            }
+        )
+
+    def _print(self, made: dict[str, Any]) -> None:
+        click.echo(json.dumps(made, ensure_ascii=False))
+        sys.stdout.flush()

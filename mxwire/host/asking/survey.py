@@ -1,0 +1,199 @@
+"""Survey: which hosts are out there, what they are called, and what else they tell without an application."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from mxwire.frames import FrameBatch
+from mxwire.host.asking.listening import Heard, Listener
+from mxwire.host.asking.pause import pause
+from mxwire.host.asking.questions import dialect_answer, dialect_question, host_query
+from mxwire.host.host import Host
+from mxwire.protocol import Peer
+from mxwire.protocol.peers import UNKNOWN_INDEX
+from mxwire.wire.address import mac_text
+from mxwire.wire.packets import Announcement, HostQuery, HostReply, NackMcp
+
+ROUND: Final = 0.5
+"""Seconds between two rounds of questions."""
+_HEAD_START: Final = 0.2
+_MAGICS: Final = 0x6D78_0000
+"""Magics of our own questions, far from those of a driver (R-HOST-03), which count up from 0x13052008."""
+
+
+@dataclass(slots=True)
+class Sighting:
+    """What was found out about a host."""
+
+    address: str
+    """Its Ethernet address."""
+    name: str | None
+    """Its host name, like ``alpha:0``; None while it has not told."""
+    index: int | None
+    """The index it gave us in its peer table; None while it has not told."""
+    our_index: int
+    """Its index in our table."""
+    dialect: str | None
+    """``mxoe`` or ``omx``, as it understands PULLs; None while not known."""
+    answer_ns: int | None
+    """The shortest time in which it has answered a host query, in nanoseconds."""
+    queries: int
+    """Host queries that it was sent."""
+    answers: int
+    """How many of them it has answered."""
+    announced: bool
+    """Whether it announces itself."""
+    long_frames: bool | None
+    """Whether frames of the length that was tried reach it; None where none was tried."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has told and answered all that it was asked."""
+        return None not in (self.name, self.answer_ns, self.dialect)
+
+
+@dataclass(slots=True)
+class _Notes:
+    asked: dict[int, int] = field(default_factory=dict)
+    """When a query left, in ns, by its magic."""
+    queries: int = 0
+    answers: int = 0
+    best: int | None = None
+    dialect: str | None = None
+    announced: bool = False
+    long_asked: bool = False
+    long_answered: bool = False
+
+
+class Survey:
+    """Asks all hosts that are heard of, round by round.
+
+    Without ``ask_dialect`` nothing but host queries is sent. With ``length`` it is also tried whether frames of that
+    many bytes reach the hosts.
+    """
+
+    def __init__(self, host: Host, *, ask_dialect: bool = True, length: int | None = None) -> None:
+        self._host = host
+        self._core = host.core
+        self._ask_dialect = ask_dialect
+        self._length = length
+        self._notes: dict[bytes, _Notes] = {}
+        self._magic = _MAGICS
+        self.impostors: set[str] = set()
+        """What spoke with our own address."""
+        self._own = {each.address for each in self._core.links}
+        self._listener = Listener(self._core, self._hear, self._meet)
+
+    def rounds(self, seconds: float, every: float = ROUND) -> Iterator[list[Sighting]]:
+        """Ask for so many seconds, at least once; gives what is known after each round."""
+        end = time.monotonic() + seconds
+        # The first announcements need a moment to be heard.
+        pause(self._host, min(_HEAD_START, seconds))
+        left = seconds
+        while left > 0:
+            self._ask()
+            pause(self._host, min(every, left))
+            yield self.sightings()
+            left = end - time.monotonic()
+
+    def sightings(self) -> list[Sighting]:
+        """All hosts that are known, ours excepted."""
+        with self._core.section:
+            return [self._sighting(each) for each in self._core.node.peers if each.own is None]
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._listener.close()
+
+    # Asking.
+
+    def _ask(self) -> None:
+        own = self._core.links[0].address
+        with self._core.section:
+            self._core.must_be_open()
+            self._core.node.ask_names()
+            frames = [each for peer in self._core.node.peers if peer.own is None for each in self._questions(own, peer)]
+            if frames:
+                self._core.send(FrameBatch.from_frames(frames))
+
+    def _questions(self, own: bytes, peer: Peer) -> Iterator[bytes]:
+        notes = self._of(peer.address)
+        self._magic += 1
+        notes.queries += 1
+        yield host_query(own, peer, self._magic)
+        if peer.index_for(0) == UNKNOWN_INDEX:
+            return
+        if notes.dialect is None and self._ask_dialect:
+            yield dialect_question(own, peer)
+        elif self._length is not None and not notes.long_answered:
+            notes.long_asked = True
+            yield dialect_question(own, peer, self._length)
+
+    # Listening.
+
+    def _of(self, address: bytes) -> _Notes:
+        return self._notes.setdefault(address, _Notes())
+
+    def _meet(self, address: bytes) -> None:
+        """Somebody has spoken to us, so it knows us; or to all, and then it may get to know us."""
+        if address in self._own:
+            self.impostors.add(mac_text(address))
+        else:
+            self._enter(address)
+
+    def _enter(self, address: bytes) -> None:
+        peers = self._core.node.peers
+        if peers.by_address(address) is None and len(peers) < peers.maximum and not address[0] & 1:
+            self._core.node.add_peer(address)
+
+    def _hear(self, heard: Heard) -> None:
+        frame = heard.frame
+        if heard.sent:
+            if isinstance(frame, HostQuery) and frame.magic >> 16 == _MAGICS >> 16:
+                self._of(frame.dst_mac).asked[frame.magic] = heard.time_ns
+        elif isinstance(frame, Announcement):
+            self._announced(frame)
+        elif isinstance(frame, HostReply):
+            self._answered(frame, heard.time_ns)
+        elif isinstance(frame, NackMcp):
+            self._refused(frame)
+
+    def _announced(self, frame: Announcement) -> None:
+        address = ((frame.nic_id_hi & 0xFFFF) << 32 | frame.nic_id_lo).to_bytes(6, "big")
+        if address not in self._own:
+            self._enter(address)
+            self._of(address).announced = True
+
+    def _answered(self, frame: HostReply, now: int) -> None:
+        notes = self._of(frame.src_mac)
+        asked = notes.asked.pop(frame.magic, None)
+        if asked is not None:
+            notes.answers += 1
+            took = max(0, now - asked)
+            notes.best = took if notes.best is None else min(notes.best, took)
+
+    def _refused(self, frame: NackMcp) -> None:
+        answer = dialect_answer(frame)
+        if answer is not None:
+            notes = self._of(frame.src_mac)
+            notes.dialect, padded = answer
+            notes.long_answered |= padded
+
+    def _sighting(self, peer: Peer) -> Sighting:
+        notes = self._of(peer.address)
+        index = peer.index_for(0)
+        return Sighting(
+            address=mac_text(peer.address),
+            name=peer.name,
+            index=None if index == UNKNOWN_INDEX else index,
+            our_index=peer.index,
+            dialect=notes.dialect,
+            answer_ns=notes.best,
+            queries=notes.queries,
+            answers=notes.answers,
+            announced=notes.announced,
+            long_frames=notes.long_answered if notes.long_asked else None,
+        )

@@ -1,0 +1,42 @@
+"""What live commands find out, as blocks of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from mxwire.report.document import Column, Row, Table
+from mxwire.report.times import duration_text
+
+_HOSTS: Final = (
+    Column("address", code=True),
+    Column("name", code=True),
+    Column("index", right=True),
+    Column("dialect"),
+    Column("answer", right=True),
+    Column("remarks", wraps=True),
+)
+_FINDINGS: Final = (Column("", code=False), Column("check"), Column("finding", wraps=True))
+
+
+def hosts_table(records: Sequence[Mapping[str, Any]]) -> Table:
+    """Hosts that were discovered, from their records for JSON."""
+    return Table(_HOSTS, tuple(_host(each) for each in records))
+
+
+def _host(record: Mapping[str, Any]) -> Row:
+    answer = "-" if record["answer_ns"] is None else duration_text(record["answer_ns"])
+    index = "-" if record["index"] is None else str(record["index"])
+    cells = (record["address"], record["name"] or "-", index, record["dialect"] or "-", answer, record["remark"] or "")
+    return Row(cells, muted=record["name"] is None)
+
+
+def findings_table(records: Sequence[Mapping[str, Any]]) -> Table:
+    """What ``mxwire doctor`` has found, from the records for JSON: what to do stands under what is wrong."""
+    return Table(
+        _FINDINGS,
+        tuple(
+            Row((each["level"], each["check"], "\n".join(filter(None, (each["text"], each["advice"])))))
+            for each in records
+        ),
+    )

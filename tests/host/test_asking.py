@@ -1,0 +1,215 @@
+"""Questions that other hosts answer by themselves: surveys and pings, on a network in memory."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+
+from mxwire.frames import FrameBatch
+from mxwire.host import Host
+from mxwire.host.asking import Connects, Pinging, Queries, RoundTrips, Sighting, Survey
+from mxwire.host.asking.questions import NOBODY, dialect_answer, dialect_question
+from mxwire.host.asking.statistics import percentile
+from mxwire.protocol import Peer, profile_by_name
+from mxwire.wire.codec import Malformed, codec_of
+from mxwire.wire.dialect import dialect_by_name
+from mxwire.wire.packets import Announcement, NackMcp, Pull
+
+from .conftest import PATIENCE
+
+DIALECTS = ["mxoe", "omx:1500", "omx:9000"]
+OWN = bytes.fromhex("020000000001")
+
+
+def surveyed(host: Host, **options) -> list[Sighting]:
+    """The hosts, when one has told everything."""
+    survey = Survey(host, **options)
+    try:
+        for sightings in survey.rounds(PATIENCE, every=0.05):
+            if any(each.complete and ("length" not in options or each.long_frames) for each in sightings):
+                return sightings
+        raise AssertionError(sightings)
+    finally:
+        survey.close()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("profile", ["open-mx", "open-mx-1.5-as-found", "native-mx"])
+def test_a_host_is_found_with_name_index_and_dialect(network, dialect, profile):
+    with (
+        Host(network.attach(), name="alpha", dialect=dialect, profile=profile) as alpha,
+        Host(network.attach(), name="beta", background=False) as beta,
+    ):
+        [found] = surveyed(beta)
+        assert (found.address, found.name) == (alpha.addresses[0], "alpha:0")
+        assert found.dialect == dialect.partition(":")[0]
+        assert found.index == next(each.index for each in alpha.peers() if each.name == "beta:0")
+        assert found.our_index == next(each.index for each in beta.peers() if each.name == "alpha:0")
+        assert found.answer_ns is not None and 0 < found.answers <= found.queries
+
+
+def test_nothing_but_names_is_asked_where_that_is_not_wanted(network):
+    with Host(network.attach(), name="alpha"), Host(network.attach(), name="beta", background=False) as beta:
+        survey = Survey(beta, ask_dialect=False)
+        found = next(each for each in survey.rounds(PATIENCE, every=0.05) if each and each[0].answers > 2)
+        assert found[0].name == "alpha:0" and found[0].dialect is None
+
+
+def test_who_is_quiet_is_found_by_those_whom_it_asks(network):
+    beta_link, alpha_link = network.attach(), network.attach()
+    with (
+        Host(beta_link, name="beta", background=False) as beta,
+        Host(alpha_link, name="alpha", announce=False, peers={beta_link.address: None}),
+    ):
+        [found] = surveyed(beta)
+        assert found.name == "alpha:0" and not found.announced
+
+
+def test_a_quiet_survey_sees_announcements_but_gets_no_name(network):
+    with (
+        Host(network.attach(), name="alpha") as alpha,
+        Host(network.attach(), name="beta", announce=False, background=False) as beta,
+    ):
+        survey = Survey(beta)
+        found = next(each for each in survey.rounds(PATIENCE, every=0.05) if each and each[0].queries > 2)
+        assert [(each.address, each.name, each.announced) for each in found] == [(alpha.addresses[0], None, True)]
+
+
+def test_long_frames_that_do_not_pass_are_noticed(network):
+    with Host(network.attach(), name="alpha"), Host(network.attach(), name="beta", background=False) as beta:
+        assert surveyed(beta, length=9014)[0].long_frames is True
+    with Host(network.attach(), name="gamma"), Host(network.attach(), name="delta", background=False) as delta:
+        survey = Survey(delta, length=9015)
+        rounds = survey.rounds(PATIENCE, every=0.05)
+        assert next(each for each in rounds if each and each[0].long_frames is not None)[0].long_frames is False
+        assert [each[0].long_frames for each in islice(rounds, 3)] == [False] * 3
+
+
+def test_who_speaks_with_our_address_is_noticed(network):
+    link = network.attach()
+    with Host(link, name="beta", background=False) as beta:
+        survey = Survey(beta)
+        assert not survey.impostors
+        frame = Announcement(dst_mac=b"\xff" * 6, src_mac=link.address, nic_id_hi=0x0200, nic_id_lo=1, serial=7)
+        network.attach().send(FrameBatch.from_frames([codec_of(dialect_by_name("mxoe")).build(frame)]))
+        next(iter(survey.rounds(PATIENCE, every=0.05)))
+        assert survey.impostors == {beta.addresses[0]}
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("length", [0, 1514])
+def test_the_question_is_a_legal_pull_in_every_dialect(name, length):
+    """Each dialect reads a handle of its own out of the one frame, and the same magic."""
+    codec = codec_of(dialect_by_name(name))
+    frame = dialect_question(OWN, Peer(1, b"\2" * 6), length)
+    pull = codec.parse(frame)
+    assert isinstance(pull, Pull) and pull.dst_endpoint == NOBODY and pull.block_length == 1
+    assert len(frame) >= length
+    nack = NackMcp(
+        dst_mac=OWN,
+        src_mac=b"\2" * 6,
+        src_endpoint=NOBODY,
+        nack_type=1,
+        src_pull_handle=pull.src_pull_handle,
+        src_magic=pull.src_magic,
+    )
+    answer = codec.parse(codec.build(nack))
+    assert not isinstance(answer, Malformed) and isinstance(answer, NackMcp)
+    assert dialect_answer(answer) == (name.partition(":")[0], length > 0)
+
+
+@pytest.fixture
+def two(network):
+    """alpha, with endpoint 3 and key 7 open; beta, which asks, and alpha as its peer."""
+    with (
+        Host(network.attach(), name="alpha") as alpha,
+        Host(network.attach(), name="beta", background=False) as beta,
+    ):
+        alpha.open_endpoint(3, 7)
+        yield alpha, beta, beta.wait_for_peer("alpha", PATIENCE)
+
+
+def test_queries_are_answered_in_turn(two):
+    pinging = Pinging(two[1], Queries(two[1], two[2]))
+    outcomes = list(pinging.run(5, 0.0, PATIENCE))
+    assert [each.sequence for each in outcomes] == [1, 2, 3, 4, 5]
+    assert all(each.nanoseconds is not None and not each.duplicate for each in outcomes)
+    statistics = pinging.statistics
+    assert (statistics.sent, statistics.answered, statistics.loss) == (5, 5, 0)
+    times = statistics.times()
+    assert times is not None and times.minimum <= times.median <= times.percentile_99 <= times.maximum
+
+
+def test_connects_are_answered_by_the_endpoint(two):
+    connects = Connects(two[1].open_endpoint(), two[2], 3, 7)
+    outcomes = list(Pinging(two[1], connects).run(5, 0.01, PATIENCE))
+    assert sorted(each.sequence for each in outcomes) == [1, 2, 3, 4, 5]
+    assert all(each.nanoseconds is not None for each in outcomes)
+
+
+@pytest.mark.parametrize(("number", "key", "why"), [(4, 7, "closed"), (3, 8, "key"), (77, 7, "id")])
+def test_a_refusal_is_an_answer_of_its_kind(two, number, key, why):
+    pinging = Pinging(two[1], Connects(two[1].open_endpoint(), two[2], number, key))
+    [outcome] = pinging.run(1, 1.0, PATIENCE)
+    assert outcome.nanoseconds is None and outcome.refusal is not None and why in outcome.refusal
+    assert (pinging.statistics.answered, pinging.statistics.refused, pinging.statistics.loss) == (0, 1, 0)
+
+
+@pytest.mark.parametrize("kind", ["query", "connect"])
+def test_silence_is_loss(two, kind):
+    alpha, beta, peer = two
+    asker = Queries(beta, peer) if kind == "query" else Connects(beta.open_endpoint(), peer, 3, 7)
+    pinging = Pinging(beta, asker)
+    alpha.close()
+    outcomes = list(pinging.run(3, 0.0, 0.05))
+    assert [(each.sequence, each.nanoseconds, each.refusal) for each in outcomes] == [
+        (n, None, None) for n in (1, 2, 3)
+    ]
+    assert pinging.statistics.loss == 1 and pinging.statistics.times() is None
+    pinging.close()
+
+
+def test_it_may_be_left_at_any_time_and_knows_its_statistics(two):
+    pinging = Pinging(two[1], Queries(two[1], two[2]))
+    assert len(list(islice(pinging.run(None, 0.0, PATIENCE), 7))) == 7
+    pinging.close()
+    assert pinging.statistics.answered == 7
+
+
+def test_a_second_answer_is_a_duplicate(network):
+    """A hub that two hosts of one address share: both answer."""
+    with (
+        Host(network.attach("one"), name="alpha") as alpha,
+        Host(network.attach("two"), name="beta", background=False) as beta,
+    ):
+        peer = beta.wait_for_peer("alpha", PATIENCE)
+        link = alpha.core.links[0]
+        real = link.send
+        link.send = lambda batch: real(batch) + real(batch)  # type: ignore[method-assign]
+        pinging = Pinging(beta, Queries(beta, peer))
+        outcomes = list(islice(pinging.run(None, 0.0, PATIENCE), 4))
+        assert [each.sequence for each in outcomes if not each.duplicate] == [1, 2]
+        assert pinging.statistics.duplicates == 2
+
+
+def test_a_profile_that_repeats_no_index_is_pinged_as_well(network):
+    profile = profile_by_name("native-mx")
+    with (
+        Host(network.attach(), name="alpha", profile=profile),
+        Host(network.attach(), name="beta", background=False) as beta,
+    ):
+        pinging = Pinging(beta, Queries(beta, beta.wait_for_peer("alpha", PATIENCE)))
+        assert all(each.nanoseconds is not None for each in pinging.run(2, 0.0, PATIENCE))
+
+
+def test_statistics_are_those_of_ping():
+    trips = RoundTrips()
+    trips.sent = 5
+    for each in (2, 4, 4, 6):
+        trips.add(each)
+    times = trips.times()
+    assert times is not None
+    assert (times.minimum, times.average, times.maximum, times.deviation) == (2, 4.0, 6, 2**0.5)
+    assert (times.median, times.percentile_99, trips.loss) == (4, 6, pytest.approx(0.2))
+    assert [percentile(list(range(1, 101)), each) for each in (1, 50, 99, 100)] == [1, 50, 99, 100]
