@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from mxwire.errors import MxwireError
-from mxwire.host.sharing import Alone, Sharing
+from mxwire.host.sharing import MachineSharing
 from mxwire.link.packet import Mode, PacketLink
 
 
@@ -21,11 +21,11 @@ class Opened:
         if len(set(wanted)) < len(wanted):
             raise MxwireError(f"an interface is named twice: {', '.join(wanted)}")
         self.links: list[PacketLink] = []
-        self.sharing: Sharing = Alone()
         self._kept = False
         try:
             for each in wanted:
                 self.links.append(PacketLink.open(each, mode=Mode.SPIN if spin is True else Mode.SLEEP))
+            self.sharing = MachineSharing(wanted)
         except BaseException:
             self._give_back()
             raise
@@ -37,7 +37,8 @@ class Opened:
     def _give_back(self) -> None:
         for each in self.links:
             each.close()
-        self.sharing.close()
+        if hasattr(self, "sharing"):
+            self.sharing.close()
 
     def __enter__(self) -> Opened:
         """Themselves."""

@@ -13,7 +13,7 @@ from mxwire.host import names
 from mxwire.host.calls import EndpointCalls
 from mxwire.host.core import Core
 from mxwire.host.errors import HostClosedError, HostError
-from mxwire.host.sharing import Alone, Sharing
+from mxwire.host.sharing import Sharing
 from mxwire.link import Link
 from mxwire.protocol import Endpoint as EngineEndpoint
 from mxwire.protocol import Event, EventKind, Node, Peer, Profile, Status, profile_by_name
@@ -95,9 +95,12 @@ class Hosting:
             rng=Random(secrets.randbits(64)) if rng is None else rng,
             peers=names.static_peers(peers),
             announce=announce,
+            listen=True,
+            sharing=sharing,
         )
         self.core = Core(found, node, on_event=self._heard)
-        self.sharing: Sharing = Alone() if sharing is None else sharing
+        self.sharing = sharing
+        """What other processes are asked; None where nobody shares the links."""
         self.poke: Callable[[], None] = self.core.step
         """Looks for frames without waiting."""
         self._endpoints: dict[EngineEndpoint, EndpointCalls] = {}
@@ -124,7 +127,7 @@ class Hosting:
             try:
                 engine = core.node.open_endpoint(wanted, key, interface=place, session=session)
             except BaseException:
-                self.sharing.release(place, wanted)
+                self._release(place, wanted)
                 raise
             calls: EndpointCalls = make(self, engine, place)
             self._endpoints[engine] = calls
@@ -141,8 +144,15 @@ class Hosting:
 
     def _claim(self, interface: int, number: int) -> None:
         node = self.core.node
-        if 0 <= interface < len(node.interfaces) and number not in node.interfaces[interface].endpoints:
+        known = 0 <= interface < len(node.interfaces) and number not in node.interfaces[interface].endpoints
+        if self.sharing is not None and known and 0 <= number < node.profile.endpoint_maximum:
             self.sharing.claim(interface, number)
+
+    def _release(self, interface: int, number: int) -> None:
+        node = self.core.node
+        known = 0 <= interface < len(node.interfaces) and number not in node.interfaces[interface].endpoints
+        if self.sharing is not None and known:
+            self.sharing.release(interface, number)
 
     def _free(self, interface: int) -> int:
         """Claim the lowest number that is free."""
@@ -152,7 +162,7 @@ class Hosting:
             if number in node.interfaces[interface].endpoints:
                 continue
             try:
-                self.sharing.claim(interface, number)
+                self._claim(interface, number)
             except HostError:
                 continue
             return number
@@ -162,7 +172,7 @@ class Hosting:
     def closed(self, calls: EndpointCalls) -> None:
         """An endpoint has been closed."""
         if self._endpoints.pop(calls.engine, None) is not None:
-            self.sharing.release(calls.engine.card.interface.number, calls.number)
+            self._release(calls.engine.card.interface.number, calls.number)
 
     # Peers.
 
@@ -180,6 +190,8 @@ class Hosting:
     def peers(self) -> list[KnownPeer]:
         """The peer table, our own interfaces included, in the order of their indexes."""
         with self.core.section:
+            if self._meet_others() and self.core.ended is None:
+                self.core.flush()
             return [_known(each) for each in self.core.node.peers]
 
     def find(self, which: Peer | str | bytes) -> Peer | None:
@@ -190,12 +202,21 @@ class Hosting:
         key = names.who(which)
         peers = self.core.node.peers
         if isinstance(key, str):
+            self._meet_others()
             return peers.by_name(key)
         known = peers.by_address(key)
         if known is None:
             known = self.core.node.add_peer(key)
             self.core.touch()
         return known
+
+    def _meet_others(self) -> bool:
+        """Ask for the names of peers that other processes have entered; whether there are any."""
+        found = self.core.node.peers.refresh()
+        for each in found:
+            self.core.node.add_peer(each.address)
+            self.core.touch()
+        return bool(found)
 
     # The end.
 
@@ -213,7 +234,8 @@ class Hosting:
         with self.core.section:
             for each in self.core.links:
                 each.close()
-            self.sharing.close()
+            if self.sharing is not None:
+                self.sharing.close()
 
     # Inside.
 

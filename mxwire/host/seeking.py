@@ -8,7 +8,7 @@ from mxwire.host.errors import HostError, HostTimeoutError
 from mxwire.host.opening import Hosting
 from mxwire.host.pending import Pending
 from mxwire.host.request import Connecting
-from mxwire.protocol import Partner, Peer
+from mxwire.protocol import Partner, Peer, Status
 from mxwire.wire.address import mac_text
 
 _SHOWN = 8
@@ -88,6 +88,7 @@ class ConnectCall(Pending[Partner]):
             if peer is None:
                 self._impatience.ask()
                 return False
+            self._must_not_be_elsewhere(peer)
             self._request = Connecting(self._calls.engine.connect(peer, self._number, self._key))
             self._hosting.core.touch()
         return self._request.done
@@ -113,6 +114,17 @@ class ConnectCall(Pending[Partner]):
             f"it is down, or does not know our address {own}, or is busy",
             self._request,
         )
+
+    def _must_not_be_elsewhere(self, peer: Peer) -> None:
+        """Endpoints of one host meet inside of it, and what is in another process is out of reach (R-LOC-02)."""
+        sharing = self._hosting.sharing
+        owner = None if peer.own is None or sharing is None else sharing.owner(peer.own, self._number)
+        if owner is not None:
+            raise HostError(
+                Status.NOT_IMPLEMENTED,
+                f"endpoint {self._number} of {peer.name} is our own host's, but belongs to {owner}: endpoints of one "
+                f"interface in different processes cannot talk to each other",
+            )
 
     def abandon(self) -> None:
         """Forget the connect."""

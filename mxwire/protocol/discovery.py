@@ -76,14 +76,21 @@ ANNOUNCING: Final = Table(
 class Discovery(Machine):
     """The discovery program of one interface: announces it, and enters who announces himself (R-DISC-07)."""
 
-    __slots__ = ("_add", "_left", "_own", "_serials", "deadline", "interface", "peers", "profile", "serial")
+    __slots__ = ("_add", "_left", "_own", "_serials", "_speaks", "deadline", "interface", "peers", "profile", "serial")
 
     table = ANNOUNCING
 
     def __init__(
-        self, interface: Interface, peers: PeerTable, profile: Profile, serial: int, add: Callable[[bytes], None]
+        self,
+        interface: Interface,
+        peers: PeerTable,
+        profile: Profile,
+        serial: int,
+        add: Callable[[bytes], None],
+        speaks: Callable[[], bool] = lambda: True,
     ) -> None:
         super().__init__()
+        self._speaks = speaks
         self.interface = interface
         self.peers = peers
         self.profile = profile
@@ -132,6 +139,8 @@ class Discovery(Machine):
         self._left = max(0, self._left - 1)
         pause = self.state == AnnouncingState.PAUSE
         self.deadline = now + (self.profile.announcement_pause if pause else self.profile.announcement_interval)
+        if not self._speaks():
+            return
         self.interface.send(
             Counter.SEND_RAW,
             Announcement(

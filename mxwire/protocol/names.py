@@ -110,6 +110,8 @@ class Names:
 
     def answer(self, interface: Interface, peer: Peer, query: HostQuery) -> None:
         """Answer a query with the name of the interface that got it (R-HOST-06, R-HOST-08)."""
+        if not interface.speaks():
+            return
         name = interface.name.encode("utf-8")[: NAME_MAXIMUM - 1] + b"\0"
         echo = self.profile.reply_echoes_index
         interface.send(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from random import Random
 
 from mxwire.frames import FrameBatch
@@ -16,6 +17,7 @@ from mxwire.protocol.library.endpoint import CONTEXT_BITS_MAXIMUM, Endpoint
 from mxwire.protocol.names import Names
 from mxwire.protocol.peers import Peer, PeerTable
 from mxwire.protocol.profile import OPEN_MX_1_5, Profile
+from mxwire.protocol.sharing import Alone, Sharing
 from mxwire.protocol.status import Status
 from mxwire.wire.address import mac_text
 from mxwire.wire.dialect import MXOE, Dialect
@@ -30,7 +32,8 @@ class Node:
 
     ``addresses`` are the Ethernet addresses of its interfaces, ``hostname`` its name, to which ``:0`` and so on is
     added for each interface. All randomness comes from ``rng``, all times are nanoseconds on any clock that does not
-    run backwards. ``announce`` says whether it announces itself as the discovery daemon does (R-DISC-02).
+    run backwards. ``announce`` says whether it announces itself as the discovery daemon does (R-DISC-02), ``listen``
+    whether it enters who does, all the same (R-DISC-03). ``sharing`` is there where other nodes share its interfaces.
     """
 
     def __init__(
@@ -43,10 +46,14 @@ class Node:
         rng: Random,
         peers: Mapping[bytes, str | None] | None = None,
         announce: bool = False,
+        listen: bool = False,
+        sharing: Sharing | None = None,
     ) -> None:
         self.profile = profile
         self.dialect = dialect
-        self.peers = PeerTable(profile.peer_maximum)
+        self.peers = PeerTable(profile.peer_maximum, sharing)
+        self._sharing = Alone() if sharing is None else sharing
+        self._announce = announce
         self._rng = rng
         self._events: list[Event] = []
         self.tell = self._events.append
@@ -60,7 +67,7 @@ class Node:
         self._sent = 0
         for address in [addresses] if isinstance(addresses, bytes) else addresses:
             self._attach(address, hostname)
-        self._discoveries = [self._discovery(each) for each in self.interfaces] if announce else []
+        self._discoveries = [self._discovery(each) for each in self.interfaces] if announce or listen else []
         for address, name in (peers or {}).items():
             self.add_peer(address, name)
 
@@ -223,6 +230,8 @@ class Node:
         number = len(self.interfaces)
         name = f"{hostname}:{number}"
         board = Interface(number, address, name, self.dialect, self.profile, self.peers, self._names, self._raw)
+        board.elsewhere = partial(self._sharing.elsewhere, number)
+        board.speaks = partial(self._sharing.speaks, number)
         peer = self.peers.add(address, name)
         peer.own = number
         self.interfaces.append(board)
@@ -233,7 +242,10 @@ class Node:
             each.reverse.update({other.own: other.index for other in own if other.own is not None})
 
     def _discovery(self, board: Interface) -> Discovery:
-        return Discovery(board, self.peers, self.profile, self._rng.getrandbits(32), self._found)
+        return Discovery(board, self.peers, self.profile, self._rng.getrandbits(32), self._found, self._speaks(board))
+
+    def _speaks(self, board: Interface) -> Callable[[], bool]:
+        return lambda: self._announce and board.speaks()
 
     def _found(self, address: bytes) -> None:
         """A host has announced itself: it enters the table without a name (R-DISC-03)."""

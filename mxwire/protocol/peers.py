@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mxwire.protocol.errors import LocalProtocolError
+from mxwire.protocol.sharing import Sharing
 from mxwire.protocol.status import Status
 from mxwire.wire.address import mac_text
 
@@ -37,11 +38,15 @@ class Peer:
 
 
 class PeerTable:
-    """The peers of a host; entries are never removed but all at once (R-DISC-05)."""
+    """The peers of a host; entries are never removed but all at once (R-DISC-05).
 
-    def __init__(self, maximum: int) -> None:
+    Where nodes share their interfaces, ``sharing`` says the indexes.
+    """
+
+    def __init__(self, maximum: int, sharing: Sharing | None = None) -> None:
         self.maximum = maximum
-        self._entries: list[Peer] = []
+        self._sharing = sharing
+        self._entries: dict[int, Peer] = {}
         self._by_address: dict[bytes, Peer] = {}
 
     def __len__(self) -> int:
@@ -50,11 +55,20 @@ class PeerTable:
 
     def __iter__(self) -> Iterator[Peer]:
         """The peers in the order of their indexes."""
-        return iter(self._entries)
+        return iter([self._entries[index] for index in sorted(self._entries)])
 
     def at(self, index: int) -> Peer | None:
         """The peer that an index designates, or None where it designates none."""
-        return self._entries[index] if index < len(self._entries) else None
+        peer = self._entries.get(index)
+        if peer is None and self._sharing is not None and index < self.maximum:
+            self.refresh()
+            peer = self._entries.get(index)
+        return peer
+
+    def refresh(self) -> list[Peer]:
+        """Enter the peers that other nodes on our interfaces have entered; returns those that are new here."""
+        places = [] if self._sharing is None else self._sharing.places()
+        return [self._enter(index, each, None) for index, each in enumerate(places) if each not in self._by_address]
 
     def by_address(self, address: bytes) -> Peer | None:
         """The peer with an Ethernet address, or None (R-DISC-01)."""
@@ -62,7 +76,7 @@ class PeerTable:
 
     def by_name(self, name: str) -> Peer | None:
         """The first peer with a host name, or None."""
-        return next((each for each in self._entries if each.name == name), None)
+        return next((each for each in self if each.name == name), None)
 
     def add(self, address: bytes, name: str | None = None) -> Peer:
         """Enter a peer; one that is known stays where it is and takes the new name, if there is one.
@@ -77,7 +91,10 @@ class PeerTable:
             raise LocalProtocolError(
                 Status.NO_RESOURCES, f"the peer table is full ({self.maximum} entries): {mac_text(address)} not entered"
             )
-        peer = Peer(len(self._entries), address, name)
-        self._entries.append(peer)
-        self._by_address[address] = peer
+        return self._enter(
+            len(self._entries) if self._sharing is None else self._sharing.place_of(address), address, name
+        )
+
+    def _enter(self, index: int, address: bytes, name: str | None) -> Peer:
+        peer = self._entries[index] = self._by_address[address] = Peer(index, address, name)
         return peer

@@ -118,6 +118,10 @@ class Interface:
         """Whether frames to foreign addresses reach the driver (R-MEA-01)."""
         self.counters = Counters()
         self.outgoing = Outgoing()
+        self.elsewhere: Callable[[int], bool] = lambda _endpoint: False
+        """Whether another node on the same interface has an endpoint of a number open; then we do not refuse for it."""
+        self.speaks: Callable[[], bool] = lambda: True
+        """Whether it is we who answer and announce for the interface, and not another node."""
         self.endpoints: dict[int, CardEndpoint] = {}
         """The open endpoints by number; each belongs to this interface alone (R-EP-05)."""
         self.ready: dict[CardEndpoint, None] = {}
@@ -233,6 +237,8 @@ class Interface:
         self._learn(peer, frame.src_dst_peer_index)
         endpoint = self.endpoints.get(frame.dst_endpoint)
         if endpoint is None:
+            if self.elsewhere(frame.dst_endpoint):
+                return
             self.counters.add(Counter.DROP_BAD_ENDPOINT)
             self._nack_lib(peer, self._missing(frame.dst_endpoint), frame)
             return
@@ -255,6 +261,8 @@ class Interface:
             return None
         endpoint = self.endpoints.get(frame.dst_endpoint)
         if endpoint is None:
+            if self.elsewhere(frame.dst_endpoint):
+                return None
             self.counters.add(Counter.DROP_BAD_ENDPOINT)
             refuse(peer, self._missing(frame.dst_endpoint), frame)
             return None

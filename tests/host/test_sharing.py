@@ -1,0 +1,145 @@
+"""What processes on one interface share: numbers of endpoints, who answers, and the peer table."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mxwire.errors import MxwireError
+from mxwire.host import Host, HostError
+from mxwire.host.shared_peers import SharedPeers
+from mxwire.host.sharing import MachineSharing
+from mxwire.link import MemoryNetwork
+from mxwire.protocol import Status
+
+INTERFACE = f"test{os.getpid()}"
+
+
+@contextmanager
+def other_process(body: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that says "ready" when it has run ``body``, and goes when its input ends."""
+    program = (
+        f"import sys\nfrom pathlib import Path\n{textwrap.dedent(body)}\nprint('ready', flush=True)\nsys.stdin.read()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+@pytest.fixture
+def sharing() -> Iterator[MachineSharing]:
+    made = MachineSharing([INTERFACE])
+    yield made
+    made.close()
+
+
+CLAIMS = f"""
+from mxwire.host.sharing import MachineSharing
+sharing = MachineSharing(["{INTERFACE}"])
+sharing.claim(0, 3)
+assert sharing.speaks(0)
+"""
+
+
+def test_an_endpoint_of_another_process_is_taken_until_that_ends(sharing):
+    with other_process(CLAIMS) as process:
+        with pytest.raises(HostError, match=f"endpoint 3 of {INTERFACE} is taken by process {process.pid}") as error:
+            sharing.claim(0, 3)
+        assert error.value.status is Status.BUSY
+        assert sharing.elsewhere(0, 3) and not sharing.elsewhere(0, 4)
+        assert not sharing.speaks(0)
+        sharing.claim(0, 4)
+        assert sharing.owner(0, 4) is None
+    sharing.claim(0, 3)
+    assert sharing.speaks(0) and sharing.speaks(0)
+    assert sharing.owner(0, 3) is None
+
+
+def test_a_host_says_who_has_an_endpoint_and_takes_another(sharing):
+    link = MemoryNetwork().attach()
+    with other_process(CLAIMS) as process, Host(link, sharing=MachineSharing([INTERFACE])) as host:
+        with pytest.raises(HostError, match=f"is taken by process {process.pid}"):
+            host.open_endpoint(3)
+        endpoints = [host.open_endpoint() for _ in range(4)]
+        assert [each.number for each in endpoints] == [0, 1, 2, 4]
+        with pytest.raises(HostError, match=rf"belongs to process {process.pid}: .* cannot talk to each other"):
+            endpoints[0].connect(host.name, 3)
+        with pytest.raises(MxwireError, match=r"endpoint 4 .* is open already"):
+            host.open_endpoint(4)
+        with pytest.raises(HostError, match=r"endpoint 4 of .* is taken by another host of this process"):
+            sharing.claim(0, 4)
+        endpoints[3].close()
+        sharing.claim(0, 4)
+    sharing.claim(0, 0)
+
+
+def test_a_peer_has_the_same_index_in_all_processes(tmp_path):
+    one, two = SharedPeers(tmp_path), SharedPeers(tmp_path)
+    addresses = [bytes([2, 0, 0, 0, 0, each]) for each in range(5)]
+    assert [one.place_of(addresses[0]), two.place_of(addresses[1]), one.place_of(addresses[2])] == [0, 1, 2]
+    assert [two.place_of(each) for each in addresses[:3]] == [0, 1, 2]
+    body = f"""
+    from mxwire.host.shared_peers import SharedPeers
+    peers = SharedPeers(Path({str(tmp_path)!r}))
+    assert peers.place_of(bytes.fromhex({addresses[2].hex()!r})) == 2
+    assert peers.place_of(bytes.fromhex({addresses[3].hex()!r})) == 3
+    """
+    with other_process(body):
+        assert list(one.places()) == addresses[:4]
+    assert two.place_of(addresses[4]) == 4
+    one.close()
+    two.close()
+    two.close()
+    assert not one.path.exists()
+
+
+def test_what_a_killed_process_has_left_is_swept(tmp_path):
+    body = f"""
+    from mxwire.host.shared_peers import SharedPeers
+    peers = SharedPeers(Path({str(tmp_path)!r}))
+    peers.place_of(bytes(6))
+    """
+    with other_process(body):
+        pass
+    (left,) = tmp_path.iterdir()
+    assert left.stat().st_size == 6
+    (tmp_path / "mxwire-peers-of-another-namespace").touch()
+    fresh = SharedPeers(tmp_path)
+    assert list(fresh.places()) == [] and list(tmp_path.iterdir()) == [left]
+    fresh.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_entries_at_once_leave_one_that_counts(tmp_path):
+    """Processes that enter a peer at the same moment both append it; the first place is its index."""
+    one, two = SharedPeers(tmp_path), SharedPeers(tmp_path)
+    one.path.write_bytes(b"AAAAAABBBBBBAAAAAACCCCCC")
+    assert [two.place_of(each * 6) for each in (b"A", b"B", b"C", b"D")] == [0, 1, 3, 4]
+    assert one.place_of(b"D" * 6) == 4
+    one.close()
+    two.close()
+
+
+def test_a_table_that_may_not_be_used_is_said(tmp_path):
+    link = SharedPeers(tmp_path)
+    link.close()
+    link.path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(MxwireError, match="the peer table that processes share cannot be used"):
+        SharedPeers(tmp_path)
+    assert not Path(tmp_path / "elsewhere").exists()

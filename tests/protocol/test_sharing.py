@@ -1,0 +1,130 @@
+"""Nodes that share an interface, as those of several processes do: to others they are one host."""
+
+from __future__ import annotations
+
+from random import Random
+
+from mxwire.frames import FrameBatch
+from mxwire.protocol import Endpoint, Node
+from mxwire.protocol.counters import Counter
+from mxwire.protocol.profile import SECOND
+
+SHARED, OTHER, THIRD = (bytes([2, 0, 0, 0, 0, each]) for each in (1, 2, 3))
+
+
+class Shared:
+    """What the nodes in ``nodes`` ask each other; the first speaks."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.addresses: list[bytes] = []
+
+    def face(self, place: int) -> Face:
+        return Face(self, place)
+
+
+class Face:
+    """The questions of one node."""
+
+    def __init__(self, shared: Shared, place: int) -> None:
+        self.shared = shared
+        self.place = place
+
+    def place_of(self, address: bytes) -> int:
+        if address not in self.shared.addresses:
+            self.shared.addresses.append(address)
+        return self.shared.addresses.index(address)
+
+    def places(self) -> list[bytes]:
+        return self.shared.addresses
+
+    def elsewhere(self, interface: int, endpoint: int) -> bool:
+        others = [each for place, each in enumerate(self.shared.nodes) if place != self.place]
+        return any(endpoint in each.interfaces[interface].endpoints for each in others)
+
+    def speaks(self, interface: int) -> bool:
+        return self.place == 0
+
+
+class Play:
+    """Two nodes on one interface, and another host."""
+
+    def __init__(self, *, announce: bool = False) -> None:
+        shared = Shared()
+        for place in range(2):
+            node = Node(SHARED, "shared", rng=Random(place), sharing=shared.face(place), announce=announce)
+            shared.nodes.append(node)
+        self.one, self.two = shared.nodes
+        self.other = Node(OTHER, "other", rng=Random(9), announce=announce)
+        self.now = SECOND
+        self.sent: list[bytes] = []
+
+    def run(self, seconds: float = 1) -> None:
+        end = self.now + int(seconds * SECOND)
+        while self.now < end:
+            self.now += SECOND // 100
+            for node in (self.one, self.two, self.other):
+                batch = node.transmit(self.now)
+                frames = [batch.frame(each) for each in range(len(batch))]
+                self.sent += [each for each in frames if each[6:12] == SHARED]
+                if frames:
+                    hearing = [self.other] if node is not self.other else [self.one, self.two]
+                    for each in hearing:
+                        each.receive(FrameBatch.from_frames(frames), self.now)
+
+    def talk(self, near: Endpoint, number: int) -> None:
+        request = near.connect(SHARED, number, 0)
+        self.run()
+        assert request.partner is not None and request.status == 0
+        near.send(request.partner, bytes(100_000), number)
+        self.run()
+
+
+def test_each_node_serves_its_endpoints_and_none_refuses_for_another():
+    """R-NAK-01, R-EP-05; the index that one node has taught is right for the other as well."""
+    play = Play()
+    play.two.add_peer(THIRD, "third:0")
+    play.two.add_peer(OTHER, "other:0")
+    play.one.add_peer(OTHER, "other:0")
+    play.other.add_peer(SHARED, "shared:0")
+    assert play.one.peer(OTHER).index == play.two.peer(OTHER).index == 2
+    ends = play.one.open_endpoint(1), play.two.open_endpoint(2)
+    near = play.other.open_endpoint(0)
+    for number, end in zip((1, 2), ends, strict=True):
+        receive = end.receive(bytearray(100_000), number)
+        play.talk(near, number)
+        assert receive.status == 0
+    assert play.other.counters[Counter.RECV_NACK_LIB] == play.other.counters[Counter.DROP_BAD_PEER_INDEX] == 0
+    refused = near.connect(SHARED, 3, 0)
+    play.run()
+    assert refused.status is not None and play.other.counters[Counter.RECV_NACK_LIB] >= 1
+
+
+def test_a_peer_that_another_node_has_entered_is_known_by_its_index():
+    play = Play()
+    play.one.add_peer(OTHER, "other:0")
+    assert play.two.peers.by_address(OTHER) is None
+    found = play.two.peers.at(1)
+    assert found is not None and found.address == OTHER and len(play.two.peers) == 2
+    assert play.two.peers.at(2) is None
+
+
+def test_one_node_answers_and_announces_for_all():
+    """R-HOST-06, R-DISC-02."""
+    play = Play(announce=True)
+    play.run(12)
+    assert play.other.peer(SHARED).name == "shared:0"
+    assert {each.name for each in play.two.peers} == {"shared:0", "other:0"}
+    assert len({frame for frame in play.sent if frame[16] == 1}) == 1, "announcements of one serial"
+    assert play.other.counters[Counter.RECV_HOST_REPLY] == play.other.counters[Counter.SEND_HOST_QUERY]
+
+
+def test_a_node_may_listen_without_announcing():
+    """R-DISC-03."""
+    play = Play(announce=True)
+    quiet = Node(THIRD, "quiet", rng=Random(3), listen=True)
+    batch = play.other.transmit(play.now)
+    quiet.receive(batch, play.now)
+    assert quiet.peers.by_address(OTHER) is not None
+    frames = quiet.transmit(play.now + SECOND)
+    assert [frames.frame(each)[16] for each in range(len(frames))] == [3], "only a query"
