@@ -7,7 +7,7 @@ from mxwire.simulation.invariants import INVARIANTS
 from mxwire.simulation.scenario import INCIDENTS, Scenario
 
 _HELD_ALWAYS = ("exception", "memory")
-_RESTART_DEFECTS = (Defect.RESTART_HOLE, Defect.SESSION_NUMBERS_DISAGREE)
+_PARTING = (Defect.RESTART_HOLE, Defect.SESSION_NUMBERS_DISAGREE, Defect.EARLY_DRAINED_BY_ONE)
 _OF_PARTNERS = ("delivery", "status", "partner", "liveness", "leftovers", "numbers")
 """What two hosts promise each other."""
 _GIVING_UP = (*INCIDENTS, "loss", "corrupt")
@@ -26,12 +26,13 @@ def fallen(scenario: Scenario) -> dict[str, str]:
         return {name: why for name in INVARIANTS if name not in _HELD_ALWAYS}
     profiles = [scenario.profile_of(number) for number in range(scenario.hosts)]
     found: dict[str, str] = {}
-    if (scenario.loss or scenario.corrupt) and min(each.resend_maximum for each in profiles) < _ENOUGH_RESENDS:
+    few = min(each.resend_maximum for each in profiles) < _ENOUGH_RESENDS
+    if few and (scenario.loss or scenario.corrupt):
         why = f"with fewer than {_ENOUGH_RESENDS} retransmissions chance alone makes a host give another one up"
         found |= dict.fromkeys(_OF_CHANCE, why)
-    breaks = any(getattr(scenario, each) for each in _GIVING_UP)
-    if breaks and any(profile.has(each) for profile in profiles for each in _RESTART_DEFECTS):
-        why = "partners with the defects D-3, D-4 or D-13 do not always find together again"
+    parts = few or any(getattr(scenario, each) for each in _GIVING_UP)
+    if parts and any(profile.has(each) for profile in profiles for each in _PARTING):
+        why = "partners with the defects D-3, D-4, D-5 or D-13 lose each other, and do not always find together again"
         found |= dict.fromkeys((*_OF_PARTNERS, "rules"), why)
     if _teaches_wrong_indexes(scenario):
         found |= dict.fromkeys(_OF_PARTNERS, _WRONG_INDEX)

@@ -119,7 +119,12 @@ def test_no_promise_falls_without_a_reason() -> None:
         (
             {"profiles": (OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND), "kill": 1},
             {"delivery", "status", "partner", "liveness", "leftovers", "numbers", "rules"},
-            "D-3, D-4 or D-13",
+            "D-3, D-4, D-5 or D-13",
+        ),
+        (
+            {"profiles": (OPEN_MX_1_5_AS_FOUND,), "resend_maximum": 3},
+            {"delivery", "status", "partner", "liveness", "leftovers", "numbers", "rules"},
+            "lose each other",
         ),
         (
             {"profiles": (OPEN_MX_0_6,), "discovery": "nameless"},
