@@ -30,9 +30,9 @@ def echo(endpoint: Endpoint, count: int) -> None:
     endpoint.flush(PATIENCE)
 
 
-def call(endpoint: Endpoint, to: str, kinds: list[str]) -> None:
-    """Send messages, and compare their echoes."""
-    partner = endpoint.connect(to, timeout=PATIENCE)
+def call(endpoint: Endpoint, to: str, number: int, kinds: list[str]) -> None:
+    """Send messages to an endpoint, and compare their echoes."""
+    partner = endpoint.connect(to, number, timeout=PATIENCE)
     for kind in kinds:
         sent = messages()[kind]
         send = endpoint.ssend if sent.synchronous else endpoint.send
@@ -47,16 +47,21 @@ def main() -> None:
     options.add_argument("--interface", required=True)
     options.add_argument("--name", required=True)
     options.add_argument("--dialect", required=True)
+    options.add_argument("--endpoint", type=int, default=0)
     options.add_argument("--echo", type=int, metavar="COUNT")
     options.add_argument("--call", metavar="HOST")
+    options.add_argument("--to-endpoint", type=int, default=0)
     options.add_argument("--kinds", type=lambda text: text.split(","))
     given = options.parse_args()
-    with Host.open(given.interface, name=given.name, dialect=given.dialect) as host, host.open_endpoint(0) as endpoint:
+    with (
+        Host.open(given.interface, name=given.name, dialect=given.dialect) as host,
+        host.open_endpoint(given.endpoint) as endpoint,
+    ):
         say("ready", name=host.name)
         if given.echo:
             echo(endpoint, given.echo)
         else:
-            call(endpoint, given.call, given.kinds)
+            call(endpoint, given.call, given.to_endpoint, given.kinds)
         say("end")
 
 

@@ -19,7 +19,11 @@ from .watcher import Watcher
 
 DIALECTS = ("mxoe", "omx:1500", "omx:9000")
 KINDS = tuple(messages())
-CLIENT = ("--name", "beta:0", "--role", "client", "--to", "alpha:0")
+ALPHA = ("--name", "alpha:0", "--endpoint", "9")
+BETA = ("--name", "beta:0", "--endpoint", "5")
+TO_ALPHA = ("--to-endpoint", "9")
+SERVER = (*ALPHA, "--role", "server")
+CLIENT = (*BETA, "--role", "client", "--to", "alpha:0", *TO_ALPHA, "--first-place", "259")
 WATCHED_FROM_THE_START = Vantage(from_start=True, empty_tables=True)
 
 
@@ -50,7 +54,7 @@ def test_two_independent_peers_agree_and_keep_the_rules(jumbo_cable, tmp_path, d
     one, other = jumbo_cable
     common = ["--dialect", dialect, "--region-offset", offset]
     with Watcher(one) as watcher:
-        server = start_peer(one, "--name", "alpha:0", "--role", "server", "--messages", str(len(KINDS)), *common)
+        server = start_peer(one, *SERVER, "--messages", str(len(KINDS)), *common)
         assert server.ready["name"] == "alpha:0"
         client = start_peer(other, *CLIENT, "--steps", ",".join(KINDS), *common)
         stories = client.story(), server.story()
@@ -63,7 +67,7 @@ def test_two_independent_peers_agree_and_keep_the_rules(jumbo_cable, tmp_path, d
 def test_two_independent_peers_refuse_alike(jumbo_cable):
     """Section 9 of the examples, in both roles."""
     one, other = jumbo_cable
-    server = start_peer(one, "--name", "alpha:0", "--role", "server", "--messages", "1", "--provoked")
+    server = start_peer(one, *SERVER, "--messages", "1", "--provoked")
     assert server.ready["name"] == "alpha:0"
     client = start_peer(other, *CLIENT, "--steps", ",".join([*REFUSED, *STALE, "tiny"]))
     asking, serving = client.story(), server.story()
@@ -81,7 +85,7 @@ def test_two_independent_peers_refuse_alike(jumbo_cable):
 def test_a_live_host_serves_the_peer(jumbo_cable, tmp_path, dialect):
     one, other = jumbo_cable
     with Watcher(one) as watcher:
-        server = start_host(one, "--name", "alpha", "--dialect", dialect, "--echo", str(len(KINDS)))
+        server = start_host(one, *ALPHA, "--dialect", dialect, "--echo", str(len(KINDS)))
         assert server.ready["name"] == "alpha:0"
         client = start_peer(other, *CLIENT, "--dialect", dialect, "--steps", ",".join([*REFUSED, *KINDS]))
         asking, serving = client.story(), server.story()
@@ -97,10 +101,10 @@ def test_the_peer_serves_a_live_host(jumbo_cable, tmp_path, dialect):
     one, other = jumbo_cable
     with Watcher(one) as watcher:
         options = ["--dialect", dialect, "--messages", str(len(KINDS))]
-        server = start_peer(one, "--name", "alpha:0", "--role", "server", *options)
+        server = start_peer(one, *SERVER, *options)
         assert server.ready["name"] == "alpha:0"
         client = start_host(
-            other, "--name", "beta", "--dialect", dialect, "--call", "alpha:0", "--kinds", ",".join(KINDS)
+            other, *BETA, "--dialect", dialect, "--call", "alpha:0", *TO_ALPHA, "--kinds", ",".join(KINDS)
         )
         asking, serving = client.story(), server.story()
     assert (asking.code, asking.complaints) == (0, "")

@@ -295,6 +295,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         transport.mac,
         dialect(given.dialect),
         endpoint=given.endpoint,
+        first_place=given.first_place,
         key=given.key,
         session=random.SystemRandom().randrange(1, 0xFFFFFFFF),
         serial=random.SystemRandom().randrange(1 << 32),
@@ -333,6 +334,7 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument(
         "--steps", type=lambda text: text.split(","), default=list(DEFAULT_STEPS), help=",".join(STEPS)
     )
+    options.add_argument("--first-place", type=int, default=3, help="of another host in our peer table")
     options.add_argument("--no-echo", dest="echo", action="store_false", help="messages are not sent back")
     options.add_argument("--messages", type=int, default=8, help="how many a server takes before it ends")
     options.add_argument("--patience", type=float, default=30.0, help="longest silence of a server in seconds")
