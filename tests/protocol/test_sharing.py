@@ -116,7 +116,8 @@ def test_one_node_answers_and_announces_for_all():
     assert play.other.peer(SHARED).name == "shared:0"
     assert {each.name for each in play.two.peers} == {"shared:0", "other:0"}
     assert len({frame for frame in play.sent if frame[16] == 1}) == 1, "announcements of one serial"
-    assert play.other.counters[Counter.RECV_HOST_REPLY] == play.other.counters[Counter.SEND_HOST_QUERY]
+    replies = play.other.counters[Counter.RECV_HOST_REPLY]
+    assert 1 <= replies <= play.other.counters[Counter.SEND_HOST_QUERY], "one answer to a query"
 
 
 def test_a_node_may_listen_without_announcing():
