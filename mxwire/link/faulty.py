@@ -139,7 +139,7 @@ class FaultyLink:
 
     def fileno(self) -> int:
         """A descriptor that is readable when ``receive`` has something to give or to do, or was woken."""
-        return self._waiting.fileno()
+        return -1 if self._closed else self._waiting.fileno()
 
     def statistics(self) -> LinkStatistics:
         """What the link behind it has sent, and what was handed to the host."""

@@ -38,9 +38,10 @@ class RingSocket:
         self._socket = opened
         self._ring = ring
         self._wakeup = Wakeup()
-        self._waiting = select.epoll()
-        self._waiting.register(opened.fileno(), select.EPOLLIN)
-        self._waiting.register(self._wakeup.fileno(), select.EPOLLIN)
+        self._waiting = select.poll()
+        self._waiting.register(opened.fileno(), select.POLLIN)
+        self._waiting.register(self._wakeup.fileno(), select.POLLIN)
+        self._both: select.epoll | None = None
         self._closed = False
         self._down = not interface.up
         self._next_check = 0.0
@@ -105,8 +106,8 @@ class RingSocket:
     def _sleep(self, at_most: float) -> None:
         if self._down:
             at_most = min(at_most, _CHECK_WHILE_DOWN)
-        happened = self._waiting.poll(None if at_most == math.inf else at_most)
-        if self._down or any(what & (select.EPOLLERR | select.EPOLLHUP) for _, what in happened):
+        happened = self._waiting.poll(None if at_most == math.inf else at_most * 1000)
+        if self._down or any(what & (select.POLLERR | select.POLLHUP) for _, what in happened):
             self._next_check = 0.0
 
     def _check(self, now: float) -> None:
@@ -149,7 +150,14 @@ class RingSocket:
 
     def fileno(self) -> int:
         """A descriptor that is readable when ``receive`` has something to give, or was woken."""
-        return self._waiting.fileno()
+        if self._closed:
+            return -1
+        if self._both is None:
+            # Only for who asks: to be registered here costs the kernel time for each frame that comes.
+            self._both = select.epoll()
+            self._both.register(self._socket.fileno(), select.EPOLLIN)
+            self._both.register(self._wakeup.fileno(), select.EPOLLIN)
+        return self._both.fileno()
 
     def _count_drops(self) -> None:
         if not self._closed:
@@ -167,7 +175,8 @@ class RingSocket:
         packet_filter.attach(self._socket, packet_filter.NOTHING)
         # Before the socket: the mapping holds it too.
         self._ring.close()
-        self._waiting.close()
+        if self._both is not None:
+            self._both.close()
         self._wakeup.close()
         self._socket.close()
 

@@ -188,6 +188,7 @@ def test_it_is_the_link_behind_it_in_all_else() -> None:
     assert faulty.statistics() == LinkStatistics(refused=2)
     faulty.close()
     faulty.close()
+    assert faulty.fileno() == -1
     assert faulty.send(batch(numbered(other.address, 2))) == 0
     with pytest.raises(LinkError, match="closed"):
         faulty.receive(0)

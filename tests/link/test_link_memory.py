@@ -159,6 +159,7 @@ def test_a_closed_link_gives_everything_back() -> None:
     for each in (link, link, other):
         each.close()
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert link.fileno() == -1
     link.wake()
     with pytest.raises(LinkError, match="closed"):
         link.receive(0)

@@ -501,11 +501,13 @@ def test_closing_gives_everything_back(cable: tuple[Port, Port], mode: Mode) -> 
     for _ in range(3):
         link = opened(cable[0], mode=mode)
         link.receive(0.01)
+        assert not readable(link)
         assert (descriptors(), mappings()) > before
         link.close()
         link.close()
         link.wake()
         assert (descriptors(), mappings()) == before
+    assert link.fileno() == -1
     with pytest.raises(LinkError, match="veth0: the link was closed"):
         link.receive(0)
     assert link.send(batch([frame(BROADCAST)])) == 0
