@@ -114,7 +114,7 @@ def _is_buffer(data: Any) -> bool:
     """Whether a sequence is one piece of memory as well, as an ``array.array`` is."""
     try:
         memoryview(data).release()
-    except TypeError:
+    except (TypeError, ValueError):
         return False
     return True
 
@@ -126,6 +126,9 @@ def _flat(piece: Any, writable: bool) -> Bytes:
         raise LocalProtocolError(
             Status.BAD_REQUEST, f"{type(piece).__name__} is no buffer: give bytes, a bytearray, an array …"
         ) from None
+    except ValueError as error:
+        # A view that was released, or an array of what has no bytes, such as dates.
+        raise LocalProtocolError(Status.BAD_REQUEST, f"{type(piece).__name__} cannot be used: {error}") from None
     if not view.c_contiguous:
         raise LocalProtocolError(Status.BAD_REQUEST, f"{type(piece).__name__} is not contiguous in memory")
     if writable and view.readonly:

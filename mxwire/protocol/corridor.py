@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -72,13 +73,15 @@ class LocalMessage:
 class Ring:
     """The events that wait for the library, in two queues: arrivals first, then ends of pulls (R-GEN-02)."""
 
-    __slots__ = ("_held", "ended", "maximum", "received")
+    __slots__ = ("_attached", "_held", "ended", "maximum", "received")
 
     def __init__(self, maximum: int) -> None:
         self.maximum = maximum
         self.received: deque[Arrival | Fragments | LocalMessage] = deque()
         self.ended: deque[PullEnded] = deque()
         self._held = 0
+        self._attached = 0
+        """Arrivals since the last one that is known not to point into a batch."""
 
     def __bool__(self) -> bool:
         """Whether anything waits."""
@@ -95,6 +98,7 @@ class Ring:
         if self._held + count > self.maximum:
             return False
         self._held += count
+        self._attached = self._attached + 1 if self.received else 1
         self.received.append(event)
         return True
 
@@ -106,6 +110,7 @@ class Ring:
 
     def detach(self) -> None:
         """Copy what still points into a batch."""
-        for event in self.received:
+        for event in islice(reversed(self.received), self._attached):
             if type(event) is Fragments:
                 event.detach()
+        self._attached = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +30,7 @@ class NameEvent(StrEnum):
 
     ADDED = "added"
     DUE = "query due"
-    REPLY = "reply"
+    REPLY = "reply, or told by hand"
     FORGET = "names forgotten"
 
 
@@ -65,6 +66,7 @@ class NameSearch(Machine):
     def _ask(self, now: int) -> None:
         """Query on every interface (R-HOST-01)."""
         self.deadline = now + self.names.profile.query_interval
+        self.names.asked(self)
         for interface in self.names.interfaces:
             interface.send(
                 Counter.SEND_HOST_QUERY,
@@ -87,25 +89,40 @@ class Names:
         self.interfaces: list[Interface] = []
         self.events: list[Event] = []
         self._searches: dict[Peer, NameSearch] = {}
-        self._wanted: list[tuple[NameSearch, NameEvent]] = []
+        self._wanted: dict[NameSearch, None] = {}
+        """Those that are to be asked for with the next transmission."""
+        self._waiting: dict[NameSearch, None] = {}
+        """Those that were asked for and not answered, the one that is due first in front."""
 
     def search(self, peer: Peer) -> None:
         """Ask for the name of a peer that was added without one."""
         found = self._searches.setdefault(peer, NameSearch(self, peer))
         if found.state == NameState.NEW:
-            self._wanted.append((found, NameEvent.ADDED))
+            self._wanted[found] = None
 
-    def forget(self) -> None:
-        """Forget the names of all peers: the magic goes up by one, and all are asked anew (R-HOST-03)."""
+    def asked(self, search: NameSearch) -> None:
+        """A query has been sent: the next one is due after those to all others."""
+        self._waiting.pop(search, None)
+        self._waiting[search] = None
+
+    def told(self, peer: Peer) -> None:
+        """The name of a peer is known: it is not asked for any more."""
+        search = self._searches.get(peer)
+        if search is not None:
+            search.fire(NameEvent.REPLY)
+            self._waiting.pop(search, None)
+
+    def forget(self, peers: Iterable[Peer]) -> None:
+        """Forget the names of all peers but ourselves: the magic goes up by one, and all are asked anew (R-HOST-03)."""
         self.magic = (self.magic + 1) & 0xFFFF_FFFF
-        for peer, search in self._searches.items():
-            peer.name = None
-            if search.can(NameEvent.FORGET):
-                self._wanted.append((search, NameEvent.FORGET))
+        for peer in peers:
+            if peer.own is None:
+                peer.name = None
+                self._wanted[self._searches.setdefault(peer, NameSearch(self, peer))] = None
 
     def hurry(self) -> None:
         """Ask all nameless peers with the next transmission, and not only when the interval is over (R-HOST-02)."""
-        for search in self._searches.values():
+        for search in self._waiting:
             search.deadline = 0
 
     def answer(self, interface: Interface, peer: Peer, query: HostQuery) -> None:
@@ -137,21 +154,23 @@ class Names:
                 self.interfaces[peer.own].name = name
             return
         peer.name = name
-        self._searches.setdefault(peer, NameSearch(self, peer)).fire(NameEvent.REPLY)
+        self.told(peer)
         self.events.append(Event(EventKind.PEER_NAMED, peer=peer))
 
     def deadline(self) -> int | None:
         """When the next query is due, in ns; 0 where some are waiting already."""
         if self._wanted:
             return 0
-        return min((each.deadline for each in self._searches.values() if each.state == NameState.ASKED), default=None)
+        return next((each.deadline for each in self._waiting), None)
 
     def ask(self, now: int) -> None:
         """Send the queries that are due."""
-        for search, event in self._wanted:
+        wanted, self._wanted = self._wanted, {}
+        for search in wanted:
+            # The name may have come before it was asked for.
             if search.peer.name is None:
-                search.fire(event, now)
-        self._wanted.clear()
-        for search in self._searches.values():
-            if search.state == NameState.ASKED and search.deadline <= now:
-                search.fire(NameEvent.DUE, now)
+                search.fire(NameEvent.ADDED if search.state is NameState.NEW else NameEvent.FORGET, now)
+        for search in list(self._waiting):
+            if search.deadline > now:
+                break
+            search.fire(NameEvent.DUE, now)

@@ -7,15 +7,17 @@ from functools import partial
 from random import Random
 
 from mxwire.frames import FrameBatch
+from mxwire.protocol.arguments import ethernet_address, whole
 from mxwire.protocol.card.endpoint import CardEndpoint, slots_for
 from mxwire.protocol.card.interface import Interface
 from mxwire.protocol.counters import Counters
 from mxwire.protocol.discovery import Discovery, RawQueue
 from mxwire.protocol.errors import LocalProtocolError
 from mxwire.protocol.event import Event, EventKind
-from mxwire.protocol.library.endpoint import CONTEXT_BITS_MAXIMUM, Endpoint
+from mxwire.protocol.library.endpoint import CONTEXT_BITS_MAXIMUM, KEY_MAXIMUM, Endpoint
+from mxwire.protocol.library.matching import HandlerCalls
 from mxwire.protocol.names import Names
-from mxwire.protocol.peers import Peer, PeerTable
+from mxwire.protocol.peers import UNKNOWN_INDEX, Peer, PeerTable
 from mxwire.protocol.profile import OPEN_MX_1_5, Profile
 from mxwire.protocol.sharing import Alone, Sharing
 from mxwire.protocol.status import Status
@@ -61,12 +63,15 @@ class Node:
         self._names = Names(profile)
         self._names.events = self._events
         self._raw = RawQueue(profile.raw_queue_maximum)
+        self.handler_calls = HandlerCalls()
         self.interfaces: list[Interface] = []
         self.endpoints: dict[CardEndpoint, Endpoint] = {}
         """The open endpoints by their card's side."""
         self._sent = 0
-        for address in [addresses] if isinstance(addresses, bytes) else addresses:
-            self._attach(address, hostname)
+        for address in [addresses] if isinstance(addresses, (bytes, bytearray, str)) else addresses:
+            self._attach(ethernet_address(address), hostname)
+        if not self.interfaces:
+            raise LocalProtocolError(Status.BOARD_NOT_FOUND, f"the host {hostname} has no interface: give an address")
         self._discoveries = [self._discovery(each) for each in self.interfaces] if announce or listen else []
         for address, name in (peers or {}).items():
             self.add_peer(address, name)
@@ -74,10 +79,15 @@ class Node:
     # Peers.
 
     def add_peer(self, address: bytes, name: str | None = None) -> Peer:
-        """Enter a peer by hand; without a name it is asked for it (R-DISC-01, R-HOST-01)."""
-        peer = self.peers.add(address, name)
+        """Enter a peer by hand; without a name it is asked for it (R-DISC-01, R-HOST-01).
+
+        Raises :class:`~mxwire.protocol.errors.LocalProtocolError` for what is no address, or a table that is full.
+        """
+        peer = self.peers.add(ethernet_address(address), name)
         if peer.name is None:
             self._names.search(peer)
+        else:
+            self._names.told(peer)
         return peer
 
     def peer(self, which: Peer | bytes | str | int) -> Peer:
@@ -86,20 +96,24 @@ class Node:
         Raises :class:`~mxwire.protocol.errors.LocalProtocolError` where there is none.
         """
         if isinstance(which, Peer):
+            if self.peers.at(which.index) is not which:
+                raise LocalProtocolError(Status.PEER_NOT_FOUND, f"{mac_text(which.address)} is a peer of another host")
             return which
-        if isinstance(which, bytes):
-            found, status, text = self.peers.by_address(which), Status.NIC_ID_NOT_FOUND, mac_text(which)
+        if isinstance(which, (bytes, bytearray, memoryview)):
+            address = ethernet_address(which)
+            found, status, text = self.peers.by_address(address), Status.NIC_ID_NOT_FOUND, mac_text(address)
         elif isinstance(which, str):
             found, status, text = self.peers.by_name(which), Status.PEER_NOT_FOUND, which
         else:
-            found, status, text = self.peers.at(which), Status.PEER_NOT_FOUND, f"index {which}"
+            place = whole("peer index", which, UNKNOWN_INDEX, Status.PEER_NOT_FOUND)
+            found, status, text = self.peers.at(place), Status.PEER_NOT_FOUND, f"index {place}"
         if found is None:
             raise LocalProtocolError(status, f"no peer {text} in the peer table ({len(self.peers)} entries)")
         return found
 
     def forget_names(self) -> None:
         """Forget all host names and ask anew, with the next magic (R-HOST-03)."""
-        self._names.forget()
+        self._names.forget(self.peers)
 
     def ask_names(self) -> None:
         """Ask all nameless peers again at once, since somebody waits for a name (R-HOST-02)."""
@@ -126,23 +140,19 @@ class Node:
 
         Up to 16 ``context_bits`` of the match information from bit ``context_shift`` on may be declared a context id
         (R-MAT-04). Raises :class:`~mxwire.protocol.errors.LocalProtocolError` for a number that is not below the
-        limit or is open already.
+        limit or is open already, and for other values that cannot be.
         """
-        if not 0 <= interface < len(self.interfaces):
-            raise LocalProtocolError(Status.BOARD_NOT_FOUND, f"there is no interface {interface}")
-        board = self.interfaces[interface]
-        if not 0 <= number < self.profile.endpoint_maximum:
-            raise LocalProtocolError(
-                Status.BAD_ENDPOINT, f"endpoint {number} is not below the limit of {self.profile.endpoint_maximum}"
-            )
+        board = self._board(interface)
+        number = whole("endpoint number", number, self.profile.endpoint_maximum - 1, Status.BAD_ENDPOINT)
         if number in board.endpoints:
             raise LocalProtocolError(Status.BUSY, f"endpoint {number} of {board.name} is open already")
-        if not 0 <= context_bits <= CONTEXT_BITS_MAXIMUM or not 0 <= context_shift <= 64 - context_bits:
-            raise LocalProtocolError(
-                Status.BAD_PARAMETER_VALUE, f"{context_bits} bits from bit {context_shift} are no context id"
-            )
+        key = whole("key", key, KEY_MAXIMUM)
+        context_bits = whole("context bits", context_bits, CONTEXT_BITS_MAXIMUM, Status.BAD_PARAMETER_VALUE)
+        context_shift = whole("context shift", context_shift, 64 - context_bits, Status.BAD_PARAMETER_VALUE)
         if session is None:
             session = self._rng.randrange(SESSION_NONE)
+        # The number that stands for none must be refused by its owner (R-CON-12).
+        session = whole("session", session, SESSION_NONE - 1)
         slots = slots_for(self.profile.defects, board.slots, number, self.profile.pull_maximum)
         card = CardEndpoint(board, number, session, slots)
         endpoint = Endpoint(self, card, key, context_bits=context_bits, context_shift=context_shift)
@@ -169,19 +179,27 @@ class Node:
     def receive(self, batch: FrameBatch, now: int, interface: int = 0) -> None:
         """Take frames from the wire; the batch's buffer may be used anew afterwards.
 
-        The card judges them all; then the library of every endpoint that progresses makes a pass.
+        The card judges them all; then the library of every endpoint that progresses makes a pass. In an unexpected
+        handler it makes none, but after it. Raises what such handlers have raised, when all is done.
         """
-        board = self.interfaces[interface]
+        board = self._board(interface)
         for first in range(0, len(batch), SLICE):
             part = batch if len(batch) <= SLICE else _slice(batch, first, first + SLICE)
             board.receive(part, now)
             self._hear_announcements(now)
-            self._progress_ready(now)
-        for card in board.ready:
-            card.ring.detach()
+            try:
+                self._progress_ready(now)
+            finally:
+                for card in board.ready:
+                    card.ring.detach()
+        self._raise_from_handlers()
 
     def transmit(self, now: int, interface: int = 0) -> FrameBatch:
-        """All frames that are to leave through an interface now, timers included."""
+        """All frames that are to leave through an interface now, timers included.
+
+        Raises what unexpected handlers have raised; the frames then are there at the next call.
+        """
+        leaving = self._board(interface).outgoing
         for board in self.interfaces:
             board.timers.expire(now)
         for discovery in self._discoveries:
@@ -189,13 +207,14 @@ class Node:
         deadline = self._names.deadline()
         if deadline is not None and deadline <= now:
             self._names.ask(now)
-        for endpoint in list(self.endpoints.values()):
-            due = endpoint.deadline()
-            if due is not None and due <= now:
-                endpoint.progress(now)
+        if not self.handler_calls.running:
+            for endpoint in list(self.endpoints.values()):
+                due = endpoint.deadline()
+                if due is not None and due <= now:
+                    endpoint.progress(now)
         self._progress_ready(now)
-        board = self.interfaces[interface]
-        batch = board.outgoing.drain(now, self._sent + 1)
+        self._raise_from_handlers()
+        batch = leaving.drain(now, self._sent + 1)
         self._sent += len(batch)
         for endpoint in self.endpoints.values():
             endpoint.resends.left()
@@ -226,8 +245,18 @@ class Node:
 
     # Inside.
 
+    def _board(self, interface: int) -> Interface:
+        """The interface with a number."""
+        if type(interface) is not int or not 0 <= interface < len(self.interfaces):
+            raise LocalProtocolError(
+                Status.BOARD_NOT_FOUND, f"there is no interface {interface!r}, only 0 to {len(self.interfaces) - 1}"
+            )
+        return self.interfaces[interface]
+
     def _attach(self, address: bytes, hostname: str) -> None:
         number = len(self.interfaces)
+        if self.peers.by_address(address) is not None:
+            raise LocalProtocolError(Status.BAD_REQUEST, f"two interfaces have the address {mac_text(address)}")
         name = f"{hostname}:{number}"
         board = Interface(number, address, name, self.dialect, self.profile, self.peers, self._names, self._raw)
         board.elsewhere = partial(self._sharing.elsewhere, number)
@@ -261,6 +290,8 @@ class Node:
 
     def _progress_ready(self, now: int) -> None:
         """Let the library work where the ring has got something (R-GEN-01)."""
+        if self.handler_calls.running:
+            return
         for board in self.interfaces:
             if not board.ready:
                 continue
@@ -270,7 +301,17 @@ class Node:
                     board.ready.pop(card, None)
                 elif endpoint.progressing or self.profile.progress_in_background:
                     board.ready.pop(card, None)
-                    endpoint.progress(now)
+                    try:
+                        endpoint.progress(now)
+                    except BaseException:
+                        # What is left in its ring still points into the batch.
+                        board.ready[card] = None
+                        raise
+
+    def _raise_from_handlers(self) -> None:
+        calls = self.handler_calls
+        if calls.raised and not calls.running:
+            raise calls.raised.pop(0)
 
 
 def _slice(batch: FrameBatch, first: int, end: int) -> FrameBatch:

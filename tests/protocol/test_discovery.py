@@ -229,3 +229,49 @@ def test_peers_are_found_by_all_their_handles():
     assert node.add_peer(address(1), "new:0") is peer
     assert peer.name == "new:0"
     assert len(node.peers) == 2
+
+
+def test_forgetting_names_that_were_told_by_hand():
+    """R-HOST-03: all names but those of the host itself."""
+    world = World()
+    node = world.nodes[0]
+    node.forget_names()
+    assert [each.name for each in node.peers] == ["host0:0", None]
+    world.settle()
+    assert [each.name for each in node.peers] == ["host0:0", "host1:0"]
+    assert [each.magic for each in world.sent(HostQuery)] == [0x13052009]
+
+
+def test_forgetting_a_name_that_was_never_asked_for():
+    """R-HOST-03, R-HOST-07: the reply has come before the query, and is forgotten before it as well."""
+    world = World(hosts=1, acquainted=False)
+    node = world.nodes[0]
+    node.add_peer(address(1))
+    world.inject(0, reply(b"host1:0\0"))
+    node.forget_names()
+    world.settle()
+    assert [each.magic for each in world.sent(HostQuery)] == [0x13052009]
+
+
+def test_a_peer_may_change_its_name():
+    """R-HOST-07: a reply replaces any older name, asked for or not."""
+    world = World(hosts=2, acquainted=False)
+    node = world.nodes[0]
+    peer = node.add_peer(address(1))
+    for name in ("one:0", "two:0"):
+        world.inject(0, reply(name.encode() + b"\0"))
+        assert node.peer(name) is peer
+    world.seconds(6)
+    assert not world.sent(HostQuery)
+
+
+def test_queries_go_on_in_the_order_in_which_they_are_due():
+    """R-HOST-02: each nameless peer every five seconds, whenever it was added."""
+    world = World(hosts=1, acquainted=False)
+    for host in range(1, 4):
+        world.nodes[0].add_peer(address(host))
+        world.seconds(1)
+    world.inject(0, reply(b"two:0\0", src_mac=address(2)))
+    world.clear()
+    world.seconds(9.5)
+    assert [each.dst_mac for each in world.sent(HostQuery)] == [address(1), address(3)] * 2

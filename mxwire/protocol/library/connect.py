@@ -48,6 +48,7 @@ CONNECT: Final = Table(
         Row(ConnectState.WAITING, ConnectEvent.SUBMIT, ConnectState.ASKED, "_ask", ("R-CON-01",)),
         Row(ConnectState.WAITING, ConnectEvent.LOCAL, ConnectState.DONE, "_end", ("R-CON-07", "R-LOC-02")),
         Row(ConnectState.WAITING, ConnectEvent.CANCEL, ConnectState.DONE, "_end", ("R-MSC-02",)),
+        Row(ConnectState.WAITING, ConnectEvent.REFUSED, ConnectState.DONE, "_end", ("R-CLS-02", "R-CLS-03")),
         Row(ConnectState.ASKED, ConnectEvent.DUE, ConnectState.ASKED, "_repeat", ("R-CON-02",)),
         Row(ConnectState.ASKED, ConnectEvent.ACCEPTED, ConnectState.DONE, "_end", ("R-CON-05",)),
         Row(ConnectState.ASKED, ConnectEvent.BAD_KEY, ConnectState.DONE, "_end", ("R-CON-04",)),
@@ -146,6 +147,10 @@ class Connecting(Request):
         if self.can(ConnectEvent.REFUSED):
             self.fire(ConnectEvent.REFUSED, status)
 
+    def close(self) -> None:
+        """The endpoint is closed."""
+        self.refuse(Status.CANCELLED)
+
     def cancel(self) -> bool:
         """Forget it; False where it has been answered (R-MSC-02)."""
         if not self.can(ConnectEvent.CANCEL):
@@ -158,15 +163,17 @@ class Connecting(Request):
         assert partner is not None
         if partner.pending_connects.get(self.number) is self:
             del partner.pending_connects[self.number]
-        if not self.own:
-            if partner.waiting or partner.notifies:
-                # They have waited for this answer, whichever it is.
-                self.endpoint.flushing[partner] = None
-            self.finish(status)
+        if self.own:
+            self.status = status
+            self.endpoint.requests.pop(self, None)
+            self.endpoint.introduced(partner, status)
             return
-        self.status = status
-        self.endpoint.requests.pop(self, None)
-        self.endpoint.introduced(partner, status)
+        self.finish(status)
+        if partner.fwd is None and status is not Status.SUCCESS and not self.endpoint.connects_to(partner):
+            # What has waited for this answer has no session to go to.
+            partner.abandon(Status.REMOTE_ENDPOINT_UNREACHABLE)
+        elif partner.waiting or partner.notifies:
+            self.endpoint.flushing[partner] = None
 
 
 def requested(endpoint: Endpoint, peer: Peer, frame: ConnectRequest) -> None:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from mxwire.protocol.arguments import whole
 from mxwire.protocol.buffers import Segments
 from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.corridor import Arrival, Fragments, LocalMessage
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 LENGTH_MAXIMUM: Final = (1 << 32) - 1
 """Longest message in bytes (wire format, section 7)."""
 CONTEXT_BITS_MAXIMUM: Final = 16
+KEY_MAXIMUM: Final = 0xFFFF_FFFF
+ENDPOINT_NUMBER_MAXIMUM: Final = 0xFF
+RESEND_MAXIMUM: Final = 0xFFFF_FFFF
+"""More retransmissions than anybody waits for."""
 
 _NACKS: Final = {
     NackType.BAD_ENDPT: Status.REMOTE_ENDPOINT_BAD_ID,
@@ -67,7 +72,7 @@ class Endpoint:
         """Remote endpoints by peer index and endpoint number."""
         self.requests: dict[Request, None] = {}
         """What has not ended yet, in the order of the calls."""
-        self.matching = Matching(node.profile)
+        self.matching = Matching(node.profile, node.handler_calls)
         self.matching.consumed = self._consumed
         self.resends = Resends(node.profile)
         self.delayed_acks: deque[tuple[int, Acknowledging]] = deque()
@@ -94,18 +99,18 @@ class Endpoint:
     ) -> Connecting:
         """Connect to endpoint ``number`` of a peer, given as such, by address, host name or index (R-CON-01).
 
-        When the request has succeeded, its ``partner`` can be sent to. Raises
+        What is sent to its ``partner`` meanwhile leaves when the request has succeeded. Raises
         :class:`~mxwire.protocol.errors.LocalProtocolError` for a peer that is not in the table.
         """
         self._must_be_open()
-        _must_fit("endpoint number", number, 0xFF)
-        _must_fit("key", key, 0xFFFF_FFFF)
+        number = whole("endpoint number", number, ENDPOINT_NUMBER_MAXIMUM)
+        key = whole("key", key, KEY_MAXIMUM)
+        maximum = self._resends(resend_maximum)
         partner = self.partner(self.node.peer(peer), number)
         if partner is None:
             raise LocalProtocolError(
                 Status.NO_RESOURCES, f"endpoint {self.number} has {len(self.partners)} partners, and no room for more"
             )
-        maximum = self.resend_maximum if resend_maximum is None else resend_maximum
         request = Connecting(partner, key, maximum)
         self.connecting.append(request)
         return request
@@ -126,9 +131,9 @@ class Endpoint:
         Raises :class:`~mxwire.protocol.errors.LocalProtocolError` for wrong arguments.
         """
         self._must_be_open()
-        _must_fit("match info", match_info, ALL_BITS)
-        if partner.endpoint is not self:
-            raise LocalProtocolError(Status.BAD_REQUEST, f"{partner!r} is a partner of another endpoint")
+        self._must_be_ours(partner)
+        match_info = whole("match info", match_info, ALL_BITS)
+        maximum = self._resends(resend_maximum)
         memory = Segments(data)
         if memory.length > LENGTH_MAXIMUM:
             raise LocalProtocolError(Status.BAD_INFO_LENGTH, f"{memory.length} bytes are more than a message can have")
@@ -136,7 +141,6 @@ class Endpoint:
             request = LocalSend(partner, match_info, memory, synchronous=synchronous)
             self.local_sends.append(request)
             return request
-        maximum = self.resend_maximum if resend_maximum is None else resend_maximum
         if synchronous or memory.length > self.medium_threshold:
             return self._send_large(partner, memory, match_info, maximum)
         return self._send_buffered(partner, memory, match_info, maximum)
@@ -150,7 +154,7 @@ class Endpoint:
         """
         self._must_be_open()
         self._must_not_be_in_handler()
-        self._check_match(match_info, mask)
+        match_info, mask = self._checked_match(match_info, mask)
         request = Receiving(self, Segments(buffer, writable=True), match_info, mask)
         message = self.matching.post(request)
         if message is not None:
@@ -161,14 +165,19 @@ class Endpoint:
     def probe(self, match_info: int = 0, mask: int = ALL_BITS) -> Unexpected | None:
         """The unexpected message that a receive would take now, or None; it stays where it is."""
         self._must_be_open()
-        self._check_match(match_info, mask)
+        match_info, mask = self._checked_match(match_info, mask)
         return self.matching.probe(match_info, mask)
 
     def cancel(self, request: Request) -> bool:
         """Cancel a receive that is not matched, or a connect that is not answered (R-MSC-02).
 
-        False where it is too late. Raises :class:`~mxwire.protocol.errors.LocalProtocolError` for a send.
+        False where it is too late. Raises :class:`~mxwire.protocol.errors.LocalProtocolError` for a send, and for a
+        request of another endpoint.
         """
+        if not isinstance(request, Request):
+            raise LocalProtocolError(Status.BAD_REQUEST, f"{request!r} is no request")
+        if request.endpoint is not self:
+            raise LocalProtocolError(Status.BAD_REQUEST, f"{request!r} is a request of another endpoint")
         if not isinstance(request, (Receiving, Connecting)):
             raise LocalProtocolError(Status.BAD_REQUEST, "a send cannot be cancelled")
         return request.cancel()
@@ -177,18 +186,26 @@ class Endpoint:
         """Forget a partner completely; it is not told (R-CLS-03). Native MX keeps it."""
         self._must_be_open()
         self._must_not_be_in_handler()
-        if self.profile.keeps_partner_on_disconnect:
+        self._must_be_ours(partner)
+        place = (partner.peer.index, partner.number)
+        if self.profile.keeps_partner_on_disconnect or self.partners.get(place) is not partner:
             return
-        if self.partners.pop((partner.peer.index, partner.number), None) is partner:
-            partner.forget(Status.REMOTE_ENDPOINT_UNREACHABLE)
-            self.flushing.pop(partner, None)
+        del self.partners[place]
+        for request in [each for each in self.connecting if each.partner is partner]:
+            request.refuse(Status.REMOTE_ENDPOINT_UNREACHABLE)
+        partner.forget(Status.REMOTE_ENDPOINT_UNREACHABLE)
+        self.flushing.pop(partner, None)
 
     def handle_unexpected(self, handler: Handler | None) -> None:
         """Set the handler that sees each unexpected message first, and may consume it (R-MAT-06).
 
         It may send, but not receive, disconnect or close: that raises
-        :class:`~mxwire.protocol.errors.LocalProtocolError`.
+        :class:`~mxwire.protocol.errors.LocalProtocolError`. What it raises comes out of the node's ``receive`` or
+        ``transmit`` when their work is done; the message then counts as not consumed.
         """
+        self._must_be_open()
+        if handler is not None and not callable(handler):
+            raise LocalProtocolError(Status.BAD_REQUEST, f"{handler!r} cannot be called with a message")
         self.matching.handler = handler
 
     def close(self) -> None:
@@ -212,7 +229,7 @@ class Endpoint:
         for partner in list(self.partners.values()):
             partner.forget(Status.CANCELLED)
         for request in list(self.requests):
-            request.close()  # type: ignore[attr-defined]
+            request.close()
         self.flushing.clear()
         self.immediate_acks.clear()
         self.delayed_acks.clear()
@@ -252,13 +269,18 @@ class Endpoint:
         return self._enqueue(partner, packet, LargeSend(self, partner, packet), maximum)
 
     def _enqueue(self, partner: Partner, packet: Any, request: Any, maximum: int) -> Request:
-        if partner.fwd is None and not partner.pending_connects:
-            # It was never connected, or was given up since.
+        if partner.fwd is None and not self.connects_to(partner):
+            # It was given up or forgotten since.
             request.lost(Status.REMOTE_ENDPOINT_UNREACHABLE)
         else:
             partner.enqueue(Delivery(partner, packet, request, maximum))
         result: Request = request
         return result
+
+    def connects_to(self, partner: Partner) -> bool:
+        """Whether a connect to a partner is under way."""
+        waiting = (each for each in self.connecting if each.partner is partner)
+        return bool(partner.pending_connects) or any(each.status is None for each in waiting)
 
     def provide(self, delivery: Delivery) -> bool:
         """Whether a delivery has all it needs to be submitted: a session, and a region if it is a RNDV."""
@@ -456,14 +478,26 @@ class Endpoint:
             raise LocalProtocolError(Status.BAD_ENDPOINT, f"endpoint {self.number} is closed")
 
     def _must_not_be_in_handler(self) -> None:
-        if self.matching.in_handler:
+        if self.node.handler_calls.running:
             raise LocalProtocolError(
                 Status.NOT_SUPPORTED_IN_HANDLER, "an unexpected handler may not receive, disconnect or close"
             )
 
-    def _check_match(self, value: int, mask: int) -> None:
-        _must_fit("match info", value, ALL_BITS)
-        _must_fit("match mask", mask, ALL_BITS)
+    def _must_be_ours(self, partner: Partner) -> None:
+        if not isinstance(partner, Partner):
+            raise LocalProtocolError(
+                Status.BAD_REQUEST, f"{partner!r} is no partner: give the `partner` of a connect or of a receive"
+            )
+        if partner.endpoint is not self:
+            raise LocalProtocolError(Status.BAD_REQUEST, f"{partner!r} is a partner of another endpoint")
+
+    def _resends(self, maximum: int | None) -> int:
+        """The limit of retransmissions of one request (R-RTX-03)."""
+        return self.resend_maximum if maximum is None else whole("resend maximum", maximum, RESEND_MAXIMUM)
+
+    def _checked_match(self, value: int, mask: int) -> tuple[int, int]:
+        value = whole("match info", value, ALL_BITS)
+        mask = whole("match mask", mask, ALL_BITS)
         if value & ~mask:
             raise LocalProtocolError(
                 Status.BAD_MATCH_MASK, f"match info {value:#x} has bits outside of the mask {mask:#x}"
@@ -472,11 +506,7 @@ class Endpoint:
             raise LocalProtocolError(
                 Status.BAD_MATCHING_FOR_CONTEXT_ID_MASK, f"mask {mask:#x} leaves out bits of the context id"
             )
-
-
-def _must_fit(what: str, value: int, maximum: int) -> None:
-    if not 0 <= value <= maximum:
-        raise LocalProtocolError(Status.BAD_REQUEST, f"{what} {value} is not between 0 and {maximum:#x}")
+        return value, mask
 
 
 _BY_TYPE: Final[dict[type, Callable[[Endpoint, Any], None]]] = {

@@ -27,6 +27,18 @@ Handler = Callable[["Unexpected"], bool]
 """The application's unexpected handler: True where it has consumed the message (R-MAT-06)."""
 
 
+class HandlerCalls:
+    """The calls of the unexpected handlers of a host."""
+
+    __slots__ = ("raised", "running")
+
+    def __init__(self) -> None:
+        self.running = False
+        """Whether a handler is being called right now."""
+        self.raised: list[Exception] = []
+        """What handlers have raised; whoever has let the node work is told when the work is done."""
+
+
 class Unexpected:
     """A message that nobody has asked for yet."""
 
@@ -136,15 +148,14 @@ class _Queue(Generic[Item]):
 class Matching:
     """The posted receives and the unexpected messages of an endpoint."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, calls: HandlerCalls) -> None:
         self._profile = profile
+        self._calls = calls
         self._posted: _Queue[Receiving] = _Queue(lambda receive, _mask: receive.value)
         self._unexpected: _Queue[Unexpected] = _Queue(lambda message, mask: message.match_info & mask)
         self._bytes = 0
         self.handler: Handler | None = None
         """Called with each message that no posted receive takes, before it is kept."""
-        self.in_handler = False
-        """Whether the handler is being called right now."""
         self.consumed: Callable[[Unexpected], Any] | None = None
         """Told of a message that the handler has consumed."""
 
@@ -199,11 +210,16 @@ class Matching:
         return True
 
     def _offer(self, handler: Handler, message: Unexpected) -> bool:
-        self.in_handler = True
+        """Whether the handler consumes a message; one that fails does not."""
+        calls = self._calls
+        calls.running = True
         try:
             return handler(message)
+        except Exception as error:
+            calls.raised.append(error)
+            return False
         finally:
-            self.in_handler = False
+            calls.running = False
 
     def cancel(self, receive: Receiving) -> None:
         """Take a posted receive back."""

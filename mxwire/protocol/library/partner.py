@@ -221,6 +221,14 @@ class Partner:
         """End everything with this partner (R-CLS-02, R-CLS-03)."""
         self._clear(status, status)
 
+    def abandon(self, status: Status) -> None:
+        """End what has no number yet."""
+        ending = [*self.notifies, *self.waiting]
+        self.notifies.clear()
+        self.waiting.clear()
+        for delivery in ending:
+            delivery.fire(DeliveryEvent.RESET, status)
+
     def _clear(self, status: Status, connects: Status) -> None:
         self.epoch += 1
         self.introduced = False
@@ -229,13 +237,12 @@ class Partner:
         self.liback_in = self.liback_out = self.connects = 0
         self.acks.fire(AckEvent.RESET)
         self.window.clear()
-        ending = [*self.deliveries, *self.notifies, *self.waiting]
+        numbered = list(self.deliveries)
         self.deliveries.clear()
-        self.notifies.clear()
-        self.waiting.clear()
-        for delivery in ending:
-            if delivery.can(DeliveryEvent.RESET):
+        for delivery in numbered:
+            if delivery.waits:
                 delivery.fire(DeliveryEvent.RESET, status)
+        self.abandon(status)
         for send in list(self.large_sends.values()):
             send.reset(status)
         for connecting in list(self.pending_connects.values()):

@@ -58,6 +58,9 @@ class Request(Machine):
         self.endpoint.requests.pop(self, None)
         self.endpoint.tell(Event(EventKind.COMPLETED, self))
 
+    def close(self) -> None:
+        """Its endpoint is closed; what a partner holds has ended with that."""
+
     def __repr__(self) -> str:
         """For people who debug."""
         outcome = "pending" if self.status is None else self.status.text
