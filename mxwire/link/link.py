@@ -62,7 +62,7 @@ class Link(Protocol):
         """End a ``receive`` that waits in another thread, or the next one that would."""
 
     def fileno(self) -> int:
-        """A descriptor that is readable when ``receive`` has something to give, for select and asyncio; -1 once closed."""
+        """A descriptor that is readable when ``receive`` has something to give, for event loops; -1 once closed."""
 
     def statistics(self) -> LinkStatistics:
         """What it has carried so far."""
