@@ -63,6 +63,13 @@ def start_host(port: Port, *options: str) -> PeerProcess:
     return _start(port, "live.host_process", *options)
 
 
+def run_mxwire(port: Port, *arguments: str) -> list[dict[str, Any]]:
+    """What a command says in JSON, which must succeed."""
+    done = port.namespace.run(sys.executable, str(TESTS.parent / "cli.py"), *arguments, timeout=LONGEST_S)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 def _start(port: Port, module: str, *options: str) -> PeerProcess:
     command = [sys.executable, "-m", module, "--interface", port.interface, *options]
     # The package need not be installed: the root of the repository is where it lies.

@@ -13,7 +13,7 @@ from mxwire.rules import Vantage
 from mxwire.wire.dialect import dialect_by_name
 
 from .independent.peer import REFUSED, STALE, messages
-from .processes import Story, start_host, start_peer
+from .processes import Story, run_mxwire, start_host, start_peer
 from .referee import findings
 from .watcher import Watcher
 
@@ -111,6 +111,23 @@ def test_the_peer_serves_a_live_host(jumbo_cable, tmp_path, dialect):
     assert [(each["kind"], each["same"]) for each in asking.of("answered")] == [(each, True) for each in KINDS]
     assert_clean(serving)
     assert_judged(watcher, dialect, tmp_path / "talk.pcap")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_peer_is_found_and_pinged(jumbo_cable, dialect):
+    """By ``mxwire discover`` and ``mxwire ping``, which no application answers."""
+    one, other = jumbo_cable
+    listener = start_peer(one, *ALPHA, "--role", "listener", "--provoked", "--dialect", dialect)
+    assert listener.ready["name"] == "alpha:0"
+    common = ["-i", other.interface, "--dialect", dialect, "--json"]
+    [found] = run_mxwire(other, "discover", "--time", "30", "-c", "1", *common)
+    assert (found["address"], found["name"]) == (one.address.hex(":"), "alpha:0")
+    assert found["dialect"] == dialect.partition(":")[0]
+    for target in ("alpha:0", "alpha:0:9"):
+        *answers, summary = run_mxwire(other, "ping", target, "-c", "3", "--interval", "0", "-W", "20", *common)
+        assert (len(answers), summary["loss"]) == (3, 0)
+    listener.process.terminate()
+    assert_clean(listener.story())
 
 
 def test_a_peer_that_hears_nobody_says_so(jumbo_cable):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -57,7 +58,7 @@ class Settings:
     """False for a host that finds others in a static table only."""
     connects_back: bool = True
     provoked: bool = False
-    """Whether the other side is going to send what must be refused."""
+    """Whether the other side is going to send what must be refused, or what no host would ask."""
     fresh: bool = True
     """Whether the other endpoint was opened for us, and has sent nothing before."""
 
@@ -76,6 +77,7 @@ class Peer:
             settings.serial,
             settings.first_place,
             settings.announcing,
+            settings.provoked,
             self._send,
             self.journal,
         )
@@ -229,6 +231,13 @@ class Peer:
                 self.endpoint.send(message)
         self.finish()
 
+    def listen(self) -> None:
+        """Answer what is asked until we are told to end by SIGTERM."""
+        ended: list[int] = []
+        signal.signal(signal.SIGTERM, lambda number, frame: ended.append(number))
+        while not ended:
+            self.run_until(lambda: bool(ended), LINGER)
+
 
 class Missing(Exception):
     """The other side is not there, which has been noted as a deviation: the rest makes no sense."""
@@ -313,6 +322,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if given.role == "server":
             peer.serve(given.messages, given.patience, given.echo)
+        elif given.role == "listener":
+            peer.listen()
         else:
             play_client(peer, given.to, given.to_endpoint, given.key, given.steps, given.echo)
     except Missing:
@@ -325,7 +336,7 @@ def _options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--interface", required=True)
     options.add_argument("--name", required=True, help="our host name, such as beta:0")
-    options.add_argument("--role", choices=("client", "server"), required=True)
+    options.add_argument("--role", choices=("client", "server", "listener"), required=True)
     options.add_argument("--dialect", default="mxoe", help="mxoe or omx:M (default: mxoe)")
     options.add_argument("--endpoint", type=int, default=0, help="our own")
     options.add_argument("--key", type=lambda text: int(text, 0), default=0x12345678)
