@@ -142,6 +142,14 @@ def test_all_connects_are_counted_anew_for_a_restarted_partner():
     assert quiet(on)
 
 
+def test_all_connects_are_counted_anew_after_a_disconnect():
+    """Numbers that were refused then come again, with whatever key (R-CLS-03)."""
+    on = Stage()
+    on.send(on.a.request(), on.a.request(app_key=1), on.b.nack(2, 0), on.b.nack(2, 0))
+    on.send(on.a.request(connect_seqnum=0), on.a.request(connect_seqnum=1), after_ms=600)
+    assert quiet(on)
+
+
 def test_a_restarted_host_asks_for_names_again():
     on = Stage().connect()
     for _ in range(2):

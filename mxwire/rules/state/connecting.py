@@ -19,6 +19,8 @@ def look_request(seen: Sighting) -> None:
     if known.target_epoch != flow.destination.epoch and frame.connect_seqnum in (0, flow.connect_next):
         # The target was restarted, and the requester may have noticed: then it counts anew.
         return
+    if seen.vantage.as_sent and _is_counted_anew(seen, known):
+        return
     if (known.start ^ frame.target_recv_seqnum_start) & SESSION_MASK:
         # The requester has given its partner up in the meantime, and counts anew (R-RTX-05).
         return
@@ -35,6 +37,14 @@ def look_request(seen: Sighting) -> None:
         seen.status = Status.NEW
     else:
         seen.status = Status.REPEAT
+
+
+def _is_counted_anew(seen: Sighting, known: Connect) -> bool:
+    """Whether a request has its number from a new count, after the requester forgot its partner (R-CLS-03)."""
+    frame = seen.frame
+    if frame.connect_seqnum == seen.flow.connect_next:
+        return True
+    return known.nacks > 0 and (frame.connect_seqnum == 0 or known.key != frame.app_key)
 
 
 def look_reply(seen: Sighting) -> None:
