@@ -147,6 +147,7 @@ def test_the_capture_decodes_and_verifies(tmp_path: Path) -> None:
                     found_wrong = judge.observe(int(batch.timestamp_ns[index]), frame, raw, frames)
                     assert not [each for each in found_wrong if each.severity == "violation"]
         assert frames == found["counts"]["frames"] > 0
+        assert mxwire("verify", file).code == 0
         decoded = mxwire("decode", "--json", file)
         assert decoded.code == 0 and len(decoded.lines) == frames
         assert all(each["malformed"] is None and dialect.startswith(each["dialect"]) for each in decoded.objects)
