@@ -65,25 +65,26 @@ class Core:
 
     # What the faces turn.
 
-    def step(self) -> None:
-        """Take the frames that have arrived, and let leave what is to leave now; never waits."""
+    def step(self, looks: int = 1) -> None:
+        """Take the frames that have arrived, and let leave what is to leave now; never waits.
+
+        Where nothing has arrived it looks again, ``looks`` times in all.
+        """
         if self.ended is not None:
             return
         self.steps += 1
-        self.now = now = self.clock()
-        node = self.node
-        heard = False
         try:
-            for number, link in self._numbered:
-                batch = link.receive(0.0)
-                if len(batch):
-                    if self.watch is not None:
-                        self.watch(batch, False)
-                    node.receive(batch, now, number)
-                    heard = True
-            if heard or self._overdue(now):
-                self.active = now
-                self._transmit(now)
+            for _ in range(looks):
+                self.now = now = self.clock()
+                heard = self._hear(now)
+                if self._overdue(now):
+                    self.active = now
+                    self._transmit(now)
+                    return
+                if heard:
+                    self.active = now
+                    self._settle(now)
+                    return
         except LinkError as error:
             self.end(HostClosedError(Status.NO_DEVICE, str(error)))
         except Exception as error:
@@ -140,6 +141,19 @@ class Core:
 
     # Inside.
 
+    def _hear(self, now: int) -> bool:
+        """Take the frames that have arrived; whether there were any."""
+        heard = False
+        for number, link in self._numbered:
+            batch = link.receive(0.0)
+            if batch.offset.size:
+                if self.watch is not None:
+                    self.watch(batch, False)
+                self._due_known = False
+                self.node.receive(batch, now, number)
+                heard = True
+        return heard
+
     def _overdue(self, now: int) -> bool:
         if not self._due_known:
             self._due, self._due_known = self.node.deadline(), True
@@ -149,13 +163,22 @@ class Core:
         for _ in range(_ROUNDS):
             for number, link in self._numbered:
                 batch = self.node.transmit(now, number)
-                if len(batch):
+                if batch.offset.size:
                     self._send(link, batch)
             self._due_known = self._touched = False
             self._tell()
             if not self._touched:
                 break
         if self.after is not None:
+            self.after()
+
+    def _settle(self, now: int) -> None:
+        """Tell what frames have changed that want no answer yet."""
+        self._touched = False
+        self._tell()
+        if self._touched:
+            self._transmit(now)
+        elif self.after is not None:
             self.after()
 
     def _send(self, link: Link, batch: FrameBatch) -> None:

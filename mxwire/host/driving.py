@@ -22,6 +22,8 @@ NAP: Final = 0.01
 LONGEST: Final = 100
 """Longest sleep in ms: another thread may have made something due earlier."""
 _LEAVE: Final = 5.0
+_LOOKS: Final = 16
+"""How often one that spins looks for frames before others are let in."""
 _SECOND: Final = 1_000_000_000
 _MILLISECOND: Final = 1_000_000
 
@@ -58,25 +60,28 @@ class Driving:
         :class:`~mxwire.host.errors.HostClosedError` when the host ends.
         """
         core = self.core
-        with core.section:
-            core.must_be_open()
-            if core.ready(pending):
-                return pending.result()
-        limit = None if timeout is None else core.clock() + int(timeout * _SECOND)
         waiter = _Sleeper(self, pending)
         try:
             with core.section:
+                core.must_be_open()
+                if core.ready(pending):
+                    return pending.result()
+                limit = None if timeout is None else core.clock() + int(timeout * _SECOND)
                 core.waiters.append(waiter)
+                if self._driver is None:
+                    self._driver = waiter
             self._until(waiter, limit)
-            with core.section:
-                if not (waiter.done or waiter.look()):
-                    core.must_be_open()
-                    raise pending.late(timeout or 0)
+            if not waiter.done:
+                with core.section:
+                    if not waiter.look():
+                        core.must_be_open()
+                        raise pending.late(timeout or 0)
         finally:
-            with core.section:
-                if not waiter.done:
-                    pending.abandon()
-                self._retire(waiter)
+            if waiter in core.waiters:
+                with core.section:
+                    if not waiter.done:
+                        pending.abandon()
+                    self._retire(waiter)
         if waiter.error is not None:
             raise waiter.error
         return pending.result()
@@ -113,16 +118,18 @@ class Driving:
                 waiter.sleep(None if limit is None else max(0, limit - core.clock()) / _SECOND)
 
     def _take_over(self, waiter: _Sleeper) -> bool:
-        with self.core.section:
-            if self._driver is None:
-                self._driver = waiter
-            return self._driver is waiter
+        if self._driver is None:
+            with self.core.section:
+                if self._driver is None:
+                    self._driver = waiter
+        return self._driver is waiter
 
     def _drive(self, waiter: _Sleeper, limit: int | None) -> None:
         core, section, spin = self.core, self.core.section, self._spin
+        looks = _LOOKS if spin else 1
         while True:
             with section:
-                core.step()
+                core.step(looks)
                 if waiter.done or core.ended is not None:
                     return
                 spinning = core.now - core.active < spin
