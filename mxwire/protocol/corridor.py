@@ -7,6 +7,7 @@ the ring full is dropped and counted; retransmission repairs it.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -42,6 +43,13 @@ class Fragments:
     lengths: list[int]
     """``frag_length`` of each."""
     buffer: NDArray[np.uint8]
+    surplus: bool = False
+    """Whether some were left when the message was complete."""
+
+    def __iter__(self) -> Iterator[Fragments]:
+        """The fragments one by one."""
+        for number, start, length in zip(self.numbers, self.starts, self.lengths, strict=True):
+            yield Fragments(self.peer, self.frame, [number], [start], [length], self.buffer)
 
     def detach(self) -> None:
         """Copy the data, so that the batch it came in may be used anew."""

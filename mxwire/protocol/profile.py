@@ -85,6 +85,10 @@ class Profile:
     """Numbers that may be unacknowledged (R-SEQ-06)."""
     early_window: int = 255
     """How many numbers ahead a packet may be and is kept (R-ORD-03)."""
+    early_bytes_maximum: int = 256 << 20
+    """Bytes of early packets that an endpoint keeps; more are dropped, and come again."""
+    reply_bytes_maximum: int = 256 << 20
+    """Bytes of PULL_REPLYs that wait to leave an interface; a PULL that asks for more is dropped, and comes again."""
     unexpected_maximum: int = 65536
     """Unexpected messages that an endpoint keeps; more are treated as lost, as a host without memory would."""
     unexpected_bytes_maximum: int = 256 << 20

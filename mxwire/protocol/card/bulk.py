@@ -33,6 +33,7 @@ SHORTEST_RUN: Final = 4
 _ETHERTYPE_OFFSET: Final = layout_of(PULL_REPLY).by_name["ethertype"].offset
 _KIND_OFFSETS: Final = np.array([_ETHERTYPE_OFFSET, _ETHERTYPE_OFFSET + 1, TYPE_OFFSET])
 _SAME_IN_A_MESSAGE: Final = (
+    "src_mac",
     "dst_src_peer_index",
     "dst_endpoint",
     "src_endpoint",
@@ -162,7 +163,8 @@ def fragments(interface: Interface, run: Run, now: int) -> None:
     changes = np.zeros(len(headers) - 1, np.bool_)
     for name in names:
         column = headers[name]
-        changes |= column[1:] != column[:-1]
+        different = column[1:] != column[:-1]
+        changes |= different if different.ndim == 1 else different.any(axis=1)
     edges = [0, *(np.flatnonzero(changes) + 1).tolist(), len(headers)]
     for first, end in pairwise(edges):
         part = Run(run.batch, run.starts[first:end], run.lengths[first:end], None)

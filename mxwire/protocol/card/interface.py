@@ -85,6 +85,7 @@ _ODD_PULL_NACKS: Final[dict[int, Status]] = {
 _LIBACK_LENGTH: Final = 16
 _LONG_QUERY: Final = 1500
 """From this length on the real driver loses the magic of a HOST_QUERY (R-MEA-07)."""
+_FRAME_LENGTH_MAXIMUM: Final = 0xFFFF
 _NEVER: Final = 1 << 32
 _VLAN_TAGS: Final = (b"\x81\x00", b"\x88\xa8")
 _ETHERTYPE: Final = ETHERTYPE_MXOE.to_bytes(2, "big")
@@ -314,10 +315,12 @@ class Interface:
             return
         end = region_offset(frame, self.dialect) + frame.block_length
         strict = not self.profile.has(Defect.FIRST_FRAME_BEYOND_PAYLOAD)
-        if end > region.length or (strict and frame.first_frame_offset >= self.dialect.reply_payload):
+        beyond = frame.first_frame_offset >= self.dialect.reply_payload
+        if end > region.length or (beyond and (strict or frame.block_length > _FRAME_LENGTH_MAXIMUM)):
+            # What D-15 would put into one frame must have a length that the frame can tell.
             self.counters.add(Counter.DROP_PULL_BAD_RANGE)
             return
-        if count:
+        if count and self.outgoing.bulk_bytes + frame.block_length <= self.profile.reply_bytes_maximum:
             self.counters.add(Counter.SEND_PULL_REPLY, count)
             self.outgoing.put_bulk(PullReplies(frame, region, self.dialect, self.address, count))
 

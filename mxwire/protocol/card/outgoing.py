@@ -29,12 +29,14 @@ class Bulk(Protocol):
 class Outgoing:
     """The frames that wait to leave, in order."""
 
-    __slots__ = ("_pieces", "frames")
+    __slots__ = ("_pieces", "bulk_bytes", "frames")
 
     def __init__(self) -> None:
         self._pieces: list[bytes | Bulk] = []
         self.frames = 0
         """How many frames wait."""
+        self.bulk_bytes = 0
+        """Bytes of them that are only built when they leave."""
 
     def put(self, frame: bytes) -> None:
         """Let a frame wait."""
@@ -44,6 +46,7 @@ class Outgoing:
     def put_bulk(self, bulk: Bulk) -> None:
         """Let many frames wait."""
         self.frames += len(bulk.lengths)
+        self.bulk_bytes += sum(bulk.lengths)
         last = self._pieces[-1] if self._pieces else b""
         if type(last) is not type(bulk) or not last.append(bulk):
             self._pieces.append(bulk)
@@ -52,7 +55,7 @@ class Outgoing:
         """All frames that wait, as one batch with the time ``now`` (ns) and numbers from ``first_number`` on."""
         if not self._pieces:
             return _NOTHING
-        pieces, self._pieces, self.frames = self._pieces, [], 0
+        pieces, self._pieces, self.frames, self.bulk_bytes = self._pieces, [], 0, 0
         lengths: list[int] = []
         bulky = False
         for piece in pieces:

@@ -63,7 +63,8 @@ class PullReplies:
     def append(self, more: PullReplies) -> bool:
         """Take over the replies to the next PULL where they go on as these do; False where they do not."""
         count = len(self._data)
-        data = count * self._payload
+        # Not all frames need be full: a block may start within its first one (R-PUL-13).
+        data = sum(self._data)
         if (
             more._region is not self._region
             or more._template is not self._template

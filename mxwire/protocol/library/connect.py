@@ -218,6 +218,8 @@ def _first_request(partner: Partner, frame: ConnectRequest) -> None:
     """The first request of a session; another one than before is a restart (R-CON-10 a, R-CLS-04)."""
     if partner.rev is not None:
         partner.restart()
+    # Their numbers come again: only with D-1 there can be any.
+    partner.abandon_incomplete(Status.REMOTE_ENDPOINT_UNREACHABLE)
     partner.rx_next = partner.rx_done = session_bits(partner.rx_next) | FIRST
 
 

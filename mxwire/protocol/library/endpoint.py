@@ -85,6 +85,8 @@ class Endpoint:
         self.pulling: dict[Receiving, None] = {}
         self.rendezvous = 0
         """RNDVs that wait for their NOTIFY."""
+        self.early_bytes = 0
+        """Bytes of early packets that are kept, of all partners."""
         self.now_tick = 0
         self._context_mask = ((1 << context_bits) - 1) << context_shift
 

@@ -229,6 +229,12 @@ class Partner:
         for delivery in ending:
             delivery.fire(DeliveryEvent.RESET, status)
 
+    def abandon_incomplete(self, status: Status) -> None:
+        """End the mediums that miss fragments."""
+        for reassembly in list(self.incomplete.values()):
+            reassembly.fail(status)
+        self.incomplete.clear()
+
     def _clear(self, status: Status, connects: Status) -> None:
         self.epoch += 1
         self.introduced = False
@@ -247,7 +253,5 @@ class Partner:
             send.reset(status)
         for connecting in list(self.pending_connects.values()):
             connecting.refuse(connects)
-        for reassembly in list(self.incomplete.values()):
-            reassembly.fail(status)
-        self.incomplete.clear()
+        self.abandon_incomplete(status)
         self.endpoint.matching.drop(self)

@@ -85,6 +85,9 @@ class Reassembly(Machine):
         if isinstance(arrival, Fragments):
             buffer = arrival.buffer
             for number, start, length in zip(arrival.numbers, arrival.starts, arrival.lengths, strict=True):
+                if self.state is not ReassemblyState.INCOMPLETE:
+                    arrival.surplus = True
+                    return
                 self._fragment(arrival.frame, number, buffer[start : start + length])
         else:
             frame = arrival.frame
@@ -93,7 +96,7 @@ class Reassembly(Machine):
     def _fragment(self, frame: Any, number: int, data: Any) -> None:
         """Any number will do, and no bytes may be all there is (R-MEA-13)."""
         bit = 1 << number
-        if self._seen & bit or self.state is not ReassemblyState.INCOMPLETE:
+        if self._seen & bit:
             return
         self._seen |= bit
         self._received += len(data)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _FRAGMENTS_KEPT = 256
 """Most early fragments of one message: there are no more numbers for them."""
+_PACKET_SIZE = 64
+"""Bytes that an early packet takes at least."""
 
 
 class Verdict(StrEnum):
@@ -32,16 +34,29 @@ class Verdict(StrEnum):
 class Window:
     """The receive window of one partner, and the early packets that it keeps: once and in order (R-ORD-05)."""
 
-    __slots__ = ("early", "partner")
+    __slots__ = ("_bytes", "early", "partner")
 
     def __init__(self, partner: Partner) -> None:
         self.partner = partner
         self.early: dict[int, list[Arrival | Fragments]] = {}
         """Early packets by number, in order of arrival."""
+        self._bytes = 0
 
     def clear(self) -> None:
         """Throw the early packets away."""
         self.early.clear()
+        self._hold(-self._bytes)
+
+    def _hold(self, size: int) -> None:
+        """Account for the memory of early packets."""
+        self._bytes += size
+        self.partner.endpoint.early_bytes += size
+
+    def _release(self, number: int) -> list[Arrival | Fragments]:
+        """Take out the early packets with a number."""
+        kept = self.early.pop(number & NUMBER_MASK, [])
+        self._hold(-sum(map(_size, kept)))
+        return kept
 
     def arrive(self, arrival: Arrival | Fragments) -> None:
         """Take a numbered packet that the card has accepted (R-ORD-02, R-SEQ-07)."""
@@ -68,6 +83,11 @@ class Window:
     def _place(self, arrival: Arrival | Fragments) -> None:
         verdict = self.verdict(arrival.frame.lib_seqnum)
         if verdict is Verdict.NEXT:
+            if self.early and isinstance(arrival, Fragments) and len(arrival.numbers) > 1:
+                # Early packets come right behind the first fragment, before the others (R-ORD-04).
+                for each in arrival:
+                    self._place(each)
+                return
             if self._next(arrival) and self.early:
                 self._drop_stale(arrival)
                 self._drain()
@@ -75,14 +95,21 @@ class Window:
             self._behind(arrival)
         elif verdict is Verdict.EARLY:
             self._keep(arrival)
-        elif verdict is Verdict.JUST_BEFORE:
+        if isinstance(arrival, Fragments) and arrival.surplus:
+            # For what it is when the message is complete, a fragment is a duplicate.
+            verdict = self.verdict(arrival.frame.lib_seqnum)
+        if verdict is Verdict.JUST_BEFORE:
             # The ack of what was received last may have been lost.
             self.partner.acks.fire(AckEvent.AT_ONCE)
 
     def _next(self, arrival: Arrival | Fragments) -> bool:
-        """Handle the packet that is expected next; False where there is no memory: as if it had been lost."""
+        """Handle the packet that is expected next; False where there is no memory: as if it had been lost.
+
+        So is one that would take the last of the 2^14 numbers while a medium is incomplete: after it nobody could
+        tell the oldest number from the newest (R-SEQ-02).
+        """
         partner = self.partner
-        if not incoming.handle(partner, arrival):
+        if distance(partner.rx_next, partner.rx_done) == NUMBER_MASK or not incoming.handle(partner, arrival):
             return False
         partner.rx_next = successor(partner.rx_next)
         partner.advance()
@@ -97,7 +124,10 @@ class Window:
             self.partner.advance()
 
     def _keep(self, arrival: Arrival | Fragments) -> None:
-        """Keep an early packet; not acked, and duplicates are dropped."""
+        """Keep an early packet; not acked, and duplicates are dropped. So is what there is no memory for."""
+        endpoint, size = self.partner.endpoint, _size(arrival)
+        if endpoint.early_bytes + size > endpoint.profile.early_bytes_maximum:
+            return
         kept = self.early.setdefault(arrival.frame.lib_seqnum & NUMBER_MASK, [])
         if kept and not (isinstance(arrival.frame, Medium) and isinstance(kept[0].frame, Medium)):
             return
@@ -105,11 +135,12 @@ class Window:
             arrival.detach()
         if sum(map(_count, kept)) < _FRAGMENTS_KEPT and not _is_duplicate(arrival, kept):
             kept.append(arrival)
+            self._hold(size)
 
     def _drop_stale(self, arrival: Arrival | Fragments) -> None:
         """Process what was early under the number that has just come again (R-ORD-04)."""
         epoch = self.partner.epoch
-        for kept in self.early.pop(arrival.frame.lib_seqnum & NUMBER_MASK, ()):
+        for kept in self._release(arrival.frame.lib_seqnum):
             if self.partner.epoch == epoch:
                 self._behind(kept)
 
@@ -117,8 +148,8 @@ class Window:
         """Process early packets whose turn has come; with D-5 one number only (R-ORD-04)."""
         one_only = self.partner.endpoint.profile.has(Defect.EARLY_DRAINED_BY_ONE)
         while self.early:
-            kept = self.early.pop(self.partner.rx_next & NUMBER_MASK, None)
-            if kept is None:
+            kept = self._release(self.partner.rx_next)
+            if not kept:
                 return
             epoch = self.partner.epoch
             if not self._next(kept[0]):
@@ -128,6 +159,12 @@ class Window:
                     self._behind(arrival)
             if one_only:
                 return
+
+
+def _size(arrival: Any) -> int:
+    """Bytes of memory that an early packet takes."""
+    data = sum(arrival.lengths) if isinstance(arrival, Fragments) else len(getattr(arrival.frame, "data", b""))
+    return _PACKET_SIZE + data
 
 
 def _count(arrival: Arrival | Fragments) -> int:
