@@ -98,9 +98,9 @@ class Simulation:
     def _give_up(self, storm: bool) -> None:
         """It takes too long: say what hangs."""
         world = self.world
-        world.ledger.judge_missing()
         if storm:
             world.ledger.breach("liveness", f"{world.schedule.done} things have happened, and there is no end")
+        world.ledger.judge_missing()
         for application in world.applications:
             if not application.calm:
                 world.ledger.breach("liveness", f"application {application.number} does not come to rest")

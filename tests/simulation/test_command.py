@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +16,14 @@ from click.testing import CliRunner
 
 from mxwire.capture import open_capture
 from mxwire.cli import simulating
+from mxwire.cli.main import main
 from mxwire.cli.simulate import command
 from mxwire.protocol.card.regions import Regions
 from mxwire.rules import SENDERS, Judge
-from mxwire.simulation import INVARIANTS, Outcome, Scenario
+from mxwire.simulation import INVARIANTS, Breach, Outcome, Scenario
 from mxwire.wire.codec import Malformed, parse
 from mxwire.wire.dialect import dialect_by_name
-from tests.cli.support import mxwire
+from tests.cli.support import ROOT, mxwire
 
 SMALL = ("--messages", 8, "--largest", 40_000)
 KEYS = {"seed", "held", "duration_ns", "counts", "digest", "fallen", "breaches", "scenario", "command"}
@@ -210,11 +215,8 @@ def test_a_failing_campaign_shows_the_first_and_names_the_others(leaky: None) ->
 
 def test_the_process_ends_with_1_where_an_invariant_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also behind ``mxwire``, which is more than the command alone."""
-    from mxwire.cli.main import main
 
     def broken(scenario: Scenario, pcap: str | None) -> Outcome:
-        from mxwire.simulation import Breach
-
         return Outcome(scenario, "0", 0, breaches=(Breach("once", 0, "planted"),))
 
     monkeypatch.setattr(simulating, "run_one", broken)
@@ -271,3 +273,15 @@ def test_the_example_of_the_help_holds() -> None:
     faults = ("--loss", 0.05, "--duplicate", 0.02, "--reorder", 0.05, "--kill", 1)
     found = mxwire("simulate", "--seed", 7, "--hosts", 3, *faults, "--json").objects[0]
     assert found["held"] and found["counts"]["incidents"] == 1 and found["counts"]["excused"] > 0
+
+
+@pytest.mark.parametrize("what", [("--messages", 8), ("--seeds", "0-7", "--jobs", 1)], ids=["messages", "seeds"])
+def test_a_terminal_shows_progress_and_the_same_result(what: tuple[object, ...]) -> None:
+    arguments = [sys.executable, str(ROOT / "cli.py"), "simulate", *map(str, what)]
+    theirs, ours = pty.openpty()
+    done = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=ours, timeout=60, check=True)
+    os.close(ours)
+    shown = os.read(theirs, 1 << 16).decode()
+    os.close(theirs)
+    assert "messages" in shown or "seeds" in shown
+    assert done.stdout.decode() == mxwire("simulate", *what).out

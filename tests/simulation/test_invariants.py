@@ -16,7 +16,7 @@ from mxwire.protocol.library.delivery import Delivery
 from mxwire.protocol.library.matching import Matching
 from mxwire.protocol.library.sending import LargeSend
 from mxwire.protocol.library.window import Window
-from mxwire.simulation import INVARIANTS, Outcome, Scenario, Simulation
+from mxwire.simulation import INVARIANTS, Outcome, Scenario, Simulation, simulation
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 PLANTS: dict[str, tuple[Plant, dict[str, Any]]] = {}
@@ -186,3 +186,28 @@ def test_a_broken_rule_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_breaches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     PLANTS["once"][0](monkeypatch)
     assert len(run(messages=200).breaches) == 50
+
+
+def test_a_host_that_goes_on_for_ever_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrap(monkeypatch, Node, "events", lambda events, node: [*events(node), Event(EventKind.PEER_FOUND)])
+    outcome = run(messages=4)
+    assert str(outcome.breaches[0]) == "liveness at 0.000000 s: host 0 does not come to rest"
+
+
+def test_a_run_that_goes_on_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulation, "_STEPS_A_MESSAGE", 1)
+    breach = run(messages=100).breaches[0]
+    assert breach.invariant == "liveness" and breach.text.endswith("things have happened, and there is no end")
+
+
+def test_hosts_that_do_not_come_to_rest_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulation, "idle", lambda node: False)
+    assert [each.text for each in run(messages=4).breaches] == ["the hosts do not come to rest"]
+
+
+def test_what_endpoints_leave_to_their_host_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulation, "left_in_node", lambda node: {"pull timers": 2, "orphaned pulls": 1})
+    assert [each.text for each in run(messages=4).breaches[:2]] == [
+        "host 0 still has 2 pull timers when all endpoints are closed",
+        "host 0 still has 1 orphaned pulls when all endpoints are closed",
+    ]

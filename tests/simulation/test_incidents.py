@@ -1,0 +1,83 @@
+"""Incidents happen as often as they are asked for, and do what their name says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mxwire.protocol import Endpoint
+from mxwire.simulation import Scenario, Simulation
+from mxwire.simulation.application import Application
+from mxwire.simulation.host import Host
+from mxwire.simulation.scenario import INCIDENTS
+from mxwire.simulation.schedule import MILLISECOND
+
+
+def scenario(kind: str, **changes: Any) -> Scenario:
+    return Scenario(**{"hosts": 3, "messages": 40, "largest": 40_000, kind: 2} | changes)
+
+
+def watch(patch: pytest.MonkeyPatch, owner: type, name: str, seen: list[tuple[str, int]]) -> None:
+    """Write down each call of a method, with its time."""
+    original = getattr(owner, name)
+
+    def called(self: Any, *arguments: Any, **options: Any) -> Any:
+        seen.append((name, self.world.schedule.now))
+        return original(self, *arguments, **options)
+
+    patch.setattr(owner, name, called)
+
+
+@pytest.mark.parametrize("kind", INCIDENTS)
+def test_they_happen_so_often(kind: str) -> None:
+    simulation = Simulation(scenario(kind))
+    outcome = simulation.run()
+    assert outcome.held, outcome.breaches
+    assert [each for _, _, each in simulation.world.disturbances] == [kind, kind]
+    assert outcome.counts["incidents"] == 2
+    for start, end, _ in simulation.world.disturbances:
+        assert MILLISECOND <= end - start <= outcome.scenario.incident_longest
+
+
+def test_a_killed_application_starts_anew_when_nothing_of_it_is_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, int]] = []
+    watch(monkeypatch, Application, "die", seen)
+    watch(monkeypatch, Application, "start", seen)
+    plan = scenario("kill", kill=1, held=50 * MILLISECOND, reorder=0.2)
+    simulation = Simulation(plan)
+    assert simulation.run().held
+    assert sorted(each.starts for each in simulation.world.applications) == [1, 1, 2]
+    died = next(time for name, time in seen if name == "die")
+    started = next(time for name, time in seen if name == "start" and time > died)
+    assert started - died >= plan.slowest
+
+
+def test_a_crashed_host_boots_with_a_new_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, int]] = []
+    watch(monkeypatch, Host, "switch_off", seen)
+    simulation = Simulation(scenario("crash", crash=1))
+    assert simulation.run().held
+    assert [name for name, _ in seen] == ["switch_off"]
+    assert sorted(each.boots for each in simulation.world.hosts) == [1, 1, 2]
+
+
+@pytest.mark.parametrize("kind", ["stall", "pause"])
+def test_an_application_that_sleeps_is_told_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asleep: list[int] = []
+    original = Application._react
+
+    def react(application: Application, event: Any) -> None:
+        assert not application.stalled
+        original(application, event)
+
+    monkeypatch.setattr(Application, "_react", react)
+    progress = Endpoint.progress
+
+    def progressed(endpoint: Endpoint, now: int) -> None:
+        asleep.append(now) if not endpoint.progressing else None
+        progress(endpoint, now)
+
+    monkeypatch.setattr(Endpoint, "progress", progressed)
+    assert Simulation(scenario(kind)).run().held
+    assert not asleep, "the library of an Open-MX host makes no progress while its application sleeps"
