@@ -70,6 +70,11 @@ def run_mxwire(port: Port, *arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def start_mxwire(port: Port, *arguments: str) -> PeerProcess:
+    """Start a command that goes on until it is interrupted."""
+    return PeerProcess(port.namespace.start(sys.executable, str(TESTS.parent / "cli.py"), *arguments))
+
+
 def _start(port: Port, module: str, *options: str) -> PeerProcess:
     command = [sys.executable, "-m", module, "--interface", port.interface, *options]
     # The package need not be installed: the root of the repository is where it lies.

@@ -8,6 +8,7 @@ root of the repository. It prints one JSON object a line of what it saw; what is
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import random
 import signal
@@ -226,7 +227,9 @@ class Peer:
             if not self._wait(f"message {number + 1} of {messages}", lambda: bool(self.endpoint.inbox), seconds):
                 break
             message = self.endpoint.inbox.pop(0)
-            self.journal.note("received", bytes=len(message.data), match=f"{message.match:#018x}")
+            digest = hashlib.sha256(message.data).hexdigest()
+            match = f"{message.match:#018x}"
+            self.journal.note("received", bytes=len(message.data), match=match, digest=digest)
             if echo:
                 self.endpoint.send(message)
         self.finish()
