@@ -12,6 +12,9 @@ from mxwire.frames import FrameBatch
 _NOTHING: Final = FrameBatch.from_frames(())
 """What leaves where nothing waits, which is nearly always."""
 
+_FIRST: Final = np.zeros(1, np.int64)
+_FIRST.flags.writeable = False
+
 
 class Bulk(Protocol):
     """Many frames that are only built when they leave, straight into the batch."""
@@ -56,6 +59,8 @@ class Outgoing:
         if not self._pieces:
             return _NOTHING
         pieces, self._pieces, self.frames, self.bulk_bytes = self._pieces, [], 0, 0
+        if len(pieces) == 1 and type(pieces[0]) is bytes:
+            return _single(pieces[0], now, first_number)
         lengths: list[int] = []
         bulky = False
         for piece in pieces:
@@ -79,6 +84,19 @@ class Outgoing:
             timestamp_ns=np.full(len(lengths), now, np.int64),
             number=np.arange(first_number, first_number + len(lengths), dtype=np.int64),
         )
+
+
+def _single(frame: bytes, now: int, number: int) -> FrameBatch:
+    """A batch of one frame, as nearly all are where somebody waits for an answer."""
+    length = np.array((len(frame),), np.int64)
+    return FrameBatch(
+        buffer=np.frombuffer(frame, np.uint8),
+        offset=_FIRST,
+        length=length,
+        wire_length=length,
+        timestamp_ns=np.array((now,), np.int64),
+        number=np.array((number,), np.int64),
+    )
 
 
 def _write(pieces: list[bytes | Bulk], buffer: NDArray[np.uint8]) -> None:
