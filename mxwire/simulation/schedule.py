@@ -35,10 +35,6 @@ class Schedule:
         """Let something happen after a delay in nanoseconds."""
         self.at(self.now + delay, action, *details)
 
-    def next_time(self) -> int | None:
-        """When the next thing happens."""
-        return self._heap[0][0] if self._heap else None
-
     def step(self) -> None:
         """Let the next thing happen."""
         self.now, _, action, details = heapq.heappop(self._heap)
