@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from mxwire.capture.blocks import (
     BYTE_ORDER_MAGIC,
     OPTION_COMMENT,
-    OPTION_END,
     OPTION_INTERFACE_NAME,
     OPTION_INTERFACE_RESOLUTION,
     OPTION_SECTION_APPLICATION,
     PACKET_LAYOUTS,
 )
+from mxwire.capture.build import block, ended, name_resolution, option, statistics
 from mxwire.capture.link_types import describe_link_type
 from mxwire.capture.pcap import MAGIC_MICROSECONDS, MAGIC_NANOSECONDS
 from mxwire.capture.scan import (
@@ -29,11 +29,8 @@ from mxwire.capture.scan import (
 from mxwire.errors import CaptureError
 from mxwire.frames import FrameBatch
 
-LARGEST_OPTION_BYTES = 65535
 APPLICATION = "mxwire"
 
-_PADDING = (b"", b"\0\0\0", b"\0\0", b"\0")
-"""What to add to a number of bytes to come to a multiple of four, by its remainder."""
 _SECTION_LENGTH_UNKNOWN = -1
 
 
@@ -119,10 +116,10 @@ class PcapngEncoder:
     def __init__(self, settings: Settings, interface_name: str | None, comment: str | None) -> None:
         """``comment`` is on the whole section; all interfaces have the same name."""
         self._settings = settings
-        self._interface_options = b"" if interface_name is None else _option(OPTION_INTERFACE_NAME, interface_name)
-        self._interface_options += _option(OPTION_INTERFACE_RESOLUTION, b"\x09" if settings.nanoseconds else b"\x06")
-        self._section_options = b"" if comment is None else _option(OPTION_COMMENT, comment)
-        self._section_options += _option(OPTION_SECTION_APPLICATION, APPLICATION)
+        self._interface_options = b"" if interface_name is None else option(OPTION_INTERFACE_NAME, interface_name)
+        self._interface_options += option(OPTION_INTERFACE_RESOLUTION, b"\x09" if settings.nanoseconds else b"\x06")
+        self._section_options = b"" if comment is None else option(OPTION_COMMENT, comment)
+        self._section_options += option(OPTION_SECTION_APPLICATION, APPLICATION)
         self._interfaces: dict[int, int] = {}
         """Their numbers by link type."""
 
@@ -133,10 +130,18 @@ class PcapngEncoder:
         section = b""
         if not self._interfaces:
             header = pack("<IHHq", BYTE_ORDER_MAGIC, 1, 0, _SECTION_LENGTH_UNKNOWN)
-            section = _block(SECTION_HEADER_BLOCK, header + _options(self._section_options))
+            section = block(SECTION_HEADER_BLOCK, header + ended(self._section_options))
         self._interfaces[link_type] = len(self._interfaces)
         interface = pack("<HxxI", link_type, self._settings.snap_length)
-        return section + _block(INTERFACE_DESCRIPTION_BLOCK, interface + _options(self._interface_options))
+        return section + block(INTERFACE_DESCRIPTION_BLOCK, interface + ended(self._interface_options))
+
+    def names(self, names: Mapping[bytes, str]) -> bytes:
+        """What hosts are called, by their Ethernet addresses."""
+        return name_resolution(names)
+
+    def statistics(self, end_ns: int, received: int, dropped: int) -> bytes:
+        """How many frames came to the first interface up to a time, and how many of them were lost."""
+        return statistics(0, end_ns // self._settings.nanoseconds_per_tick, received, dropped)
 
     def frames(self, batch: FrameBatch, comments: Mapping[int, str]) -> memoryview:
         """An enhanced packet block for each frame."""
@@ -145,8 +150,8 @@ class PcapngEncoder:
         ticks = self._settings.ticks(batch, 1 << 63)
         options = _comment_options(batch, comments)
         options_bytes = np.zeros(len(batch), np.int64)
-        for index, option in options.items():
-            options_bytes[index] = len(option)
+        for index, made in options.items():
+            options_bytes[index] = len(made)
         block_bytes = layout.smallest_block + (captured + 3 & ~3) + options_bytes
         data, blocks = _space_for(block_bytes)
         _put_words(
@@ -162,9 +167,9 @@ class PcapngEncoder:
         )
         _put_frames(data, blocks + layout.header_bytes, batch, captured)
         trailers = blocks + block_bytes - 4
-        for index, option in options.items():
+        for index, made in options.items():
             end = int(trailers[index])
-            data.data[end - len(option) : end] = option
+            data.data[end - len(made) : end] = made
         _put_words(data, trailers, block_bytes)
         return data.data
 
@@ -193,29 +198,12 @@ def _put_frames(
         target[to : to + length] = source[start : start + length]
 
 
-def _block(block_type: int, body: bytes) -> bytes:
-    length = len(body) + 12
-    return pack("<II", block_type, length) + body + pack("<I", length)
-
-
-def _option(code: int, value: str | bytes) -> bytes:
-    data = value.encode() if isinstance(value, str) else value
-    if len(data) > LARGEST_OPTION_BYTES:
-        raise ValueError(f"a text of {len(data)} bytes is longer than the {LARGEST_OPTION_BYTES} that pcapng holds")
-    return pack("<HH", code, len(data)) + data + _PADDING[len(data) % 4]
-
-
-def _options(options: bytes) -> bytes:
-    """The options with their end mark; nothing if there are none."""
-    return options + pack("<HH", OPTION_END, 0) if options else b""
-
-
 def _comment_options(batch: FrameBatch, comments: Mapping[int, str]) -> dict[int, bytes]:
     """The options of the frames that have a comment, by their places in the batch."""
     if not comments:
         return {}
     return {
-        index: _options(_option(OPTION_COMMENT, comments[number]))
+        index: ended(option(OPTION_COMMENT, comments[number]))
         for index, number in enumerate(batch.number.tolist())
         if number in comments
     }

@@ -99,6 +99,21 @@ class CaptureWriter:
             self._target.write(self._encoder.frames(batch, comments or {}))
             self.frames += len(batch)
 
+    def write_names(self, names: Mapping[bytes, str]) -> None:
+        """Write what hosts are called, by their Ethernet addresses of 6 bytes; only into pcapng."""
+        self.begin(LINKTYPE_ETHERNET)
+        self._target.write(self._pcapng().names(names))
+
+    def write_statistics(self, end_ns: int, received: int, dropped: int) -> None:
+        """Write how many frames came up to a time (since 1970), and how many of them were lost; only into pcapng."""
+        self.begin(LINKTYPE_ETHERNET)
+        self._target.write(self._pcapng().statistics(end_ns, received, dropped))
+
+    def _pcapng(self) -> PcapngEncoder:
+        if not isinstance(self._encoder, PcapngEncoder):
+            raise ValueError("a pcap file cannot hold anything besides frames, only pcapng can")
+        return self._encoder
+
     def flush(self) -> None:
         """Hand what was written to the operating system."""
         self._target.flush()

@@ -23,6 +23,7 @@ from mxwire.cli.reading import (
     capture_of,
     decoded_batches,
     is_undecided,
+    refuse_overwriting,
     say,
     tell_notes,
     tell_undecided,
@@ -219,10 +220,11 @@ class Output(ABC):
         """The frames of a batch at some places."""
 
 
-class _Text(Output):
+class Text(Output):
     """Lines of text on standard output."""
 
     def show(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
+        """Print the lines of the frames at some places."""
         for place in places.tolist():
             for line in self.lines(decoded, place):
                 sys.stdout.write(line + "\n")
@@ -238,10 +240,10 @@ def _output(request: Request, files: tuple[str, ...], stack: ExitStack) -> Outpu
     if request.target is not None:
         return _Table(request.target, request.fields, files, stack)
     if request.as_json:
-        return _Json(request, several)
+        return Json(request, several)
     if request.fields is not None:
         return _Columns(request.fields)
-    return _Lines(request, several)
+    return Lines(request, several)
 
 
 class _Table(Output):
@@ -250,16 +252,14 @@ class _Table(Output):
     def __init__(self, target: Path, fields: list[str] | None, files: tuple[str, ...], stack: ExitStack) -> None:
         from mxwire.analysis.table import TableWriter
 
-        for file in files:
-            if target.exists() and Path(file).exists() and target.samefile(file):
-                raise MxwireError(f"{target}: is one of the captures; name another file for the table")
+        refuse_overwriting(files, target)
         self._table = stack.enter_context(TableWriter(target, fields))
 
     def show(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
         self._table.write(decoded, self.path, None if len(places) == len(decoded) else places)
 
 
-class _Json(_Text):
+class Json(Text):
     """One object a line."""
 
     def __init__(self, request: Request, several: bool) -> None:
@@ -269,13 +269,14 @@ class _Json(_Text):
         self._several = several
 
     def lines(self, decoded: DecodedBatch, place: int) -> Iterator[str]:
+        """The object of a frame."""
         made = record(decoded, place, verbose=self._verbose)
         if self._fields is not None:
             made["fields"] = {name: value for name, value in made["fields"].items() if name in self._fields}
         yield self._encode({"file": self.path} | made if self._several else made)
 
 
-class _Columns(_Text):
+class _Columns(Text):
     """Tab-separated values, nothing where a frame does not have the field."""
 
     def __init__(self, fields: list[str]) -> None:
@@ -301,7 +302,7 @@ def _cell(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-class _Lines(_Text):
+class Lines(Text):
     """A line a frame; below it the tree where asked for."""
 
     def __init__(self, request: Request, several: bool) -> None:
@@ -311,11 +312,13 @@ class _Lines(_Text):
         self._colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
     def begin(self, path: str, decoder: Decoder) -> None:
+        """The frames of another capture follow, under its name if there are several."""
         super().begin(path, decoder)
         if self._several:
             click.echo(f"== {path}")
 
     def lines(self, decoded: DecodedBatch, place: int) -> Iterator[str]:
+        """The line of a frame, and the lines of its tree."""
         yield self._line(decoded, place)
         if self._verbose:
             yield from tree(decoded, place)

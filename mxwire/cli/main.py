@@ -13,7 +13,23 @@ import click
 from mxwire import __version__
 from mxwire.errors import MxwireError
 
-COMMANDS = ("decode", "info", "verify", "formats", "rules", "simulate", "plugin", "discover", "ping")
+COMMANDS = (
+    "decode",
+    "info",
+    "messages",
+    "verify",
+    "formats",
+    "rules",
+    "simulate",
+    "plugin",
+    "discover",
+    "ping",
+    "capture",
+    "serve",
+    "send",
+    "receive",
+    "perf",
+)
 """The commands in the order of the help; each is ``command`` in the module of its name."""
 
 GREETING = f"""mxwire {__version__}: Myrinet Express over Ethernet (MXoE, Open-MX), from a capture to meaning,
@@ -21,6 +37,7 @@ and a live host on any Ethernet interface.
 
   mxwire decode FILE            every frame in a line (-v: every field, --json, --to FILE.parquet)
   mxwire info FILE              hosts, dialects, endpoints and messages of a capture at a glance
+  mxwire messages FILE          every message: kind, length, how long it took, how it ended
   mxwire verify FILE            do the hosts of a capture keep the rules of the protocol?
   mxwire formats [TYPE]         how the packets are laid out
   mxwire rules [NUMBER]         what hosts must and should do, by the numbers of the specification
@@ -28,6 +45,10 @@ and a live host on any Ethernet interface.
   mxwire plugin install         the protocol in Wireshark and tshark (then: mxwire plugin check)
   mxwire discover -i eth0       live: which hosts are on this Ethernet
   mxwire ping alpha:0 -i eth0   does a host answer, and how fast
+  mxwire capture -i eth0 -l     what passes an interface, in lines or (-w FILE) into a capture
+  mxwire serve --echo -i eth0   an endpoint that answers whoever sends to it
+  mxwire send alpha:0 -i eth0 FILE   files as messages (and: mxwire receive -i eth0 > FILE)
+  mxwire perf -i eth0 -d alpha:0     latency and bandwidth, as omx_perf measures them
 
 Start with:  mxwire info captures/mxoe-every-type.pcap   (in a checkout; or any capture of EtherType 0x86DF)
 Each command explains itself with --help; completion for your shell: see mxwire --help.
