@@ -45,7 +45,7 @@ setup: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml mxwire/__init__.py
 	@sh tools/make-venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,scapy,docs,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,scapy,plot,docs,test]'
 	@touch $@
 
 system:

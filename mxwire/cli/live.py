@@ -15,6 +15,8 @@ import click
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from mxwire.host import Host
     from mxwire.link.interface import Interface
     from mxwire.protocol import Peer
@@ -196,5 +198,22 @@ def note(text: str) -> None:
 
 
 def end_like_interrupt() -> None:
-    """Let SIGTERM do what Ctrl-C does, so that whatever is open is ended well."""
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    """Let SIGTERM do what Ctrl-C does, so that whatever is open is ended well; call it before a host is opened.
+
+    A shell has what it starts in the background ignore Ctrl-C; SIGTERM then works all the same.
+    """
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    asked = False
+
+    def end(*_: object) -> None:
+        nonlocal asked
+        asked = True
+        signal.raise_signal(signal.SIGINT)
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if asked:
+            signal.default_int_handler(number, frame)
+
+    if ignored:
+        signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGTERM, end)

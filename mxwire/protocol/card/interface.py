@@ -320,6 +320,7 @@ class Interface:
             # What D-15 would put into one frame must have a length that the frame can tell.
             self.counters.add(Counter.DROP_PULL_BAD_RANGE)
             return
+        region.asked = max(region.asked, end)
         if count and self.outgoing.bulk_bytes + frame.block_length <= self.profile.reply_bytes_maximum:
             self.counters.add(Counter.SEND_PULL_REPLY, count)
             self.outgoing.put_bulk(PullReplies(frame, region, self.dialect, self.address, count))

@@ -155,6 +155,11 @@ class Pull(Machine):
         self._next_frame = 0
         self._reserve = source.offset % endpoint.dialect.reply_payload
 
+    @property
+    def asked(self) -> int:
+        """How much has been asked for so far, in bytes."""
+        return self._requested
+
     # What the table's rows do.
 
     def _request_first(self, now: int) -> None:

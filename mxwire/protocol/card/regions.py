@@ -21,6 +21,8 @@ class Region:
     offset: int
     """Where the message starts in the region, in bytes (R-RDV-02)."""
     memory: Segments
+    asked: int = 0
+    """How far a puller has asked for it, in bytes from the start of the region."""
 
     @property
     def length(self) -> int:

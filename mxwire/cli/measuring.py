@@ -1,0 +1,166 @@
+"""What ``mxwire perf`` does: the two roles, and what they say."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from mxwire.cli.live import Live, end_like_interrupt, note
+from mxwire.errors import MxwireError
+from mxwire.host import Host
+from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
+from mxwire.host.perf import Parameters, Receiver, Result, Sender
+from mxwire.host.perf.receiver import KEY, SETTLE, Wish
+from mxwire.host.perf.waiting import Waiting
+from mxwire.host.request import place_of
+
+_NAME_TIME: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How it is measured, and how it is told."""
+
+    sleep: bool = False
+    yielding: bool = False
+    silence: float | None = None
+    verbose: bool = False
+    as_json: bool = False
+
+    def open(self, live: Live) -> Host:
+        """Our host, which looks for frames as asked for; the thread that measures does all the work."""
+        return live.open(spin=not (self.sleep or self.yielding), background=False)
+
+    def tell(self, event: str, **what: Any) -> None:
+        """A line for programs."""
+        if self.as_json:
+            click.echo(json.dumps({"event": event, **what}, separators=(",", ":")))
+
+    def remark(self, text: str) -> None:
+        """A line for people, beside the results."""
+        if self.verbose:
+            note(text)
+
+
+def send(
+    live: Live,
+    manner: Manner,
+    host: str,
+    remote: int,
+    endpoint: int | None,
+    parameters: Parameters,
+    pause: float,
+    plot: Path | None,
+) -> bool:
+    """Measure against a receiver, and say what was found; returns whether it ended early."""
+    results: list[Result] = []
+    with manner.open(live) as ours:
+        opened = ours.open_endpoint(endpoint, KEY)
+        partner = opened.connect(host, remote, KEY, timeout=manner.silence)
+        manner.remark(
+            f"connected to {place_of(partner)} from endpoint {opened.number}, dialect {live.dialect or 'mxoe'}"
+        )
+        sender = Sender(Waiting(opened, yielding=manner.yielding, silence=manner.silence), partner, parameters)
+        failed = False
+        try:
+            sender.agree()
+            manner.tell("begun", **_about(live, place_of(partner), parameters))
+            for result in sender.measure(pause):
+                results.append(result)
+                _say(manner, result)
+        except HostClosedError:
+            raise
+        except HostError as error:
+            failed = True
+            _say_end(manner, error, len(results))
+        opened.close(0 if failed else SETTLE)
+    if plot is not None and results:
+        _draw(plot, live, host, parameters, results)
+        manner.remark(f"drawn into {plot}")
+    if not failed:
+        manner.tell("ended", lengths=len(results), status="success")
+    return failed
+
+
+def _about(live: Live, partner: str, parameters: Parameters) -> dict[str, Any]:
+    return {"partner": partner, "dialect": live.dialect or "mxoe", "parameters": asdict(parameters)}
+
+
+def _say(manner: Manner, result: Result) -> None:
+    if manner.as_json:
+        manner.tell("length", **result.record())
+        return
+    click.echo(result.line())
+    if manner.verbose:
+        low, high = result.times[0], result.times[-1]
+        middle, late = result.percentile(50), result.percentile(99)
+        note(f"  least {low:.3f}, median {middle:.3f}, 99 % {late:.3f}, most {high:.3f} us")
+
+
+def _say_end(manner: Manner, error: HostError, lengths: int) -> None:
+    """Something went wrong in the middle; what was measured before stays true."""
+    note(f"the measurement ended after {lengths} lengths: {error} ({error.status.text})")
+    manner.tell("ended", lengths=lengths, status=error.status.text, reason=str(error))
+
+
+def receive(live: Live, manner: Manner, endpoint: int, slave: bool) -> None:
+    """Wait for a sender and answer it; as a slave, for one after the other."""
+    end_like_interrupt()
+    with manner.open(live) as ours:
+        opened = ours.open_endpoint(endpoint, KEY)
+        note(
+            f"waiting for a sender on {live.interface}: mxwire perf -i IF -d {ours.name}"
+            + (f" -r {endpoint}" * bool(endpoint))
+        )
+        manner.tell("waiting", host=ours.name, endpoint=endpoint, dialect=live.dialect or "mxoe")
+        receiver = Receiver(Waiting(opened, yielding=manner.yielding, silence=manner.silence))
+        while True:
+            try:
+                wish = receiver.wait()
+            except HostClosedError:
+                raise
+            except MxwireError as error:
+                note(f"somebody wants what cannot be measured: {error}")
+                continue
+            _serve(manner, ours, receiver, wish, slave)
+            receiver.forget(wish.partner)
+            if not slave:
+                return
+
+
+def _serve(manner: Manner, host: Host, receiver: Receiver, wish: Wish, slave: bool) -> None:
+    # Only to be told: a host that does not give its name in time is called by its address.
+    with suppress(HostTimeoutError):
+        host.wait_for_peer(wish.partner.peer.address, _NAME_TIME)
+    who, done = place_of(wish.partner), 0
+    manner.tell("begun", partner=who, parameters=asdict(wish.parameters))
+    manner.remark(f"{who} measures {wish.parameters.start} to {wish.parameters.end} bytes")
+    try:
+        for length in receiver.serve(wish):
+            done += 1
+            manner.tell("length", length=length)
+            manner.remark(f"length {length} done")
+    except HostClosedError:
+        raise
+    except HostError as error:
+        if not slave:
+            raise
+        _say_end(manner, error, done)
+        return
+    manner.tell("ended", lengths=done, status="success")
+
+
+def _draw(path: Path, live: Live, host: str, parameters: Parameters, results: list[Result]) -> None:
+    from mxwire.report.plot import Measurement, draw
+    from mxwire.wire.dialect import dialect_by_name
+
+    measured = [
+        Measurement(each.length, each.microseconds, each.percentile(50), each.percentile(99), each.megabytes)
+        for each in results
+    ]
+    draw(path, measured, dialect_by_name(live.dialect or "mxoe"), host, unidirectional=parameters.unidirectional)

@@ -1,0 +1,59 @@
+"""``mxwire send``: files or standard input as messages."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from mxwire.cli.live import Destination, DestinationType, Live, live_options, timeout_option
+from mxwire.cli.serve import Number
+
+EPILOG = """\b
+A file is a message, unless --chunk cuts it; standard input is read to its end. Exit code 1: the receiver did not
+take all of it.
+--profile is what kind of host we are: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
+
+\b
+Examples:
+  mxwire send alpha:0 -i veth1 picture.png
+  echo hello | mxwire send alpha:0 -i veth1 --match 7
+  mxwire send alpha:0:3 -i eth0 --sync *.log           to endpoint 3; each is waited for until it is taken
+  mxwire send alpha:0 -i eth0 --chunk 1048576 disk.img a message a MiB
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("destination", metavar="HOST", type=DestinationType())
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(allow_dash=True))
+@live_options
+@click.option(
+    "--match", type=Number((1 << 64) - 1), default=0, show_default=True, metavar="N", help="Match info, 64 bits."
+)
+@click.option("--endpoint", type=click.IntRange(0, 255), metavar="N", help="Endpoint of the receiver.  [default: 0]")
+@click.option(
+    "--key", type=Number(0xFFFF_FFFF), default=0x12345678, metavar="K", help="Its key.  [default: 0x12345678]"
+)
+@click.option("--sync", "synchronous", is_flag=True, help="Wait for each message until the receiver has taken it.")
+@click.option("--chunk", type=click.IntRange(1, (1 << 32) - 1), metavar="BYTES", help="Send pieces of this length.")
+@timeout_option(30.0, "Seconds without any progress after which it is given up.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def command(
+    live: Live,
+    destination: Destination,
+    files: tuple[str, ...],
+    match: int,
+    endpoint: int | None,
+    key: int,
+    synchronous: bool,
+    chunk: int | None,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Send files, or standard input, to an endpoint of a host."""
+    from mxwire.cli.transfer import Sending, send
+
+    number = endpoint if endpoint is not None else destination.endpoint or 0
+    wanted = Sending(destination.host, number, key, match, synchronous, chunk, timeout, as_json)
+    if not send(live, wanted, files or ("-",)):
+        sys.exit(1)

@@ -1,0 +1,199 @@
+"""What ``mxwire serve`` does, and what it says."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+import click
+
+from mxwire.cli.live import Live, end_like_interrupt, note
+from mxwire.host import Host, HostTimeoutError
+from mxwire.host.hearing import Hearing, strange
+from mxwire.host.request import place_of
+from mxwire.host.serving import Client, Counts, Service
+
+_TURN: Final = 0.25
+"""Seconds between looks whether there is something to say."""
+_CLIENTS_A_TURN: Final = 5
+_TURNS_FOR_A_NAME: Final = 6
+"""How long we wait for new clients to tell their names."""
+_LISTEN: Final = 2.0
+_LISTEN_AGAIN: Final = 30.0
+"""Seconds between two times that we listen for why frames make no sense."""
+
+
+def serve(live: Live, *, echo: bool, endpoints: tuple[int, ...], key: int, every: float, as_json: bool) -> None:
+    """Serve until interrupted."""
+    end_like_interrupt()
+    with live.open(spin=0.001) as host:
+        service = Service([host.open_endpoint(each, key) for each in endpoints], echo=echo)
+        teller = _Teller(host, service, every, as_json)
+        teller.begin(live, endpoints, key)
+        try:
+            while True:
+                with suppress(HostTimeoutError):
+                    host.driving.wait(service, _TURN)
+                teller.turn()
+        finally:
+            teller.end()
+
+
+class _Teller:
+    """Says who comes and how much is served, but not too often."""
+
+    def __init__(self, host: Host, service: Service, every: float, as_json: bool) -> None:
+        self._host = host
+        self._service = service
+        self._every = every
+        self._as_json = as_json
+        self._live_line = not as_json and sys.stderr.isatty()
+        self._started = time.monotonic()
+        self._said = self._started
+        self._last = Counts()
+        self._introduced = self._turns = 0
+        self._strangers = _Strangers(host)
+
+    def begin(self, live: Live, endpoints: tuple[int, ...], key: int) -> None:
+        what = "echo" if self._service.echo else "sink"
+        dialect = live.dialect or "mxoe"
+        self._tell("serving", what=what, host=self._host.name, endpoints=list(endpoints), key=key, dialect=dialect)
+        if not self._as_json:
+            numbers = ", ".join(map(str, endpoints))
+            click.echo(
+                f"{what} on {live.interface} as {self._host.name}, endpoint{'s' * (len(endpoints) > 1)} {numbers}, "
+                f"key {key:#x}, dialect {dialect}; Ctrl-C ends it"
+            )
+        sys.stdout.flush()
+
+    def turn(self) -> None:
+        """Say what is new, as far as it is time to."""
+        for text in self._strangers.found():
+            note(text)
+            self._tell("note", text=text)
+        self._introduce()
+        now = time.monotonic()
+        counts = self._service.counts
+        if self._live_line:
+            if counts != self._last:
+                click.echo(f"\r\x1b[K{_text(counts)} from {len(self._service.clients)} clients", nl=False, err=True)
+                self._last = replace(counts)
+        elif now - self._said >= self._every and counts != self._last:
+            self._progress(now)
+
+    def _progress(self, now: float) -> None:
+        counts, seconds = self._service.counts, now - self._said
+        rate = (counts.bytes - self._last.bytes) / seconds
+        self._tell("progress", seconds=round(now - self._started, 3), bytes_per_second=round(rate), **asdict(counts))
+        if not self._as_json:
+            click.echo(f"{now - self._started:.0f} s: {_text(counts)}, {rate / 1e6:,.1f} MB/s now")
+        sys.stdout.flush()
+        self._said, self._last = now, replace(counts)
+
+    def _introduce(self) -> None:
+        """Name the new clients; many at once only by their number."""
+        clients = self._service.clients
+        if len(clients) == self._introduced:
+            return
+        new = list(clients.values())[self._introduced :]
+        self._turns += 1
+        if self._turns < _TURNS_FOR_A_NAME and any(each.partner.peer.name is None for each in new):
+            core = self._host.core
+            with core.section:
+                core.node.ask_names()
+                core.flush()
+            return
+        self._turns = 0
+        self._introduced = len(clients)
+        for client in new[:_CLIENTS_A_TURN]:
+            self._tell("client", **_who(client))
+            self._say(f"{place_of(client.partner)} has come")
+        more = len(new) - _CLIENTS_A_TURN
+        if more > 0:
+            self._tell("clients", more=more)
+            self._say(f"and {more} more")
+        sys.stdout.flush()
+
+    def end(self) -> None:
+        """The summary."""
+        self._strangers.close()
+        self._turns = _TURNS_FOR_A_NAME
+        self._introduce()
+        seconds = time.monotonic() - self._started
+        service = self._service
+        if self._as_json:
+            for client in service.clients.values():
+                self._tell("served", **_who(client), **asdict(client.counts))
+            self._tell("summary", seconds=round(seconds, 3), clients=len(service.clients), **asdict(service.counts))
+        else:
+            self._say(f"served {_text(service.counts)} from {len(service.clients)} clients in {seconds:.1f} s")
+        sys.stdout.flush()
+
+    def _say(self, text: str) -> None:
+        if self._live_line:
+            click.echo("\r\x1b[K", nl=False, err=True)
+        if not self._as_json:
+            click.echo(text)
+
+    def _tell(self, event: str, **what: Any) -> None:
+        if self._as_json:
+            click.echo(json.dumps({"event": event, **what}, separators=(",", ":")))
+
+
+class _Strangers:
+    """Hosts that speak another dialect: looked for where frames come that make no sense."""
+
+    def __init__(self, host: Host) -> None:
+        self._core = host.core
+        self._strange = 0
+        self._hearing: Hearing | None = None
+        self._until = 0.0
+        self._again = 0.0
+        self._known: set[bytes] = set()
+
+    def found(self) -> list[str]:
+        """What is new of them, in words."""
+        now, count = time.monotonic(), strange(self._core)
+        texts: list[str] = []
+        if self._hearing is not None:
+            texts = list(self._newly(self._hearing))
+            if now >= self._until:
+                self.close()
+        elif count != self._strange and now >= self._again:
+            self._hearing = Hearing(self._core)
+            self._until, self._again = now + _LISTEN, now + _LISTEN_AGAIN
+        self._strange = count
+        return texts
+
+    def _newly(self, hearing: Hearing) -> list[str]:
+        texts = []
+        ours = self._core.node.dialect
+        for peer in self._core.node.peers:
+            theirs = None if peer.address in self._known or peer.own is not None else hearing.other_dialect(peer)
+            if theirs is not None:
+                self._known.add(peer.address)
+                name = peer.name or peer.address.hex(":")
+                texts.append(f"{name} speaks dialect {theirs}, and we speak {ours}: start both with the same --dialect")
+        return texts
+
+    def close(self) -> None:
+        """Stop listening."""
+        if self._hearing is not None:
+            self._hearing.close()
+            self._hearing = None
+
+
+def _who(client: Client) -> dict[str, Any]:
+    peer = client.partner.peer
+    return {"host": peer.name, "address": peer.address.hex(":"), "endpoint": client.partner.number}
+
+
+def _text(counts: Counts) -> str:
+    parts = [f"{counts.messages:,} messages, {counts.bytes:,} bytes"]
+    flaws = {"truncated": counts.truncated, "refused": counts.refused, "failed": counts.failed}
+    parts += [f"{count:,} {name}" for name, count in flaws.items() if count]
+    return ", ".join(parts)

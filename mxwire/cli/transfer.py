@@ -1,0 +1,371 @@
+"""What ``mxwire send`` and ``mxwire receive`` do, and what they say."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final
+
+import click
+
+from mxwire.cli.live import Live, end_like_interrupt, note
+from mxwire.errors import MxwireError, OutputError
+from mxwire.host import Endpoint, HostClosedError, HostError, HostTimeoutError, Message, Request
+from mxwire.host.calls import Delivered
+from mxwire.host.request import place_of
+from mxwire.host.watching import wait_watching
+from mxwire.protocol import Partner, Status
+
+LONGEST: Final = (1 << 32) - 1
+WINDOW: Final = 8
+"""Messages that are under way at a time."""
+LINGER: Final = 2.0
+STANDSTILL: Final = 30.0
+_NAME_TIME: Final = 0.2
+Bar = Callable[[int, int | None], object]
+"""Told how many bytes of how many are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What is to be sent how."""
+
+    host: str
+    endpoint: int
+    key: int
+    match: int
+    synchronous: bool
+    chunk: int | None
+    timeout: float
+    as_json: bool
+
+
+@dataclass(slots=True)
+class _Sent:
+    """A message under way."""
+
+    name: str
+    request: Request[Status]
+    began: float
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What has been done so far."""
+
+    as_json: bool
+    began: float = field(default_factory=time.monotonic)
+    messages: int = 0
+    bytes: int = 0
+    short: int = 0
+    """Messages of which something is missing."""
+
+    def say(self, text: str, to_stderr: bool = False) -> None:
+        if not self.as_json:
+            click.echo(text, err=to_stderr)
+
+    def tell(self, event: str, **what: Any) -> None:
+        if self.as_json:
+            click.echo(json.dumps({"event": event, **what}, separators=(",", ":")))
+
+    def summary(self, verb: str, status: str, to_stderr: bool = False) -> None:
+        seconds = time.monotonic() - self.began
+        rate = self.bytes / seconds / 1e6 if seconds else 0.0
+        self.tell(
+            "summary",
+            messages=self.messages,
+            bytes=self.bytes,
+            short=self.short,
+            seconds=round(seconds, 6),
+            status=status,
+        )
+        self.say(
+            f"{verb} {self.messages:,} messages, {self.bytes:,} bytes in {seconds:.3f} s ({rate:,.1f} MB/s)", to_stderr
+        )
+
+
+# Sending.
+
+
+def send(live: Live, wanted: Sending, files: Sequence[str]) -> bool:
+    """Send all files; returns whether the receiver has taken all of it."""
+    end_like_interrupt()
+    pieces = _pieces(files, wanted.chunk)
+    with live.open(spin=0.001) as host:
+        endpoint = host.open_endpoint()
+        partner = connect(endpoint, wanted.host, wanted.endpoint, wanted.key, wanted.timeout)
+        tally = _Tally(wanted.as_json)
+        with _bar(_size(files)) as bar:
+            try:
+                _send_all(endpoint, partner, wanted, pieces, tally, bar)
+            except HostClosedError:
+                raise
+            except HostError as error:
+                seconds = time.monotonic() - tally.began
+                tally.tell("failed", status=error.status.text, reason=str(error), seconds=round(seconds, 3))
+                note(f"the transfer ended after {seconds:.1f} s: {error} ({error.status.text})")
+                tally.summary("sent", error.status.text)
+                return False
+    tally.summary(f"sent to {place_of(partner)}:", "truncated" if tally.short else "success")
+    return not tally.short
+
+
+def connect(endpoint: Endpoint, host: str, number: int, key: int, timeout: float) -> Partner:
+    """Connect, and say what to do where that is refused."""
+    try:
+        return endpoint.connect(host, number, key, timeout=timeout)
+    except HostError as error:
+        hints = {
+            Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY: f"the endpoint has another key than {key:#x}: see --key",
+            Status.REMOTE_ENDPOINT_CLOSED: f"nobody has opened endpoint {number} there",
+            Status.REMOTE_ENDPOINT_BAD_ID: f"that host has no endpoint {number}",
+        }
+        hint = hints.get(error.status)
+        if hint is None:
+            raise
+        raise HostError(error.status, f"{host} refuses the connection ({error.status.text}): {hint}") from None
+
+
+def _send_all(
+    endpoint: Endpoint,
+    partner: Partner,
+    wanted: Sending,
+    pieces: Iterator[tuple[str, bytes]],
+    tally: _Tally,
+    bar: Bar,
+) -> None:
+    post = endpoint.issend if wanted.synchronous else endpoint.isend
+    under_way: deque[_Sent] = deque()
+
+    def tick() -> None:
+        bar(tally.bytes + sum(_asked(each.request) for each in under_way), None)
+
+    def finish_oldest() -> None:
+        sent = under_way[0]
+        status = wait_watching(endpoint, sent.request, partner, wanted.timeout, tick)
+        under_way.popleft()
+        tally.messages += 1
+        tally.bytes += sent.request.transferred
+        _told(tally, sent, status)
+        tick()
+
+    for name, data in pieces:
+        under_way.append(_Sent(name, post(partner, data, wanted.match), time.monotonic()))
+        while len(under_way) >= (1 if wanted.synchronous else WINDOW):
+            finish_oldest()
+    while under_way:
+        finish_oldest()
+    wait_watching(endpoint, Delivered(endpoint), partner, wanted.timeout, tick)
+
+
+def _asked(request: Request[Status]) -> int:
+    """How much of a large message the receiver has asked for."""
+    packet = getattr(request.inner, "packet", None)
+    region = None if packet is None else packet.region
+    return 0 if region is None else min(region.asked, request.length)
+
+
+def _told(tally: _Tally, sent: _Sent, status: Status) -> None:
+    request = sent.request
+    seconds = time.monotonic() - sent.began
+    tally.tell(
+        "sent",
+        name=sent.name,
+        bytes=request.transferred,
+        length=request.length,
+        match=request.match_info,
+        status=status.text,
+        seconds=round(seconds, 6),
+    )
+    if status is Status.MESSAGE_TRUNCATED:
+        tally.short += 1
+        note(f"{sent.name}: the receiver took {request.transferred:,} of {request.length:,} bytes ({status.text})")
+
+
+def _pieces(files: Sequence[str], chunk: int | None) -> Iterator[tuple[str, bytes]]:
+    """The messages; the first file is opened at once, so that a wrong name is told before anything else."""
+    for name in files:
+        if name != "-" and not Path(name).exists():
+            raise MxwireError(f"{name}: no such file")
+    return _read(files, chunk)
+
+
+def _read(files: Sequence[str], chunk: int | None) -> Iterator[tuple[str, bytes]]:
+    for name in files:
+        try:
+            with ExitStack() as stack:
+                source: IO[bytes] = sys.stdin.buffer if name == "-" else stack.enter_context(Path(name).open("rb"))
+                yield from _messages("standard input" if name == "-" else name, source, chunk)
+        except OSError as error:
+            raise MxwireError(f"{name}: cannot be read: {error.strerror or error}") from None
+
+
+def _messages(name: str, source: IO[bytes], chunk: int | None) -> Iterator[tuple[str, bytes]]:
+    if chunk is None:
+        data = source.read(LONGEST + 1)
+        if len(data) > LONGEST:
+            raise MxwireError(
+                f"{name} is longer than a message can be ({LONGEST} bytes): send it in pieces, with --chunk"
+            )
+        yield name, data
+        return
+    number = 0
+    while data := source.read(chunk):
+        number += 1
+        yield f"{name} piece {number}", data
+
+
+def _size(files: Sequence[str]) -> int | None:
+    """All bytes, where that is known."""
+    if "-" in files:
+        return None
+    return sum(Path(each).stat().st_size for each in files)
+
+
+@contextmanager
+def _bar(total: int | None) -> Iterator[Bar]:
+    """A bar on a terminal, nothing anywhere else."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done, of: bar.update(task, completed=done, total=of or total)
+
+
+# Receiving.
+
+
+@dataclass(frozen=True, slots=True)
+class Receiving:
+    """What is to be received how."""
+
+    output: str
+    endpoint: int
+    key: int
+    match: int | None
+    mask: int
+    count: int
+    maximum: int
+    timeout: float | None
+    as_json: bool
+
+
+def receive(live: Live, wanted: Receiving) -> bool:
+    """Receive messages; returns whether all of them are whole."""
+    end_like_interrupt()
+    to_stdout = wanted.output == "-" and not wanted.as_json
+    with live.open(spin=0.001) as host, _Outputs(wanted) as outputs:
+        endpoint = host.open_endpoint(wanted.endpoint, wanted.key)
+        note(f"waiting for messages as {host.name} endpoint {wanted.endpoint}")
+        tally = _Tally(wanted.as_json)
+        try:
+            while not wanted.count or tally.messages < wanted.count:
+                with _bar(None) as bar:
+                    message = _one(endpoint, wanted, bar)
+                tally.messages += 1
+                outputs.write(tally.messages, message.data)
+                _told_received(tally, message, to_stdout)
+            endpoint.close(LINGER)
+        except HostClosedError:
+            raise
+        except HostError as error:
+            seconds = time.monotonic() - tally.began
+            tally.tell("failed", status=error.status.text, reason=str(error), seconds=round(seconds, 3))
+            note(f"ended after {seconds:.1f} s: {error} ({error.status.text})")
+            tally.short += 1
+        finally:
+            tally.summary("received", "incomplete" if tally.short else "success", to_stdout)
+    return not tally.short
+
+
+def _one(endpoint: Endpoint, wanted: Receiving, bar: Bar) -> Message:
+    waiting = endpoint.probe(wanted.match, wanted.mask, timeout=wanted.timeout)
+    # Only to be told later: a host that does not give its name in time is called by its address.
+    with suppress(HostTimeoutError):
+        endpoint.host.wait_for_peer(waiting.source.peer.address, _NAME_TIME)
+    size = min(waiting.length, wanted.maximum)
+    request = endpoint.ireceive(wanted.match, wanted.mask, maximum=size)
+
+    def tick() -> None:
+        arrived = sum(each.asked for each in endpoint.engine.card.pulls.values() if each.context is request.inner)
+        bar(arrived, size)
+
+    return wait_watching(endpoint, request, waiting.source, wanted.timeout or STANDSTILL, tick)
+
+
+def _told_received(tally: _Tally, message: Message, to_stderr: bool) -> None:
+    assert message.source is not None
+    tally.bytes += len(message)
+    tally.short += message.truncated
+    source = message.source
+    tally.tell(
+        "message",
+        number=tally.messages,
+        host=source.peer.name,
+        address=source.peer.address.hex(":"),
+        endpoint=source.number,
+        match=message.match_info,
+        bytes=len(message),
+        length=message.length,
+        status=message.status.text,
+    )
+    cut = f" of {message.length:,}, the rest is cut off (message truncated: see --maximum)" * message.truncated
+    tally.say(
+        f"message {tally.messages} from {place_of(source)}, match {message.match_info:#x}: {len(message):,} bytes{cut}",
+        to_stderr,
+    )
+
+
+class _Outputs:
+    """Where messages go."""
+
+    def __init__(self, wanted: Receiving) -> None:
+        self._name = wanted.output
+        self._silent = wanted.as_json and wanted.output == "-"
+        self._each = "{}" in wanted.output
+        self._stack = ExitStack()
+        self._file: IO[bytes] | None = None
+
+    def __enter__(self) -> _Outputs:
+        if self._silent or self._each:
+            return self
+        self._file = sys.stdout.buffer if self._name == "-" else self._stack.enter_context(self._open(self._name))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _open(self, name: str) -> IO[bytes]:
+        try:
+            return Path(name).open("wb")
+        except OSError as error:
+            raise OutputError(f"{name}: cannot be written: {error.strerror or error}") from None
+
+    def write(self, number: int, data: memoryview) -> None:
+        """Write a message."""
+        if self._silent:
+            return
+        if self._each:
+            with self._open(self._name.replace("{}", str(number))) as file:
+                file.write(data)
+            return
+        assert self._file is not None
+        self._file.write(data)
+        self._file.flush()

@@ -1,0 +1,91 @@
+"""What the sender of a measurement tells the receiver before they begin: 44 bytes in network byte order."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
+from itertools import islice
+from typing import Final
+
+from mxwire.errors import MxwireError
+
+MATCH: Final = 0x1234_5678_8765_4321
+"""Match information of the parameters and of every message that is measured."""
+PARAMETERS_LENGTH: Final = 44
+LONGEST: Final = (1 << 32) - 1
+"""Longest message in bytes that the protocol has (wire format, section 7)."""
+LENGTHS_MAXIMUM: Final = 1 << 20
+"""Most lengths of a measurement that we take part in."""
+_LAYOUT: Final = struct.Struct("!10I4B")
+_LOW: Final = 0xFFFF_FFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What is measured; lengths are in bytes."""
+
+    iterations: int = 1000
+    """Counted iterations for each length."""
+    warmup: int = 10
+    """Iterations for each length before those that count."""
+    start: int = 0
+    """The first length."""
+    end: int = 4 * 1024 * 1024 + 1
+    """Lengths stay below this one."""
+    multiplier: int = 2
+    increment: int = 0
+    """The next length is ``length * multiplier + increment``."""
+    aligned: bool = False
+    """Whether both sides take their messages from memory that begins with a page."""
+    unidirectional: bool = False
+    """Whether answers are empty."""
+    synchronous: bool = False
+    """Whether sends end only when the receiver has matched them."""
+
+    def lengths(self) -> Iterator[int]:
+        """The lengths in turn; from 0 the next is the increment, or 1. May go on for ever: see :meth:`check`."""
+        length = self.start
+        while length < self.end:
+            yield length
+            length = length * self.multiplier + self.increment if length else self.increment or 1
+
+    def answer_length(self, length: int) -> int:
+        """How long the answer to a message is."""
+        return 0 if self.unidirectional else length
+
+    def check(self) -> None:
+        """Raises :class:`~mxwire.errors.MxwireError` for what cannot be measured."""
+        if self.start >= self.end:
+            raise MxwireError(f"nothing to measure: the first length {self.start} is not below the end {self.end}")
+        if not self.iterations:
+            raise MxwireError("nothing to measure: there are no counted iterations")
+        last = -1
+        for count, length in enumerate(islice(self.lengths(), LENGTHS_MAXIMUM + 1)):
+            if length <= last:
+                raise MxwireError(
+                    f"the lengths never reach the end: after {last} comes {length}, by multiplier {self.multiplier} "
+                    f"and increment {self.increment}"
+                )
+            if length > LONGEST:
+                raise MxwireError(f"no message has {length} bytes: {LONGEST} is the most")
+            if count == LENGTHS_MAXIMUM:
+                raise MxwireError(f"these are more than {LENGTHS_MAXIMUM} lengths: take a larger step")
+            last = length
+
+    def pack(self) -> bytes:
+        """The message."""
+        iterations, warmup, *lengths = astuple(self)[:6]
+        halves = [half for each in lengths for half in (each & _LOW, each >> 32 & _LOW)]
+        flags = (self.aligned, self.unidirectional, self.synchronous)
+        return _LAYOUT.pack(iterations, warmup, *halves, *flags, 0)
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Parameters:
+        """What a message says. Raises :class:`~mxwire.errors.MxwireError` for one of another length."""
+        if len(data) != PARAMETERS_LENGTH:
+            raise MxwireError(f"{len(data)} bytes are no parameters of omx_perf: those have {PARAMETERS_LENGTH}")
+        iterations, warmup, *rest = _LAYOUT.unpack(data)
+        start, end, multiplier, increment = (rest[at] | rest[at + 1] << 32 for at in range(0, 8, 2))
+        aligned, unidirectional, synchronous = (bool(each) for each in rest[8:11])
+        return cls(iterations, warmup, start, end, multiplier, increment, aligned, unidirectional, synchronous)

@@ -1,0 +1,64 @@
+"""What one length has given, and the line that omx_perf prints for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MEGABYTE = 10**6
+MEBIBYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What was measured for messages of one length."""
+
+    length: int
+    """Bytes of a message."""
+    microseconds: float
+    """Half the mean round trip; the whole of it where answers are empty (unidirectional)."""
+    times: tuple[float, ...] = ()
+    """The same for each iteration, sorted."""
+
+    @classmethod
+    def of(cls, length: int, rounds: Sequence[int], *, unidirectional: bool) -> Result:
+        """From the times of all iterations, in ns."""
+        share = 1e-3 if unidirectional else 0.5e-3
+        times = sorted(each * share for each in rounds)
+        return cls(length, sum(times) / len(times), tuple(times))
+
+    @property
+    def megabytes(self) -> float:
+        """MB/s: 10^6 bytes."""
+        return self.length / self.microseconds * 1e6 / MEGABYTE
+
+    @property
+    def mebibytes(self) -> float:
+        """MiB/s: 2^20 bytes."""
+        return self.length / self.microseconds * 1e6 / MEBIBYTE
+
+    def percentile(self, percent: float) -> float:
+        """The time that so many percent of the iterations did not exceed, in µs."""
+        return self.times[min(len(self.times) - 1, int(len(self.times) * percent / 100))]
+
+    def line(self) -> str:
+        """The line of omx_perf: length, µs, MB/s, MiB/s."""
+        return (
+            f"length {self.length:>9}:\t{self.microseconds:.3f} us\t{self.megabytes:.2f} MB/s\t"
+            f"{self.mebibytes:.2f} MiB/s"
+        )
+
+    def record(self) -> dict[str, Any]:
+        """The same and more for programs."""
+        return {
+            "length": self.length,
+            "microseconds": round(self.microseconds, 3),
+            "megabytes_per_second": round(self.megabytes, 2),
+            "mebibytes_per_second": round(self.mebibytes, 2),
+            "iterations": len(self.times),
+            "minimum_us": round(self.times[0], 3),
+            "median_us": round(self.percentile(50), 3),
+            "p99_us": round(self.percentile(99), 3),
+            "maximum_us": round(self.times[-1], 3),
+        }
