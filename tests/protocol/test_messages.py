@@ -605,3 +605,24 @@ def test_closing_while_a_pull_waits_for_a_handle():
     assert statuses(*receives) == [Status.CANCELLED] * 2
     world.seconds(600)
     assert not world.nodes[1].interfaces[0].timers
+
+
+def test_partners_get_regions_in_turn():
+    """R-RDV-05: who has waited for a region longest gets the next one, and one that was reset holds nobody up."""
+    world = World(hosts=4, profile=replace(OPEN_MX_1_5, rendezvous_maximum=1))
+    one = world.open(0)
+    others = [world.open(host, 2) for host in range(1, 4)]
+    partners = [world.connect(one, other, host) for host, other in enumerate(others, 1)]
+    world.clear()
+    sends = [[one.send(partner, pattern(40000, turn)) for partner in partners] for turn in range(3)]
+    world.settle()
+    assert [each.dst_mac for each in world.sent(Rndv)] == [address(1)]
+    one.disconnect(partners[1])
+    for other in others:
+        for _ in range(3):
+            other.receive(bytearray(40000))
+    world.seconds(1)
+    assert [each.dst_mac for each in world.sent(Rndv)] == [address(host) for host in (1, 1, 3, 1, 3, 3)]
+    lost = Status.REMOTE_ENDPOINT_UNREACHABLE
+    assert [statuses(*turn) for turn in sends] == [[Status.SUCCESS, lost, Status.SUCCESS]] * 3
+    assert not one.starving and one.rendezvous == 0

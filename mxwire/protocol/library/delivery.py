@@ -115,7 +115,13 @@ class Delivery(Machine):
         self.fire(DeliveryEvent.DUE)
 
     def _acked(self) -> None:
+        self._let_go()
         self.owner.acked()
 
     def _lose(self, status: Status) -> None:
+        self._let_go()
         self.owner.lost(status)
+
+    def _let_go(self) -> None:
+        """Nothing is sent any more, but the queue of what is to be resent may hold this until its time has come."""
+        self.packet = None

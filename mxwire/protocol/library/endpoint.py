@@ -79,6 +79,10 @@ class Endpoint:
         self.immediate_acks: list[Acknowledging] = []
         self.flushing: dict[Partner, None] = {}
         """Partners with numbered packets that wait to be submitted."""
+        self.starving: dict[Partner, None] = {}
+        """Partners whose next message waits for a region, in the order in which they have begun to."""
+        self._fed: Partner | None = None
+        """The one of them whose turn it is."""
         self.connecting: deque[Connecting] = deque()
         self.local_sends: deque[LocalSend] = deque()
         self.pull_starts: deque[Receiving] = deque()
@@ -233,6 +237,8 @@ class Endpoint:
         for request in list(self.requests):
             request.close()
         self.flushing.clear()
+        self.starving.clear()
+        self.connecting.clear()
         self.immediate_acks.clear()
         self.delayed_acks.clear()
 
@@ -289,13 +295,27 @@ class Endpoint:
         if delivery.partner.fwd is None:
             return False
         owner = delivery.owner
-        return owner.provide_region() if isinstance(owner, LargeSend) else True
+        if not isinstance(owner, LargeSend):
+            return True
+        partner = delivery.partner
+        if not self.region_to_be_had or (self.starving and self._fed is not partner):
+            self.starving[partner] = None
+            return False
+        owner.provide_region()
+        return True
 
-    def wake_waiting(self) -> None:
-        """A region is free again: sends that wait for one may go on."""
-        for partner in self.partners.values():
-            if partner.waiting:
-                self.flushing[partner] = None
+    @property
+    def region_to_be_had(self) -> bool:
+        """Whether another large send may be announced now (R-RDV-05)."""
+        return self.rendezvous < self.profile.rendezvous_maximum and self.card.regions.available
+
+    def _feed(self) -> None:
+        """Let those go on that have waited for a region longest, as far as there are any."""
+        while self.starving and self.region_to_be_had:
+            self._fed = next(iter(self.starving))
+            del self.starving[self._fed]
+            self._fed.flush()
+        self._fed = None
 
     # Connecting back.
 
@@ -381,12 +401,13 @@ class Endpoint:
 
     def _submit(self, now: int) -> None:
         """What waits to leave: connects, messages, starts of pulls."""
-        while self.connecting or self.flushing or self.pull_starts or self.local_sends:
+        while self.connecting or self.flushing or self.starving or self.pull_starts or self.local_sends:
             while self.connecting:
                 self.connecting.popleft().submit()
             waiting, self.flushing = self.flushing, {}
             for partner in waiting:
                 partner.flush()
+            self._feed()
             while self.local_sends and self.local_sends[0].submit():
                 self.local_sends.popleft()
             while self.pull_starts and self.card.slots.available:
@@ -412,7 +433,7 @@ class Endpoint:
             return None
         if self.card.ring or self.connecting or self.flushing or self.local_sends or self.immediate_acks:
             return 0
-        if self.pull_starts and self.card.slots.available:
+        if (self.pull_starts and self.card.slots.available) or (self.starving and self.region_to_be_had):
             return 0
         resend = self.resends.deadline()
         delayed = self.delayed_acks

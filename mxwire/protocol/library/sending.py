@@ -154,26 +154,22 @@ class LargeSend(Request):
         if self.can(LargeSendEvent.RESET):
             self.fire(LargeSendEvent.RESET, status)
 
-    def provide_region(self) -> bool:
-        """Get a region for the message; False where there is none to be had now (R-RDV-05)."""
+    def provide_region(self) -> None:
+        """Get a region for the message (R-RDV-01)."""
         endpoint, partner = self.endpoint, self.partner
         assert partner is not None
-        if endpoint.rendezvous >= endpoint.profile.rendezvous_maximum or not endpoint.card.regions.available:
-            return False
         region = endpoint.card.regions.register(self.packet.memory, endpoint.profile.region_offset)
         self.packet.region = region
         endpoint.rendezvous += 1
         partner.large_sends[region.number, region.use] = self
-        return True
 
     def _release(self) -> None:
-        region, self.packet.region = self.packet.region, self.packet.region
-        partner = self.partner
+        """Give the region back; the packet remembers it, since it may have to be sent once more."""
+        region, partner = self.packet.region, self.partner
         assert partner is not None
         if region is not None and partner.large_sends.pop((region.number, region.use), None) is not None:
             self.endpoint.card.regions.release(region)
             self.endpoint.rendezvous -= 1
-            self.endpoint.wake_waiting()
 
     def _complete(self, _status: Status = Status.SUCCESS) -> None:
         short = self._told < self.length
