@@ -33,7 +33,7 @@ PINNED = {
     "plain": "15c9515dae020532d3bd4101ae0193c832d77ce72871fc3f0225be69bbbcdf82",
     "everything": "bd4961c848352a962d2107aaf581fb9bf1ff3f0cfa38e25e36d8102b941e7c98",
     "omx": "306bdeba7d4b050cb620679ff46fbe5cac6016eba411f985a7dedbd922241e24",
-    "seeds 0 to 19": "a564e23398f0d5257f27440d7c0160514a9fc9725e869b86e250258f322eb24c",
+    "seeds 0 to 19": "1cd00c0a165b9f08632ce6146b34cfb5b436ed85a7f9727d046993ff7678a9ae",
 }
 """What these runs have always been. Whoever changes what the engine or the simulation does changes these too; on
 another machine or another Python they must not change."""
