@@ -46,7 +46,7 @@ class Line:
         self.provoking = False
         """Whether nacks, or what has to be refused, are wanted now; otherwise they are deviations."""
         self._chosen: Partner | None = None
-        self._waiting: list[Callable[[], None]] = []
+        self._waiting: list[Callable[[], object]] = []
         self._ack_at = FOREVER
 
     @property
