@@ -16,7 +16,6 @@ _HOSTS: Final = (
     Column("answer", right=True),
     Column("remarks", wraps=True),
 )
-_FINDINGS: Final = (Column("", code=False), Column("check"), Column("finding", wraps=True))
 
 
 def hosts_table(records: Sequence[Mapping[str, Any]]) -> Table:
@@ -29,14 +28,3 @@ def _host(record: Mapping[str, Any]) -> Row:
     index = "-" if record["index"] is None else str(record["index"])
     cells = (record["address"], record["name"] or "-", index, record["dialect"] or "-", answer, record["remark"] or "")
     return Row(cells, muted=record["name"] is None)
-
-
-def findings_table(records: Sequence[Mapping[str, Any]]) -> Table:
-    """What ``mxwire doctor`` has found, from the records for JSON: what to do stands under what is wrong."""
-    return Table(
-        _FINDINGS,
-        tuple(
-            Row((each["level"], each["check"], "\n".join(filter(None, (each["text"], each["advice"])))))
-            for each in records
-        ),
-    )

@@ -82,8 +82,11 @@ class Survey:
         self._length = length
         self._notes: dict[bytes, _Notes] = {}
         self._magic = _MAGICS
-        self.impostors: set[str] = set()
-        """What spoke with our own address."""
+        self.impostors = 0
+        """Frames that came with our own address, and were not ours."""
+        self.echoes = 0
+        """Frames of our own that came back."""
+        self._serials: set[int] = set()
         self._own = {each.address for each in self._core.links}
         self._listener = Listener(self._core, self._hear, self._meet)
 
@@ -140,7 +143,7 @@ class Survey:
     def _meet(self, address: bytes) -> None:
         """Somebody has spoken to us, so it knows us; or to all, and then it may get to know us."""
         if address in self._own:
-            self.impostors.add(mac_text(address))
+            self.impostors += 1
         else:
             self._enter(address)
 
@@ -152,7 +155,9 @@ class Survey:
     def _hear(self, heard: Heard) -> None:
         frame = heard.frame
         if heard.sent:
-            if isinstance(frame, HostQuery) and frame.magic >> 16 == _MAGICS >> 16:
+            if isinstance(frame, Announcement):
+                self._serials.add(frame.serial)
+            elif isinstance(frame, HostQuery) and frame.magic >> 16 == _MAGICS >> 16:
                 self._of(frame.dst_mac).asked[frame.magic] = heard.time_ns
         elif isinstance(frame, Announcement):
             self._announced(frame)
@@ -166,6 +171,9 @@ class Survey:
         if address not in self._own:
             self._enter(address)
             self._of(address).announced = True
+        elif frame.serial in self._serials and frame.src_mac in self._own:
+            self.echoes += 1
+            self.impostors -= 1
 
     def _answered(self, frame: HostReply, now: int) -> None:
         notes = self._of(frame.src_mac)

@@ -1,0 +1,114 @@
+"""What a driver tells of its interface, as ``ethtool`` shows it: speed, coalescing, offloads, rings, flow control."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import socket
+import struct
+from dataclasses import dataclass, field
+from typing import Final
+
+_ETHTOOL: Final = 0x8946
+_SETTINGS, _DRIVER, _COALESCE, _RING, _PAUSE, _FLAGS = 0x01, 0x03, 0x0E, 0x10, 0x12, 0x25
+_SWITCHES: Final = {"rx-checksum": 0x14, "scatter-gather": 0x18, "tso": 0x1E, "gso": 0x23, "gro": 0x2B}
+_LARGE_RECEIVE: Final = 1 << 15
+_UNKNOWN_SPEED: Final = 0xFFFF_FFFF
+_ADAPTIVE: Final = 10
+"""The place of use_adaptive_rx_coalesce among the words of struct ethtool_coalesce."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coalescing:
+    """How long received frames may be held back, so that an interrupt tells of several."""
+
+    microseconds: int
+    frames: int
+    adaptive: bool
+    """Whether the driver chooses by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What a driver tells; None where it does not."""
+
+    driver: str | None = None
+    megabits: int | None = None
+    """Speed in Mb/s."""
+    coalescing: Coalescing | None = None
+    offloads: dict[str, bool] = field(default_factory=dict)
+    """Whether each is on, by the names of ``ethtool -k``; those that are not told are not in it."""
+    receive_ring: tuple[int, int] | None = None
+    """Frames that the receive ring holds, and how many it could."""
+    flow_control: bool | None = None
+    """Whether pause frames are sent, so that a switch waits for us."""
+
+
+def read_hardware(name: str) -> Hardware:
+    """What the driver of an interface tells, in the network namespace of this thread; needs no privilege."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as asking:
+        ask = _Asker(asking.fileno(), name)
+        return Hardware(
+            driver=_driver(ask(_DRIVER, 196)),
+            megabits=_speed(ask(_SETTINGS, 44)),
+            coalescing=_coalescing(ask(_COALESCE, 92)),
+            offloads=_offloads(ask),
+            receive_ring=_ring(ask(_RING, 36)),
+            flow_control=_pause(ask(_PAUSE, 16)),
+        )
+
+
+class _Asker:
+    def __init__(self, descriptor: int, name: str) -> None:
+        self._descriptor = descriptor
+        self._name = name.encode()
+
+    def __call__(self, command: int, size: int) -> bytes | None:
+        """The answer to a command; None where the driver has none, or does not tell it to us."""
+        answer = ctypes.create_string_buffer(struct.pack("I", command).ljust(size, b"\0"), size)
+        try:
+            fcntl.ioctl(
+                self._descriptor, _ETHTOOL, struct.pack("16sP", self._name, ctypes.addressof(answer)).ljust(40, b"\0")
+            )
+        except OSError:
+            return None
+        return answer.raw
+
+
+def _driver(told: bytes | None) -> str | None:
+    return told[4:36].split(b"\0")[0].decode("utf-8", "replace") or None if told else None
+
+
+def _speed(told: bytes | None) -> int | None:
+    if not told:
+        return None
+    low, high = struct.unpack_from("H", told, 12)[0], struct.unpack_from("H", told, 28)[0]
+    speed = high << 16 | low
+    return speed if speed not in (0, 0xFFFF, _UNKNOWN_SPEED) else None
+
+
+def _coalescing(told: bytes | None) -> Coalescing | None:
+    if not told:
+        return None
+    words = struct.unpack("23I", told)
+    return Coalescing(words[1], words[2], bool(words[_ADAPTIVE]))
+
+
+def _offloads(ask: _Asker) -> dict[str, bool]:
+    answers = {name: ask(command, 8) for name, command in _SWITCHES.items()}
+    found = {name: bool(struct.unpack_from("I", told, 4)[0]) for name, told in answers.items() if told}
+    flags = ask(_FLAGS, 8)
+    if flags:
+        found["lro"] = bool(struct.unpack_from("I", flags, 4)[0] & _LARGE_RECEIVE)
+    return found
+
+
+def _ring(told: bytes | None) -> tuple[int, int] | None:
+    if not told:
+        return None
+    words = struct.unpack("9I", told)
+    return (words[5], words[1]) if words[1] else None
+
+
+def _pause(told: bytes | None) -> bool | None:
+    return bool(struct.unpack_from("I", told, 12)[0]) if told else None

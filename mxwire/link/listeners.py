@@ -1,0 +1,94 @@
+"""Who else takes frames from an interface: other packet sockets, and the kernel's own protocols."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_NET: Final = Path("/proc/thread-self/net")
+_EVERY: Final = 0x0003
+_OF_PACKET_SOCKETS: Final = ("packet_rcv", "tpacket_rcv", "packet_rcv_spkt", "packet_rcv_fanout")
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A packet socket."""
+
+    every_type: bool
+    """Whether it listens to all EtherTypes, as captures do."""
+    process: int | None
+    """Who has it, as far as we may know."""
+    program: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelHandler:
+    """A function of the kernel that takes frames of an EtherType."""
+
+    function: str
+    """Its name, and its module in brackets."""
+
+
+def packet_sockets(index: int, ethertype: int) -> list[Listener]:
+    """The packet sockets on an interface, by its number, that get frames of an EtherType; those on all interfaces too.
+
+    Raises OSError where the kernel does not tell.
+    """
+    found = []
+    for line in (_NET / "packet").read_text().splitlines()[1:]:
+        words = line.split()
+        protocol, interface, inode = int(words[3], 16), int(words[4]), words[8]
+        if interface in (0, index) and protocol in (_EVERY, ethertype):
+            process = _owner(inode)
+            found.append(Listener(protocol == _EVERY, process, _program(process)))
+    return found
+
+
+def kernel_handlers(name: str, ethertype: int) -> list[KernelHandler]:
+    """What in the kernel, besides packet sockets, takes frames of an EtherType from an interface."""
+    found = []
+    for line in (_NET / "ptype").read_text().splitlines()[1:]:
+        handler = _handler(line, name)
+        if handler is not None and line.startswith(f"{ethertype:04x} "):
+            found.append(handler)
+    return found
+
+
+def _handler(line: str, name: str) -> KernelHandler | None:
+    """What a line of /proc/net/ptype names, unless it is for another interface or a packet socket."""
+    # EtherType, interface or spaces, function and perhaps its module.
+    device, _, function = line[5:].partition(" ")
+    function = function.strip()
+    if device not in ("", name) or not function or function.split()[0] in _OF_PACKET_SOCKETS:
+        return None
+    return KernelHandler(function)
+
+
+def master_of(name: str) -> str | None:
+    """The bridge or bond that an interface belongs to."""
+    try:
+        return Path("/sys/class/net", name, "master").resolve(strict=True).name
+    except OSError:
+        return None
+
+
+def _owner(inode: str) -> int | None:
+    """The process that has a socket; None where that is another user's, or gone."""
+    wanted = f"socket:[{inode}]"
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if any(str(each.readlink()) == wanted for each in (process / "fd").iterdir()):
+                return int(process.name)
+        except OSError:
+            continue
+    return None
+
+
+def _program(process: int | None) -> str | None:
+    if process is None:
+        return None
+    try:
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    except OSError:
+        return None
