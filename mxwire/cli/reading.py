@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import click
 
@@ -56,6 +57,13 @@ def capture_of(path: str) -> Iterator[CaptureReader]:
         finally:
             for warning in reader.warnings:
                 say(f"warning: {warning}")
+
+
+def refuse_overwriting(files: Iterable[str], target: Path) -> None:
+    """Raise where the file that is to be written is one of those that are read."""
+    for file in files:
+        if target.exists() and Path(file).exists() and target.samefile(file):
+            raise MxwireError(f"{target}: is one of the captures; name another file for the output")
 
 
 class Failures:

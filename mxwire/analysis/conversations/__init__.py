@@ -1,0 +1,20 @@
+"""Who talked to whom in a capture, and every message they exchanged, followed frame by frame in bounded memory."""
+
+from mxwire.analysis.conversations.follower import Follower
+from mxwire.analysis.conversations.message import Acknowledgement, Message, Notice, Pulled, Refusal
+from mxwire.analysis.conversations.partners import Connect, Conversation, Flow
+from mxwire.analysis.conversations.watch import Role, Watch
+
+__all__ = [
+    "Acknowledgement",
+    "Connect",
+    "Conversation",
+    "Flow",
+    "Follower",
+    "Message",
+    "Notice",
+    "Pulled",
+    "Refusal",
+    "Role",
+    "Watch",
+]

@@ -1,0 +1,261 @@
+"""What the follower remembers, and when it lets a message go."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from mxwire.analysis.conversations.message import FLYING, HANDED_OUT, SETTLED, Entry, Kind, Message, Notice, Pulled
+from mxwire.analysis.conversations.partners import OPENINGS_KEPT, Conversation, Flow, Partners, Way
+from mxwire.analysis.conversations.rows import WayKey
+from mxwire.analysis.conversations.watch import Role, Watch
+from mxwire.rules import CAPTURE
+from mxwire.rules.timing import pull_timer_least, resend_delay_least, slack
+
+RESEND_NS: Final = resend_delay_least(CAPTURE)
+"""Frames that come again sooner than this are copies, not retransmissions (R-RTX-01)."""
+PULL_TIMER_NS: Final = pull_timer_least(CAPTURE)
+REORDER_NS: Final = slack(CAPTURE)
+"""A capture may have the wrong order within this time."""
+LINGER_NS: Final = 1_200_000_000
+"""How long a message that is done waits for late copies of its frames: two resend delays."""
+LINGERING: Final = 8192
+"""Messages of all conversations that may wait so."""
+ROOM: Final = 512
+"""How many are handed out at once where too many wait."""
+NEVER: Final = 1 << 63
+IN_FLIGHT: Final = 1 << 16
+"""Messages of all conversations that may be unfinished; beyond that the oldest are handed out as they are."""
+CONVERSATIONS: Final = 1 << 14
+"""Conversations that are remembered."""
+ANNOUNCED: Final = 256
+"""Large messages of one direction that are found by their regions."""
+
+
+class Books:
+    """Everything that is remembered of a capture."""
+
+    def __init__(self, watch: Watch | None) -> None:
+        self.watch = watch
+        self.ways: dict[WayKey, Way] = {}
+        self.partners: dict[WayKey, Partners] = {}
+        self.conversations: dict[int, Conversation] = {}
+        """By number."""
+        self.conversation_count = 0
+        self.names: dict[int, str] = {}
+        """Host names by Ethernet address."""
+        self.in_flight: dict[int, Message] = {}
+        self.lingering: deque[tuple[int, Message]] = deque()
+        self.out: list[Message] = []
+        """Messages that are ready to be handed out."""
+        self.message_count = 0
+        self.evicted = 0
+        """Messages that were handed out unfinished, for want of room."""
+        self.place = 0
+        """The frame at hand, as its place in the batch."""
+        self.now_ns = 0
+        """The latest time seen."""
+        self.due_ns = NEVER
+        """When :meth:`tick` has something to do."""
+        self.take_replies: Callable[[Message], None] = lambda message: None
+        """Takes the replies to a message's pulls that come before the frame at hand into account."""
+
+    # Conversations
+
+    def meet(self, key: WayKey, time_ns: int) -> Way:
+        """The way between two endpoint numbers that have not met before."""
+        left, destination = key
+        source, source_endpoint, destination_endpoint = left >> 16, left >> 8 & 0xFF, left & 0xFF
+        partners = Partners(((source, source_endpoint), (destination, destination_endpoint)))
+        way, back = Way(partners, 0), Way(partners, 1)
+        self.ways[destination << 16 | destination_endpoint << 8 | source_endpoint, source] = back
+        self.ways[key] = way
+        self.partners[key] = partners
+        self.begin(partners, time_ns)
+        if len(self.partners) > CONVERSATIONS:
+            self._forget_partners()
+        return way
+
+    def _forget_partners(self) -> None:
+        key = next(iter(self.partners))
+        partners = self.partners.pop(key)
+        (source, source_endpoint), (destination, destination_endpoint) = partners.ends
+        self.ways.pop(key, None)
+        self.ways.pop((destination << 16 | (destination_endpoint or 0) << 8 | (source_endpoint or 0), source), None)
+        for each in partners.conversations:
+            self._close(each)
+
+    def begin(self, partners: Partners, time_ns: int, sessions: tuple[int | None, int | None] = (None, None)) -> None:
+        """A new conversation; ``sessions`` are those that flow 0 and flow 1 go to."""
+        if partners.conversations:
+            former = partners.conversations[-1]
+            former.began_anew = True
+            self._close(former, given_up=True)
+        conversation = self.open(partners.ends, time_ns)
+        for flow, session in zip(conversation.flows, sessions, strict=True):
+            flow.session = session
+        partners.conversations.append(conversation)
+        del partners.conversations[:-OPENINGS_KEPT]
+        for key in self._keys(partners):
+            way = self.ways.get(key)
+            if way is not None:
+                way.flow = conversation.flows[way.side]
+
+    def _keys(self, partners: Partners) -> tuple[WayKey, WayKey]:
+        (source, one), (destination, other) = partners.ends
+        one, other = one or 0, other or 0
+        return (source << 16 | one << 8 | other, destination), (destination << 16 | other << 8 | one, source)
+
+    def open(self, ends: tuple[tuple[int, int | None], tuple[int, int | None]], time_ns: int) -> Conversation:
+        """A conversation between two endpoints, known by its number from now on."""
+        self.conversation_count += 1
+        conversation = Conversation(self.conversation_count, time_ns, time_ns)
+        one, other = (Flow(conversation, side, *end) for side, end in enumerate(ends))
+        one.back, other.back = other, one
+        conversation.flows = one, other
+        self.conversations[conversation.number] = conversation
+        if len(self.conversations) > CONVERSATIONS:
+            self._close(self.conversations.pop(next(iter(self.conversations))))
+        return conversation
+
+    def flow_to(self, way: Way, session: int, time_ns: int) -> Flow:
+        """The flow to the opening of the receiver that has a session."""
+        flow = way.find(session)
+        if flow is None:
+            latest = way.flow
+            towards = (session, latest.back.session) if way.side == 0 else (latest.back.session, session)
+            self.begin(way.partners, time_ns, towards)
+            flow = way.flow
+        return flow
+
+    def flow(self, key: WayKey, session: int, time_ns: int, wire_length: int) -> Flow:
+        """The flow of a frame that names its destination's session, with the frame counted."""
+        way = self.ways.get(key) or self.meet(key, time_ns)
+        flow = way.flow
+        if flow.session != session:
+            flow = self.flow_to(way, session, time_ns)
+        flow.frames += 1
+        flow.bytes += wire_length
+        flow.conversation.last_ns = time_ns
+        return flow
+
+    def _close(self, conversation: Conversation, *, given_up: bool = False) -> None:
+        """Nothing more is expected of a conversation."""
+        for flow in conversation.flows:
+            if flow.stream is not None:
+                self.end_stream(flow, given_up=given_up)
+
+    def end_stream(self, flow: Flow, *, given_up: bool) -> None:
+        """The unfinished messages of a flow will not be finished any more."""
+        assert flow.stream is not None
+        for entry in flow.stream.entries.values():
+            message = entry.message if isinstance(entry, Notice) else entry
+            assert isinstance(message, Message)
+            if message.state == FLYING and (isinstance(entry, Message) or not given_up):
+                if given_up and message.given_up_ns is None:
+                    message.given_up_ns = self.now_ns
+                self.settle(message)
+
+    # Messages
+
+    def create(self, flow: Flow, kind: Kind, position: int, length: int | None, match: int | None) -> Message:
+        """A message that appears for the first time."""
+        self.message_count += 1
+        message = Message(self.message_count, flow, kind, position, length, match, self.now_ns, 0)
+        self.in_flight[message.number] = message
+        flow.messages[kind] += 1
+        if length is not None:
+            flow.message_bytes += length
+        watch = self.watch
+        if watch is not None and watch.number == message.number:
+            watch.message = message
+        if len(self.in_flight) > IN_FLIGHT:
+            oldest = self.in_flight[next(iter(self.in_flight))]
+            oldest.lacks("too many messages at a time: no longer followed")
+            self.evicted += 1
+            self.settle(oldest)
+        return message
+
+    def adopt(self, flow: Flow, pull: Pulled) -> Message:
+        """A large message whose announcement was not seen."""
+        message = self.create(flow, "RNDV", -1, None, None)
+        message.transmissions = 0
+        message.pull = pull
+        return message
+
+    def withdraw(self, message: Message) -> None:
+        """A message turned out to be part of another one."""
+        self.in_flight.pop(message.number, None)
+        message.state = HANDED_OUT
+        message.flow.messages[message.kind] -= 1
+
+    def saw(self, message: Message, role: Role) -> None:
+        """The frame at hand belongs to a message: tell who watches."""
+        watch = self.watch
+        if watch is not None and watch.message is message:
+            watch.saw(self.place, role)
+
+    def settle(self, message: Message) -> None:
+        """A message is done, or will not be any more; late copies of its frames are waited for."""
+        if message.state == FLYING:
+            message.state = SETTLED
+            self.in_flight.pop(message.number, None)
+            self.lingering.append((self.now_ns, message))
+            if self.due_ns == NEVER:
+                self.due_ns = self.now_ns + LINGER_NS
+
+    def tick(self) -> None:
+        """Hand out what has waited long enough, or longest if too many wait."""
+        lingering = self.lingering
+        room = LINGERING - ROOM if len(lingering) > LINGERING else LINGERING
+        while lingering and (lingering[0][0] + LINGER_NS < self.now_ns or len(lingering) > room):
+            self._hand_out(lingering.popleft()[1])
+        self.due_ns = lingering[0][0] + LINGER_NS if lingering else NEVER
+
+    def _hand_out(self, message: Message) -> None:
+        self.take_replies(message)
+        message.state = HANDED_OUT
+        _say_what_is_missing(message)
+        self._forget(message.flow, message)
+        if message.pull is not None and message.pull.notice is not None:
+            self._forget(message.flow.back, message.pull.notice)
+        self.out.append(message)
+
+    @staticmethod
+    def _forget(flow: Flow, entry: Entry) -> None:
+        for stream in (flow.stream, flow.former):
+            if stream is not None and stream.entries.get(entry.position) is entry:
+                stream.forget_one(entry.position)
+                return
+
+    def hand_out_all(self) -> None:
+        """The capture is over."""
+        for message in [*self.in_flight.values()]:
+            if message.sender in ("open", "acked"):
+                message.lacks("the capture ends first")
+            self.settle(message)
+        while self.lingering:
+            self._hand_out(self.lingering.popleft()[1])
+
+
+def _say_what_is_missing(message: Message) -> None:
+    if not (message.flow.frames and message.flow.back.frames):
+        message.lacks("the other direction was not seen")
+    if message.pull is None:
+        if message.complete_ns is None and message.receiver == "received":
+            message.lacks(f"{(message.length or 0) - message.bytes_seen} bytes not seen")
+    else:
+        _say_what_is_missing_of_a_pull(message, message.pull)
+    if message.ack is not None and message.ack.time_ns < message.first_ns:
+        message.lacks("acknowledged before it was seen")
+
+
+def _say_what_is_missing_of_a_pull(message: Message, pull: Pulled) -> None:
+    if message.position < 0:
+        message.lacks("its announcement was not seen")
+    if pull.replies and not pull.pulls:
+        message.lacks("requests for it were not seen")
+    notice = pull.notice
+    if notice is not None and pull.ranges.total < notice.total_length:
+        message.lacks(f"{notice.total_length - pull.ranges.total} bytes not seen")

@@ -1,0 +1,88 @@
+"""Follows connects, which open conversations (chapter 5 of the rules), and host names."""
+
+from __future__ import annotations
+
+from mxwire.analysis.conversations.books import REORDER_NS, Books
+from mxwire.analysis.conversations.partners import Connect, Conversation, Flow, Way, tell
+from mxwire.analysis.conversations.rows import Row
+
+
+class Connecting:
+    """Handlers of CONNECT requests and replies."""
+
+    def __init__(self, books: Books) -> None:
+        self.books = books
+
+    def request(self, row: Row) -> None:
+        """One endpoint asks another; its own session becomes known (R-CON-01)."""
+        _, _, time_ns, number, wire_length, key, session, app_key, start, connect_number = row
+        way = self.books.ways.get(key) or self.books.meet(key, time_ns)
+        flow = self._opened(way, session, time_ns)
+        _count(flow, time_ns, wire_length)
+        tell(flow.back, start)
+        conversation = flow.conversation
+        known = conversation.connect(flow.side, connect_number)
+        if known is None or _is_over(known, app_key, time_ns) or _begins_again(conversation, known):
+            conversation.add(Connect(flow.side, connect_number, app_key, number, time_ns))
+        else:
+            known.requests += 1
+
+    def reply(self, row: Row) -> None:
+        """The answer tells the target's session, and repeats that of who asked (R-CON-08)."""
+        _, _, time_ns, number, wire_length, key, asker, target, start, connect_number, status = row
+        way = self.books.ways.get(key) or self.books.meet(key, time_ns)
+        flow = self._answered(way, asker, target, time_ns)
+        _count(flow, time_ns, wire_length)
+        if status == 0:
+            tell(flow.back, start)
+        conversation = flow.conversation
+        known = conversation.connect(flow.back.side, connect_number)
+        if known is None:
+            known = Connect(flow.back.side, connect_number, None, number, time_ns, requests=0)
+            conversation.add(known)
+        known.replies += 1
+        if known.answered_ns is None:
+            known.answered_ns, known.status = time_ns, status
+
+    def _opened(self, way: Way, session: int, time_ns: int) -> Flow:
+        """The flow from an endpoint in the opening with a session."""
+        for each in reversed(way.partners.conversations):
+            back = each.flows[1 - way.side]
+            if back.session is None:
+                back.session = session
+            if back.session == session:
+                return back.back
+        return self._begin(way, session, None, time_ns)
+
+    def _answered(self, way: Way, asker: int, target: int, time_ns: int) -> Flow:
+        """The flow from the opening ``target`` to the opening ``asker``."""
+        for each in reversed(way.partners.conversations):
+            flow = each.flows[way.side]
+            if flow.session not in (None, asker) or flow.back.session not in (None, target):
+                continue
+            flow.session, flow.back.session = asker, target
+            return flow
+        return self._begin(way, target, asker, time_ns)
+
+    def _begin(self, way: Way, own: int, towards: int | None, time_ns: int) -> Flow:
+        sessions = (towards, own) if way.side == 0 else (own, towards)
+        self.books.begin(way.partners, time_ns, sessions)
+        return way.flow
+
+
+def _is_over(known: Connect, key: int, time_ns: int) -> bool:
+    """Whether a request is a new one, although its number was used before."""
+    answered = known.answered_ns
+    return (known.key is not None and known.key != key) or (answered is not None and time_ns - answered > REORDER_NS)
+
+
+def _begins_again(conversation: Conversation, known: Connect) -> bool:
+    """Whether number 0 comes after others: the partner was forgotten in between (R-CLS-03)."""
+    latest = next(each for each in reversed(conversation.connects) if each.side == known.side)
+    return known is not latest and known.number == 0 and known.answered_ns is not None
+
+
+def _count(flow: Flow, time_ns: int, wire_length: int) -> None:
+    flow.frames += 1
+    flow.bytes += wire_length
+    flow.conversation.last_ns = time_ns

@@ -1,0 +1,68 @@
+"""The bytes of one message, put together from the frames that carried them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from mxwire.analysis.conversations.message import Message
+from mxwire.analysis.conversations.ranges import Ranges
+from mxwire.analysis.conversations.watch import Role
+from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.packets import Medium, PullReply, Small, Tiny
+
+SHIFT_MASK = 31
+"""A pipeline above 31 is nonsense from a hostile sender; the receiver's shift is 32 bits wide."""
+
+
+class Content:
+    """Takes the frames of a message and hands their bytes to ``write(offset, data)``, each byte once.
+
+    Of bytes that came several times the first are taken, as a receiver does (R-MED-03, R-PUL-05).
+    """
+
+    def __init__(self, write: Callable[[int, bytes], object]) -> None:
+        self._write = write
+        self.ranges = Ranges()
+        """The bytes that were handed on."""
+        self.cut = 0
+        """Bytes that were sent, but that the capture cut off."""
+        self.beyond = 0
+        """Bytes that lie behind the end of the message: left out."""
+
+    def take(self, decoded: DecodedBatch, frames: Iterable[tuple[int, Role]], message: Message) -> None:
+        """Take the frames of a batch, given as their places and what they are to the message."""
+        for place, role in frames:
+            if role not in (Role.DATA, Role.REPLY):
+                continue
+            frame = decoded.frame(place)
+            if isinstance(frame, (Tiny, Small)):
+                self._add(0, frame.data, frame.length, message.length)
+            elif isinstance(frame, Medium):
+                if frame.frag_pipeline is None:
+                    start = frame.frag_seqnum * decoded.dialect(place).fragment_payload
+                else:
+                    start = frame.frag_seqnum << (frame.frag_pipeline & SHIFT_MASK)
+                self._add(start, frame.data, frame.frag_length, message.length)
+            elif isinstance(frame, PullReply):
+                self._add(frame.msg_offset, frame.data, frame.frame_length, message.length)
+
+    def _add(self, start: int, data: bytes, announced: int, length: int | None) -> None:
+        self.cut += announced - len(data)
+        if length is not None and start + len(data) > length:
+            self.beyond += start + len(data) - max(start, length)
+            data = data[: max(length - start, 0)]
+        end = start + len(data)
+        for first, last in _new(self.ranges, start, end):
+            if self.ranges.add(first, last):
+                self._write(first, data[first - start : last - start])
+
+    def gaps(self, length: int | None) -> list[tuple[int, int]]:
+        """First byte and the byte behind the last one of what is missing of a message; of one of unknown length,
+        what is missing before the last byte that was seen."""
+        seen = max((end for _, end in self.ranges), default=0)
+        return self.ranges.gaps(seen if length is None else length)
+
+
+def _new(ranges: Ranges, start: int, end: int) -> list[tuple[int, int]]:
+    """What of some bytes is not there yet."""
+    return [(max(first, start), last) for first, last in ranges.gaps(end) if last > start]

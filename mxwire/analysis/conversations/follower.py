@@ -1,0 +1,125 @@
+"""Follows all conversations of a capture, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from mxwire.analysis.conversations.acks import Libacks
+from mxwire.analysis.conversations.books import LINGERING, Books
+from mxwire.analysis.conversations.connecting import Connecting
+from mxwire.analysis.conversations.message import Message
+from mxwire.analysis.conversations.numbered import Numbered
+from mxwire.analysis.conversations.partners import Conversation
+from mxwire.analysis.conversations.pulls import Pulls
+from mxwire.analysis.conversations.refusing import Refusing
+from mxwire.analysis.conversations.rows import FIRST_REPLY, Handler, Row, replies_of, rows_of
+from mxwire.analysis.conversations.watch import Watch
+from mxwire.wire.checks import Reason
+from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.packets import HostReply
+from mxwire.wire.text import hostname_text
+
+NAMES: Final = 1 << 14
+"""Host names that are remembered."""
+
+
+class Follower:
+    """Works out who talks to whom, and follows every message from its first frame to its last.
+
+    Messages are handed out once they are done and no copies of their frames are expected any more, or when the capture
+    ends; memory grows with the conversations and with what is in flight, never with the length of the capture, and both
+    are bounded. What was seen is the same however the capture is cut into batches. ``watch`` is told every frame of one
+    message.
+    """
+
+    def __init__(self, watch: Watch | None = None) -> None:
+        self._books = Books(watch)
+        self._pulls = Pulls(self._books)
+        self._decoded: DecodedBatch | None = None
+        self.frames = 0
+        """MXoE frames looked at."""
+        self.malformed = 0
+        """Of them those that say nothing certain."""
+        self.cooked = False
+        """Whether frames came without the address of their destination, so that nothing fits together."""
+        numbered, connecting = Numbered(self._books), Connecting(self._books)
+        self._handlers: dict[str, Handler] = {
+            "tiny": numbered.tiny,
+            "small": numbered.small,
+            "medium": numbered.medium,
+            "rndv": numbered.rndv,
+            "notify": numbered.notify,
+            "truc": Libacks(self._books).truc,
+            "pull": self._pulls.pull,
+            "connect_request": connecting.request,
+            "connect_reply": connecting.reply,
+            "nack_lib": Refusing(self._books).nack_lib,
+            "nack_mcp": self._pulls.nack_mcp,
+            "host_reply": self._host_reply,
+            FIRST_REPLY: self._pulls.first_reply,
+        }
+
+    def observe(self, decoded: DecodedBatch) -> list[Message]:
+        """Take a batch into account; returns the messages that are done, in the order in which they were."""
+        self.frames += len(decoded)
+        if not len(decoded):
+            return []
+        self.malformed += int((decoded.columns.reason != Reason.NONE).sum())
+        self.cooked = self.cooked or not decoded.located.has_destination
+        self._decoded = decoded
+        self._pulls.begin(replies_of(decoded), decoded.assignment.dialects)
+        books = self._books
+        lingering = books.lingering
+        for row in rows_of(decoded, self._handlers, self._pulls.unknown()):
+            books.place = row[0]
+            if row[2] > books.now_ns:
+                books.now_ns = row[2]
+            if books.now_ns > books.due_ns or len(lingering) > LINGERING:
+                books.tick()
+            row[1](row)
+        self._pulls.end()
+        return self._take_out()
+
+    def finish(self) -> list[Message]:
+        """The capture is over; returns the messages that are left."""
+        self._pulls.begin({}, ())
+        self._books.hand_out_all()
+        return self._take_out()
+
+    @property
+    def conversations(self) -> Iterable[Conversation]:
+        """The conversations in order of appearance; the first of very many are forgotten."""
+        return self._books.conversations.values()
+
+    @property
+    def forgotten_conversations(self) -> int:
+        """How many conversations were forgotten, for want of room."""
+        return self._books.conversation_count - len(self._books.conversations)
+
+    @property
+    def evicted(self) -> int:
+        """How many messages were handed out unfinished, for want of room."""
+        return self._books.evicted
+
+    @property
+    def messages(self) -> int:
+        """How many messages have appeared."""
+        return self._books.message_count
+
+    @property
+    def names(self) -> dict[int, str]:
+        """Host names by Ethernet address, as far as HOST_REPLYs told them."""
+        return self._books.names
+
+    def _take_out(self) -> list[Message]:
+        taken, self._books.out = self._books.out, []
+        return taken
+
+    def _host_reply(self, row: Row) -> None:
+        assert self._decoded is not None
+        frame = self._decoded.frame(row[0])
+        names = self._books.names
+        source = row[5][0]
+        if isinstance(frame, HostReply) and (source in names or len(names) < NAMES):
+            names[source] = hostname_text(frame.hostname)

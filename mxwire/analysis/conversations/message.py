@@ -1,0 +1,344 @@
+"""One message: what is known of it, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, Literal
+
+from mxwire.analysis.conversations.ranges import Ranges
+
+if TYPE_CHECKING:
+    from mxwire.analysis.conversations.partners import Flow
+
+Kind = Literal["TINY", "SMALL", "MEDIUM", "RNDV"]
+How = Literal["piggyback", "liback"]
+SenderKnows = Literal["acked", "notified", "truncated", "failed", "nacked", "given up", "open"]
+"""What the sender of a message knows of its end. ``open``: nothing, as far as the capture goes; of a large message
+``acked`` means that its announcement arrived, no more (R-MAT-05)."""
+ReceiverKnows = Literal["received", "truncated", "failed", "refused", "announced", "unknown"]
+"""What the receiver of a message knows of it. ``announced``: it has heard of a large message."""
+
+RUNS_KEPT: Final = 4096
+"""Runs of consecutive frame numbers that are remembered of one message."""
+REPEATS_KEPT: Final = 256
+"""Retransmissions and repeated requests of one message that are remembered with their times."""
+FLYING: Final = 0
+SETTLED: Final = 1
+HANDED_OUT: Final = 2
+
+
+class Acknowledgement:
+    """The frame that acknowledged a message, or several at once."""
+
+    __slots__ = ("effective", "frame", "how", "time_ns")
+
+    def __init__(self, frame: int, time_ns: int, how: How, effective: bool) -> None:
+        self.frame = frame
+        self.time_ns = time_ns
+        self.how: How = how
+        self.effective = effective
+        """False where the sender must refuse it, as it names no session (R-CON-12)."""
+
+
+class Refusal:
+    """A nack of a message, of its NOTIFY, or of a request to pull it."""
+
+    __slots__ = ("frame", "reason", "time_ns")
+
+    def __init__(self, frame: int, time_ns: int, reason: str) -> None:
+        self.frame = frame
+        self.time_ns = time_ns
+        self.reason = reason
+        """The specification's name of the nack type."""
+
+
+class Entry:
+    """What consumes a sequence number: a message, or the NOTIFY at the end of a large one."""
+
+    __slots__ = ("ack", "first_ns", "last_ns", "nack", "piggyack", "position", "refused_ack")
+
+    position: int
+    first_ns: int
+    last_ns: int
+    ack: Acknowledgement | None
+    """The first acknowledgement that the other side had to accept."""
+    refused_ack: Acknowledgement | None
+    """The first one that it had to refuse."""
+    nack: Refusal | None
+
+
+class Notice(Entry):
+    """The NOTIFY of a large message."""
+
+    __slots__ = ("duplicates", "frame", "message", "nacks", "total_length", "transmissions")
+
+    def __init__(self, message: Message, position: int, frame: int, time_ns: int, total: int, piggyack: int) -> None:
+        self.message = message
+        self.position = position
+        self.frame = frame
+        """Number of the first frame that carried it."""
+        self.first_ns = self.last_ns = time_ns
+        self.total_length = total
+        """Bytes that the puller says it has."""
+        self.piggyack = piggyack
+        self.transmissions = 1
+        self.duplicates = 0
+        self.nacks = 0
+        self.ack = self.refused_ack = self.nack = None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether all frames that carried it were refused (one nack each, R-NAK-02)."""
+        return self.ack is None and self.nacks >= self.transmissions + self.duplicates
+
+
+class Repeat:
+    """Something that was sent again: a message, or a request for a block."""
+
+    __slots__ = ("after_ns", "cause", "frame", "time_ns")
+
+    def __init__(self, frame: int, time_ns: int, after_ns: int, cause: str) -> None:
+        self.frame = frame
+        self.time_ns = time_ns
+        self.after_ns = after_ns
+        """Time since it was sent before, in nanoseconds."""
+        self.cause = cause
+        """``resend`` of a message; of a request ``timer`` (R-PUL-08) or ``early`` (R-PUL-07)."""
+
+
+class Pulled:
+    """How a large message was pulled."""
+
+    __slots__ = (
+        "counter",
+        "duplicate_pulls",
+        "duplicate_replies",
+        "first_pull_ns",
+        "last_reply_ns",
+        "nacks",
+        "notice",
+        "offset",
+        "pulls",
+        "ranges",
+        "re_requests",
+        "refusal",
+        "region",
+        "repeated_replies",
+        "replies",
+        "requested",
+        "requests",
+    )
+
+    def __init__(self, region: int | None, counter: int | None, offset: int) -> None:
+        self.region = region
+        self.counter = counter
+        """Use counter of the region; both are None where only replies were seen."""
+        self.offset = offset
+        self.requested: int | None = None
+        """Bytes that the receiver wants: ``total_length`` of its PULLs."""
+        self.pulls = 0
+        """Requests, those for a block that was asked for before included."""
+        self.duplicate_pulls = 0
+        """Copies of requests that the network or the capture made."""
+        self.re_requests = 0
+        self.requests: list[Repeat] = []
+        """The first of the repeated requests."""
+        self.replies = 0
+        self.repeated_replies = 0
+        """Replies with bytes that were sent before, since they were asked for again."""
+        self.duplicate_replies = 0
+        """Replies with bytes that were seen before, though nobody asked again."""
+        self.ranges = Ranges()
+        """The bytes that were seen."""
+        self.first_pull_ns: int | None = None
+        self.last_reply_ns: int | None = None
+        self.notice: Notice | None = None
+        self.nacks = 0
+        self.refusal: Refusal | None = None
+        """The first nack of a PULL."""
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether its sender said, before anything else ended it, that it does not hold the message any more."""
+        refusal, notice = self.refusal, self.notice
+        if refusal is None or refusal.reason not in ("ENDPT_CLOSED", "BAD_RDMAWIN"):
+            return False
+        return notice is None or refusal.time_ns <= notice.first_ns or notice.is_refused
+
+
+class Message(Entry):
+    """A message from one endpoint to another, with all frames that belong to it.
+
+    Times are capture times in nanoseconds.
+    """
+
+    __slots__ = (
+        "bytes_seen",
+        "complete_ns",
+        "duplicates",
+        "flow",
+        "fragments",
+        "frame_count",
+        "given_up_ns",
+        "half_seen",
+        "kind",
+        "last_sent_ns",
+        "length",
+        "match",
+        "nacks",
+        "number",
+        "pull",
+        "resends",
+        "round",
+        "runs",
+        "state",
+        "transmissions",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        flow: Flow,
+        kind: Kind,
+        position: int,
+        length: int | None,
+        match: int | None,
+        time_ns: int,
+        piggyack: int,
+    ) -> None:
+        self.number = number
+        """Its place in the order in which messages appear in the capture, from 1."""
+        self.flow = flow
+        """From whom to whom."""
+        self.kind: Kind = kind
+        self.position = position
+        """Its sequence number, counted on beyond 14 bits; -1 where its announcement was not seen."""
+        self.length = length
+        """In bytes; None where nothing tells it."""
+        self.match = match
+        """Match information, 64 bits; None where nothing tells it."""
+        self.first_ns = self.last_ns = self.last_sent_ns = time_ns
+        self.complete_ns: int | None = None
+        """When the last of its bytes was seen."""
+        self.piggyack = piggyack
+        self.runs: list[int] = []
+        """First and last number of each run of its frames."""
+        self.frame_count = 0
+        """Its own frames: data or announcement, PULLs, replies, NOTIFY, nacks; no frames that only acknowledge it."""
+        self.transmissions = 1
+        """How often the message, or its announcement, was sent."""
+        self.duplicates = 0
+        """Copies of its frames that the network or the capture made."""
+        self.resends: list[Repeat] = []
+        """The first retransmissions."""
+        self.fragments = 0
+        """Of a MEDIUM: the fragments seen, as bits."""
+        self.round = 0
+        self.bytes_seen = 0
+        self.ack = self.refused_ack = self.nack = None
+        self.nacks = 0
+        self.pull: Pulled | None = None
+        """How it was pulled, if it is a large one."""
+        self.given_up_ns: int | None = None
+        """When it was seen that one side had begun anew before the message was done."""
+        self.half_seen: list[str] = []
+        """What the capture does not show of it."""
+        self.state = FLYING
+
+    @property
+    def end_ns(self) -> int:
+        """When its sender could know that it was done; else when its last frame was seen."""
+        if self.pull is not None:
+            return self.last_ns if self.pull.notice is None else self.pull.notice.first_ns
+        return self.last_ns if self.ack is None else max(self.ack.time_ns, self.first_ns)
+
+    @property
+    def sender(self) -> SenderKnows:
+        """How it ended, as its sender knows."""
+        told = self._is_told
+        if self.pull is not None:
+            notice = self.pull.notice
+            if notice is not None and not notice.is_refused and told(notice.first_ns):
+                ended = self._transferred(self.pull, notice)
+                return "notified" if ended == "received" else ended
+            if self.pull.is_withdrawn:
+                return "given up"
+        if self.nack is not None and (self.ack is None or self.nack.time_ns <= self.ack.time_ns):
+            return "nacked"
+        if self.ack is not None and (self.pull is None or self.given_up_ns is None) and told(self.ack.time_ns):
+            return "acked"
+        return "open" if self.given_up_ns is None else "given up"
+
+    @property
+    def receiver(self) -> ReceiverKnows:
+        """How it ended, as its receiver knows."""
+        acked = self.ack is not None or self.refused_ack is not None
+        if self.pull is None:
+            return "received" if acked else "refused" if self._is_refused else "unknown"
+        if self.pull.notice is not None:
+            return self._transferred(self.pull, self.pull.notice)
+        if acked or self.pull.pulls:
+            return "announced"
+        return "refused" if self._is_refused else "unknown"
+
+    @property
+    def _is_refused(self) -> bool:
+        """Whether all of its frames were refused."""
+        return self.nacks > 0 and 2 * self.nacks >= self.frame_count
+
+    def _is_told(self, time_ns: int) -> bool:
+        """Whether the sender still wanted to know at that time."""
+        return self.given_up_ns is None or time_ns <= self.given_up_ns
+
+    def _transferred(self, pull: Pulled, notice: Notice) -> Literal["received", "truncated", "failed"]:
+        """What a NOTIFY means: who wants nothing does not pull (R-RDV-04), who fails has pulled (R-NOT-01)."""
+        if self.length is None or notice.total_length >= self.length:
+            return "received"
+        return "failed" if pull.pulls and not notice.total_length else "truncated"
+
+    @property
+    def retransmissions(self) -> int:
+        """How often it, or its announcement, was sent again."""
+        return self.transmissions - 1
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether the capture does not show all of it, or not how it ended."""
+        return bool(self.half_seen) or self.sender != ("acked" if self.pull is None else "notified")
+
+    @property
+    def frames(self) -> Iterator[tuple[int, int]]:
+        """First and last number of each run of its frames, ascending, as far as they are remembered."""
+        runs = sorted(zip(self.runs[::2], self.runs[1::2], strict=True))
+        first, last = runs[0] if runs else (0, -1)
+        for one, other in runs[1:]:
+            if one > last + 1:
+                yield first, last
+                first = one
+            last = max(last, other)
+        if runs:
+            yield first, last
+
+    def add_frame(self, number: int, time_ns: int) -> None:
+        """One more frame of it."""
+        self.frame_count += 1
+        if time_ns > self.last_ns:
+            self.last_ns = time_ns
+        runs = self.runs
+        if runs and runs[-1] == number - 1:
+            runs[-1] = number
+        elif len(runs) < 2 * RUNS_KEPT:
+            runs += (number, number)
+
+    def add_run(self, first: int, last: int) -> None:
+        """Frames with consecutive numbers."""
+        runs = self.runs
+        if runs and runs[-1] == first - 1:
+            runs[-1] = last
+        elif len(runs) < 2 * RUNS_KEPT:
+            runs += (first, last)
+
+    def lacks(self, text: str) -> None:
+        """Say what the capture does not show of it."""
+        if text not in self.half_seen:
+            self.half_seen.append(text)

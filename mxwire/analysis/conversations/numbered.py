@@ -1,0 +1,285 @@
+"""Follows what consumes sequence numbers: TINY, SMALL, MEDIUM, RNDV and NOTIFY (R-SEQ-04)."""
+
+from __future__ import annotations
+
+from mxwire.analysis.conversations.acks import acknowledge
+from mxwire.analysis.conversations.books import ANNOUNCED, REORDER_NS, RESEND_NS, Books
+from mxwire.analysis.conversations.message import (
+    HANDED_OUT,
+    REPEATS_KEPT,
+    Entry,
+    Kind,
+    Message,
+    Notice,
+    Pulled,
+    Repeat,
+)
+from mxwire.analysis.conversations.partners import Flow
+from mxwire.analysis.conversations.rows import Row
+from mxwire.analysis.conversations.streams import Stream, stream_at
+from mxwire.analysis.conversations.watch import Role
+from mxwire.rules.state.sequence import SESSION_MASK
+
+
+class Numbered:
+    """Handlers of the numbered packets."""
+
+    def __init__(self, books: Books) -> None:
+        self.books = books
+
+    def tiny(self, row: Row) -> None:
+        """A TINY."""
+        self._inline(row, "TINY")
+
+    def small(self, row: Row) -> None:
+        """A SMALL."""
+        self._inline(row, "SMALL")
+
+    def _inline(self, row: Row, kind: Kind) -> None:
+        _, _, time_ns, number, wire_length, key, sequence, ack, session, length, match = row
+        books = self.books
+        flow = books.flow(key, session, time_ns, wire_length)
+        self._piggyback(row, flow, ack)
+        stream, position, entry = self._find(flow, sequence, (kind, length, match))
+        if entry is None:
+            message = self._create(flow, stream, kind, position, length, match)
+            message.complete_ns = time_ns
+            message.bytes_seen = length
+            message.piggyack = ack
+        else:
+            assert isinstance(entry, Message)
+            message = entry
+            if self._is_late(message):
+                return
+            self._repeat(message, time_ns, number, ack)
+        message.add_frame(number, time_ns)
+        if books.watch is not None:
+            books.saw(message, Role.DATA)
+
+    def medium(self, row: Row) -> None:
+        """A fragment of a MEDIUM."""
+        _, _, time_ns, number, wire_length, key, sequence, ack, session, length, match, fragment, size = row
+        books = self.books
+        flow = books.flow(key, session, time_ns, wire_length)
+        self._piggyback(row, flow, ack)
+        stream, position, entry = self._find(flow, sequence, ("MEDIUM", length, match))
+        bit = 1 << fragment
+        if entry is None:
+            message = self._create(flow, stream, "MEDIUM", position, length, match)
+        else:
+            assert isinstance(entry, Message)
+            message = entry
+            if self._is_late(message):
+                return
+            self._another_fragment(message, bit, time_ns, number)
+        message.round |= bit
+        message.add_frame(number, time_ns)
+        if not message.fragments & bit:
+            message.fragments |= bit
+            message.bytes_seen += size
+            if message.bytes_seen >= length and message.complete_ns is None:
+                message.complete_ns = time_ns
+        if books.watch is not None:
+            books.saw(message, Role.DATA)
+
+    @staticmethod
+    def _another_fragment(message: Message, bit: int, time_ns: int, number: int) -> None:
+        """Say whether a fragment continues a transmission, begins another one, or is a copy (R-MED-03, R-RTX-02)."""
+        since = time_ns - message.last_sent_ns
+        flow = message.flow
+        if since >= RESEND_NS:
+            message.transmissions += 1
+            message.round = 0
+            _note_resend(message, number, time_ns, since)
+        elif message.round & bit:
+            message.duplicates += 1
+            flow.duplicates += 1
+            return
+        message.last_sent_ns = time_ns
+        if message.fragments & bit:
+            flow.retransmissions += 1
+
+    def rndv(self, row: Row) -> None:
+        """The announcement of a large message."""
+        _, _, time_ns, number, wire_length, key, sequence, ack, session, length, match, region, counter, offset = row
+        books = self.books
+        flow = books.flow(key, session, time_ns, wire_length)
+        self._piggyback(row, flow, ack)
+        stream, position, entry = self._find(flow, sequence, ("RNDV", length, match))
+        if entry is None:
+            message = self._announce(flow, stream, position, length, match, Pulled(region, counter, offset))
+            message.piggyack = ack
+        else:
+            assert isinstance(entry, Message)
+            message = entry
+            if self._is_late(message):
+                return
+            self._repeat(message, time_ns, number, ack)
+        message.add_frame(number, time_ns)
+        if books.watch is not None:
+            books.saw(message, Role.RNDV)
+
+    def _announce(self, flow: Flow, stream: Stream, position: int, length: int, match: int, pull: Pulled) -> Message:
+        """A large message is announced; what belongs to it may have been seen before, in a capture out of order."""
+        books = self.books
+        place = pull.region, pull.counter
+        message = flow.announced.get(place)
+        if message is not None and message.position < 0 and books.now_ns - message.first_ns <= REORDER_NS:
+            message.position, message.length, message.match = position, length, match
+            message.transmissions = 1
+            message.last_sent_ns = books.now_ns
+            flow.message_bytes += length
+            self._add(stream, message)
+            return message
+        message = self._create(flow, stream, "RNDV", position, length, match)
+        message.pull = pull
+        announce(flow, message, pull)
+        return message
+
+    def notify(self, row: Row) -> None:
+        """The end of a pull: a numbered packet, and the last word on a message of the other direction."""
+        _, _, time_ns, number, wire_length, key, sequence, ack, session, total, region, counter = row
+        books = self.books
+        flow = books.flow(key, session, time_ns, wire_length)
+        self._piggyback(row, flow, ack)
+        stream, position, entry = self._find(flow, sequence, ("NOTIFY", total, region << 8 | counter))
+        if entry is None:
+            message = flow.back.announced.get((region, counter))
+            if message is None or (message.state == HANDED_OUT and message.position < 0):
+                message = books.adopt(flow.back, Pulled(region, counter, 0))
+                assert message.pull is not None
+                announce(flow.back, message, message.pull)
+            books.take_replies(message)
+            notice = Notice(message, position, number, time_ns, total, ack)
+            self._add(stream, notice)
+            self._end(message, notice)
+        else:
+            assert isinstance(entry, Notice)
+            notice, message = entry, entry.message
+            if self._is_late(message):
+                return
+            self._repeat_notice(notice, time_ns, ack)
+        message.add_frame(number, time_ns)
+        if books.watch is not None:
+            books.saw(message, Role.NOTIFY)
+
+    @staticmethod
+    def _end(message: Message, notice: Notice) -> None:
+        pull = message.pull
+        assert pull is not None
+        if pull.notice is None:
+            pull.notice = notice
+            if message.complete_ns is None and not notice.total_length:
+                message.complete_ns = notice.first_ns if message.length == 0 else None
+
+    @staticmethod
+    def _repeat_notice(notice: Notice, time_ns: int, ack: int) -> None:
+        flow = notice.message.flow.back
+        if time_ns - notice.last_ns < RESEND_NS and ack == notice.piggyack:
+            notice.duplicates += 1
+            flow.duplicates += 1
+            return
+        notice.transmissions += 1
+        notice.last_ns, notice.piggyack = time_ns, ack
+        flow.retransmissions += 1
+
+    # What all of them do
+
+    def _piggyback(self, row: Row, flow: Flow, ack: int) -> None:
+        stream = flow.back.stream
+        if stream is None or ack != stream.ack_value:
+            acknowledge(self.books, row, flow.back, ack, "piggyback", effective=True)
+
+    def _find(self, flow: Flow, sequence: int, content: tuple[str, int, int]) -> tuple[Stream, int, Entry | None]:
+        """Where a number belongs, and what is known under it; a stream begins where it cannot belong to the last."""
+        stream = flow.stream
+        if stream is None:
+            stream = flow.stream = stream_at(sequence, flow.told[-1] if flow.told else None)
+            flow.restart = False
+            return stream, stream.position(sequence), None
+        if (sequence ^ stream.bits) & SESSION_MASK:
+            former = flow.former
+            if former is not None and not (sequence ^ former.bits) & SESSION_MASK:
+                position = former.position(sequence)
+                entry = former.entries.get(position)
+                if entry is not None and _is_same(entry, content):
+                    return former, position, entry
+            return self._begin(flow, sequence)
+        position = stream.position(sequence)
+        entry = stream.entries.get(position)
+        if entry is not None and not _is_same(entry, content):
+            return self._begin(flow, sequence)
+        if flow.restart and entry is None and position != stream.next and sequence in flow.told:
+            return self._begin(flow, sequence)
+        return stream, position, entry
+
+    def _begin(self, flow: Flow, sequence: int) -> tuple[Stream, int, None]:
+        """The sender numbers anew: after it gave its partner up, or without a reason that was seen."""
+        self.books.end_stream(flow, given_up=True)
+        if flow.former is not None:
+            flow.unseen += flow.former.missing
+        flow.former = flow.stream
+        flow.stream = stream_at(sequence, sequence)
+        flow.restart = False
+        return flow.stream, flow.stream.position(sequence), None
+
+    def _create(self, flow: Flow, stream: Stream, kind: Kind, position: int, length: int, match: int) -> Message:
+        message = self.books.create(flow, kind, position, length, match)
+        self._add(stream, message)
+        return message
+
+    def _add(self, stream: Stream, entry: Entry) -> None:
+        books = self.books
+        evicted = stream.add(entry)
+        if isinstance(evicted, Message):
+            books.settle(evicted)
+        if entry.ack is not None and isinstance(entry, Message) and entry.kind != "RNDV":
+            books.settle(entry)
+
+    @staticmethod
+    def _is_late(message: Message) -> bool:
+        if message.state == HANDED_OUT:
+            message.flow.late += 1
+            return True
+        return False
+
+    @staticmethod
+    def _repeat(message: Message, time_ns: int, number: int, ack: int) -> None:
+        """A message, or its announcement, comes again: sent again, or copied on the way."""
+        since = time_ns - message.last_sent_ns
+        if since < RESEND_NS and ack == message.piggyack:
+            message.duplicates += 1
+            message.flow.duplicates += 1
+            return
+        message.transmissions += 1
+        message.last_sent_ns = time_ns
+        message.piggyack = ack
+        message.flow.retransmissions += 1
+        _note_resend(message, number, time_ns, since)
+
+
+def _note_resend(message: Message, number: int, time_ns: int, since: int) -> None:
+    if len(message.resends) < REPEATS_KEPT:
+        message.resends.append(Repeat(number, time_ns, since, "resend"))
+
+
+def _is_same(entry: Entry, content: tuple[str, int, int]) -> bool:
+    """Whether a frame repeats, or continues, what is known under its number."""
+    kind, length, match = content
+    if isinstance(entry, Message):
+        return entry.kind == kind and entry.length == length and entry.match == match
+    assert isinstance(entry, Notice)
+    pull = entry.message.pull
+    if kind != "NOTIFY" or pull is None or entry.total_length != length:
+        return False
+    return pull.region is None or pull.counter is None or pull.region << 8 | pull.counter == match
+
+
+def announce(flow: Flow, message: Message, pull: Pulled) -> None:
+    """PULLs and NOTIFYs that name the region and its counter speak of this message from now on."""
+    assert pull.region is not None and pull.counter is not None
+    place = pull.region, pull.counter
+    flow.announced.pop(place, None)
+    flow.announced[place] = message
+    if len(flow.announced) > ANNOUNCED:
+        del flow.announced[next(iter(flow.announced))]

@@ -1,0 +1,385 @@
+"""Follows how large messages are pulled: PULLs, their replies, and the nacks they may get (chapter 14 of the rules)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.analysis.conversations.books import PULL_TIMER_NS, REORDER_NS, Books
+from mxwire.analysis.conversations.message import HANDED_OUT, REPEATS_KEPT, Message, Pulled, Refusal, Repeat
+from mxwire.analysis.conversations.numbered import announce
+from mxwire.analysis.conversations.partners import Conversation, Flow
+from mxwire.analysis.conversations.refusing import nack_name
+from mxwire.analysis.conversations.rows import Replies, ReplyKey, Row
+from mxwire.analysis.conversations.watch import Role
+from mxwire.wire.byteorder import PULL_MAGIC_PREFIX
+from mxwire.wire.dialect import Dialect
+
+TRANSFERS: Final = 1 << 13
+"""Pulls of all conversations that are remembered."""
+BLOCKS: Final = 256
+"""Blocks of one pull that are remembered, complete ones or not."""
+_MAGIC: Final = PULL_MAGIC_PREFIX << 8 | 0x80
+
+
+class Block:
+    """What one PULL asks for."""
+
+    __slots__ = ("done_ns", "end", "requests", "start", "time_ns")
+
+    def __init__(self, start: int, end: int, time_ns: int) -> None:
+        self.start = start
+        self.end = end
+        self.time_ns = time_ns
+        """When it was last asked for."""
+        self.done_ns: int | None = None
+        """When the last of its bytes was seen."""
+        self.requests = 1
+
+
+class Transfer:
+    """A pull, known by its handle."""
+
+    __slots__ = ("blocks", "identity", "key", "lead", "message", "payload", "per_block")
+
+    def __init__(self, key: ReplyKey, message: Message, dialect: Dialect) -> None:
+        self.key = key
+        self.message = message
+        self.payload = dialect.reply_payload
+        self.per_block = dialect.frames_per_block
+        self.lead = 0
+        """Bytes of its first frame that are before the message (chapter 14: r)."""
+        self.identity: tuple[int, ...] | None = None
+        """Session, length, region, its counter and offset; None where no PULL was seen."""
+        self.blocks: dict[int, Block] = {}
+        """By ``frame_index``."""
+
+
+class Pulls:
+    """Handlers of PULLs, of runs of their replies, and of their nacks."""
+
+    def __init__(self, books: Books) -> None:
+        self.books = books
+        books.take_replies = self._take_all
+        self.transfers: dict[ReplyKey, Transfer] = {}
+        self._of_message: dict[int, list[Transfer]] = {}
+        self._strays: dict[ReplyKey, Conversation] = {}
+        self._pending: dict[ReplyKey, Replies] = {}
+        self._dialects: tuple[Dialect, ...] = ()
+
+    def begin(self, replies: dict[ReplyKey, Replies], dialects: tuple[Dialect, ...]) -> None:
+        """Another batch follows, with these replies in it."""
+        self._pending = replies
+        self._dialects = dialects
+
+    def unknown(self) -> list[Replies]:
+        """The replies of the batch that answer nothing known."""
+        return [each for key, each in self._pending.items() if key not in self.transfers]
+
+    def end(self) -> None:
+        """All frames of the batch but replies have been looked at."""
+        for key, replies in self._pending.items():
+            transfer = self.transfers.get(key)
+            if transfer is not None:
+                self._take(transfer, replies, None)
+
+    # Requests
+
+    def pull(self, row: Row) -> None:
+        """A request for a block."""
+        (
+            _, _, time_ns, number, wire_length, way, session, total, region, counter, offset, handle, magic, first,
+            length, index, dialect,
+        ) = row  # fmt: skip
+        books = self.books
+        flow = books.flow(way, session, time_ns, wire_length)
+        key = way[1], way[0] >> 16, handle << 32 | magic
+        identity = session, total, region, counter, offset
+        transfer = self.transfers.get(key)
+        if transfer is None or transfer.identity != identity:
+            transfer = self._begin(key, flow, identity, transfer, self._dialects[dialect])
+        message = transfer.message
+        if message.state == HANDED_OUT:
+            flow.late += 1
+            return
+        pull = message.pull
+        assert pull is not None
+        pull.pulls += 1
+        message.add_frame(number, time_ns)
+        if books.watch is not None:
+            books.saw(message, Role.PULL)
+        block = transfer.blocks.get(index)
+        if block is None:
+            start = index * transfer.payload - transfer.lead + first
+            transfer.blocks[index] = Block(start, start + length, time_ns)
+            if len(transfer.blocks) > BLOCKS:
+                self._prune(transfer)
+        else:
+            self._take_before(key)
+            self._ask_again(transfer, block, time_ns, number, flow)
+
+    def _begin(
+        self, key: ReplyKey, flow: Flow, identity: tuple[int, ...], known: Transfer | None, dialect: Dialect
+    ) -> Transfer:
+        """A pull begins, or shows what it pulls, or its handle is used for another one (D-13)."""
+        self._take_before(key)
+        _, total, region, counter, offset = identity
+        message = flow.back.announced.get((region, counter))
+        if message is not None and message.state == HANDED_OUT and message.position < 0:
+            message = None
+        if known is not None and known.identity is None and known.message.state != HANDED_OUT:
+            transfer = known
+            message = self._recognise(known, flow.back, message, region, counter, offset)
+        else:
+            if message is None:
+                message = self.books.adopt(flow.back, Pulled(region, counter, offset))
+                assert message.pull is not None
+                announce(flow.back, message, message.pull)
+            transfer = Transfer(key, message, dialect)
+            self._remember(transfer)
+        pull = message.pull
+        assert pull is not None
+        transfer.identity = identity
+        transfer.payload, transfer.per_block = dialect.reply_payload, dialect.frames_per_block
+        transfer.lead = offset % dialect.reply_payload
+        if pull.requested is None:
+            pull.requested = total
+        if pull.first_pull_ns is None:
+            pull.first_pull_ns = self.books.now_ns
+        return transfer
+
+    def _recognise(
+        self, transfer: Transfer, flow: Flow, message: Message | None, region: int, counter: int, offset: int
+    ) -> Message:
+        """Replies were seen before the first PULL: the capture began later, or is not quite in order."""
+        stray = transfer.message
+        pull = stray.pull
+        assert pull is not None
+        if message is None:
+            stray.flow.messages["RNDV"] -= 1
+            flow.messages["RNDV"] += 1
+            stray.flow = flow
+            pull.region, pull.counter, pull.offset = region, counter, offset
+            announce(flow, stray, pull)
+            return stray
+        assert message.pull is not None
+        _merge(message, stray)
+        self.books.withdraw(stray)
+        transfer.message = message
+        self._of_message.pop(stray.number, None)
+        self._of_message.setdefault(message.number, []).append(transfer)
+        return message
+
+    def _remember(self, transfer: Transfer) -> None:
+        self.transfers.pop(transfer.key, None)
+        self.transfers[transfer.key] = transfer
+        self._of_message.setdefault(transfer.message.number, []).append(transfer)
+        if len(self.transfers) > TRANSFERS:
+            forgotten = self.transfers.pop(next(iter(self.transfers)))
+            self._of_message.pop(forgotten.message.number, None)
+
+    def _prune(self, transfer: Transfer) -> None:
+        """Forget the blocks that have been complete for longest; if there are none, the oldest."""
+        self._take_before(transfer.key)
+        done = [at for at, each in transfer.blocks.items() if each.done_ns is not None]
+        for at in done[: BLOCKS // 2] or list(transfer.blocks)[: BLOCKS // 2]:
+            del transfer.blocks[at]
+
+    def _ask_again(self, transfer: Transfer, block: Block, time_ns: int, number: int, flow: Flow) -> None:
+        """Say why a block is asked for again: the timer, or a later block that is complete (R-PUL-07, R-PUL-08)."""
+        pull = transfer.message.pull
+        assert pull is not None
+        since = time_ns - block.time_ns
+        quiet = time_ns - max(block.time_ns, pull.last_reply_ns or 0)
+        if quiet >= PULL_TIMER_NS:
+            cause = "timer"
+        elif _is_overtaken(transfer, block):
+            cause = "early"
+        elif since >= PULL_TIMER_NS:
+            # The replies came, but were dropped: they did not wind the timer up (R-PUL-06, R-CLS-08).
+            cause = "timer"
+        elif since > REORDER_NS:
+            cause = "unknown"
+        else:
+            pull.duplicate_pulls += 1
+            flow.duplicates += 1
+            return
+        block.time_ns = time_ns
+        block.requests += 1
+        pull.re_requests += 1
+        flow.re_requests += 1
+        if len(pull.requests) < REPEATS_KEPT:
+            pull.requests.append(Repeat(number, time_ns, since, cause))
+
+    # Replies
+
+    def first_reply(self, row: Row) -> None:
+        """The first reply to something that was not asked under observation."""
+        replies: Replies = row[6]
+        if replies.key in self.transfers:
+            return
+        replier, puller, pull = replies.key
+        magic = pull & 0xFFFFFFFF
+        endpoint = (magic ^ _MAGIC) if (magic ^ _MAGIC) <= 0xFF else None
+        conversation = self._stray_conversation(replier, puller, magic, endpoint)
+        message = self.books.adopt(conversation.flows[0], Pulled(None, None, 0))
+        self._remember(Transfer(replies.key, message, self._dialects[replies.dialect]))
+
+    def _stray_conversation(self, replier: int, puller: int, magic: int, endpoint: int | None) -> Conversation:
+        """Where messages belong of which only replies were seen: these name no endpoints."""
+        books = self.books
+        key = replier, puller, magic
+        conversation = self._strays.get(key)
+        if conversation is None or conversation.number not in books.conversations:
+            conversation = books.open(((replier, None), (puller, endpoint)), books.now_ns)
+            self._strays[key] = conversation
+            if len(self._strays) > TRANSFERS:
+                del self._strays[next(iter(self._strays))]
+        return conversation
+
+    def _take_all(self, message: Message) -> None:
+        """Take all replies before the frame at hand into account that belong to a message."""
+        for each in self._of_message.get(message.number, ()):
+            if each.key in self._pending and self.transfers.get(each.key) is each:
+                self._take(each, self._pending[each.key], self.books.place)
+
+    def _take_before(self, key: ReplyKey) -> None:
+        """Take the replies before the frame at hand into account that answer a pull."""
+        replies, transfer = self._pending.get(key), self.transfers.get(key)
+        if replies is not None and transfer is not None:
+            self._take(transfer, replies, self.books.place)
+
+    def _take(self, transfer: Transfer, replies: Replies, before: int | None) -> None:
+        end = len(replies.place) if before is None else int(np.searchsorted(replies.place, before))
+        start = replies.done
+        if end <= start:
+            return
+        replies.done = end
+        which = slice(start, end)
+        message, flow = transfer.message, transfer.message.flow
+        flow.frames += end - start
+        flow.bytes += int(replies.wire_length[which].sum())
+        flow.conversation.last_ns = max(flow.conversation.last_ns, int(replies.time_ns[end - 1]))
+        if message.state == HANDED_OUT:
+            flow.late += end - start
+            return
+        pull = message.pull
+        assert pull is not None
+        pull.replies += end - start
+        message.frame_count += end - start
+        message.last_ns = max(message.last_ns, int(replies.time_ns[end - 1]))
+        pull.last_reply_ns = int(replies.time_ns[end - 1])
+        for first, last in _runs(replies.number[which], 1):
+            message.add_run(int(replies.number[start + first]), int(replies.number[start + last]))
+        if self.books.watch is not None and self.books.watch.message is message:
+            self.books.watch.saw_all(replies.place[which], Role.REPLY)
+        self._place(transfer, pull, replies, which)
+
+    def _place(self, transfer: Transfer, pull: Pulled, replies: Replies, which: slice) -> None:
+        """Note which bytes have come; runs of consecutive replies at once."""
+        offset, length = replies.offset[which], replies.length[which]
+        for first, last in _runs(offset, length[:-1]):
+            start, end = int(offset[first]), int(offset[last] + length[last])
+            before = pull.ranges.total
+            if pull.ranges.touches(start, end):
+                for each in range(first, last + 1):
+                    self._place_one(transfer, pull, int(offset[each]), int(length[each]))
+            else:
+                pull.ranges.add(start, end)
+            if pull.ranges.total > before:
+                _note_blocks(transfer, pull, offset[first : last + 1], replies.time_ns[which][first : last + 1], end)
+                self._note_complete(transfer.message, pull, int(replies.time_ns[which.start + last]))
+
+    @staticmethod
+    def _place_one(transfer: Transfer, pull: Pulled, offset: int, length: int) -> None:
+        """A reply that may hold bytes that were seen before."""
+        if pull.ranges.add(offset, offset + length):
+            return
+        flow = transfer.message.flow
+        place = (offset + transfer.lead) // transfer.payload
+        block = transfer.blocks.get(place - place % transfer.per_block)
+        if block is not None and block.requests > 1:
+            pull.repeated_replies += 1
+            flow.retransmissions += 1
+        else:
+            pull.duplicate_replies += 1
+            flow.duplicates += 1
+
+    @staticmethod
+    def _note_complete(message: Message, pull: Pulled, time_ns: int) -> None:
+        wanted = pull.requested if pull.requested is not None else message.length
+        if wanted is not None and message.complete_ns is None and pull.ranges.holds(0, wanted):
+            message.complete_ns = time_ns
+
+    # Nacks
+
+    def nack_mcp(self, row: Row) -> None:
+        """A PULL was refused."""
+        _, _, time_ns, number, wire_length, way, nack_type, handle, magic = row
+        transfer = self.transfers.get((way[0], way[1], handle << 32 | magic))
+        if transfer is None:
+            return
+        self._take_before(transfer.key)
+        message = transfer.message
+        flow = message.flow
+        flow.frames += 1
+        flow.bytes += wire_length
+        flow.nacks += 1
+        flow.conversation.last_ns = time_ns
+        if message.state == HANDED_OUT:
+            flow.late += 1
+            return
+        pull = message.pull
+        assert pull is not None
+        pull.nacks += 1
+        if pull.refusal is None:
+            pull.refusal = Refusal(number, time_ns, nack_name(nack_type))
+        message.add_frame(number, time_ns)
+        self.books.saw(message, Role.NACK)
+
+
+def _runs(values: NDArray[np.int64], step: NDArray[np.int64] | int) -> list[tuple[int, int]]:
+    """First and last place of each run in which every value is the one before it and a step more."""
+    if len(values) == 1:
+        return [(0, 0)]
+    breaks = np.flatnonzero(np.diff(values) != step)
+    if not len(breaks):
+        return [(0, len(values) - 1)]
+    first = [0, *(breaks + 1).tolist()]
+    return list(zip(first, [*breaks.tolist(), len(values) - 1], strict=True))
+
+
+def _note_blocks(
+    transfer: Transfer, pull: Pulled, offset: NDArray[np.int64], time_ns: NDArray[np.int64], end: int
+) -> None:
+    """Say of the blocks that a run of replies touches when they were complete."""
+    frame = (int(offset[0]) + transfer.lead) // transfer.payload
+    last = (end - 1 + transfer.lead) // transfer.payload
+    for index in range(frame - frame % transfer.per_block, last + 1, transfer.per_block):
+        block = transfer.blocks.get(index)
+        if block is not None and block.done_ns is None and pull.ranges.holds(block.start, block.end):
+            at = int(np.searchsorted(offset, block.end)) - 1
+            block.done_ns = int(time_ns[at])
+
+
+def _is_overtaken(transfer: Transfer, block: Block) -> bool:
+    """Whether a later block was complete before this one."""
+    done = [each.done_ns for each in transfer.blocks.values() if each.start > block.start]
+    return any(each is not None and (block.done_ns is None or each < block.done_ns) for each in done)
+
+
+def _merge(message: Message, stray: Message) -> None:
+    """What was seen of a message before it was recognised."""
+    pull, other = message.pull, stray.pull
+    assert pull is not None and other is not None
+    pull.replies += other.replies
+    pull.repeated_replies += other.repeated_replies
+    pull.duplicate_replies += other.duplicate_replies
+    pull.last_reply_ns = other.last_reply_ns
+    for start, end in other.ranges:
+        pull.ranges.add(start, end)
+    message.frame_count += stray.frame_count
+    for first, last in stray.frames:
+        message.add_run(first, last)

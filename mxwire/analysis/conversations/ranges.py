@@ -1,0 +1,80 @@
+"""Which bytes of a message have been seen, as ranges."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import Final
+
+RANGES_KEPT: Final = 4096
+"""Separate ranges of one message that are remembered; more come only from hostile traffic."""
+
+
+class Ranges:
+    """A set of bytes as ascending ranges that do not touch each other."""
+
+    __slots__ = ("_ends", "_starts", "total")
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self.total = 0
+        """How many bytes are in it."""
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """First byte and the byte behind the last one of each range."""
+        return zip(self._starts, self._ends, strict=True)
+
+    def __len__(self) -> int:
+        """The number of ranges."""
+        return len(self._starts)
+
+    def add(self, start: int, end: int) -> int:
+        """Take the bytes from ``start`` to before ``end``; returns how many of them are new."""
+        if end <= start:
+            return 0
+        starts, ends = self._starts, self._ends
+        if ends and ends[-1] == start:
+            ends[-1] = end
+            self.total += end - start
+            return end - start
+        # The ranges from `low` to before `high` touch the new one.
+        low, high = bisect_left(ends, start), bisect_right(starts, end)
+        if low == high:
+            if len(starts) >= RANGES_KEPT:
+                return 0
+            starts.insert(low, start)
+            ends.insert(low, end)
+            self.total += end - start
+            return end - start
+        known = sum(ends[place] - starts[place] for place in range(low, high))
+        first, last = min(start, starts[low]), max(end, ends[high - 1])
+        starts[low:high], ends[low:high] = [first], [last]
+        self.total += last - first - known
+        return last - first - known
+
+    def holds(self, start: int, end: int) -> bool:
+        """Whether all bytes from ``start`` to before ``end`` are in it."""
+        if end <= start:
+            return True
+        place = bisect_right(self._starts, start) - 1
+        return place >= 0 and self._ends[place] >= end
+
+    def touches(self, start: int, end: int) -> bool:
+        """Whether any byte from ``start`` to before ``end`` is in it."""
+        place = bisect_right(self._ends, start)
+        return place < len(self._starts) and self._starts[place] < end
+
+    def gaps(self, length: int) -> list[tuple[int, int]]:
+        """The ranges below ``length`` that are not in it."""
+        missing = []
+        at = 0
+        for start, end in self:
+            if start >= length:
+                break
+            if start > at:
+                missing.append((at, start))
+            at = max(at, end)
+        if at < length:
+            missing.append((at, length))
+        return missing

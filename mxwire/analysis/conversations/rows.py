@@ -1,0 +1,210 @@
+"""From columns to what the trackers take: a row for each frame that says something alone, and runs of replies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice, repeat
+from operator import itemgetter
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.wire.checks import Reason
+from mxwire.wire.columns import Block
+from mxwire.wire.decoder import DecodedBatch
+
+Row = tuple[Any, ...]
+"""Place in the batch, handler, time in ns, frame number, bytes on the wire, key of the way, and the fields of
+:data:`FIELDS`; for a PULL also the place of its dialect among those of the batch."""
+Handler = Callable[[Row], None]
+ReplyKey = tuple[int, int, int]
+"""Addresses of replier and puller, and handle x 2^32 + magic."""
+WayKey = tuple[int, int]
+"""Address of the sender, its endpoint and the receiver's, in one number; and address of the receiver."""
+
+MATCH: Final = "match"
+FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "tiny": ("lib_seqnum", "lib_piggyack", "session", "length", MATCH),
+    "small": ("lib_seqnum", "lib_piggyack", "session", "length", MATCH),
+    "medium": ("lib_seqnum", "lib_piggyack", "session", "length", MATCH, "frag_seqnum", "frag_length"),
+    "rndv": (
+        "lib_seqnum",
+        "lib_piggyack",
+        "session",
+        "msg_length",
+        MATCH,
+        "pulled_rdma_id",
+        "pulled_rdma_seqnum",
+        "pulled_rdma_offset",
+    ),
+    "notify": (
+        "lib_seqnum",
+        "lib_piggyack",
+        "session",
+        "total_length",
+        "pulled_rdma_id",
+        "pulled_rdma_seqnum",
+    ),
+    "truc": ("session", "liback.type", "length", "liback.session_id", "liback.lib_seqnum"),
+    "pull": (
+        "session",
+        "total_length",
+        "pulled_rdma_id",
+        "pulled_rdma_seqnum",
+        "pulled_rdma_offset",
+        "src_pull_handle",
+        "src_magic",
+        "first_frame_offset",
+        "block_length",
+        "frame_index",
+    ),
+    "connect_request": ("src_session_id", "app_key", "target_recv_seqnum_start", "connect_seqnum"),
+    "connect_reply": (
+        "src_session_id",
+        "target_session_id",
+        "target_recv_seqnum_start",
+        "connect_seqnum",
+        "connect_status_code",
+    ),
+    "nack_lib": ("nack_type", "lib_seqnum"),
+    "nack_mcp": ("nack_type", "src_pull_handle", "src_magic"),
+    "host_reply": (),
+}
+"""What the trackers want to know of the frames of each layout."""
+CHUNK: Final = 2048
+"""Frames of which the rows are made at once."""
+FIRST_REPLY: Final = "first reply"
+"""Name of the handler of replies to a request that was not seen: called where the first of them is."""
+
+
+@dataclass(slots=True, eq=False)
+class Replies:
+    """The PULL_REPLYs of a batch that answer one pull, in their order; arrays of shape (n,)."""
+
+    key: ReplyKey
+    place: NDArray[np.intp]
+    time_ns: NDArray[np.int64]
+    number: NDArray[np.int64]
+    wire_length: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    """Where the data belongs in the message."""
+    length: NDArray[np.int64]
+    dialect: int
+    """Place of its dialect among those of the batch."""
+    done: int = 0
+    """How many of them have been taken into account."""
+
+
+def rows_of(decoded: DecodedBatch, handlers: Mapping[str, Handler], replies: list[Replies]) -> Iterator[Row]:
+    """The rows of a batch in the order of its frames.
+
+    They are made some thousand at a time: many at once would keep the garbage collector busy.
+    """
+    sources: list[tuple[NDArray[np.intp], Iterator[Row]]] = []
+    for block in decoded.columns.blocks:
+        handler = handlers.get(block.layout.name)
+        if handler is not None and block.layout.name in FIELDS:
+            sources.append(_rows(decoded, block, handler))
+    first = handlers[FIRST_REPLY]
+    begun: list[Row] = [
+        (int(each.place[0]), first, int(each.time_ns[0]), int(each.number[0]), 0, None, each) for each in replies
+    ]
+    begun.sort(key=itemgetter(0))
+    sources.append((np.array([row[0] for row in begun], np.intp), iter(begun)))
+    for start in range(0, len(decoded), CHUNK):
+        rows: list[Row] = []
+        for place, source in sources:
+            low, high = np.searchsorted(place, (start, start + CHUNK)).tolist()
+            rows += islice(source, high - low)
+        rows.sort(key=itemgetter(0))
+        yield from rows
+
+
+def _rows(decoded: DecodedBatch, block: Block, handler: Handler) -> tuple[NDArray[np.intp], Iterator[Row]]:
+    """Places in the batch, and rows, of the frames of a block that are well formed."""
+    reason = decoded.columns.reason[block.place]
+    good = None if not reason.any() else np.flatnonzero(reason == Reason.NONE)
+
+    def values(array: NDArray[Any]) -> list[Any]:
+        found: list[Any] = (array if good is None else array[good]).tolist()
+        return found
+
+    place = block.place
+    located, batch = decoded.located, decoded.batch
+    source, destination = located.source[place], located.destination[place]
+    if "src_endpoint" in block.names and "dst_endpoint" in block.names:
+        ends = block["src_endpoint"].astype(np.uint64) << np.uint64(8) | block["dst_endpoint"]
+        source = source << np.uint64(16) | ends
+    fields = [values(_field(block, name)) for name in FIELDS[block.layout.name]]
+    if block.layout.name == "pull":
+        fields.append(values(decoded.assignment.which[place]))
+    rows = zip(
+        values(place),
+        repeat(handler),
+        values(batch.timestamp_ns[place]),
+        values(batch.number[place]),
+        values(located.wire_length[place]),
+        zip(values(source), values(destination), strict=True),
+        *fields,
+    )
+    return (place if good is None else place[good]), rows
+
+
+def _field(block: Block, name: str) -> NDArray[Any]:
+    if name == MATCH:
+        match: NDArray[Any] = block["match_a"].astype(np.uint64) << np.uint64(32) | block["match_b"]
+        return match
+    return block[name]
+
+
+def replies_of(decoded: DecodedBatch) -> dict[ReplyKey, Replies]:
+    """The PULL_REPLYs of a batch by what they answer."""
+    found: dict[ReplyKey, Replies] = {}
+    blocks = list(decoded.columns.of("pull_reply"))
+    if not blocks:
+        return found
+    place = np.concatenate([each.place for each in blocks])
+    pull = np.concatenate(
+        [each["dst_pull_handle"].astype(np.uint64) << np.uint64(32) | each["dst_magic"] for each in blocks]
+    )
+    offset = np.concatenate([each["msg_offset"] for each in blocks]).astype(np.int64)
+    length = np.concatenate([each["frame_length"] for each in blocks]).astype(np.int64)
+    good = decoded.columns.reason[place] == Reason.NONE
+    if len(blocks) > 1 or not good.all():
+        order = np.flatnonzero(good)
+        order = order[np.argsort(place[order], kind="stable")]
+        place, pull, offset, length = place[order], pull[order], offset[order], length[order]
+    located, batch = decoded.located, decoded.batch
+    source, destination = located.source[place], located.destination[place]
+    for members in _alike(source, destination, pull):
+        at = place[members]
+        key = int(source[members[0]]), int(destination[members[0]]), int(pull[members[0]])
+        found[key] = Replies(
+            key,
+            at,
+            batch.timestamp_ns[at],
+            batch.number[at],
+            located.wire_length[at],
+            offset[members],
+            length[members],
+            int(decoded.assignment.which[at[0]]),
+        )
+    return found
+
+
+def _alike(*keys: NDArray[np.uint64]) -> Iterator[NDArray[np.intp]]:
+    """Places where all arrays hold the same, each set in ascending order."""
+    count = len(keys[0])
+    if not count:
+        return
+    if all((each == each[0]).all() for each in keys):
+        yield np.arange(count)
+        return
+    order = np.lexsort(keys)
+    new = np.zeros(count, np.bool_)
+    for each in keys:
+        ordered = each[order]
+        new[1:] |= ordered[1:] != ordered[:-1]
+    yield from np.split(order, np.flatnonzero(new))

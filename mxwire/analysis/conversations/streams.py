@@ -1,0 +1,98 @@
+"""The numbered packets of one direction, as far as they are still of interest."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from mxwire.analysis.conversations.message import Acknowledgement, Entry
+from mxwire.rules.state.sequence import NUMBER_MASK, SESSION_MASK, WINDOW, position_of
+
+KEPT_BEHIND: Final = 256
+"""Messages that are remembered after they were handed out, so that late copies are known as such."""
+_LAP: Final = NUMBER_MASK + 1
+"""Positions begin one lap above zero, so that none is negative."""
+
+
+class Stream:
+    """Consecutive numbers from one endpoint to another, until one side starts anew (R-SEQ-01 to R-SEQ-04)."""
+
+    __slots__ = ("ack_value", "acked", "bits", "entries", "first", "handed_out", "last_ack", "next", "seen")
+
+    def __init__(self, first: int, bits: int) -> None:
+        self.bits = bits
+        """The session number, in place."""
+        self.first = first
+        """Position of the first number that was seen or must have been sent."""
+        self.next = first
+        """Position after the highest one."""
+        self.acked = first
+        """The receiver has acknowledged all positions below."""
+        self.ack_value = -1
+        """The last acknowledgement that moved ``acked``, as on the wire."""
+        self.last_ack: Acknowledgement | None = None
+        self.entries: dict[int, Entry] = {}
+        self.handed_out: deque[int] = deque()
+        """Positions of entries that nothing more is expected of."""
+        self.seen = 0
+        """Different numbers seen."""
+
+    @property
+    def missing(self) -> int:
+        """Numbers that were sent but not seen."""
+        return max(self.next - self.first - self.seen, 0)
+
+    def position(self, number: int) -> int:
+        """The position that a number on the wire means."""
+        return position_of(number, self.next)
+
+    def add(self, entry: Entry) -> Entry | None:
+        """Remember a new number; returns the oldest entry if there are too many to remember."""
+        position = entry.position
+        self.seen += 1
+        if position >= self.next:
+            self.next = position + 1
+        elif position < self.first:
+            self.first = position
+        if position < self.acked:
+            if self.last_ack is None:
+                self.acked = position
+            else:
+                entry.ack = self.last_ack
+        self.entries[position] = entry
+        if len(self.entries) > WINDOW + KEPT_BEHIND:
+            return self.entries.pop(next(iter(self.entries)))
+        return None
+
+    def forget_one(self, position: int) -> None:
+        """Nothing more is expected of an entry; it is remembered for a while."""
+        self.handed_out.append(position)
+        if len(self.handed_out) > KEPT_BEHIND:
+            self.entries.pop(self.handed_out.popleft(), None)
+
+    def advance(self, position: int, ack: Acknowledgement) -> list[Entry]:
+        """The receiver has all numbers below a position; returns what it had not acknowledged before."""
+        if position - self.acked == 1:
+            entry = self.entries.get(self.acked)
+            found = [] if entry is None else [entry]
+        elif position - self.acked > len(self.entries):
+            found = [each for at, each in self.entries.items() if self.acked <= at < position]
+        else:
+            get = self.entries.get
+            found = [each for at in range(self.acked, position) if (each := get(at)) is not None]
+        if ack.effective:
+            self.acked = position
+            self.last_ack = ack
+            self.next = max(self.next, position)
+        return found
+
+
+def stream_at(number: int, told: int | None) -> Stream:
+    """A stream whose first seen number is ``number``, where the receiver asked to begin with ``told``."""
+    bits = number & SESSION_MASK
+    low = (number & NUMBER_MASK) + _LAP
+    if told is not None and told & SESSION_MASK == bits:
+        ahead = (number - told) & NUMBER_MASK
+        if ahead < WINDOW:
+            return Stream(low - ahead, bits)
+    return Stream(low, bits)

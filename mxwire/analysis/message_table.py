@@ -1,0 +1,154 @@
+"""Messages as records with stable names: one JSON object each, or rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from mxwire.analysis.conversations import Flow, Message
+from mxwire.analysis.table_file import TableFile
+from mxwire.rules.state.sequence import NUMBER_MASK
+from mxwire.wire.address import mac_text
+
+ROWS: Final = 10_000
+"""Rows that are handed to the file at once."""
+
+_Getter = Callable[[Message, Mapping[int, str]], Any]
+
+
+def _of_message(name: str) -> _Getter:
+    return lambda message, _: getattr(message, name)
+
+
+def _of_pull(name: str) -> _Getter:
+    return lambda message, _: None if message.pull is None else getattr(message.pull, name)
+
+
+def _via(first: str, second: str) -> _Getter:
+    def get(message: Message, _: Mapping[int, str]) -> Any:
+        found = getattr(message, first)
+        return None if found is None else getattr(found, second)
+
+    return get
+
+
+def _of_notice(*names: str) -> _Getter:
+    def get(message: Message, _: Mapping[int, str]) -> Any:
+        found: Any = None if message.pull is None else message.pull.notice
+        for name in names:
+            found = None if found is None else getattr(found, name)
+        return found
+
+    return get
+
+
+def _address(flow: Flow) -> str | None:
+    return mac_text(flow.address) if flow.address else None
+
+
+def frames_text(message: Message) -> str:
+    """The frames of a message as ranges: ``35-50 63``."""
+    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in message.frames)
+
+
+_FIELDS: Final[Mapping[str, tuple[Any, _Getter]]] = {
+    "message": (pl.UInt64, _of_message("number")),
+    "conversation": (pl.UInt32, lambda message, _: message.flow.conversation.number),
+    "kind": (pl.String, _of_message("kind")),
+    "source": (pl.String, lambda message, _: _address(message.flow)),
+    "source_name": (pl.String, lambda message, names: names.get(message.flow.address)),
+    "source_endpoint": (pl.UInt8, lambda message, _: message.flow.endpoint),
+    "source_session": (pl.UInt32, lambda message, _: message.flow.back.session),
+    "destination": (pl.String, lambda message, _: _address(message.flow.back)),
+    "destination_name": (pl.String, lambda message, names: names.get(message.flow.back.address)),
+    "destination_endpoint": (pl.UInt8, lambda message, _: message.flow.back.endpoint),
+    "destination_session": (pl.UInt32, lambda message, _: message.flow.session),
+    "sequence": (pl.UInt16, lambda message, _: message.position & NUMBER_MASK if message.position >= 0 else None),
+    "length": (pl.UInt32, _of_message("length")),
+    "match": (pl.UInt64, _of_message("match")),
+    "start_ns": (pl.Int64, _of_message("first_ns")),
+    "complete_ns": (pl.Int64, _of_message("complete_ns")),
+    "end_ns": (pl.Int64, _of_message("end_ns")),
+    "last_ns": (pl.Int64, _of_message("last_ns")),
+    "sender": (pl.String, _of_message("sender")),
+    "receiver": (pl.String, _of_message("receiver")),
+    "half_seen": (pl.List(pl.String), lambda message, _: list(message.half_seen)),
+    "frame_count": (pl.UInt32, _of_message("frame_count")),
+    "frames": (pl.String, lambda message, _: frames_text(message)),
+    "transmissions": (pl.UInt32, _of_message("transmissions")),
+    "duplicates": (pl.UInt32, _of_message("duplicates")),
+    "fragments": (
+        pl.UInt32,
+        lambda message, _: message.fragments.bit_count() if message.kind == "MEDIUM" else None,
+    ),
+    "bytes_seen": (
+        pl.UInt64,
+        lambda message, _: message.bytes_seen if message.pull is None else message.pull.ranges.total,
+    ),
+    "ack_ns": (pl.Int64, _via("ack", "time_ns")),
+    "ack_frame": (pl.UInt64, _via("ack", "frame")),
+    "ack_how": (pl.String, _via("ack", "how")),
+    "refused_ack_ns": (pl.Int64, _via("refused_ack", "time_ns")),
+    "refused_ack_frame": (pl.UInt64, _via("refused_ack", "frame")),
+    "nacks": (pl.UInt32, _of_message("nacks")),
+    "nack_ns": (pl.Int64, _via("nack", "time_ns")),
+    "nack_reason": (pl.String, _via("nack", "reason")),
+    "given_up_ns": (pl.Int64, _of_message("given_up_ns")),
+    "region": (pl.UInt32, _of_pull("region")),
+    "region_counter": (pl.UInt8, _of_pull("counter")),
+    "requested": (pl.UInt32, _of_pull("requested")),
+    "pulls": (pl.UInt32, _of_pull("pulls")),
+    "re_requests": (pl.UInt32, _of_pull("re_requests")),
+    "duplicate_pulls": (pl.UInt32, _of_pull("duplicate_pulls")),
+    "replies": (pl.UInt32, _of_pull("replies")),
+    "repeated_replies": (pl.UInt32, _of_pull("repeated_replies")),
+    "duplicate_replies": (pl.UInt32, _of_pull("duplicate_replies")),
+    "pull_nacks": (pl.UInt32, _of_pull("nacks")),
+    "pull_nack_reason": (
+        pl.String,
+        lambda message, _: message.pull.refusal.reason if message.pull and message.pull.refusal else None,
+    ),
+    "first_pull_ns": (pl.Int64, _of_pull("first_pull_ns")),
+    "last_reply_ns": (pl.Int64, _of_pull("last_reply_ns")),
+    "notify_ns": (pl.Int64, _of_notice("first_ns")),
+    "notify_frame": (pl.UInt64, _of_notice("frame")),
+    "notify_length": (pl.UInt32, _of_notice("total_length")),
+    "notify_transmissions": (pl.UInt32, _of_notice("transmissions")),
+    "notify_ack_ns": (pl.Int64, _of_notice("ack", "time_ns")),
+}
+MESSAGE_COLUMNS: Final = ("file", *_FIELDS)
+"""The columns of the table, and the keys of a record, in order."""
+
+
+def message_fields(message: Message, names: Mapping[int, str]) -> dict[str, Any]:
+    """Everything that is known of a message, with stable names; times in ns, what is not known is None.
+
+    ``names`` are the host names by address.
+    """
+    return {name: get(message, names) for name, (_, get) in _FIELDS.items()}
+
+
+class MessageTable(TableFile):
+    """Writes messages to a file, a row each.
+
+    Raises :class:`~mxwire.errors.MxwireError` for an unknown suffix, or when the file cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._rows: list[dict[str, Any]] = []
+
+    def add(self, file: str, messages: Sequence[Message], names: Mapping[int, str]) -> None:
+        """Add messages of a capture."""
+        self._rows += ({"file": file} | message_fields(each, names) for each in messages)
+        if len(self._rows) >= ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand over what has gathered; an empty table too, so that there is a file."""
+        schema = {"file": pl.String} | {name: kind for name, (kind, _) in _FIELDS.items()}
+        self.put(pl.DataFrame(self._rows, schema=schema))
+        self._rows = []

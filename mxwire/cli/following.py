@@ -1,0 +1,95 @@
+"""What the commands that follow messages have in common: reading, choosing, and what must be said at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mxwire.analysis.conversations import Follower, Message
+from mxwire.analysis.conversations.order import InOrder
+from mxwire.capture import CaptureReader
+from mxwire.cli.reading import decoded_batches, say, tell_notes
+from mxwire.errors import MxwireError
+from mxwire.report.messages import COOKED
+from mxwire.wire.address import mac_bytes
+from mxwire.wire.decoder import Decoder
+from mxwire.wire.dialect import Dialect, dialect_or_auto
+from mxwire.wire.enums import ETHERTYPE_MXOE
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which messages are wanted; None where there is no such limit."""
+
+    hosts: frozenset[int] | None
+    endpoint: int | None
+    kinds: frozenset[str] | None
+    match: int | None
+    incomplete: bool
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether anything was chosen at all."""
+        return self != Choice(None, None, None, None, False)
+
+    def takes(self, message: Message) -> bool:
+        """Whether a message is wanted."""
+        ends = message.flow, message.flow.back
+        return (
+            (self.hosts is None or not self.hosts.isdisjoint(each.address for each in ends))
+            and (self.endpoint is None or self.endpoint in [each.endpoint for each in ends])
+            and (self.kinds is None or message.kind in self.kinds)
+            and (self.match is None or self.match == message.match)
+            and (not self.incomplete or message.is_incomplete)
+        )
+
+
+def choice(
+    hosts: tuple[str, ...], endpoint: int | None, kinds: tuple[str, ...], match: str | None, incomplete: bool
+) -> Choice:
+    """Understand the options; raises :class:`~mxwire.errors.MxwireError` for what is not possible."""
+    return Choice(
+        hosts=frozenset(int.from_bytes(mac_bytes(each), "big") for each in hosts) or None,
+        endpoint=endpoint,
+        kinds=frozenset(each.upper() for each in kinds) or None,
+        match=None if match is None else match_number(match),
+        incomplete=incomplete,
+    )
+
+
+def match_number(text: str) -> int:
+    """Match information as a user writes it: hexadecimal, with or without 0x."""
+    try:
+        number = int(text, 16)
+    except ValueError:
+        number = -1
+    if not 0 <= number < 1 << 64:
+        raise MxwireError(f"--match {text}: is not match information: write it in hexadecimal, like 0x1000")
+    return number
+
+
+def decoder_of(dialect: str, ethertypes: tuple[int, ...]) -> Decoder:
+    """What decodes a capture as the options say."""
+    chosen: Dialect | None = dialect_or_auto(dialect)
+    return Decoder(chosen, ethertypes or (ETHERTYPE_MXOE,))
+
+
+def followed(follower: Follower, decoder: Decoder, reader: CaptureReader) -> Iterator[Message]:
+    """The messages of a capture in the order in which they appear."""
+    order = InOrder()
+    for decoded in decoded_batches(decoder, reader):
+        yield from order.put(follower.observe(decoded))
+    yield from order.put(follower.finish())
+    yield from order.rest()
+    tell_limits(reader.name, follower, decoder)
+
+
+def tell_limits(path: str, follower: Follower, decoder: Decoder) -> None:
+    """What a reader of the output has to know."""
+    tell_notes(path, decoder)
+    if follower.cooked:
+        say(f"{path}: {COOKED[0].lower()}{COOKED[1:].rstrip('.')}")
+    if follower.malformed:
+        say(f"{path}: {follower.malformed} malformed frames were left out (mxwire decode shows them)")
+    if follower.evicted:
+        say(f"{path}: {follower.evicted} messages were given up, as too many were in flight at a time")

@@ -1,0 +1,173 @@
+"""``mxwire messages``: every message of a capture, and how it ended."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mxwire.cli.options import dialect_option, ethertype_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mxwire.analysis.conversations import Follower, Message
+
+EPILOG = """\b
+Lines: number, seconds of its first frame, source → destination, endpoints, kind, length in bytes, match
+information, how many frames are its own, the time until its sender could know that it was done, how it
+ended as the sender knows (acked, notified, truncated, failed, nacked, given up, open) and as the receiver
+knows (received, truncated, failed, refused, announced, unknown), and what was not plain about it.
+
+\b
+Examples:
+  mxwire messages trace.pcap
+  mxwire messages --incomplete trace.pcap          what did not end well, or was only half seen
+  mxwire messages --kind RNDV --endpoint 3 FILE    large (and synchronous) messages of an endpoint
+  mxwire messages --match 0x1000 --json FILE | jq .frames
+  mxwire messages --to messages.parquet *.pcap     for polars, pandas or DuckDB
+  mxwire follow --message 3 trace.pcap             then: the frames of one of them
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option(
+    "--to",
+    "target",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write a table: .parquet, .csv, .ndjson or .arrow.",
+)
+@click.option("--host", "hosts", metavar="MAC", multiple=True, help="Only messages from or to this address.")
+@click.option(
+    "--endpoint", metavar="N", type=click.IntRange(0, 255), help="Only messages from or to this endpoint number."
+)
+@click.option(
+    "--kind",
+    "kinds",
+    type=click.Choice(["TINY", "SMALL", "MEDIUM", "RNDV"], case_sensitive=False),
+    multiple=True,
+    help="Only this kind; may be repeated.",
+)
+@click.option("--match", metavar="HEX", help="Only messages with this match information.")
+@click.option("--incomplete", is_flag=True, help="Only messages that did not end well, or were only half seen.")
+@dialect_option
+@ethertype_option
+def command(
+    files: tuple[str, ...],
+    as_json: bool,
+    target: Path | None,
+    hosts: tuple[str, ...],
+    endpoint: int | None,
+    kinds: tuple[str, ...],
+    match: str | None,
+    incomplete: bool,
+    dialect: str,
+    ethertypes: tuple[int, ...],
+) -> None:
+    """List the messages of captures: TINY, SMALL, MEDIUM and large ones (RNDV), each once, however often its frames
+    were sent."""
+    from mxwire.analysis.conversations import Follower
+    from mxwire.cli.following import choice, decoder_of, followed
+    from mxwire.cli.reading import Failures, capture_of, say
+    from mxwire.errors import MxwireError
+
+    if target is not None and as_json:
+        raise MxwireError("--to writes a table: --json does not go with it")
+    chosen = choice(hosts, endpoint, kinds, match, incomplete)
+    failures = Failures()
+    shown = seen = 0
+    with ExitStack() as stack:
+        output = _output(files, as_json, target, stack)
+        for path in files:
+            with failures.noted(), capture_of(path) as reader:
+                decoder, follower = decoder_of(dialect, ethertypes), Follower()
+                begun = False
+                for message in followed(follower, decoder, reader):
+                    seen += 1
+                    if not chosen.takes(message):
+                        continue
+                    if not begun:
+                        output.begin(reader.name, decoder.start_ns or 0)
+                        begun = True
+                    output.show(message, follower)
+                    shown += 1
+        output.end()
+    if seen and not shown and not failures.count:
+        say("no message matches the selection")
+    failures.end()
+
+
+def _output(files: tuple[str, ...], as_json: bool, target: Path | None, stack: ExitStack) -> _Output:
+    if target is not None:
+        return _Table(files, target, stack)
+    return _Json(len(files) > 1) if as_json else _Lines(len(files) > 1)
+
+
+class _Output:
+    """Where messages go."""
+
+    def begin(self, path: str, start_ns: int) -> None:
+        """The messages of another capture follow."""
+        self.path = path
+        self.start_ns = start_ns
+
+    def show(self, message: Message, follower: Follower) -> None:
+        """One more message."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """There are no more."""
+
+
+class _Lines(_Output):
+    def __init__(self, several: bool) -> None:
+        from mxwire.report.messages import message_line
+
+        self._several = several
+        self._line: Callable[[Message, int], str] = message_line
+
+    def begin(self, path: str, start_ns: int) -> None:
+        from mxwire.report.messages import HEADING
+
+        super().begin(path, start_ns)
+        if self._several:
+            click.echo(f"== {path}")
+        click.echo(HEADING)
+
+    def show(self, message: Message, follower: Follower) -> None:
+        click.echo(self._line(message, self.start_ns))
+
+
+class _Json(_Output):
+    def __init__(self, several: bool) -> None:
+        import json
+
+        from mxwire.report.messages import message_record
+
+        self._several = several
+        self._encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+        self._record = message_record
+
+    def show(self, message: Message, follower: Follower) -> None:
+        record = self._record(message, follower.names)
+        click.echo(self._encode({"file": self.path} | record if self._several else record))
+
+
+class _Table(_Output):
+    def __init__(self, files: tuple[str, ...], target: Path, stack: ExitStack) -> None:
+        from mxwire.analysis.message_table import MessageTable
+        from mxwire.cli.reading import refuse_overwriting
+
+        refuse_overwriting(files, target)
+        self._table = stack.enter_context(MessageTable(target))
+
+    def show(self, message: Message, follower: Follower) -> None:
+        self._table.add(self.path, [message], follower.names)
+
+    def end(self) -> None:
+        self._table.flush()

@@ -1,0 +1,263 @@
+"""Messages and conversations, in lines for people and as records for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from mxwire.analysis.conversations import Connect, Conversation, Flow, Follower, Message
+from mxwire.analysis.message_table import message_fields
+from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table
+from mxwire.report.times import seconds_text
+from mxwire.wire.address import mac_text
+from mxwire.wire.enums import ConnectStatus
+
+HEADING: Final = (
+    f"{'#':>6}  {'seconds':>14}  {'source → destination':37}  {'ends':>5}  {'kind':6} {'length':>10}  {'match':>18}"
+    f"  {'frames':>6}  {'took ms':>14}  {'sender':9}  receiver"
+)
+"""What stands above the lines of messages."""
+COOKED: Final = "A Linux cooked capture names no destinations: acks, pulls and their replies cannot be put together."
+
+
+def host_text(flow: Flow) -> str:
+    """A host's address; ``?`` where the capture does not have it."""
+    return mac_text(flow.address) if flow.address else "?"
+
+
+def ends_text(flow: Flow) -> str:
+    """``5→3``: the endpoints of a flow, as far as they are known."""
+    return "→".join("?" if each is None else str(each) for each in (flow.endpoint, flow.back.endpoint))
+
+
+def match_text(match: int | None) -> str:
+    """Match information in hexadecimal."""
+    return "?" if match is None else f"0x{match:x}"
+
+
+def message_line(message: Message, since_ns: int) -> str:
+    """A message in a line; its start counts from ``since_ns``."""
+    flow = message.flow
+    hosts = f"{host_text(flow)} → {host_text(flow.back):17}"
+    took = (message.end_ns - message.first_ns) / 1e6
+    length = "?" if message.length is None else str(message.length)
+    line = (
+        f"{message.number:6}  {seconds_text(message.first_ns - since_ns)}  {hosts}  {ends_text(flow):>5}  "
+        f"{message.kind:6} {length:>10}  {match_text(message.match):>18}  {message.frame_count:6}"
+        f"  {took:14.6f}  {message.sender:9}  {message.receiver:9}"
+    )
+    notes = "; ".join(message_notes(message))
+    return f"{line}  [{notes}]" if notes else line.rstrip()
+
+
+def message_notes(message: Message) -> Iterator[str]:
+    """What was not plain about a message."""
+    if message.transmissions > 1:
+        yield f"sent {message.transmissions} times"
+    if message.duplicates:
+        yield f"{message.duplicates} copies"
+    if message.nack is not None:
+        yield f"nack {message.nack.reason}"
+    pull = message.pull
+    if pull is not None:
+        if pull.re_requests:
+            yield f"{pull.re_requests} requests again"
+        if pull.repeated_replies:
+            yield f"{pull.repeated_replies} replies again"
+        if pull.duplicate_replies + pull.duplicate_pulls:
+            yield f"{pull.duplicate_replies + pull.duplicate_pulls} copies"
+        if pull.refusal is not None:
+            yield f"{pull.nacks} pulls refused: {pull.refusal.reason}"
+        notice = pull.notice
+        if notice is not None:
+            if notice.total_length != message.length:
+                yield f"{notice.total_length} bytes taken"
+            if notice.transmissions > 1:
+                yield f"NOTIFY sent {notice.transmissions} times"
+            if notice.nack is not None:
+                yield f"NOTIFY refused: {notice.nack.reason}"
+    if message.refused_ack is not None and message.ack is None:
+        yield "its ack names no session"
+    yield from message.half_seen
+
+
+def message_record(message: Message, names: Mapping[int, str]) -> dict[str, Any]:
+    """A message as a JSON object: match information in hexadecimal, frames as ranges."""
+    fields = message_fields(message, names)
+    fields["match"] = None if message.match is None else f"0x{message.match:016x}"
+    fields["frames"] = [list(each) for each in message.frames]
+    fields["resends"] = [
+        {"frame": each.frame, "time_ns": each.time_ns, "after_ns": each.after_ns} for each in message.resends
+    ]
+    fields["requests_again"] = [
+        {"frame": each.frame, "time_ns": each.time_ns, "after_ns": each.after_ns, "cause": each.cause}
+        for each in (message.pull.requests if message.pull is not None else ())
+    ]
+    return fields
+
+
+# Conversations
+
+_ENDS: Final = (
+    Column("#", right=True),
+    Column("host", code=True),
+    Column("name", code=True),
+    Column("endpoint", right=True),
+    Column("session", code=True),
+    Column("frames", right=True),
+    Column("bytes", right=True),
+    Column("TINY", right=True),
+    Column("SMALL", right=True),
+    Column("MEDIUM", right=True),
+    Column("RNDV", right=True),
+    Column("again", right=True),
+    Column("copies", right=True),
+    Column("libacks", right=True),
+    Column("nacks", right=True),
+)
+
+
+def conversation_blocks(path: str, follower: Follower, chosen: list[Conversation], start_ns: int) -> list[Block]:
+    """The conversations of a capture: two rows each, one for what each end sent, and what is to be said of them."""
+    shown: list[Block] = [Heading(path)]
+    if not chosen:
+        return [*shown, Paragraph("No conversation.")]
+    rows = tuple(_end_row(follower, each, side) for each in chosen for side in (0, 1))
+    shown += [Table(_ENDS, rows), Heading("Connects", 3), _connects(chosen, start_ns)]
+    said = [(each.number, text) for each in chosen for text in _remarks(each)]
+    if said:
+        columns = (Column("#", right=True), Column("remark", wraps=True))
+        shown += [Heading("Remarks", 3), Table(columns, tuple(Row((str(number), text)) for number, text in said))]
+    if follower.forgotten_conversations:
+        shown.append(Paragraph(f"{follower.forgotten_conversations} earlier conversations were forgotten."))
+    if follower.cooked:
+        shown.append(Paragraph(COOKED))
+    return shown
+
+
+def _end_row(follower: Follower, conversation: Conversation, side: int) -> Row:
+    flow = conversation.flows[side]
+    session = conversation.session(side)
+    kinds = (str(flow.messages[kind]) for kind in ("TINY", "SMALL", "MEDIUM", "RNDV"))
+    return Row(
+        (
+            "" if side else str(conversation.number),
+            host_text(flow),
+            follower.names.get(flow.address, "-"),
+            "?" if flow.endpoint is None else str(flow.endpoint),
+            "?" if session is None else f"0x{session:08x}",
+            str(flow.frames),
+            str(flow.bytes),
+            *kinds,
+            str(flow.retransmissions + flow.re_requests),
+            str(flow.duplicates),
+            str(flow.libacks),
+            str(flow.nacks),
+        )
+    )
+
+
+def _connects(chosen: list[Conversation], start_ns: int) -> Table:
+    columns = (
+        Column("#", right=True),
+        Column("seconds", right=True),
+        Column("asked by", code=True),
+        Column("endpoint", right=True),
+        Column("number", right=True),
+        Column("key", code=True),
+        Column("requests", right=True),
+        Column("answer"),
+        Column("after ms", right=True),
+    )
+    rows = [_connect_row(each, connect, start_ns) for each in chosen for connect in each.connects]
+    return Table(columns, tuple(rows))
+
+
+def _connect_row(conversation: Conversation, connect: Connect, start_ns: int) -> Row:
+    flow = conversation.flows[connect.side]
+    answer, at = connect_answer(connect)
+    return Row(
+        (
+            str(conversation.number),
+            seconds_text(connect.time_ns - start_ns).strip(),
+            host_text(flow),
+            "?" if flow.endpoint is None else str(flow.endpoint),
+            str(connect.number),
+            "?" if connect.key is None else f"0x{connect.key:08x}",
+            str(connect.requests),
+            answer,
+            "-" if at is None or not connect.requests else f"{(at - connect.time_ns) / 1e6:.3f}",
+        )
+    )
+
+
+def connect_answer(connect: Connect) -> tuple[str, int | None]:
+    """What came back on a connect, and when."""
+    if connect.answered_ns is not None:
+        known = connect.status in tuple(ConnectStatus)
+        status = ConnectStatus(connect.status or 0).name if known else f"status {connect.status}"
+        return status, connect.answered_ns
+    if connect.nack is not None:
+        return f"nack {connect.nack.reason}", connect.nack.time_ns
+    return "none", None
+
+
+def _remarks(conversation: Conversation) -> Iterator[str]:
+    yield from conversation.half_seen
+    if conversation.began_anew:
+        yield "ended by a new opening of one of its endpoints"
+    late = sum(flow.late for flow in conversation.flows)
+    if late:
+        yield f"{late} late copies of messages that were done"
+    if conversation.connect_count > len(conversation.connects):
+        yield f"{conversation.connect_count - len(conversation.connects)} more connects"
+
+
+def conversation_record(conversation: Conversation, follower: Follower) -> dict[str, Any]:
+    """A conversation as a JSON object."""
+    return {
+        "conversation": conversation.number,
+        "start_ns": conversation.first_ns,
+        "end_ns": conversation.last_ns,
+        "ends": [_end_record(conversation, side, follower) for side in (0, 1)],
+        "connects": [_connect_record(each) for each in conversation.connects],
+        "connect_count": conversation.connect_count,
+        "began_anew": conversation.began_anew,
+        "half_seen": conversation.half_seen,
+    }
+
+
+def _end_record(conversation: Conversation, side: int, follower: Follower) -> dict[str, Any]:
+    flow = conversation.flows[side]
+    return {
+        "host": mac_text(flow.address) if flow.address else None,
+        "name": follower.names.get(flow.address),
+        "endpoint": flow.endpoint,
+        "session": conversation.session(side),
+        "frames": flow.frames,
+        "bytes": flow.bytes,
+        "messages": {kind: flow.messages[kind] for kind in ("TINY", "SMALL", "MEDIUM", "RNDV")},
+        "message_bytes": flow.message_bytes,
+        "retransmissions": flow.retransmissions,
+        "re_requests": flow.re_requests,
+        "duplicates": flow.duplicates,
+        "libacks": flow.libacks,
+        "nacks": flow.nacks,
+        "late": flow.late,
+        "missing": flow.missing,
+    }
+
+
+def _connect_record(connect: Connect) -> dict[str, Any]:
+    answer, at = connect_answer(connect)
+    return {
+        "side": connect.side,
+        "number": connect.number,
+        "key": connect.key,
+        "frame": connect.frame,
+        "time_ns": connect.time_ns,
+        "requests": connect.requests,
+        "replies": connect.replies,
+        "answer": None if at is None else answer,
+        "answered_ns": at,
+    }

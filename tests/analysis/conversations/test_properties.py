@@ -1,0 +1,171 @@
+"""Whatever a capture does to the frames: no exception, nothing guessed, the same answer however it is read."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mxwire.analysis.conversations import Message
+from mxwire.analysis.conversations.order import InOrder
+from mxwire.analysis.message_table import message_fields
+from mxwire.frames import FrameBatch
+from mxwire.report.messages import conversation_record, message_line, message_record
+from mxwire.wire.address import mac_text
+from tests.analysis.conversations.support import (
+    CAPTURES,
+    HOSTS,
+    decoded,
+    dialect_of,
+    follow,
+    followed,
+    read_capture,
+    split,
+)
+
+SHORT = [each for each in CAPTURES if len(read_capture(each)) < 500]
+VARIED = [
+    "mxoe-every-type",
+    "mxoe-lossy-1M",
+    "omx9000-resends-exhausted",
+    "mxoe-nack-lib",
+    "omx9000-many",
+    "mxoe-connect",
+]
+captures = st.sampled_from(VARIED)
+
+
+def told(messages: list[Message]) -> list[dict[str, object]]:
+    """Everything that is said of messages; each of them must be printable too."""
+    for each in messages:
+        message_line(each, 0)
+        message_record(each, {})
+    return [message_fields(each, {}) for each in messages]
+
+
+def read(capture: str, batch: FrameBatch) -> tuple[object, list[Message]]:
+    follower, messages = follow(decoded([batch], dialect_of(capture)))
+    for each in follower.conversations:
+        conversation_record(each, follower)
+    return follower, messages
+
+
+def numbers(message: Message) -> list[int]:
+    return [number for first, last in message.frames for number in range(first, last + 1)]
+
+
+@cache
+def known(capture: str) -> list[dict[str, object]]:
+    return told(followed(capture)[1])
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+@pytest.mark.parametrize("capture", SHORT + VARIED)
+def test_batches_do_not_matter(capture, size):
+    batches = decoded(split(read_capture(capture), size), dialect_of(capture))
+    assert told(follow(batches)[1]) == known(capture)
+
+
+@settings(max_examples=60, deadline=None)
+@given(captures, st.floats(0, 1), st.floats(0, 1))
+def test_a_capture_may_be_cut_anywhere(capture, one, other):
+    """What is seen whole is told as it was; what is not is said to be half seen, and never thought to be finished."""
+    batch = read_capture(capture)
+    first, last = sorted((int(one * len(batch)), int(other * len(batch))))
+    _, messages = read(capture, batch.select(np.arange(first, last)))
+    told(messages)
+    origin = {number: each for each in followed(capture)[1] for number in numbers(each)}
+    for message in messages:
+        whole = {origin[number].number: origin[number] for number in numbers(message)}
+        assert len(whole) == 1
+        (before,) = whole.values()
+        assert message.length in (None, before.length) and message.match in (None, before.match)
+        if not message.half_seen:
+            assert (message.kind, message.length, message.match) == (before.kind, before.length, before.match)
+            assert (message.complete_ns or 0) >= (before.complete_ns or 0)  # What came first may have been a retransmission.
+
+
+@settings(max_examples=40, deadline=None)
+@given(captures, st.randoms(use_true_random=False), st.integers(1, 5))
+def test_a_capture_card_may_reorder(capture, random, far):
+    """Frames that are some places too early or too late change neither which messages there are nor what they say."""
+    batch = read_capture(capture)
+    keys = np.arange(len(batch)) + np.array([random.uniform(0, far) for _ in range(len(batch))])
+    order = np.argsort(keys, kind="stable")
+    _, messages = read(capture, batch.select(order))
+    said = {(each.kind, each.length, each.match) for each in messages if each.position >= 0}
+    assert said == {(each["kind"], each["length"], each["match"]) for each in known(capture)}
+
+
+@settings(max_examples=20, deadline=None)
+@given(captures, st.integers(0, 3))
+def test_a_mirror_port_may_double_every_frame(capture, later):
+    """The same messages, each frame once more as a copy, and no retransmission that was none."""
+    batch = read_capture(capture)
+    order = np.argsort(np.concatenate([np.arange(len(batch)), np.arange(len(batch)) + later + 0.5]), kind="stable")
+    doubled = batch.select(np.concatenate([np.arange(len(batch))] * 2)[order])
+    _, messages = read(capture, doubled)
+    assert [(each.kind, each.length, each.match, each.transmissions) for each in messages] == [
+        (each["kind"], each["length"], each["match"], each["transmissions"]) for each in known(capture)
+    ]
+    assert all(each.duplicates or each.kind == "RNDV" for each in messages)
+
+
+@pytest.mark.parametrize("capture", VARIED)
+@pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
+def test_one_direction_alone_is_said_to_be_so(capture, host):
+    batch = read_capture(capture)
+    (whole,) = decoded([batch], dialect_of(capture))
+    follower, messages = read(capture, batch.select(whole.located.source == np.uint64(host)))
+    assert all("the other direction was not seen" in each.half_seen for each in messages)
+    assert all("one direction only" in each.half_seen for each in follower.conversations)
+    assert not any(each.sender in ("acked", "notified") and each.flow.address == host for each in messages)
+    sent = [each for each in messages if each.flow.address == host and each.position >= 0]
+    assert [(each.kind, each.length, each.match) for each in sent] == [
+        (each["kind"], each["length"], each["match"]) for each in known(capture) if each["source"] == mac_text(host)
+    ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(captures, st.lists(st.tuples(st.integers(0, 10**6), st.integers(14, 63), st.integers(0, 255)), max_size=40))
+def test_broken_frames_break_nothing(capture, changes):
+    batch = read_capture(capture)
+    buffer = batch.buffer.copy()
+    for frame, place, value in changes:
+        at = frame % len(batch)
+        if place < batch.length[at]:
+            buffer[batch.offset[at] + place] = value
+    changed = FrameBatch(
+        buffer, batch.offset, batch.length, batch.wire_length, batch.timestamp_ns, batch.number, batch.link_type
+    )
+    _, messages = read(capture, changed)
+    told(messages)
+    assert len({each.number for each in messages}) == len(messages)
+
+
+@settings(max_examples=20, deadline=None)
+@given(captures, st.data())
+def test_times_may_be_nonsense(capture, data):
+    batch = read_capture(capture)
+    times = data.draw(st.lists(st.integers(-(2**62), 2**62), min_size=len(batch), max_size=len(batch)))
+    changed = FrameBatch(
+        batch.buffer, batch.offset, batch.length, batch.wire_length, np.array(times, np.int64), batch.number
+    )
+    told(read(capture, changed)[1])
+
+
+@given(st.permutations(range(1, 40)), st.integers(1, 50))
+def test_messages_come_in_order_as_far_as_they_may_wait(numbers, limit):
+    class Numbered:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+    order = InOrder(limit)
+    out = [each.number for number in numbers for each in order.put([Numbered(number)])]  # type: ignore[list-item]
+    out += [each.number for each in order.rest()]
+    assert sorted(out) == list(range(1, 40))
+    if limit >= 40:
+        assert out == list(range(1, 40))
