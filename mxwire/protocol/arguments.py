@@ -16,6 +16,8 @@ def whole(what: str, value: Any, maximum: int, status: Status = Status.BAD_REQUE
 
     Raises :class:`~mxwire.protocol.errors.LocalProtocolError` with ``status`` for anything else.
     """
+    if type(value) is int and 0 <= value <= maximum:
+        return value
     try:
         number = index(value)
     except TypeError:

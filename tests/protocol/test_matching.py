@@ -13,7 +13,7 @@ from mxwire.protocol.library.matching import Matching, Unexpected
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.wire.packets import Notify, Pull
 
-from .world import World, pattern, statuses
+from .world import World, address, pattern, statuses
 
 
 def test_masks_and_wildcards():
@@ -234,3 +234,39 @@ def test_cancelling():
 
 def test_limits_are_those_of_the_profile():
     assert OPEN_MX_1_5.unexpected_maximum == 65536
+
+
+def test_masks_that_are_not_used_any_more_are_forgotten():
+    """R-MAT-03: an application may use a thousand masks one after the other; each message is looked up by few."""
+    world = World()
+    one, two, there, _ = world.pair()
+    for number in range(1000):
+        mask = (1 << 63) | number
+        one.send(there, b"x", 1 << 63)
+        assert two.probe(1 << 63, mask) is None
+        receive = two.receive(bytearray(1), 1 << 63, mask)
+        world.settle()
+        assert receive.status is Status.SUCCESS
+    matching = two.matching
+    assert not matching._posted.by_mask and not matching._unexpected.by_mask
+
+
+def test_a_restart_forgets_the_messages_of_one_partner_only():
+    """R-CLS-05: those of others keep their order."""
+    world = World(hosts=3)
+    target = world.open(2, 5)
+    sources = [world.open(host) for host in (0, 1)]
+    partners = [world.connect(source, target, 2) for source in sources]
+    for turn in range(3):
+        for source, partner in zip(sources, partners, strict=True):
+            source.send(partner, bytes([turn]), 7)
+    world.settle()
+    assert target.matching.unexpected == 6
+    sources[0].close()
+    again = world.open(0)
+    world.connect(again, target, 2)
+    assert target.matching.unexpected == 3
+    buffers = [bytearray(1) for _ in range(3)]
+    for buffer in buffers:
+        assert target.receive(buffer, 7).partner.peer.address == address(1)
+    assert [each[0] for each in buffers] == [0, 1, 2]

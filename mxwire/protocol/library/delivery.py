@@ -71,7 +71,10 @@ class Delivery(Machine):
         super().__init__()
         self.partner = partner
         self.packet = packet
-        """A packet of :mod:`mxwire.protocol.library.packets`, which knows how to build its frames."""
+        """A packet of :mod:`mxwire.protocol.library.packets`, which knows how to build its frames.
+
+        None when nothing is sent any more: the queue of resends may hold the delivery until its time has come.
+        """
         self.owner = owner
         self.maximum = maximum
         """Most retransmissions (R-RTX-03)."""
@@ -115,13 +118,9 @@ class Delivery(Machine):
         self.fire(DeliveryEvent.DUE)
 
     def _acked(self) -> None:
-        self._let_go()
+        self.packet = None
         self.owner.acked()
 
     def _lose(self, status: Status) -> None:
-        self._let_go()
-        self.owner.lost(status)
-
-    def _let_go(self) -> None:
-        """Nothing is sent any more, but the queue of what is to be resent may hold this until its time has come."""
         self.packet = None
+        self.owner.lost(status)

@@ -131,7 +131,11 @@ class _Queue(Generic[Item]):
             else:
                 # What is taken in order, as nearly all is, leaves nothing behind: its memory may be large.
                 del table[key]
-        if self._stale > _STALE_ALLOWED + 2 * len(self.live) * len(self.by_mask):
+        if not self.live:
+            # Masks that are not used any more cost nothing for ever.
+            self.by_mask.clear()
+            self._stale = 0
+        elif self._stale > _STALE_ALLOWED + 2 * len(self.live) * len(self.by_mask):
             self._sweep()
 
     def _sweep(self) -> None:
@@ -153,6 +157,8 @@ class Matching:
         self._calls = calls
         self._posted: _Queue[Receiving] = _Queue(lambda receive, _mask: receive.value)
         self._unexpected: _Queue[Unexpected] = _Queue(lambda message, mask: message.match_info & mask)
+        self._by_partner: dict[Partner, dict[Unexpected, None]] = {}
+        """The unexpected messages by who has sent them."""
         self._bytes = 0
         self.handler: Handler | None = None
         """Called with each message that no posted receive takes, before it is kept."""
@@ -192,6 +198,8 @@ class Matching:
 
     def probe(self, value: int, mask: int) -> Unexpected | None:
         """The first unexpected message that would be taken; it stays where it is."""
+        if not self._unexpected.live:
+            return None
         self._unexpected.index(mask)
         return self._unexpected.first(mask, value)
 
@@ -206,6 +214,7 @@ class Matching:
         if full or self._bytes + message.buffered > self._profile.unexpected_bytes_maximum:
             return False
         self._bytes += message.buffered
+        self._by_partner.setdefault(message.partner, {})[message] = None
         self._unexpected.add(message, tuple(self._unexpected.by_mask))
         return True
 
@@ -227,11 +236,15 @@ class Matching:
 
     def drop(self, partner: Partner) -> None:
         """Throw away the unmatched messages of a partner (R-CLS-05)."""
-        for message in [each for each in self._unexpected.live.values() if each.partner is partner]:
+        for message in list(self._by_partner.get(partner, ())):
             self._take(message)
             if message.local is not None:
                 message.local.dropped()
 
     def _take(self, message: Unexpected) -> None:
         self._bytes -= message.buffered
+        theirs = self._by_partner[message.partner]
+        del theirs[message]
+        if not theirs:
+            del self._by_partner[message.partner]
         self._unexpected.remove(message)
