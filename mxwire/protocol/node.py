@@ -183,6 +183,8 @@ class Node:
         handler it makes none, but after it. Raises what such handlers have raised, when all is done.
         """
         board = self._board(interface)
+        if not isinstance(batch, FrameBatch):
+            raise LocalProtocolError(Status.BAD_REQUEST, f"{type(batch).__name__} is no FrameBatch: make one of frames")
         for first in range(0, len(batch), SLICE):
             part = batch if len(batch) <= SLICE else _slice(batch, first, first + SLICE)
             board.receive(part, now)

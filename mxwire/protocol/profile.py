@@ -125,6 +125,11 @@ class Profile:
     """RAW frames that wait for a discovery program (R-DISC-06)."""
     defects: frozenset[Defect] = field(default_factory=frozenset)
 
+    def __post_init__(self) -> None:
+        """Raises :class:`~mxwire.errors.MxwireError` for a clock that does not tick."""
+        if not 0 < self.hz <= SECOND:
+            raise MxwireError(f"{self.hz} ticks a second: a profile needs 1 to {SECOND}")
+
     @property
     def tick(self) -> int:
         """A tick in nanoseconds."""

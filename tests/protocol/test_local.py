@@ -7,8 +7,9 @@ from random import Random
 
 import pytest
 
-from mxwire.protocol import Node, Status
+from mxwire.protocol import EventKind, Node, Status
 from mxwire.protocol.profile import OPEN_MX_1_5
+from mxwire.wire.packets import ConnectRequest
 
 from .world import KEY, World, address, pattern, statuses
 
@@ -136,7 +137,7 @@ def test_no_memory_for_a_message_of_the_own_host():
     there = world.connect(one, two, 0)
     send = one.send(there, pattern(9000))
     world.settle()
-    assert send.status is Status.REMOTE_ENDPOINT_CLOSED
+    assert send.status is Status.NO_RESOURCES
 
 
 def test_the_handler_may_consume_it():
@@ -160,3 +161,43 @@ def test_the_sender_closes_while_its_message_waits():
     one.close()
     assert send.status is Status.CANCELLED
     assert two.receive(bytearray(9000), 5).status is Status.REMOTE_ENDPOINT_CLOSED
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_short_message_that_is_lost_after_all(closed):
+    """R-SND-06: it was complete when it was posted; its sender is told that nobody will have it."""
+    world = World(hosts=1, profile=replace(OPEN_MX_1_5, unexpected_maximum=0))
+    one, two = world.open(0), world.open(0, 2)
+    there = world.connect(one, two, 0)
+    two.progressing = not closed
+    send = one.send(there, b"x")
+    world.settle()
+    two.close()
+    assert send.status is Status.SUCCESS
+    assert send.late_status is (Status.REMOTE_ENDPOINT_CLOSED if closed else Status.NO_RESOURCES)
+    world.step()
+    assert [each.request for each in world.told(EventKind.UNDELIVERED)] == [send]
+
+
+def test_nobody_on_the_wire_is_a_neighbour():
+    """R-LOC-02, R-MEA-02: a CONNECT from our own address in the name of an endpoint that lives here changes nothing."""
+    world = World()
+    one, two = world.open(0), world.open(0, 2)
+    there = world.connect(one, two, 0)
+    request = ConnectRequest(
+        dst_mac=address(0),
+        src_mac=address(0),
+        dst_endpoint=1,
+        src_endpoint=2,
+        src_dst_peer_index=0,
+        src_session_id=9,
+        app_key=KEY,
+        target_recv_seqnum_start=1,
+        connect_seqnum=0,
+    )
+    receive = two.receive(bytearray(1))
+    world.inject(0, request)
+    one.send(there, b"x")
+    world.settle()
+    assert receive.status is Status.SUCCESS
+    assert there.fwd == two.session

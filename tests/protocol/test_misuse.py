@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import array
 import datetime
+from dataclasses import replace
 from random import Random
 
 import numpy as np
 import pytest
 
+from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.protocol import LocalProtocolError, Node, Status
+from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.wire.packets import ConnectRequest, HostQuery
 
 from .world import KEY, World, address, pattern, statuses
@@ -260,6 +263,17 @@ def test_sending_before_a_connect_is_refused():
     assert connect.status is Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY
     assert statuses(*sends) == [Status.REMOTE_ENDPOINT_UNREACHABLE] * 3
     assert not one.requests
+
+
+def test_what_is_no_batch():
+    world = World()
+    assert "FrameBatch" in str(refusal(lambda: world.nodes[0].receive([b"frame"], 0)))
+
+
+@pytest.mark.parametrize("hz", [0, -1, 2_000_000_000])
+def test_clocks_that_do_not_tick(hz):
+    with pytest.raises(MxwireError, match="ticks a second"):
+        replace(OPEN_MX_1_5, hz=hz)
 
 
 def test_a_handler_must_be_callable():

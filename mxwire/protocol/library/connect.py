@@ -184,7 +184,8 @@ def requested(endpoint: Endpoint, peer: Peer, frame: ConnectRequest) -> None:
     status = ConnectStatus.SUCCESS if frame.app_key == endpoint.key else ConnectStatus.BAD_KEY
     if status == ConnectStatus.SUCCESS or endpoint.profile.has(Defect.WRONG_KEY_CHANGES_PARTNER):
         partner = endpoint.partner(peer, frame.src_endpoint)
-        if partner is None:
+        if partner is None or endpoint.neighbour(partner) is not None:
+            # There is no room for more, or somebody uses the name of an endpoint that lives here (R-LOC-02).
             return
         _adopt(partner, frame)
     else:

@@ -481,7 +481,7 @@ class Endpoint:
         if receive is None:
             held = {"data": send.memory.copy()} if send.buffered else {"local": send}
             if not self.matching.keep(Unexpected(source, send.match_info, send.length, **held)):
-                send.dropped()
+                send.dropped(Status.NO_RESOURCES)
         elif send.buffered:
             receive.take_message(source, send.match_info, send.memory.copy())
         else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from mxwire.protocol.buffers import Segments
 from mxwire.protocol.corridor import LocalMessage
+from mxwire.protocol.event import Event, EventKind
 from mxwire.protocol.library.request import Request, RequestKind
 from mxwire.protocol.machine import Row, Table
 from mxwire.protocol.status import Status
@@ -50,7 +51,7 @@ LOCAL_SEND: Final = Table(
 class LocalSend(Request):
     """A message to an endpoint of our own host."""
 
-    __slots__ = ("buffered", "memory")
+    __slots__ = ("buffered", "late_status", "memory")
 
     kind = RequestKind.SEND
     table = LOCAL_SEND
@@ -60,6 +61,8 @@ class LocalSend(Request):
         self.buffered = memory.length <= SHARED_THRESHOLD and not synchronous
         """Whether it is complete as soon as it is posted."""
         self.memory = Segments(memory.copy()) if self.buffered else memory
+        self.late_status: Status | None = None
+        """Why it was lost after it had been reported complete, if it was."""
 
     def submit(self) -> bool:
         """Put it into the other endpoint's ring; False where there is no room now."""
@@ -89,10 +92,10 @@ class LocalSend(Request):
         short = transferred < self.length
         self.fire(LocalEvent.RECEIVED, Status.MESSAGE_TRUNCATED if short else Status.SUCCESS, transferred)
 
-    def dropped(self) -> None:
-        """The other side has gone."""
+    def dropped(self, status: Status = Status.REMOTE_ENDPOINT_CLOSED) -> None:
+        """The other side has gone, or has no memory for it."""
         if self.can(LocalEvent.REFUSED):
-            self.fire(LocalEvent.REFUSED, Status.REMOTE_ENDPOINT_CLOSED, 0)
+            self.fire(LocalEvent.REFUSED, status, 0)
 
     def close(self) -> None:
         """Our own endpoint is closed."""
@@ -102,6 +105,9 @@ class LocalSend(Request):
     def _end(self, status: Status, transferred: int) -> None:
         if not self.done:
             self.finish(status, transferred)
+            return
+        self.late_status = status
+        self.endpoint.tell(Event(EventKind.UNDELIVERED, self))
 
 
 def arrive(endpoint: Endpoint, message: LocalMessage) -> None:
