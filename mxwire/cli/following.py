@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from mxwire.analysis.conversations import Follower, Message
+from mxwire.analysis.conversations import Follower, Message, Role, Watch
 from mxwire.analysis.conversations.order import InOrder
 from mxwire.capture import CaptureReader
-from mxwire.cli.reading import decoded_batches, say, tell_notes
+from mxwire.cli.reading import capture_of, decoded_batches, say, tell_notes
 from mxwire.errors import MxwireError
 from mxwire.report.messages import COOKED
 from mxwire.wire.address import mac_bytes
-from mxwire.wire.decoder import Decoder
+from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import Dialect, dialect_or_auto
 from mxwire.wire.enums import ETHERTYPE_MXOE
 
@@ -82,6 +82,32 @@ def followed(follower: Follower, decoder: Decoder, reader: CaptureReader) -> Ite
     yield from order.put(follower.finish())
     yield from order.rest()
     tell_limits(reader.name, follower, decoder)
+
+
+def watched(
+    path: str, number: int, decoder: Decoder, take: Callable[[DecodedBatch, list[tuple[int, Role]], Message], None]
+) -> Message:
+    """Follow a capture until one message is done, and hand its frames to ``take``; returns the message.
+
+    Raises :class:`~mxwire.errors.MxwireError` where the capture has no message with this number.
+    """
+    watch = Watch(number)
+    follower = Follower(watch)
+    with capture_of(path) as reader:
+        for decoded in decoded_batches(decoder, reader):
+            follower.observe(decoded)
+            frames = watch.take()
+            if watch.message is None:
+                continue
+            take(decoded, frames, watch.message)
+            if watch.message.is_done:
+                break
+        follower.finish()
+        tell_limits(reader.name, follower, decoder)
+    if watch.message is None:
+        there = f"it has {follower.messages}" if follower.messages else "it has none"
+        raise MxwireError(f"{path}: no message {number}: {there} (mxwire messages lists them)")
+    return watch.message
 
 
 def tell_limits(path: str, follower: Follower, decoder: Decoder) -> None:

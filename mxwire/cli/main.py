@@ -17,6 +17,9 @@ COMMANDS = (
     "decode",
     "info",
     "messages",
+    "conversations",
+    "follow",
+    "extract",
     "verify",
     "formats",
     "rules",
@@ -39,6 +42,9 @@ and a live host on any Ethernet interface.
   mxwire decode FILE            every frame in a line (-v: every field, --json, --to FILE.parquet)
   mxwire info FILE              hosts, dialects, endpoints and messages of a capture at a glance
   mxwire messages FILE          every message: kind, length, how long it took, how it ended
+  mxwire conversations FILE     who talked to whom: endpoints, sessions, connects
+  mxwire follow --message 3 FILE     the frames of one message, as a ladder between two hosts
+  mxwire extract --message 3 -w DATA FILE   the bytes of one message
   mxwire verify FILE            do the hosts of a capture keep the rules of the protocol?
   mxwire formats [TYPE]         how the packets are laid out
   mxwire rules [NUMBER]         what hosts must and should do, by the numbers of the specification

@@ -60,6 +60,14 @@ dialect_option = click.option(
     metavar="auto|mxoe|omx|omx:M",
     help="What the hosts speak; auto finds out per pair of hosts.  [default: auto]",
 )
+message_option = click.option(
+    "--message",
+    "number",
+    metavar="N",
+    type=click.IntRange(min=1),
+    required=True,
+    help="The message, by its number in mxwire messages.",
+)
 ethertype_option = click.option(
     "--ethertype",
     "ethertypes",

@@ -302,6 +302,11 @@ class Message(Entry):
         return self.transmissions - 1
 
     @property
+    def is_done(self) -> bool:
+        """Whether it was handed out: what comes later does not belong to it any more."""
+        return self.state == HANDED_OUT
+
+    @property
     def is_incomplete(self) -> bool:
         """Whether the capture does not show all of it, or not how it ended."""
         return bool(self.half_seen) or self.sender != ("acked" if self.pull is None else "notified")

@@ -44,6 +44,13 @@ class Watch:
         self._places += ((place, role) for place in places.tolist())
 
     def take(self) -> list[tuple[int, Role]]:
-        """The frames of the batch that was looked at last, in its order."""
-        taken, self._places = sorted(self._places), []
-        return taken
+        """The frames of the batch that was looked at last, in its order, each once.
+
+        A NOTIFY that acknowledges its own message is a NOTIFY.
+        """
+        found: dict[int, Role] = {}
+        for place, role in self._places:
+            if found.get(place, Role.ACK) is Role.ACK:
+                found[place] = role
+        self._places = []
+        return sorted(found.items())

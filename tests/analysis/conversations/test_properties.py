@@ -85,7 +85,8 @@ def test_a_capture_may_be_cut_anywhere(capture, one, other):
         assert message.length in (None, before.length) and message.match in (None, before.match)
         if not message.half_seen:
             assert (message.kind, message.length, message.match) == (before.kind, before.length, before.match)
-            assert (message.complete_ns or 0) >= (before.complete_ns or 0)  # What came first may have been a retransmission.
+            # What came first may have been a retransmission.
+            assert (message.complete_ns or 0) >= (before.complete_ns or 0)
 
 
 @settings(max_examples=40, deadline=None)

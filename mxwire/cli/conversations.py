@@ -1,0 +1,70 @@
+"""``mxwire conversations``: who talked to whom."""
+
+from __future__ import annotations
+
+import click
+
+from mxwire.cli.options import dialect_option, ethertype_option
+
+EPILOG = """\b
+A conversation is between two endpoints in the openings that their session ids name: an endpoint that is
+opened again begins another one. "again" counts what was sent or asked for once more, "copies" what the
+network or the capture doubled.
+
+\b
+Examples:
+  mxwire conversations trace.pcap
+  mxwire conversations --endpoint 3 --json trace.pcap | jq .connects
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a conversation, a line each.")
+@click.option("--host", "hosts", metavar="MAC", multiple=True, help="Only conversations of this address.")
+@click.option(
+    "--endpoint", metavar="N", type=click.IntRange(0, 255), help="Only conversations of this endpoint number."
+)
+@dialect_option
+@ethertype_option
+def command(
+    files: tuple[str, ...],
+    as_json: bool,
+    hosts: tuple[str, ...],
+    endpoint: int | None,
+    dialect: str,
+    ethertypes: tuple[int, ...],
+) -> None:
+    """List the conversations of captures: their ends with sessions, connects, and what each end sent."""
+    import json
+
+    from mxwire.analysis.conversations import Follower
+    from mxwire.cli.following import decoder_of, tell_limits
+    from mxwire.cli.reading import Failures, capture_of, decoded_batches
+    from mxwire.report.document import show
+    from mxwire.report.messages import conversation_blocks, conversation_record
+    from mxwire.wire.address import mac_bytes
+
+    wanted = {int.from_bytes(mac_bytes(each), "big") for each in hosts}
+    failures = Failures()
+    for path in files:
+        with failures.noted(), capture_of(path) as reader:
+            decoder, follower = decoder_of(dialect, ethertypes), Follower()
+            for decoded in decoded_batches(decoder, reader):
+                follower.observe(decoded)
+            follower.finish()
+            chosen = [
+                each
+                for each in follower.conversations
+                if (not wanted or not wanted.isdisjoint(flow.address for flow in each.flows))
+                and (endpoint is None or endpoint in [flow.endpoint for flow in each.flows])
+            ]
+            if as_json:
+                several = {"file": reader.name} if len(files) > 1 else {}
+                for each in chosen:
+                    record = several | conversation_record(each, follower)
+                    click.echo(json.dumps(record, ensure_ascii=False, separators=(",", ":")))
+            else:
+                show(conversation_blocks(reader.name, follower, chosen, decoder.start_ns or 0))
+            tell_limits(reader.name, follower, decoder)
+    failures.end()

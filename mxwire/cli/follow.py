@@ -1,0 +1,42 @@
+"""``mxwire follow``: the frames of one message, as a ladder."""
+
+from __future__ import annotations
+
+import click
+
+from mxwire.cli.options import dialect_option, ethertype_option, message_option
+
+EPILOG = """\b
+The sender of the message is on the left. Replies that follow each other without a gap are one line. Acks
+are shown where they acknowledge this message (or the NOTIFY at its end); a piggyback belongs to another.
+
+\b
+Examples:
+  mxwire messages trace.pcap                 first: which messages are there?
+  mxwire follow --message 3 trace.pcap
+  mxwire follow --message 3 --json trace.pcap | jq -r 'select(.role == "ack") | .frame'
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("file", metavar="FILE")
+@message_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a frame (a run of replies is one), a line each.")
+@dialect_option
+@ethertype_option
+def command(file: str, number: int, as_json: bool, dialect: str, ethertypes: tuple[int, ...]) -> None:
+    """Show every frame of one message: what it is to it, when it came, and what it says."""
+    import json
+
+    from mxwire.cli.following import decoder_of, watched
+    from mxwire.report.ladder import Ladder, ladder_lines
+
+    ladder = Ladder()
+    decoder = decoder_of(dialect, ethertypes)
+    message = watched(file, number, decoder, lambda decoded, frames, _: ladder.take(decoded, frames))
+    if as_json:
+        for step in ladder.steps:
+            click.echo(json.dumps(step.as_object(message.number), ensure_ascii=False, separators=(",", ":")))
+        return
+    for line in ladder_lines(message, ladder, decoder.start_ns or 0):
+        click.echo(line)

@@ -1,0 +1,115 @@
+"""``mxwire conversations``, ``mxwire follow`` and ``mxwire extract`` as a user runs them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.support import CAPTURES, EVERY_TYPE, mxwire
+from tests.conformance.words import pattern
+
+FIRST, SECOND = "52:54:00:0a:00:01", "52:54:00:0a:00:02"
+LOSSY = CAPTURES / "mxoe-lossy-1M.pcap"
+NACKED = CAPTURES / "mxoe-nack-lib.pcap"
+TRUNCATED = CAPTURES / "mxoe-truncated.pcap"
+
+
+def test_conversations_with_their_connects():
+    run = mxwire("conversations", NACKED)
+    assert (run.code, run.err) == (0, "")
+    assert "nack BAD_ENDPT" in run.out and "nack ENDPT_CLOSED" in run.out and "0x1526d55d" in run.out
+    assert "ended by a new opening" in run.out
+    four = mxwire("conversations", "--json", NACKED).objects
+    assert [each["conversation"] for each in four] == [1, 2, 3, 4]
+    assert [each["ends"][1]["endpoint"] for each in four] == [7, 40, 3, 3]
+    assert four[2]["ends"][0]["messages"] == {"TINY": 1, "SMALL": 1, "MEDIUM": 1, "RNDV": 2}
+    assert four[0]["connects"][0]["answer"] == "nack ENDPT_CLOSED"
+    assert mxwire("conversations", "--json", "--endpoint", "40", NACKED).objects == [four[1]]
+
+
+def test_names_are_shown_where_they_were_told():
+    run = mxwire("conversations", EVERY_TYPE)
+    assert "vm1:0" in run.out and "vm2:0" in run.out
+
+
+def test_no_conversation():
+    run = mxwire("conversations", CAPTURES / "mxoe-driver-load.pcap")
+    assert run.code == 0 and "No conversation." in run.out
+
+
+def test_the_ladder_of_a_large_message():
+    run = mxwire("follow", "--message", 11, EVERY_TYPE)
+    assert (run.code, run.err) == (0, "")
+    steps = [line for line in run.lines if "│" in line]
+    assert [line.split()[0] for line in steps] == ["63", "64", "65", "66-74", "75", "76", "82", "84", "86"]
+    # RNDV goes to the right, PULL comes back, and all arrows are equally long.
+    assert "│─ RNDV" in steps[0] and steps[0].endswith("▶│") and "│◀" in steps[1]
+    assert len({len(line) for line in steps}) == 1
+    assert "9 frames, 32769 bytes at 0" in steps[3]
+    assert "(acknowledges this one) " in steps[6]
+
+
+def test_the_ladder_as_json():
+    steps = mxwire("follow", "--message", 11, "--json", EVERY_TYPE).objects
+    assert [each["role"] for each in steps] == [
+        "rndv", "pull", "pull", "reply", "notify", "ack", "ack", "notify", "nack",
+    ]  # fmt: skip
+    assert steps[3]["count"] == 9 and (steps[3]["frame"], steps[3]["last_frame"]) == (66, 74)
+    assert steps[0]["source"] == FIRST and steps[1]["source"] == SECOND
+
+
+def test_retransmissions_are_in_the_ladder():
+    steps = mxwire("follow", "--message", 3, "--json", CAPTURES / "mxoe-stopped-receiver.pcap").objects
+    assert [each["role"] for each in steps[:-1]] == ["data"] * 12 and steps[-1]["role"] == "ack"
+
+
+@pytest.mark.parametrize("number", [1, 3, 6, 7, 10, 11])
+def test_extracted_bytes_are_those_that_were_sent(tmp_path, number):
+    """TINY, SMALL, MEDIUM and large; the pattern that the application wrote."""
+    messages = mxwire("messages", "--json", EVERY_TYPE).objects
+    match, length = int(messages[number - 1]["match"], 16), messages[number - 1]["length"]
+    run = mxwire("extract", "--message", number, "-w", tmp_path / "data", EVERY_TYPE)
+    assert (run.code, run.err) == (0, "")
+    assert (tmp_path / "data").read_bytes() == pattern(match, length)
+    assert [each.name for each in tmp_path.iterdir()] == ["data"]
+
+
+def test_missing_bytes_are_refused_and_an_earlier_file_stays(tmp_path):
+    target = tmp_path / "data"
+    target.write_text("mine")
+    run = mxwire("extract", "--message", 5, "-w", target, TRUNCATED)
+    assert run.code == 2 and len(run.err.splitlines()) == 1
+    assert "40000 of 50000 bytes are missing" in run.err and "took only 10000" in run.err and "--partial" in run.err
+    assert target.read_text() == "mine" and list(tmp_path.iterdir()) == [target]
+
+
+def test_partial_fills_with_zeros_and_lists_the_gaps(tmp_path):
+    target = tmp_path / "data"
+    run = mxwire("extract", "--message", 5, "--partial", "-w", target, TRUNCATED)
+    assert run.code == 0 and "10000-49999" in run.err
+    assert target.read_bytes() == pattern(5, 50000)[:10000] + bytes(40000)
+    (told,) = mxwire("extract", "--message", 5, "--partial", "--json", "-w", target, TRUNCATED).objects
+    assert told == {"message": 5, "file": str(target), "bytes": 50000, "length": 50000, "gaps": [[10000, 50000]]}
+
+
+def test_what_the_capture_cut_is_missing(tmp_path):
+    run = mxwire("extract", "--message", 1, "-w", tmp_path / "data", LOSSY)
+    assert run.code == 2 and "as the capture cut its frames" in run.err and "more ranges" in run.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["follow", "--message", "99", EVERY_TYPE], "no message 99: it has 12"),
+        (["follow", EVERY_TYPE], "--message"),
+        (["follow", "--message", "0", EVERY_TYPE], "--message"),
+        (["extract", "--message", "1", EVERY_TYPE], "--write"),
+        (["extract", "--message", "99", "-w", "-", EVERY_TYPE], "no message 99"),
+        (["extract", "--message", "1", "-w", "-", "--json", EVERY_TYPE], "does not go with"),
+        (["extract", "--message", "1", "-w", "/nonexistent/data", EVERY_TYPE], "does not exist"),
+        (["extract", "--message", "1", "-w", EVERY_TYPE, EVERY_TYPE], "is one of the captures"),
+        (["conversations", "--host", "nobody", EVERY_TYPE], "nobody"),
+    ],
+)
+def test_what_cannot_be_asked(arguments, said):
+    run = mxwire(*arguments)
+    assert run.code == 2 and said in run.err and len(run.err.splitlines()) == 1
