@@ -126,7 +126,11 @@ _OPTIONS: Final = (
         "--dialect", metavar="mxoe|omx|omx:M", help="What we speak; all hosts must speak the same.  [default: mxoe]"
     ),
     click.option(
-        "--profile", metavar="NAME", default="open-mx", show_default=True, help="What kind of host we are; see below."
+        "--profile",
+        metavar="NAME",
+        default="open-mx",
+        show_default=True,
+        help="What kind of host we are: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.",
     ),
     click.option(
         "--peers",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli.live import Destination, DestinationType, Live, find, live_options, timeout_option
+from mxwire.cli.serve import Number
 
 if TYPE_CHECKING:
     from mxwire.host import Host
@@ -36,22 +37,6 @@ Ctrl-C.
 _MILLISECOND = 1_000_000
 
 
-class _Key(click.ParamType):  # type: ignore[type-arg]
-    """A 32-bit number, decimal or with 0x."""
-
-    name = "key"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number."""
-        try:
-            number = int(str(value), 0)
-        except ValueError:
-            number = -1
-        if not 0 <= number < 1 << 32:
-            self.fail(f"{value!r} is no key: give a number of 32 bits, like 0x12345678", param, ctx)
-        return number
-
-
 @click.command(epilog=EPILOG)
 @click.argument("destination", metavar="HOST[:ENDPOINT]", type=DestinationType())
 @live_options
@@ -74,7 +59,13 @@ class _Key(click.ParamType):  # type: ignore[type-arg]
     metavar="S",
     help="Seconds to wait for each answer.",
 )
-@click.option("--key", type=_Key(), default="0x12345678", show_default=True, metavar="N", help="Key of the endpoint.")
+@click.option(
+    "--key",
+    type=Number(0xFFFF_FFFF),
+    default=0x12345678,
+    metavar="K",
+    help="Key of the endpoint.  [default: 0x12345678]",
+)
 @timeout_option(10.0, "Seconds to look for the host.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object an answer, a line each, and a summary.")
 def command(

@@ -1,0 +1,511 @@
+"""``mxwire discover``, ``ping``, ``capture`` and ``doctor`` between namespaces; the other side is ``mxwire serve``."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mxwire.capture import open_capture
+
+from .namespaces import Laboratory, Namespace, Port
+from .watcher import Watcher
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = "60"
+"""Seconds after which a command gives up that should be done at once: a slow machine must not fail a test."""
+LONGEST = 120
+MXWIRE = [sys.executable, str(ROOT / "cli.py")]
+NOBODY = 65534
+
+
+class Done:
+    """How a command ended, and what it said."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        assert "Traceback" not in err, err
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+def mxwire(where: Namespace, *words: object) -> Done:
+    done = where.run(*MXWIRE, *map(str, words), timeout=LONGEST)
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def start(where: Namespace, *words: object, **options: Any) -> subprocess.Popen[str]:
+    return where.start(*MXWIRE, *map(str, words), **options)
+
+
+def ended(process: subprocess.Popen[str]) -> Done:
+    out, err = process.communicate(timeout=LONGEST)
+    return Done(process.returncode, out, err)
+
+
+@contextmanager
+def serving(port: Port, name: str = "alpha", *options: str) -> Iterator[None]:
+    """A host with endpoint 0 open."""
+    process = start(port.namespace, "serve", "-i", port.interface, "--name", name, "--json", *options)
+    try:
+        assert process.stdout is not None and process.stdout.readline(), process.communicate()[1]
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=LONGEST)
+
+
+@pytest.fixture(scope="module")
+def served(shared_laboratory: Laboratory) -> Iterator[tuple[Port, Port]]:
+    """alpha serves at the first port, with frames of 9000 bytes."""
+    ports = shared_laboratory.pair(9000)
+    with serving(ports[0]):
+        yield ports
+
+
+@pytest.fixture(scope="module")
+def silent(shared_laboratory: Laboratory) -> Port:
+    """A port with nobody at the other end."""
+    return shared_laboratory.pair(9000)[1]
+
+
+def text(address: bytes) -> str:
+    return address.hex(":")
+
+
+# discover
+
+
+def test_discover_tells_who_is_there(served):
+    here = served[1]
+    done = mxwire(here.namespace, "discover", "-i", "veth1", "-c", 1, "--time", PATIENCE, "--json")
+    [found] = done.objects
+    assert done.code == 0
+    assert list(found) == [
+        "address",
+        "name",
+        "index",
+        "our_index",
+        "dialect",
+        "answer_ns",
+        "queries",
+        "answers",
+        "announced",
+        "remark",
+    ]
+    assert (found["address"], found["name"], found["dialect"]) == (text(served[0].address), "alpha:0", "mxoe")
+    assert found["answer_ns"] > 0 and found["index"] >= 1 and found["remark"] is None
+
+
+def test_discover_prints_lines_into_a_pipe(served):
+    done = mxwire(served[1].namespace, "discover", "-i", "veth1", "-c", 1, "--time", PATIENCE)
+    assert done.code == 0 and "\x1b" not in done.out
+    assert done.out.splitlines()[0].split() == ["address", "name", "index", "dialect", "answer", "remarks"]
+    assert done.out.splitlines()[2].split()[:2] == [text(served[0].address), "alpha:0"]
+
+
+def test_discover_finds_several_hosts_and_their_dialects(laboratory):
+    ports = laboratory.bridged(3, 9000)
+    with serving(ports[0], "alpha"), serving(ports[1], "beta", "--dialect", "omx:9000"):
+        done = mxwire(ports[2].namespace, "discover", "-i", "eth0", "-c", 2, "--time", PATIENCE, "--json")
+    assert {each["name"]: each["dialect"] for each in done.objects} == {"alpha:0": "mxoe", "beta:0": "omx"}
+
+
+def test_discover_says_that_nobody_is_there(silent):
+    done = mxwire(silent.namespace, "discover", "-i", "veth1", "--time", 0.3)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("mxwire: no host was found on veth1: no frame came")
+
+
+def test_discover_is_interrupted_and_tells_what_it_knows(silent):
+    with Watcher(silent) as watcher:
+        process = start(silent.namespace, "discover", "-i", "veth1", "--time", PATIENCE)
+        while not watcher.frames:
+            assert process.poll() is None
+            time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    done = ended(process)
+    assert done.code == 130 and "no host was found" in done.err
+
+
+def test_discover_works_where_the_mtu_is_too_small_unless_a_dialect_is_wanted(cable):
+    with serving(cable[0], "alpha", "--dialect", "omx:1500"):
+        done = mxwire(cable[1].namespace, "discover", "-i", "veth1", "-c", 1, "--time", PATIENCE, "--json")
+        assert [each["dialect"] for each in done.objects] == ["omx"]
+    done = mxwire(cable[1].namespace, "discover", "-i", "veth1", "--dialect", "mxoe")
+    assert done.code == 2 and "its MTU of 1500 is too small for dialect mxoe, which needs 4130" in done.err
+
+
+# ping
+
+
+@pytest.mark.parametrize("host", ["alpha", "alpha:0", "alpha:0:0", "alpha/0", "address", "address:0"])
+def test_ping_measures_round_trips(served, host):
+    host = host.replace("address", text(served[0].address))
+    options = ["-c", 3, "--interval", 0, "--wait", PATIENCE, "--timeout", PATIENCE, "--json"]
+    done = mxwire(served[1].namespace, "ping", host, "-i", "veth1", *options)
+    *answers, summary = done.objects
+    assert done.code == 0, done.err
+    assert [list(each) for each in answers] == [["type", "host", "seq", "time_ns", "refusal", "duplicate"]] * 3
+    assert [(each["type"], each["seq"]) for each in answers] == [("answer", 1), ("answer", 2), ("answer", 3)]
+    assert (summary["transmitted"], summary["received"], summary["loss"]) == (3, 3, 0)
+    assert summary["min_ns"] == min(each["time_ns"] for each in answers)
+    assert summary["max_ns"] == summary["p99_ns"] == max(each["time_ns"] for each in answers)
+
+
+def test_ping_speaks_like_ping(served):
+    options = ["-c", 2, "--interval", 0, "--wait", PATIENCE, "--timeout", PATIENCE]
+    lines = mxwire(served[1].namespace, "ping", "alpha", "-i", "veth1", "--name", "beta", *options).out.splitlines()
+    assert lines[0].startswith(f"PING alpha:0 ({text(served[0].address)}) from beta:0 (")
+    assert lines[1].startswith("alpha:0: seq=1 time=") and lines[1].endswith(" ms")
+    assert lines[3:5] == ["--- alpha:0 ping statistics ---", lines[4]]
+    assert lines[4].startswith("2 transmitted, 2 received, 0% loss, time ")
+    assert lines[5].startswith("rtt min/avg/max/mdev = ") and "p50/p99 = " in lines[5]
+
+
+@pytest.mark.parametrize(
+    ("host", "options", "why"),
+    [("alpha:0:7", [], "closed"), ("alpha:0:0", ["--key", "0x99"], "key"), ("alpha:0:200", [], "bad id")],
+)
+def test_ping_tells_what_is_refused(served, host, options, why):
+    options = [*options, "-c", 1, "--wait", PATIENCE, "--timeout", PATIENCE]
+    done = mxwire(served[1].namespace, "ping", host, "-i", "veth1", *options)
+    assert done.code == 1 and why in done.out and "1 transmitted, 0 received, 1 refused, 0% loss" in done.out
+
+
+@pytest.mark.parametrize("host", ["gamma", "02:00:00:00:00:99"])
+def test_ping_says_what_it_tried_and_who_is_there(served, host):
+    done = mxwire(served[1].namespace, "ping", host, "-i", "veth1", "--timeout", 3)
+    assert (done.code, done.out) == (2, "") and done.err.count("\n") == 1
+    assert "was not found within 3 s" in done.err and "host queries" in done.err
+    assert text(served[0].address) in done.err
+
+
+def test_ping_of_ourselves_is_refused(served):
+    done = mxwire(served[1].namespace, "ping", "alpha", "-i", "veth1", "--name", "alpha", "--quiet")
+    assert done.code == 2 and "is our own name" in done.err
+
+
+def test_ping_of_a_known_host_that_is_silent_is_loss(silent, tmp_path):
+    (tmp_path / "peers").write_text("02:00:00:00:00:99 gamma\n")
+    options = ["--peers", tmp_path / "peers", "-c", 2, "--interval", 0, "--wait", 0.05]
+    done = mxwire(silent.namespace, "ping", "gamma", "-i", "veth1", *options)
+    assert done.code == 1
+    assert done.out.splitlines()[1:3] == ["gamma:0: seq=1 no answer", "gamma:0: seq=2 no answer"]
+    assert "2 transmitted, 0 received, 100% loss" in done.out
+
+
+def test_ping_is_interrupted_with_its_summary(served):
+    process = start(served[1].namespace, "ping", "alpha", "-i", "veth1", "--timeout", PATIENCE, "--interval", 0.01)
+    assert process.stdout is not None
+    while "time=" not in process.stdout.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    done = ended(process)
+    assert done.code == 130 and "ping statistics" in done.out
+
+
+def test_ping_into_a_pipe_that_ends_says_nothing(served):
+    process = start(served[1].namespace, "ping", "alpha", "-i", "veth1", "--timeout", PATIENCE, "--interval", 0)
+    assert process.stdout is not None and process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(LONGEST) == 0
+    assert process.stderr is not None and process.stderr.read() == ""
+    process.stderr.close()
+
+
+# capture
+
+
+@contextmanager
+def capturing(port: Port, *words: object) -> Iterator[subprocess.Popen[str]]:
+    """A capture that listens already."""
+    process = start(port.namespace, "capture", "-i", port.interface, *words)
+    end = time.monotonic() + LONGEST
+    while "ALL " not in port.namespace.run("cat", "/proc/net/ptype").stdout:
+        assert process.poll() is None and time.monotonic() < end, process.communicate()
+        time.sleep(0.02)
+    yield process
+    if process.poll() is None:
+        process.kill()
+        process.communicate()
+
+
+def talk(port: Port, count: int = 5) -> None:
+    options = ["-c", count, "--interval", 0, "--wait", PATIENCE, "--timeout", PATIENCE]
+    assert mxwire(port.namespace, "ping", "alpha", "-i", port.interface, "--name", "beta", *options).code == 0
+
+
+def decoded(path: Path) -> list[dict[str, Any]]:
+    done = subprocess.run([*MXWIRE, "decode", "--json", str(path)], capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def interrupted(process: subprocess.Popen[str]) -> Done:
+    process.send_signal(signal.SIGINT)
+    return ended(process)
+
+
+def test_capture_writes_what_passes_with_names_and_statistics(served, tmp_path):
+    file = tmp_path / "trace.pcapng"
+    with capturing(served[1], "-w", file, "--comment", "a test", "--json") as process:
+        talk(served[1])
+        while len(decoded(file)) < 12:
+            time.sleep(0.05)
+        done = interrupted(process)
+    assert done.code == 130
+    [summary] = done.objects
+    assert list(summary) == ["type", "interface", "frames", "bytes", "dropped", "seconds", "files", "names"]
+    assert summary["names"] == {text(served[0].address): "alpha:0"}
+    assert (summary["files"], summary["dropped"]) == ([str(file)], 0)
+    frames = decoded(file)
+    assert len(frames) == summary["frames"]
+    assert {"RAW", "HOST_QUERY", "HOST_REPLY"} <= {each["type"] for each in frames}
+    with open_capture(file) as capture:
+        assert sum(map(len, capture)) == len(frames)
+        [section] = capture.sections
+        assert section.comment is not None and section.comment.startswith("a test; mxwire ")
+        assert capture.interfaces[0].name == "veth1"
+
+
+def test_capture_puts_known_names_into_the_comment(silent, tmp_path):
+    (tmp_path / "peers").write_text("02:00:00:00:00:99 gamma\n")
+    options = ["--peers", tmp_path / "peers", "--duration", 0.1]
+    assert mxwire(silent.namespace, "capture", "-i", "veth1", "-w", tmp_path / "a.pcapng", *options).code == 0
+    with open_capture(tmp_path / "a.pcapng") as capture:
+        assert list(capture) == []
+        assert str(capture.sections[0].comment).endswith("; hosts: 02:00:00:00:00:99 gamma:0")
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_capture_ends_well_after_a_signal(silent, tmp_path, ending):
+    with capturing(silent, "-w", tmp_path / "empty.pcapng") as process:
+        process.send_signal(ending)
+        done = ended(process)
+    assert done.code == 128 + ending
+    assert done.err.startswith("0 frames (0 bytes) captured") and "0 frames dropped" in done.err
+    assert decoded(tmp_path / "empty.pcapng") == []
+
+
+def test_capture_stops_after_a_count_and_prints_lines(served):
+    with capturing(served[1], "-l", "-c", 4) as process:
+        talk(served[1])
+        done = ended(process)
+    assert done.code == 0 and len(done.out.splitlines()) == 4
+    assert all(" → " in line for line in done.out.splitlines())
+    assert done.err.startswith("4 frames ")
+
+
+def test_capture_prints_objects(served):
+    with capturing(served[1], "-l", "-c", 3, "--json") as process:
+        talk(served[1])
+        *frames, summary = ended(process).objects
+    assert [each["frame"] for each in frames] == [1, 2, 3] and summary["frames"] == 3
+
+
+def test_capture_ends_after_a_time(silent, tmp_path):
+    assert mxwire(silent.namespace, "capture", "-i", "veth1", "-w", tmp_path / "a.pcapng", "--duration", 0.1).code == 0
+
+
+def test_capture_into_a_pipe(served, tmp_path):
+    with capturing(served[1], "-w", "-", "-c", 6) as process:
+        decoder = subprocess.Popen(
+            [*MXWIRE, "decode", "-"], stdin=process.stdout, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        talk(served[1])
+        out, _ = decoder.communicate(timeout=LONGEST)
+        assert process.wait(LONGEST) == 0
+    assert len(out.splitlines()) == 6 and decoder.returncode == 0
+
+
+def test_capture_begins_new_files_by_size_and_keeps_the_newest(served, tmp_path):
+    with capturing(served[1], "-w", tmp_path / "t.pcapng", "-C", 0.0003, "-W", 2, "-c", 12, "--json") as process:
+        talk(served[1], 12)
+        [summary] = ended(process).objects
+    names = sorted(each.name for each in tmp_path.iterdir())
+    assert len(names) == 2 and [Path(each).name for each in summary["files"]] == names
+    assert names[0] == f"t-{int(names[1][2:7]) - 1:05}.pcapng" and int(names[1][2:7]) >= 3
+    assert all(1 <= len(decoded(tmp_path / each)) <= 3 for each in names)
+
+
+def test_capture_begins_new_files_by_time(served, tmp_path):
+    with capturing(served[1], "-w", tmp_path / "t.pcapng.zst", "-G", 1e-9, "-c", 3) as process:
+        talk(served[1])
+        assert ended(process).code == 0
+    names = sorted(each.name for each in tmp_path.iterdir())
+    assert names == [f"t-{number:05}.pcapng.zst" for number in (1, 2, 3)]
+    assert [len(decoded(tmp_path / each)) for each in names] == [1, 1, 1]
+
+
+def test_capture_cuts_frames(served, tmp_path):
+    with capturing(served[1], "-w", tmp_path / "t.pcapng", "-s", 40, "-c", 4) as process:
+        talk(served[1])
+        assert ended(process).code == 0
+    assert {(each["captured"], each["length"] > 40) for each in decoded(tmp_path / "t.pcapng")} == {(40, True)}
+
+
+def test_capture_ends_well_when_its_interface_goes(laboratory, tmp_path):
+    _, here = laboratory.pair()
+    with capturing(here, "-w", tmp_path / "t.pcapng") as process:
+        here.delete()
+        done = ended(process)
+    assert done.code == 2 and "veth1: the interface is gone" in done.err
+    assert decoded(tmp_path / "t.pcapng") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "give -w FILE, or -l"),
+        (["-w", "-", "-l"], "use one of them"),
+        (["-w", "-", "-C", "1"], "give the name of the first with -w FILE"),
+        (["-l", "-W", "2"], "give one of them"),
+        (["-w", "a.pcap"], "name it a.pcapng"),
+        (["-w", "/nowhere/a.pcapng"], "there is no such directory"),
+    ],
+)
+def test_capture_refuses_what_makes_no_sense(silent, options, words):
+    done = mxwire(silent.namespace, "capture", "-i", "veth1", *options)
+    assert done.code == 2 and words in done.err.splitlines()[-1] + done.err.splitlines()[0]
+
+
+# doctor
+
+
+def findings(port: Port, *words: object, seconds: object = 5) -> tuple[int, dict[str, list[dict[str, Any]]]]:
+    done = mxwire(port.namespace, "doctor", "-i", port.interface, "--json", "--time", seconds, *words)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for each in done.objects:
+        assert list(each) == ["check", "level", "text", "advice", "host"]
+        assert each["level"] != "problem" or each["advice"]
+        found.setdefault(each["check"], []).append(each)
+    return done.code, found
+
+
+def level(found: dict[str, list[dict[str, Any]]], check: str) -> str:
+    """The worst of a check."""
+    return max((each["level"] for each in found[check]), key=["ok", "warning", "problem"].index)
+
+
+def test_doctor_finds_nothing_wrong(served):
+    code, found = findings(served[1])
+    problems = [each for some in found.values() for each in some if each["level"] == "problem"]
+    assert (code, problems) == (0, [])
+    assert {"link", "mtu", "hardware", "coalescing", "offloads", "ethertype", "permission", "sending"} <= set(found)
+    assert found["peers"][0]["host"] == text(served[0].address)
+
+
+def test_doctor_prints_lines_with_advice(silent):
+    done = mxwire(silent.namespace, "doctor", "-i", "veth1", "--time", 0.3)
+    assert done.code == 0 and "\x1b" not in done.out
+    assert "warning  peers" in done.out and "→ start one on another computer" in done.out
+    assert done.out.splitlines()[-1] == "veth1: no problems, 1 warning"
+
+
+def test_doctor_sees_a_small_mtu(cable):
+    code, found = findings(cable[1], seconds=0.3)
+    assert code == 1 and level(found, "mtu") == "problem" and "omx:1500" in found["mtu"][0]["advice"]
+    code, found = findings(cable[1], "--dialect", "omx:1500", seconds=0.3)
+    assert code == 0 and level(found, "mtu") == "ok"
+
+
+def test_doctor_sees_another_dialect(served):
+    code, found = findings(served[1], "--dialect", "omx:9000")
+    assert code == 1 and level(found, "dialect") == "problem" and "--dialect mxoe" in found["dialect"][0]["advice"]
+
+
+def test_doctor_sees_an_mtu_that_is_smaller_elsewhere(jumbo_cable):
+    with serving(jumbo_cable[0]):
+        jumbo_cable[0].link("mtu", "2000")
+        code, found = findings(jumbo_cable[1])
+    assert code == 1 and level(found, "long-frames") == "problem" and level(found, "peers") == "ok"
+
+
+def test_doctor_sees_another_with_our_name(served):
+    code, found = findings(served[1], "--name", "alpha")
+    assert code == 1 and level(found, "name") == "problem"
+
+
+def test_doctor_sees_another_with_our_address(jumbo_cable):
+    jumbo_cable[1].link("address", text(jumbo_cable[0].address))
+    with serving(jumbo_cable[0]):
+        code, found = findings(jumbo_cable[1])
+    assert code == 1 and any("speaks with our address" in each["text"] for each in found["address"])
+
+
+def test_doctor_sees_a_bridge_that_takes_the_frames(laboratory):
+    port = laboratory.pair(9000)[1]
+    port.namespace.ip("link", "add", "br0", "type", "bridge")
+    port.link("master", "br0")
+    code, found = findings(port, seconds=0.3)
+    assert code == 1 and "-i br0" in found["bridge"][0]["advice"]
+
+
+def test_doctor_sees_an_interface_without_a_carrier_and_one_that_is_down(jumbo_cable):
+    jumbo_cable[0].down()
+    code, found = findings(jumbo_cable[1])
+    assert code == 1 and "no carrier" in found["link"][0]["text"]
+    jumbo_cable[1].down()
+    code, found = findings(jumbo_cable[1])
+    assert code == 1 and "ip link set veth1 up" in found["link"][0]["advice"]
+
+
+def test_doctor_names_the_others_on_the_interface(served, tmp_path):
+    with capturing(served[1], "-w", tmp_path / "t.pcapng") as process:
+        _, found = findings(served[1], seconds=0.3)
+        assert f"({process.pid})" in found["ethertype"][0]["text"]
+
+
+# what no live command can use
+
+
+COMMANDS = [["discover"], ["ping", "alpha"], ["capture", "-l"], ["doctor"]]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("interface", "words"), [("nothere", "there is no interface 'nothere' here; there are veth1"), ("lo", "loopback")]
+)
+def test_what_is_no_interface(silent, command, interface, words):
+    done = mxwire(silent.namespace, *command, "-i", interface)
+    assert (done.code, done.out) == (2, "") and words in done.err and done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [["discover"], ["ping", "alpha"]])
+def test_an_interface_that_is_down(laboratory, command):
+    port = laboratory.pair()[1]
+    port.down()
+    done = mxwire(port.namespace, *command, "-i", "veth1")
+    assert done.code == 2 and done.err == "mxwire: veth1: is down; set it up: ip link set veth1 up\n"
+
+
+@pytest.mark.parametrize("command", [["discover"], ["ping", "alpha"], ["capture", "-l"]])
+def test_without_permission(silent, command):
+    done = as_nobody(silent, *command)
+    assert done.code == 2 and "need the capability CAP_NET_RAW: run this with sudo" in done.err
+
+
+def test_doctor_says_how_to_get_permission(silent):
+    done = as_nobody(silent, "doctor")
+    assert done.code == 1 and "problem  permission" in done.out and "CAP_NET_RAW" in done.out
+
+
+def as_nobody(port: Port, *words: str) -> Done:
+    """A command of a user who may nothing; its modules are loaded before, since he may not read them."""
+    names = ["asking", "doctor"]
+    script = "import os\nfrom mxwire.cli import main\nimport mxwire.link, mxwire.host, mxwire.cli.capturing\n"
+    script += "".join(f"import mxwire.host.{each}\n" for each in names)
+    script += "import mxwire.cli.discover, mxwire.cli.ping, mxwire.cli.capture, mxwire.cli.doctor\n"
+    script += f"os.setgroups([])\nos.setgid({NOBODY})\nos.setuid({NOBODY})\nmain({[*words, '-i', port.interface]!r})"
+    done = port.namespace.run(sys.executable, "-c", script, cwd=ROOT)
+    return Done(done.returncode, done.stdout, done.stderr)
