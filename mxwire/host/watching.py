@@ -20,7 +20,9 @@ SLICE: Final = 0.25
 """Seconds between looks whether something goes on."""
 SUSPICIOUS: Final = 1.5
 """Seconds of standstill after which we begin to listen for the reason."""
-_ASK_EVERY: Final = 1.0
+_LISTEN: Final = 1.0
+"""Seconds that we listen at least before we guess."""
+_ASK_EVERY: Final = 0.5
 
 Result = TypeVar("Result")
 
@@ -39,6 +41,7 @@ class Watch:
         self._signs = self._progress()
         self._since = self._asked = time.monotonic()
         self._hearing: Hearing | None = None
+        self._listening = 0.0
 
     def look(self) -> None:
         """Raises :class:`~mxwire.host.errors.HostError` where the partner was lost, where there is no progress for too
@@ -80,6 +83,7 @@ class Watch:
         core = self._endpoint.host.core
         if self._hearing is None:
             self._hearing = Hearing(core)
+            self._listening = now
             self._asked = 0.0
         if now - self._asked >= _ASK_EVERY:
             self._hearing.ask(self._partner.peer)
@@ -89,7 +93,8 @@ class Watch:
         if sure is not None:
             self.close()
             raise HostError(Status.REMOTE_ENDPOINT_UNREACHABLE, f"{place_of(self._partner)}: {sure}")
-        if self._silence is not None and lasting >= self._silence:
+        heard_out = now - self._listening >= _LISTEN
+        if self._silence is not None and lasting >= self._silence and heard_out:
             why = self._guess()
             self.close()
             raise HostTimeoutError(f"no progress with {place_of(self._partner)} for {lasting:.1f} s: {why}")
