@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -458,6 +460,42 @@ def test_doctor_sees_an_interface_without_a_carrier_and_one_that_is_down(jumbo_c
     jumbo_cable[1].down()
     code, found = findings(jumbo_cable[1])
     assert code == 1 and "ip link set veth1 up" in found["link"][0]["advice"]
+
+
+@pytest.mark.parametrize(
+    ("how", "check", "advice"),
+    [
+        (["qdisc add dev veth1 root blackhole"], "sending", "egress"),
+        (
+            ["qdisc add dev veth1 clsact", "filter add dev veth1 ingress protocol all bpf da bytecode '1,6 0 0 2'"],
+            "receiving",
+            "ingress",
+        ),
+    ],
+)
+def test_doctor_sees_what_drops_frames(jumbo_cable, how, check, advice):
+    if shutil.which("tc") is None:
+        pytest.skip("the program tc is not installed (package iproute2)")
+    here = jumbo_cable[1]
+    for each in how:
+        done = here.namespace.run("tc", *shlex.split(each))
+        if done.returncode:
+            pytest.skip(f"this kernel cannot do that: tc {each}: {done.stderr.strip().splitlines()[0]}")
+    with serving(jumbo_cable[0]):
+        code, found = findings(here)
+    assert code == 1 and level(found, check) == "problem" and advice in found[check][0]["advice"]
+
+
+def test_a_second_process_on_an_interface_knows_whom_the_first_has_met(served):
+    """What one program of a host has learnt helps the others, and nobody is announced twice."""
+    here = served[1]
+    with serving(here, "beta", "--endpoint", "3"):
+        for _ in range(2):
+            done = mxwire(here.namespace, "discover", "-i", "veth1", "-c", 1, "--time", PATIENCE, "--json")
+            assert [each["name"] for each in done.objects] == ["alpha:0"]
+        talk(here, 2)
+        _, found = findings(here)
+    assert "peers" in found and level(found, "peers") == "ok" and "1 other program" in found["ethertype"][0]["text"]
 
 
 def test_doctor_names_the_others_on_the_interface(served, tmp_path):

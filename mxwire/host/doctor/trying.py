@@ -61,7 +61,11 @@ def sending(name: str, sent: int, refused: int, passed: Passed) -> Finding:
     if refused and not sent:
         return problem("sending", f"{name} takes no frames: {refused} were refused", f"see ip -s link show {name}")
     if not sent:
-        return warning("sending", "nothing was sent, since we are quiet and know nobody", "try without --quiet")
+        return warning(
+            "sending",
+            "nothing was sent, since we know nobody, and are quiet or another process announces this host",
+            "try without --quiet, or start another host",
+        )
     return problem(
         "sending",
         f"{sent} frames were given to {name}, and none of them left",
