@@ -150,6 +150,14 @@ def test_all_connects_are_counted_anew_after_a_disconnect():
     assert quiet(on)
 
 
+def test_a_connect_with_a_wrong_key_is_over_once_it_is_answered():
+    """Number 0 with another key then belongs to a new count."""
+    on = Stage()
+    on.send(on.a.request(app_key=1), on.b.reply(connect_status_code=11))
+    on.send(on.a.request(connect_seqnum=0), after_ms=5000)
+    assert quiet(on)
+
+
 def test_a_restarted_host_asks_for_names_again():
     on = Stage().connect()
     for _ in range(2):
@@ -233,6 +241,18 @@ def test_connects_are_counted_anew_after_a_partner_was_given_up():
     on = Stage()
     on.send(on.a.request(app_key=1))
     on.send(on.a.request(connect_seqnum=0, target_recv_seqnum_start=0x70F1), after_ms=5000)
+    assert quiet(on)
+
+
+@pytest.mark.rule("R-RTX-05", "R-ACK-01")
+def test_a_medium_that_was_given_up_is_not_missing_in_what_follows():
+    """Its receiver asks for the number behind it, and then acknowledges what comes."""
+    on = Stage().connect()
+    on.send(on.a.medium(10_000, 0), on.a.medium(10_000, 1, lib_seqnum=1), delivered_ns=LOST)
+    on.send(on.b.request(target_recv_seqnum_start=2))
+    on.a.connects = 1
+    on.send(on.a.request(connect_seqnum=0, target_recv_seqnum_start=0x70F1), after_ms=5000)
+    on.send(on.b.reply(target_recv_seqnum_start=2), on.a.rndv(5000), on.b.liback())
     assert quiet(on)
 
 

@@ -28,7 +28,8 @@ def look_request(seen: Sighting) -> None:
     seen.connect = known
     if known.answered and frame.connect_seqnum == 0 and seen.time_ns - known.first_ns > seen.within_reordering:
         # A connect counter that begins again: the partner was forgotten in between.
-        seen.status = Status.REPEAT if not early and flow.connect_next == 1 else Status.NEW
+        again = not early and flow.connect_next == 1 and known.key == frame.app_key
+        seen.status = Status.REPEAT if again else Status.NEW
     elif known.key != frame.app_key and known.answered:
         seen.status = Status.NEW
     elif early and not seen.vantage.as_sent:

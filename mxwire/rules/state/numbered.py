@@ -74,6 +74,8 @@ def _look_in(seen: Sighting, flow: Flow, stream: Stream) -> None:
         return
     ahead = position - stream.next
     if ahead == 0:
+        # Where something before it is missing, the source may have given it up, and go on from where it was asked to.
+        seen.starts = stream.complete < stream.next and _may_restart(seen, flow)
         return
     if ahead > 0:
         seen.starts = _may_restart(seen, flow)
