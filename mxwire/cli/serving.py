@@ -102,10 +102,6 @@ class _Teller:
         new = list(clients.values())[self._introduced :]
         self._turns += 1
         if self._turns < _TURNS_FOR_A_NAME and any(each.partner.peer.name is None for each in new):
-            core = self._host.core
-            with core.section:
-                core.node.ask_names()
-                core.flush()
             return
         self._turns = 0
         self._introduced = len(clients)

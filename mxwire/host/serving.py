@@ -103,6 +103,9 @@ class Service(Pending[None]):
         client = self.clients.get(found.partner)
         if client is None:
             client = self.clients[found.partner] = Client(found.partner)
+            if found.partner.peer.name is None:
+                # It knows us now, which it may not have when it was asked before (R-HOST-04).
+                self._core.node.ask_names()
         thrown = client.busy()
         memory = bytearray(0) if thrown else self._memory(min(found.length, self.longest))
         client.arriving.append(Taking(endpoint.receive(memory, 0, 0), memory, thrown))

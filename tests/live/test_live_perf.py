@@ -1,0 +1,109 @@
+"""``mxwire perf`` in both roles, between two machines."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+
+import pytest
+
+from .commands import INTERRUPTED, mxwire, running
+from .namespaces import Laboratory, Port
+
+LINE = re.compile(r"length +(\d+):\s+(\d+\.\d{3}) us\s+(\d+\.\d{2}) MB/s\s+(\d+\.\d{2}) MiB/s")
+FEW = ("-N", "3", "-W", "1", "-P", "0", "-E", "100000", "-M", "16")
+LENGTHS = [0, 1, 16, 256, 4096, 65536]
+
+
+@pytest.fixture(scope="module")
+def ports(shared_laboratory: Laboratory) -> tuple[Port, Port]:
+    return shared_laboratory.pair(9000)
+
+
+def receiver(port, *options):
+    return running(port, "perf", "--name", "alpha:0", *options)
+
+
+@pytest.mark.parametrize("options", [(), ("-w",), ("-y", "-a")], ids=["busy", "sleep", "yield"])
+def test_lines_are_those_of_omx_perf(ports, options):
+    with receiver(ports[0], *options) as other:
+        other.until("waiting for a sender")
+        done = mxwire(ports[1], "perf", "-d", "alpha:0", *FEW, *options)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert other.end(None) == 0
+    lines = [LINE.fullmatch(line) for line in done.stdout.splitlines()]
+    assert all(lines) and [int(line[1]) for line in lines if line] == LENGTHS
+    for line in lines[1:]:
+        assert line is not None
+        rate = int(line[1]) / float(line[2])
+        assert float(line[3]) == pytest.approx(rate, abs=0.006, rel=0.002)
+        assert float(line[4]) == pytest.approx(rate / 1.048576, abs=0.006, rel=0.002)
+
+
+@pytest.mark.parametrize("dialect", ["mxoe", "omx:9000"])
+def test_a_slave_serves_senders_in_turn_and_tells_in_json(ports, dialect):
+    with receiver(ports[0], "-s", "-w", "-e", "4", "--json", "--dialect", dialect) as other:
+        other.until("waiting")
+        for options in (("-U",), ("-Y",)):
+            done = mxwire(
+                ports[1], "perf", "-d", "alpha:0", "-r", "4", "--dialect", dialect, *FEW, *options, "-w", "--json"
+            )
+            assert done.returncode == 0, done.stderr
+            begun, *lengths, ended = (json.loads(line) for line in done.stdout.splitlines())
+            assert begun["parameters"]["unidirectional"] is (options == ("-U",))
+            assert [each["length"] for each in lengths] == LENGTHS
+            assert all(each["iterations"] == 3 and each["minimum_us"] > 0 for each in lengths)
+            assert (ended["event"], ended["status"]) == ("ended", "success")
+        # It forgets a sender half a second after the last answer.
+        while len([each for each in other.objects if each["event"] == "ended"]) < 2:
+            other.until("ended")
+        assert other.end() == INTERRUPTED
+    assert [each["length"] for each in other.objects if each["event"] == "length"] == LENGTHS * 2
+
+
+def test_a_picture_is_drawn(ports, tmp_path):
+    pytest.importorskip("matplotlib")
+    with receiver(ports[0], "-w") as other:
+        other.until("waiting")
+        done = mxwire(ports[1], "perf", "-w", "-d", "alpha", *FEW, "--plot", str(tmp_path / "perf.svg"))
+        assert done.returncode == 0, done.stderr
+    text = (tmp_path / "perf.svg").read_text()
+    assert "Messages to alpha:0 and back, dialect mxoe" in text and "half a round trip" in text
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_waiting_receiver_is_interrupted(ports, how):
+    with receiver(ports[0]) as other:
+        other.until("waiting")
+        assert other.end(how) == INTERRUPTED
+
+
+def test_a_receiver_that_is_killed_ends_the_measurement_with_a_reason(ports):
+    with receiver(ports[0]) as other:
+        other.until("waiting")
+        with running(
+            ports[1],
+            "perf",
+            "-d",
+            "alpha:0",
+            "-N",
+            "100",
+            "-P",
+            "0",
+            "-E",
+            "50000",
+            "-M",
+            "1",
+            "-I",
+            "1",
+            "--timeout",
+            "2",
+        ) as sender:
+            sender.until("length  ")
+            other.process.kill()
+            assert sender.end(None) == 1, sender.complained
+    assert re.search(
+        r"the measurement ended after \d+ lengths: no progress with alpha:0 endpoint 0", "".join(sender.complained)
+    )
+    assert "nothing is heard of it" in "".join(sender.complained)

@@ -1,0 +1,177 @@
+"""``mxwire serve``, ``send`` and ``receive`` between two machines."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from random import Random
+
+import pytest
+
+from .commands import INTERRUPTED, mxwire, running
+from .namespaces import Laboratory, Port
+
+ALPHA = ("--name", "alpha:0")
+
+
+@pytest.fixture(scope="module")
+def ports(shared_laboratory: Laboratory) -> tuple[Port, Port]:
+    return shared_laboratory.pair(9000)
+
+
+def receiving(port, *options):
+    return running(port, "receive", *ALPHA, *options)
+
+
+def test_files_arrive_as_they_were(ports, tmp_path):
+    contents = [Random(each).randbytes(each) for each in (0, 20, 5000, 3_000_000)]
+    files = [tmp_path / f"sent{place}" for place in range(len(contents))]
+    for file, content in zip(files, contents, strict=True):
+        file.write_bytes(content)
+    with receiving(ports[0], "--count", "4", "-o", str(tmp_path / "got{}"), "--json") as receiver:
+        receiver.until("waiting")
+        done = mxwire(ports[1], "send", "alpha:0", *map(str, files), "--match", "0x77", "--json")
+        assert done.returncode == 0, done.stderr
+        assert receiver.end(None) == 0
+    assert [(tmp_path / f"got{place}").read_bytes() for place in range(1, 5)] == contents
+    *messages, summary = receiver.objects
+    assert [each["bytes"] for each in messages] == [len(each) for each in contents]
+    assert {each["match"] for each in messages} == {0x77} and {each["status"] for each in messages} == {"success"}
+    assert (summary["event"], summary["messages"]) == ("summary", 4)
+    sent = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each["event"] for each in sent] == ["sent"] * 4 + ["summary"]
+
+
+@pytest.mark.parametrize("way", ["pipe", "chunks"])
+def test_standard_input_and_output_are_pipes(ports, tmp_path, way):
+    content = Random(7).randbytes(200_000)
+    options, count = (["--chunk", "65536"], "4") if way == "chunks" else (["--sync"], "1")
+    with (tmp_path / "out").open("wb") as out:
+        receiver = ports[0].namespace.start(
+            *("python3", "-c", "import sys, subprocess; sys.exit(subprocess.run(sys.argv[1:]).returncode)"),
+            *_command("receive", ports[0], *ALPHA, "--count", count),
+            stdout=out,
+            text=True,
+        )
+        assert receiver.stderr is not None and "waiting" in receiver.stderr.readline()
+        sender = ports[1].namespace.start(
+            *_command("send", ports[1], "alpha:0", *options), stdin=subprocess.PIPE, text=False
+        )
+        _, complaints = sender.communicate(content, timeout=60)
+        assert sender.returncode == 0, complaints
+        _, said = receiver.communicate(timeout=60)
+    assert receiver.returncode == 0 and (tmp_path / "out").read_bytes() == content
+    assert f"received {count} messages, 200,000 bytes" in said
+
+
+def _command(name, port, *rest):
+    import sys
+
+    from .commands import CLI
+
+    return (sys.executable, CLI, name, "-i", port.interface, *rest)
+
+
+def test_what_does_not_fit_is_cut_and_both_sides_say_so(ports, tmp_path):
+    (tmp_path / "large").write_bytes(bytes(100_000))
+    with receiving(ports[0], "-o", str(tmp_path / "got"), "--maximum", "50000") as receiver:
+        receiver.until("waiting")
+        done = mxwire(ports[1], "send", "alpha:0", str(tmp_path / "large"))
+        assert receiver.end(None) == 1
+    assert done.returncode == 1 and "took 50,000 of 100,000 bytes (message truncated)" in done.stderr
+    assert "50,000 bytes of 100,000, the rest is cut off" in "".join(receiver.said)
+    assert (tmp_path / "got").stat().st_size == 50_000
+
+
+def test_match_and_mask_choose_messages(ports, tmp_path):
+    with receiving(ports[0], "--match", "0x20", "--mask", "0xf0", "--json") as receiver:
+        receiver.until("waiting")
+        for match in ("0x11", "0x2f"):
+            assert mxwire(ports[1], "send", "alpha", "--match", match, input="x").returncode == 0
+        assert receiver.end(None) == 0
+    assert [each["match"] for each in receiver.objects if each["event"] == "message"] == [0x2F]
+
+
+def test_serve_says_who_has_come_and_what_it_served(ports, tmp_path):
+    (tmp_path / "file").write_bytes(bytes(40_000))
+    with running(ports[0], "serve", "--sink", *ALPHA, "--endpoint", "3", "--key", "0x99", "--json") as server:
+        server.until("serving")
+        for _ in range(2):
+            done = mxwire(ports[1], "send", "alpha:0:3", str(tmp_path / "file"), "--key", "153", "--name", "beta")
+            assert done.returncode == 0, done.stderr
+        assert server.end() == INTERRUPTED
+    begin, *_, summary = server.objects
+    assert (begin["event"], begin["what"], begin["endpoints"], begin["key"]) == ("serving", "sink", [3], 0x99)
+    assert [each["host"] for each in server.objects if each["event"] == "client"] == ["beta:0"]
+    assert (summary["event"], summary["messages"], summary["bytes"]) == ("summary", 2, 80_000)
+
+
+def test_serving_ends_by_ctrl_c_and_by_sigterm_with_a_summary(ports):
+    for how in (signal.SIGINT, signal.SIGTERM):
+        with running(ports[0], "serve", "--echo", *ALPHA) as server:
+            server.until("Ctrl-C ends it")
+            assert server.end(how) == INTERRUPTED
+            assert "served 0 messages" in "".join(server.said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--endpoint", "5"], "nobody has opened endpoint 5 there"),
+        (["--endpoint", "77"], "that host has no endpoint 77"),
+        (["--key", "5"], "the endpoint has another key than 0x5: see --key"),
+    ],
+)
+def test_a_refused_connection_is_explained(ports, arguments, words):
+    with running(ports[0], "serve", *ALPHA) as server:
+        server.until("Ctrl-C")
+        done = mxwire(ports[1], "send", "alpha:0", *arguments, input="x")
+        assert (done.returncode, done.stdout) == (2, "") and words in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_endpoint_that_is_taken_is_busy(ports):
+    with running(ports[0], "serve", *ALPHA) as server:
+        server.until("Ctrl-C")
+        done = mxwire(ports[0], "receive", *ALPHA)
+        assert done.returncode == 2 and "endpoint 0 of veth0 is taken by" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["send", "nobody:0", "--timeout", "0.5"], "nobody:0 was not found within 0.5 s"),
+        (["send", "02:00:00:00:00:99", "--timeout", "0.7"], "has not answered"),
+        (["send", "alpha:0", "/nowhere/file"], "/nowhere/file: no such file"),
+        (["receive", "--mask", "5"], "--mask says which bits of --match count"),
+        (["receive", "--match", "0x10", "--mask", "1"], "no message would match"),
+        (["receive", "-o", "/nowhere/file"], "/nowhere/file: cannot be written"),
+        (["serve", "--key", "0x123456789"], "is no number from 0 to 0xffffffff"),
+        (["perf", "-d", "alpha", "-S", "5", "-E", "5"], "nothing to measure"),
+        (["perf", "--plot", "x.png"], "--plot is for the sender"),
+        (["perf", "-d", "alpha", "--plot", "x.txt"], "name a file that ends in .png or .svg"),
+        (["perf", "-d", "alpha", "-s"], "-s is for the receiver"),
+    ],
+)
+def test_what_cannot_work_is_said_in_a_line(ports, arguments, words):
+    done = mxwire(ports[1], *arguments, input="x")
+    assert done.returncode == 2 and words in done.stderr, done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_missing_interface_and_one_that_is_down_are_said(laboratory):
+    one, _ = laboratory.pair()
+    for name in ("serve", "receive", "perf"):
+        done = mxwire(Port(one.namespace, "nope0"), name)
+        assert done.returncode == 2 and "there is no interface 'nope0' here; there are veth0" in done.stderr
+    one.down()
+    done = mxwire(one, "serve")
+    assert done.returncode == 2 and "veth0: is down" in done.stderr
+
+
+def test_an_mtu_too_small_for_the_dialect_is_said_at_once(laboratory):
+    one, _ = laboratory.pair(1500)
+    done = mxwire(one, "serve")
+    assert done.returncode == 2
+    assert "MTU of 1500 is too small for dialect mxoe" in done.stderr and "omx:1500" in done.stderr
