@@ -270,3 +270,21 @@ def test_a_restart_forgets_the_messages_of_one_partner_only():
     for buffer in buffers:
         assert target.receive(buffer, 7).partner.peer.address == address(1)
     assert [each[0] for each in buffers] == [0, 1, 2]
+
+
+def test_receives_that_are_cancelled_in_any_order_leave_nothing_behind():
+    """R-MSC-02: what is taken from the middle is swept now and then, and the others keep their order."""
+    world = World()
+    one, two, there, _ = world.pair()
+    buffers = [bytearray(1) for _ in range(3000)]
+    receives = [two.receive(buffer, number % 3, 3) for number, buffer in enumerate(buffers)]
+    kept = [receives[1], receives[4], receives[2999 - 1]]
+    for receive in reversed(receives):
+        if receive not in kept:
+            assert two.cancel(receive)
+    tables = two.matching._posted.by_mask[3].values()
+    assert sum(map(len, tables)) < 1100
+    for number in range(3):
+        one.send(there, bytes([number]), 1)
+    world.settle()
+    assert [(each.value, bytes(each.memory.copy())) for each in kept] == [(1, b"\0"), (1, b"\1"), (1, b"\2")]
