@@ -20,6 +20,7 @@ COMMANDS = (
     "conversations",
     "follow",
     "extract",
+    "stats",
     "verify",
     "formats",
     "rules",
@@ -45,6 +46,7 @@ and a live host on any Ethernet interface.
   mxwire conversations FILE     who talked to whom: endpoints, sessions, connects
   mxwire follow --message 3 FILE     the frames of one message, as a ladder between two hosts
   mxwire extract --message 3 -w DATA FILE   the bytes of one message
+  mxwire stats FILE             round trips, throughput, delays, gaps (--plot FILE.svg draws them)
   mxwire verify FILE            do the hosts of a capture keep the rules of the protocol?
   mxwire formats [TYPE]         how the packets are laid out
   mxwire rules [NUMBER]         what hosts must and should do, by the numbers of the specification

@@ -2,42 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
 
-from mxwire.errors import MxwireError, OutputError
-from mxwire.wire.dialect import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM, Dialect
+from mxwire.errors import OutputError
+from mxwire.report.axes import FONT, Measurement, bandwidth, check, latency, length_axis, marks, tidy
+from mxwire.wire.dialect import Dialect
 
-_LATENCY: Final = "#1f5fa8"
-_BANDWIDTH: Final = "#c2410c"
-_MARK: Final = "#8a8f98"
-_CLOSE: Final = 1e-9
-_FONT: Final[dict[Any, Any]] = {"svg.fonttype": "none", "svg.hashsalt": "mxwire", "font.size": 10}
-
-
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """One length."""
-
-    length: int
-    """Bytes of a message."""
-    mean: float
-    """Half the round trip in µs, or the whole of it where answers are empty."""
-    median: float
-    p99: float
-    megabytes: float
-    """MB/s."""
-
-
-def check() -> None:
-    """Raises :class:`~mxwire.errors.MxwireError` where matplotlib is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MxwireError("--plot needs matplotlib: pip install 'mxwire[plot]'") from None
+__all__ = ["Measurement", "check", "draw"]
 
 
 def draw(
@@ -53,19 +25,17 @@ def draw(
     mpl.use("Agg")
     from matplotlib import pyplot
 
-    with mpl.rc_context(_FONT):
+    with mpl.rc_context(FONT):
         figure, (above, below) = pyplot.subplots(
             2, 1, sharex=True, figsize=(9, 7.2), layout="constrained", gridspec_kw={"hspace": 0.04}
         )
         try:
-            _latency(above, measured, unidirectional)
-            _bandwidth(below, measured)
+            latency(above, measured, unidirectional)
+            bandwidth(below, measured)
             for axes in (above, below):
-                _marks(axes, measured, dialect, named=axes is above)
-                axes.grid(True, which="major", color="#e5e7eb", linewidth=0.8)
-                axes.set_axisbelow(True)
-                axes.spines[["top", "right"]].set_visible(False)
-            _lengths(below, measured)
+                marks(axes, measured, dialect, named=axes is above)
+                tidy(axes)
+            length_axis(below, measured)
             figure.suptitle(f"Messages to {partner} and back, dialect {dialect}", x=0.01, ha="left", fontsize=13)
             metadata = {"Date": None} if path.suffix in (".svg", ".pdf") else None
             figure.savefig(path, dpi=150, metadata=metadata)
@@ -73,123 +43,3 @@ def draw(
             raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
         finally:
             pyplot.close(figure)
-
-
-def _places(measured: Sequence[Measurement]) -> list[float]:
-    """Where each length stands on the axis, which is logarithmic from 1 on: 0 has a place of its own before that."""
-    return [each.length or 0.5 for each in measured]
-
-
-def _latency(axes: Any, measured: Sequence[Measurement], unidirectional: bool) -> None:
-    places = _places(measured)
-    median, p99 = [each.median for each in measured], [each.p99 for each in measured]
-    axes.fill_between(places, median, p99, color=_LATENCY, alpha=0.12, linewidth=0, label="median to 99 %")
-    axes.plot(places, median, color=_LATENCY, marker="o", markersize=4, label="median")
-    axes.plot(places, [each.mean for each in measured], color=_LATENCY, linestyle=":", linewidth=1.2, label="mean")
-    _vertical(axes, min(median), max(p99))
-    axes.set_ylabel("round trip, µs" if unidirectional else "half a round trip, µs")
-    axes.legend(loc="upper left", frameon=False)
-
-
-def _bandwidth(axes: Any, measured: Sequence[Measurement]) -> None:
-    some = [each for each in measured if each.length]
-    axes.plot(_places(some), [each.megabytes for each in some], color=_BANDWIDTH, marker="o", markersize=4)
-    axes.set_ylabel("bandwidth, MB/s")
-    axes.set_xlabel("length of a message, bytes")
-    if some:
-        rates = [each.megabytes for each in some]
-        _vertical(axes, min(rates), max(rates) * 1.6)
-        best = max(some, key=lambda each: each.megabytes)
-        axes.annotate(
-            f"{_number(best.megabytes)} MB/s = {_number(best.megabytes * 8 / 1000)} Gb/s",
-            (best.length, best.megabytes),
-            xytext=(-8, 8),
-            textcoords="offset points",
-            ha="right",
-            color=_BANDWIDTH,
-        )
-
-
-def _marks(axes: Any, measured: Sequence[Measurement], dialect: Dialect, *, named: bool) -> None:
-    """Where the kind of message changes, and where it takes one more frame."""
-    places = _places(measured)
-    low, high = min(places), max(places)
-    for edge in range(dialect.fragment_payload, RENDEZVOUS_THRESHOLD, dialect.fragment_payload):
-        if low <= edge <= high:
-            axes.axvline(edge, color=_MARK, linewidth=0.6, linestyle=(0, (1, 3)))
-    thresholds = (TINY_MAXIMUM, SMALL_MAXIMUM, RENDEZVOUS_THRESHOLD)
-    bounds = (low, *thresholds, high)
-    for edge in thresholds:
-        if low <= edge <= high:
-            axes.axvline(edge, color=_MARK, linewidth=1.1, linestyle=(0, (5, 3)))
-    if not named:
-        return
-    names = (
-        f"TINY\nto {TINY_MAXIMUM}",
-        f"SMALL\nto {SMALL_MAXIMUM}",
-        f"MEDIUM, to {RENDEZVOUS_THRESHOLD:,}\nfragments of {dialect.fragment_payload:,}",
-        f"LARGE\npulled in frames of {dialect.reply_payload:,}",
-    )
-    for name, start, end in zip(names, bounds, bounds[1:], strict=False):
-        start, end = max(start, low), min(end, high)
-        if start < end:
-            axes.annotate(
-                name,
-                ((start * end) ** 0.5, 1.02),
-                xycoords=("data", "axes fraction"),
-                ha="center",
-                va="bottom",
-                fontsize=8,
-                color="#4b5563",
-            )
-
-
-def _lengths(axes: Any, measured: Sequence[Measurement]) -> None:
-    from matplotlib.ticker import FixedLocator, NullLocator
-
-    lengths = sorted({each.length for each in measured})
-    high = max(*lengths, 1) if len(lengths) > 1 else lengths[0] or 1
-    axes.set_xscale("log", base=2)
-    ticks = [(0.5, "0")] if 0 in lengths else []
-    power = 1
-    while power <= high:
-        if power >= (lengths[0] or 1):
-            ticks.append((power, _size(power)))
-        power *= 4
-    if len(ticks) > 1:
-        axes.xaxis.set_major_locator(FixedLocator([place for place, _ in ticks]))
-        axes.set_xticklabels([text for _, text in ticks])
-        axes.xaxis.set_minor_locator(NullLocator())
-
-
-def _size(length: int) -> str:
-    for unit, size in (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
-        if length >= size and length % size == 0:
-            return f"{length // size} {unit}"
-    return str(length)
-
-
-def _vertical(axes: Any, low: float, high: float) -> None:
-    """A logarithmic axis from one round number to another, with round numbers at it."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axes.set_yscale("log")
-    axes.set_ylim(_round_down(low), _round_up(high))
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 1000 * low else (1.0,)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-
-
-def _round_down(value: float) -> float:
-    """The next of 1, 2, 5, 10, 20 … that is not above a number."""
-    power: float = 10.0 ** math.floor(math.log10(value))
-    return max(step * power for step in (1, 2, 5) if step * power <= value * (1 + _CLOSE))
-
-
-def _round_up(value: float) -> float:
-    power: float = 10.0 ** math.floor(math.log10(value))
-    return min(step * power for step in (2, 5, 10) if step * power >= value)
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -60,8 +60,13 @@ def acknowledge(books: Books, row: Row, flow: Flow, value: int, how: How, *, eff
     if position <= stream.acked:
         return
     ack = Acknowledgement(row[3], row[2], how, effective)
-    for entry in stream.advance(position, ack):
-        _note(books, entry, ack)
+    if effective and position == stream.acked + 1:
+        entry = stream.advance_one(ack)
+        if entry is not None:
+            _note(books, entry, ack)
+    else:
+        for entry in stream.advance(position, ack):
+            _note(books, entry, ack)
     if effective:
         stream.ack_value = value
 

@@ -36,8 +36,11 @@ ANNOUNCED: Final = 256
 class Books:
     """Everything that is remembered of a capture."""
 
-    def __init__(self, watch: Watch | None) -> None:
+    def __init__(self, watch: Watch | None, *, flights: bool = False) -> None:
         self.watch = watch
+        self.flights: list[tuple[int, int, int]] | None = [] if flights else None
+        """Blocks that were pulled: when they were asked for, when they were there, and their bytes; None where nobody
+        wants to know."""
         self.ways: dict[WayKey, Way] = {}
         self.partners: dict[WayKey, Partners] = {}
         self.conversations: dict[int, Conversation] = {}
@@ -214,7 +217,8 @@ class Books:
         self.due_ns = lingering[0][0] + LINGER_NS if lingering else NEVER
 
     def _hand_out(self, message: Message) -> None:
-        self.take_replies(message)
+        if message.pull is not None:
+            self.take_replies(message)
         message.state = HANDED_OUT
         _say_what_is_missing(message)
         self._forget(message.flow, message)

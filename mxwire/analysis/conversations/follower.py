@@ -30,11 +30,11 @@ class Follower:
     Messages are handed out once they are done and no copies of their frames are expected any more, or when the capture
     ends; memory grows with the conversations and with what is in flight, never with the length of the capture, and both
     are bounded. What was seen is the same however the capture is cut into batches. ``watch`` is told every frame of one
-    message.
+    message; with ``flights`` the follower notes when the blocks of large messages were under way.
     """
 
-    def __init__(self, watch: Watch | None = None) -> None:
-        self._books = Books(watch)
+    def __init__(self, watch: Watch | None = None, *, flights: bool = False) -> None:
+        self._books = Books(watch, flights=flights)
         self._pulls = Pulls(self._books)
         self._decoded: DecodedBatch | None = None
         self.frames = 0
@@ -86,6 +86,14 @@ class Follower:
         self._pulls.begin({}, ())
         self._books.hand_out_all()
         return self._take_out()
+
+    def take_flights(self) -> list[tuple[int, int, int]]:
+        """The blocks of large messages that have come since this was last called: when each was asked for and when the
+        last of it was there, in nanoseconds, and its bytes."""
+        taken = self._books.flights or []
+        if taken:
+            self._books.flights = []
+        return taken
 
     @property
     def conversations(self) -> Iterable[Conversation]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from mxwire.analysis.conversations.ranges import Ranges
@@ -229,7 +229,7 @@ class Message(Entry):
         """How often the message, or its announcement, was sent."""
         self.duplicates = 0
         """Copies of its frames that the network or the capture made."""
-        self.resends: list[Repeat] = []
+        self.resends: Sequence[Repeat] = ()
         """The first retransmissions."""
         self.fragments = 0
         """Of a MEDIUM: the fragments seen, as bits."""
@@ -241,7 +241,7 @@ class Message(Entry):
         """How it was pulled, if it is a large one."""
         self.given_up_ns: int | None = None
         """When it was seen that one side had begun anew before the message was done."""
-        self.half_seen: list[str] = []
+        self.half_seen: tuple[str, ...] = ()
         """What the capture does not show of it."""
         self.state = FLYING
 
@@ -346,4 +346,4 @@ class Message(Entry):
     def lacks(self, text: str) -> None:
         """Say what the capture does not show of it."""
         if text not in self.half_seen:
-            self.half_seen.append(text)
+            self.half_seen = (*self.half_seen, text)

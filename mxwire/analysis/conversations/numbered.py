@@ -129,7 +129,7 @@ class Numbered:
             message.transmissions = 1
             message.last_sent_ns = books.now_ns
             flow.message_bytes += length
-            self._add(stream, message)
+            self._add(flow, stream, message)
             return message
         message = self._create(flow, stream, "RNDV", position, length, match)
         message.pull = pull
@@ -151,7 +151,7 @@ class Numbered:
                 announce(flow.back, message, message.pull)
             books.take_replies(message)
             notice = Notice(message, position, number, time_ns, total, ack)
-            self._add(stream, notice)
+            self._add(flow, stream, notice)
             self._end(message, notice)
         else:
             assert isinstance(entry, Notice)
@@ -225,12 +225,14 @@ class Numbered:
 
     def _create(self, flow: Flow, stream: Stream, kind: Kind, position: int, length: int, match: int) -> Message:
         message = self.books.create(flow, kind, position, length, match)
-        self._add(stream, message)
+        self._add(flow, stream, message)
         return message
 
-    def _add(self, stream: Stream, entry: Entry) -> None:
+    def _add(self, flow: Flow, stream: Stream, entry: Entry) -> None:
         books = self.books
         evicted = stream.add(entry)
+        if stream.next - stream.acked > flow.most_outstanding:
+            flow.most_outstanding = stream.next - stream.acked
         if isinstance(evicted, Message):
             books.settle(evicted)
         if entry.ack is not None and isinstance(entry, Message) and entry.kind != "RNDV":
@@ -260,7 +262,7 @@ class Numbered:
 
 def _note_resend(message: Message, number: int, time_ns: int, since: int) -> None:
     if len(message.resends) < REPEATS_KEPT:
-        message.resends.append(Repeat(number, time_ns, since, "resend"))
+        message.resends = (*message.resends, Repeat(number, time_ns, since, "resend"))
 
 
 def _is_same(entry: Entry, content: tuple[str, int, int]) -> bool:

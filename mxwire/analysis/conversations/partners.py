@@ -77,6 +77,8 @@ class Flow:
     """Copies that the network or the capture made."""
     libacks: int = 0
     nacks: int = 0
+    most_outstanding: int = 0
+    """The most numbers that were not acknowledged at a time."""
     late: int = 0
     """Frames of messages that had been handed out long before."""
 

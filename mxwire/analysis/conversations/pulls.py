@@ -27,13 +27,13 @@ _MAGIC: Final = PULL_MAGIC_PREFIX << 8 | 0x80
 class Block:
     """What one PULL asks for."""
 
-    __slots__ = ("done_ns", "end", "requests", "start", "time_ns")
+    __slots__ = ("asked_ns", "done_ns", "end", "requests", "start", "time_ns")
 
     def __init__(self, start: int, end: int, time_ns: int) -> None:
         self.start = start
         self.end = end
-        self.time_ns = time_ns
-        """When it was last asked for."""
+        self.asked_ns = self.time_ns = time_ns
+        """When it was asked for first, and last."""
         self.done_ns: int | None = None
         """When the last of its bytes was seen."""
         self.requests = 1
@@ -289,8 +289,24 @@ class Pulls:
             else:
                 pull.ranges.add(start, end)
             if pull.ranges.total > before:
-                _note_blocks(transfer, pull, offset[first : last + 1], replies.time_ns[which][first : last + 1], end)
+                self._note_blocks(
+                    transfer, pull, offset[first : last + 1], replies.time_ns[which][first : last + 1], end
+                )
                 self._note_complete(transfer.message, pull, int(replies.time_ns[which.start + last]))
+
+    def _note_blocks(
+        self, transfer: Transfer, pull: Pulled, offset: NDArray[np.int64], time_ns: NDArray[np.int64], end: int
+    ) -> None:
+        """Say of the blocks that a run of replies touches when they were complete."""
+        frame = (int(offset[0]) + transfer.lead) // transfer.payload
+        last = (end - 1 + transfer.lead) // transfer.payload
+        for index in range(frame - frame % transfer.per_block, last + 1, transfer.per_block):
+            block = transfer.blocks.get(index)
+            if block is not None and block.done_ns is None and pull.ranges.holds(block.start, block.end):
+                at = int(np.searchsorted(offset, block.end)) - 1
+                block.done_ns = int(time_ns[at])
+                if self.books.flights is not None:
+                    self.books.flights.append((block.asked_ns, block.done_ns, block.end - block.start))
 
     @staticmethod
     def _place_one(transfer: Transfer, pull: Pulled, offset: int, length: int) -> None:
@@ -349,19 +365,6 @@ def _runs(values: NDArray[np.int64], step: NDArray[np.int64] | int) -> list[tupl
         return [(0, len(values) - 1)]
     first = [0, *(breaks + 1).tolist()]
     return list(zip(first, [*breaks.tolist(), len(values) - 1], strict=True))
-
-
-def _note_blocks(
-    transfer: Transfer, pull: Pulled, offset: NDArray[np.int64], time_ns: NDArray[np.int64], end: int
-) -> None:
-    """Say of the blocks that a run of replies touches when they were complete."""
-    frame = (int(offset[0]) + transfer.lead) // transfer.payload
-    last = (end - 1 + transfer.lead) // transfer.payload
-    for index in range(frame - frame % transfer.per_block, last + 1, transfer.per_block):
-        block = transfer.blocks.get(index)
-        if block is not None and block.done_ns is None and pull.ranges.holds(block.start, block.end):
-            at = int(np.searchsorted(offset, block.end)) - 1
-            block.done_ns = int(time_ns[at])
 
 
 def _is_overtaken(transfer: Transfer, block: Block) -> bool:

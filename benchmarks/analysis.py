@@ -1,0 +1,167 @@
+"""Measures how fast captures are analysed: messages, timing and verification, beside tshark with the plugin.
+
+``python benchmarks/analysis.py`` makes a capture of tiny and one of large messages, analyses each in turn, and prints
+medians and which goals of the project are reached. ``--help`` says what can be changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from contest import Capture, Contestant, Result, measure, timed
+from conversing import write_capture
+
+from mxwire.analysis.conversations import Follower
+from mxwire.analysis.timing import Timing
+from mxwire.analysis.verification import Verification
+from mxwire.capture import open_capture
+from mxwire.wire.decoder import DecodedBatch, Decoder
+
+MESSAGES = "messages"
+TIMING = "timing"
+VERIFICATION = "verification"
+TSHARK = "tshark with the plugin"
+PLUGIN = Path(__file__).parents[1] / "dissectors" / "wireshark" / "mxoe.lua"
+GOALS = {("tiny", MESSAGES): 100_000, ("large", MESSAGES): 300_000}
+"""Frames a second."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a goal is reached."""
+
+    capture: str
+    contestant: str
+    goal: int
+    rate: float
+
+    @property
+    def reached(self) -> bool:
+        return self.rate >= self.goal
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument(
+        "--tiny", type=int, default=200_000, help="frames in the capture of tiny messages (%(default)s)"
+    )
+    parser.add_argument("--large", type=int, default=50_000, help="frames in that of large messages (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="timed rounds of each (%(default)s)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    options = parser.parse_args(arguments)
+    with TemporaryDirectory(prefix="mxwire-benchmark-") as folder:
+        captures = [_capture(Path(folder), kind, getattr(options, kind)) for kind in ("tiny", "large")]
+        results = {each.name: measure(each, contestants(), options.rounds) for each in captures}
+    verdicts = [_judge(results, *each) for each in GOALS]
+    if options.json:
+        print(json.dumps(_as_data(results, verdicts), indent=2))
+    else:
+        print("\n".join(_as_text(results, verdicts)))
+
+
+def contestants() -> list[Contestant]:
+    missing = "" if shutil.which("tshark") else "tshark is not installed"
+    return [
+        Contestant(MESSAGES, messages),
+        Contestant(TIMING, timing),
+        Contestant(VERIFICATION, verification),
+        Contestant(TSHARK, None if missing else tshark, missing),
+    ]
+
+
+def _decoded(capture: Capture) -> Iterator[DecodedBatch]:
+    with open_capture(capture.path) as reader:
+        yield from Decoder().decode_all(reader)
+
+
+@timed
+def messages(capture: Capture) -> int:
+    follower = Follower()
+    for decoded in _decoded(capture):
+        follower.observe(decoded)
+    follower.finish()
+    return follower.frames
+
+
+@timed
+def timing(capture: Capture) -> int:
+    made = Timing()
+    for decoded in _decoded(capture):
+        made.observe(decoded)
+    made.finish()
+    return made.frames
+
+
+@timed
+def verification(capture: Capture) -> int:
+    made = Verification()
+    for decoded in _decoded(capture):
+        for _ in made.observe(decoded):
+            pass
+    return made.frames
+
+
+@timed
+def tshark(capture: Capture) -> int:
+    command = ["tshark", "-r", str(capture.path), "-X", f"lua_script:{PLUGIN}", "-T", "fields", "-e", "frame.number"]
+    shown = subprocess.run([*command, "-e", "mxoe.ptype"], check=True, capture_output=True).stdout
+    return shown.count(b"\n")
+
+
+def _capture(folder: Path, kind: str, frames: int) -> Capture:
+    path = folder / f"{kind}.pcap"
+    write_capture(path, kind, frames)
+    return Capture(kind, path, frames)
+
+
+def _judge(results: dict[str, list[Result]], capture: str, contestant: str) -> Verdict:
+    (rate,) = [each.rate for each in results[capture] if each.name == contestant]
+    return Verdict(capture, contestant, GOALS[capture, contestant], rate)
+
+
+def _ratio(result: Result, results: Sequence[Result]) -> float | None:
+    yardstick = next((each.rate for each in results if each.name == TSHARK), None)
+    return None if yardstick is None else result.rate / yardstick
+
+
+def _as_text(results: dict[str, list[Result]], verdicts: Sequence[Verdict]) -> Iterator[str]:
+    for capture, each in results.items():
+        yield f"{capture} messages"
+        for result in each:
+            ratio = _ratio(result, each)
+            beside = "" if ratio is None else f"  {ratio:6.1f} x tshark"
+            yield f"  {result.name:24} {result.rate:12,.0f} frames/s ± {result.spread:4.0%}{beside}"
+    for verdict in verdicts:
+        said = "reached" if verdict.reached else "NOT reached"
+        yield f"goal: {verdict.contestant} of {verdict.capture} messages, {verdict.goal:,} frames/s: {said}"
+
+
+def _as_data(results: dict[str, list[Result]], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    return {
+        "results": {
+            capture: {each.name: {"frames_per_second": each.rate, "spread": each.spread} for each in found}
+            for capture, found in results.items()
+        },
+        "goals": [
+            {
+                "capture": each.capture,
+                "contestant": each.contestant,
+                "goal": each.goal,
+                "rate": each.rate,
+                "reached": each.reached,
+            }
+            for each in verdicts
+        ],
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Finds ping-pong in the messages of a conversation."""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+from mxwire.analysis.conversations import Message
+from mxwire.analysis.messages_seen import size_class
+from mxwire.analysis.timing.samples import Samples
+
+_Key = TypeVar("_Key", int, str)
+LENGTHS: Final = 4096
+"""Different lengths that are told apart."""
+
+
+class Lengths:
+    """Durations by length of message, and by class of length."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self.by_length: dict[int, Samples] = {}
+        """The first of very many lengths."""
+        self.by_class: dict[str, Samples] = {}
+        """By the names of :data:`~mxwire.analysis.messages_seen.SIZE_CLASSES`."""
+
+    def add(self, length: int, duration_ns: int) -> None:
+        """One more."""
+        _add(self.by_class, size_class(length), duration_ns, self._seed)
+        if length in self.by_length or len(self.by_length) < LENGTHS:
+            _add(self.by_length, length, duration_ns, self._seed)
+
+
+def _add(samples: dict[_Key, Samples], key: _Key, duration_ns: int, seed: int) -> None:
+    found = samples.get(key)
+    if found is None:
+        found = samples[key] = Samples(seed)
+    found.add(duration_ns)
+
+
+class RoundTrips:
+    """Takes the messages of one conversation in the order of their first frames.
+
+    A ping and its pong are messages of the same length in opposite directions, one after the other, where the second
+    begins when the first is there. Half an *iteration* is half the time from a ping to the next one of the same length,
+    which is what benchmarks print, wherever was captured. Half an *answer* is half the time from the first frame of the
+    ping to the last byte of the pong, as seen where was captured: what happens in the host that begins is left out, if
+    it was captured there.
+    """
+
+    __slots__ = ("_ping", "_pong")
+
+    def __init__(self) -> None:
+        self._ping: Message | None = None
+        self._pong: Message | None = None
+
+    def take(self, message: Message, iterations: Lengths, answers: Lengths) -> None:
+        """The next message."""
+        ping, pong = self._ping, self._pong
+        if ping is not None and pong is None and _answers(message, ping):
+            assert message.length is not None
+            if message.complete_ns is not None:
+                answers.add(message.length, (message.complete_ns - ping.first_ns) // 2)
+            self._pong = message
+            return
+        if ping is not None and pong is not None and _answers(message, pong):
+            assert message.length is not None
+            iterations.add(message.length, (message.first_ns - ping.first_ns) // 2)
+        self._ping, self._pong = message, None
+
+
+def _answers(pong: Message, ping: Message) -> bool:
+    """Whether a message comes back for another one."""
+    return (
+        pong.flow is ping.flow.back
+        and pong.length is not None
+        and pong.length == ping.length
+        and pong.kind == ping.kind
+        and ping.complete_ns is not None
+        and pong.first_ns >= ping.complete_ns
+        and not (pong.retransmissions or ping.retransmissions)
+    )

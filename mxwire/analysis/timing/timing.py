@@ -1,0 +1,151 @@
+"""Gathers everything about time while a capture is followed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from mxwire.analysis.conversations import Follower, Message
+from mxwire.analysis.conversations.order import InOrder
+from mxwire.analysis.timing.gaps import GapHistogram
+from mxwire.analysis.timing.line import TimeLine
+from mxwire.analysis.timing.round_trips import Lengths, RoundTrips
+from mxwire.analysis.timing.samples import Samples
+from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.dialect import Dialect
+
+CONVERSATIONS: Final = 4096
+"""Conversations in which ping-pong is looked for."""
+
+
+class Timing:
+    """Follows a capture and measures it, batch by batch, in bounded memory; the same answers for the same ``seed``."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.follower = Follower(flights=True)
+        self.gaps = GapHistogram()
+        self.line = TimeLine()
+        self.iterations = Lengths(seed)
+        """Half the time from a ping to the next one, by length."""
+        self.answers = Lengths(seed)
+        """Half the time from a ping to the end of its pong, by length."""
+        self.transfers = Lengths(seed)
+        """The time from the first frame of a message to its last byte, where it has more than one frame."""
+        self.ack_delays = {"piggyback": Samples(seed), "liback": Samples(seed)}
+        """From the last byte of a message to its acknowledgement."""
+        self.notify_delay = Samples(seed)
+        """From the last byte of a large message to its NOTIFY."""
+        self.resend_delay = Samples(seed)
+        """From one transmission of a message to the next."""
+        self.re_request_delays = {cause: Samples(seed) for cause in ("early", "timer", "unknown")}
+        """From one request for a block to the next, by what caused it (R-PUL-07, R-PUL-08)."""
+        self.messages = 0
+        self.kinds: Counter[str] = Counter()
+        self.message_bytes = 0
+        """Bytes of the messages that were received."""
+        self.dialects: dict[Dialect, int] = {}
+        """How many frames were read as each dialect, of hosts whose dialect is known."""
+        self.first_ns: int | None = None
+        self.last_ns = 0
+        self._order = InOrder()
+        self._trips: dict[int, RoundTrips] = {}
+
+    def observe(self, decoded: DecodedBatch) -> None:
+        """Take the next batch into account."""
+        if not len(decoded):
+            return
+        times = decoded.batch.timestamp_ns
+        if self.first_ns is None:
+            self.first_ns = int(times[0])
+            self.line.begin(self.first_ns)
+        self.last_ns = max(self.last_ns, int(times.max()))
+        self.gaps.observe(decoded.assignment.source, times)
+        self._count_dialects(decoded)
+        self._take(self._order.put(self.follower.observe(decoded)))
+
+    def finish(self) -> None:
+        """The capture is over."""
+        self._take(self._order.put(self.follower.finish()))
+        self._take(self._order.rest())
+
+    @property
+    def frames(self) -> int:
+        """MXoE frames seen."""
+        return self.follower.frames
+
+    @property
+    def repeated_frames(self) -> int:
+        """Frames that were sent again: messages, data that was asked for again, and requests."""
+        flows = (flow for each in self.follower.conversations for flow in each.flows)
+        return sum(flow.retransmissions + flow.re_requests for flow in flows)
+
+    @property
+    def copied_frames(self) -> int:
+        """Copies that the network or the capture made."""
+        return sum(flow.duplicates for each in self.follower.conversations for flow in each.flows)
+
+    @property
+    def most_outstanding(self) -> int:
+        """The most numbered packets of one direction that were not acknowledged at a time."""
+        flows = (flow for each in self.follower.conversations for flow in each.flows)
+        return max((flow.most_outstanding for flow in flows), default=0)
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """What most of the frames are read as."""
+        return max(self.dialects, key=lambda each: self.dialects[each], default=None)
+
+    def _count_dialects(self, decoded: DecodedBatch) -> None:
+        assignment = decoded.assignment
+        counts = np.bincount(assignment.which[assignment.decided], minlength=len(assignment.dialects))
+        for dialect, count in zip(assignment.dialects, counts.tolist(), strict=False):
+            if count:
+                self.dialects[dialect] = self.dialects.get(dialect, 0) + count
+
+    def _take(self, messages: Iterable[Message]) -> None:
+        repeats: list[int] = []
+        flights = []
+        for message in messages:
+            self._message(message)
+            repeats += (each.time_ns for each in message.resends)
+            if message.pull is not None:
+                repeats += (each.time_ns for each in message.pull.requests)
+            elif message.ack is not None and message.length:
+                flights.append((message.first_ns, message.ack.time_ns, message.length))
+        flights += self.follower.take_flights()
+        self.line.add(np.array(flights, np.int64).reshape(-1, 3))
+        self.line.repeat(np.array(repeats, np.int64))
+
+    def _message(self, message: Message) -> None:
+        self.messages += 1
+        self.kinds[message.kind] += 1
+        if message.receiver == "received":
+            self.message_bytes += message.length or 0
+        for resend in message.resends:
+            self.resend_delay.add(resend.after_ns)
+        complete, length = message.complete_ns, message.length
+        if complete is not None and length is not None:
+            self._complete(message, complete, length)
+        if message.pull is not None:
+            for each in message.pull.requests:
+                self.re_request_delays[each.cause].add(each.after_ns)
+        conversation = message.flow.conversation.number
+        trips = self._trips.get(conversation)
+        if trips is None:
+            if len(self._trips) >= CONVERSATIONS:
+                del self._trips[next(iter(self._trips))]
+            trips = self._trips[conversation] = RoundTrips()
+        trips.take(message, self.iterations, self.answers)
+
+    def _complete(self, message: Message, complete_ns: int, length: int) -> None:
+        notice = message.pull.notice if message.pull is not None else None
+        if notice is not None and length and notice.first_ns >= complete_ns:
+            self.notify_delay.add(notice.first_ns - complete_ns)
+        ack = message.ack
+        if message.pull is None and ack is not None and ack.time_ns >= complete_ns and not message.retransmissions:
+            self.ack_delays[ack.how].add(ack.time_ns - complete_ns)
+        if length and complete_ns > message.first_ns and not message.half_seen:
+            self.transfers.add(length, complete_ns - message.first_ns)

@@ -1,0 +1,202 @@
+"""What timing found, as a figure: latency and bandwidth by length, bytes in flight over time, gaps between frames."""
+
+from __future__ import annotations
+
+import html
+import io
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from mxwire.analysis.timing import Timing
+from mxwire.analysis.timing.round_trips import Lengths
+from mxwire.errors import MxwireError, OutputError
+from mxwire.report.axes import (
+    BANDWIDTH,
+    FONT,
+    LATENCY,
+    Measurement,
+    bandwidth,
+    check,
+    latency,
+    length_axis,
+    marks,
+    tidy,
+)
+from mxwire.report.document import plain
+from mxwire.report.timing import timing_blocks
+from mxwire.wire.dialect import MXOE
+
+SUFFIXES: Final = (".svg", ".png", ".html")
+"""The file name endings that a figure can be written to."""
+_REPEAT: Final = "#b91c1c"
+_PAGE: Final = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>{title}</title>
+<style>body {{ font: 16px system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #111827 }}
+svg {{ width: 100%; height: auto }} pre {{ overflow-x: auto; font-size: 13px; line-height: 1.35 }}</style>
+<h1>{title}</h1>
+{figure}
+<pre>{numbers}</pre>
+</html>
+"""
+
+
+def check_plot(path: Path) -> None:
+    """Raises :class:`~mxwire.errors.MxwireError` where a figure could not be written to ``path``."""
+    if path.suffix.lower() not in SUFFIXES:
+        suffix = path.suffix or "a name without suffix"
+        raise MxwireError(f"{path}: no figure for {suffix}: use one of {', '.join(SUFFIXES)}")
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        problem = "it is a directory" if path.is_dir() else "its directory does not exist"
+        raise OutputError(f"{path}: cannot be written: {problem}")
+    check()
+
+
+def draw_timing(path: Path, name: str, timing: Timing) -> None:
+    """Draw what was measured in the capture ``name`` into a file.
+
+    Raises :class:`~mxwire.errors.MxwireError` where matplotlib is not installed, or the file cannot be written.
+    """
+    check_plot(path)
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    kind = "svg" if path.suffix.lower() == ".html" else path.suffix.lower()[1:]
+    with mpl.rc_context(FONT):
+        figure = _figure(pyplot, name, timing)
+        try:
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+        finally:
+            pyplot.close(figure)
+    content = drawn.getvalue()
+    if path.suffix.lower() == ".html":
+        content = _page(name, timing, content.decode()).encode()
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _page(name: str, timing: Timing, figure: str) -> str:
+    """The figure and its numbers on a page that needs nothing else."""
+    return _PAGE.format(
+        title=html.escape(name),
+        figure=figure[figure.index("<svg") :],
+        numbers=html.escape(plain(timing_blocks(name, timing)[1:], 140)),
+    )
+
+
+def measurements(lengths: Lengths) -> list[Measurement]:
+    """Durations by length as points of a plot, in µs and MB/s; durations of 0 have no place on its axes."""
+    found = []
+    for length, samples in sorted(lengths.by_length.items()):
+        estimate = samples.estimate()
+        if estimate is not None and estimate.median > 0:
+            mean, median, p99 = estimate.mean / 1e3, estimate.median / 1e3, estimate.p99 / 1e3
+            found.append(Measurement(length, mean, median, p99, length / median))
+    return found
+
+
+def _figure(pyplot: Any, name: str, timing: Timing) -> Any:
+    what, lengths = _best(timing)
+    measured = measurements(lengths)
+    by_length = len(measured) > 1
+    heights = [3.4, 2.6] if by_length else []
+    heights += [2.2, 2.0]
+    figure, panels = pyplot.subplots(
+        len(heights), 1, figsize=(9, 1.4 + sum(heights)), layout="constrained", gridspec_kw={"height_ratios": heights}
+    )
+    if by_length:
+        _by_length(panels[0], panels[1], measured, lengths, what, timing)
+    _over_time(panels[-2], timing)
+    _gaps(panels[-1], timing)
+    for each in panels:
+        tidy(each)
+    dialect = f", dialect {timing.dialect.name}" if timing.dialect else ""
+    figure.suptitle(f"{name}{dialect}", x=0.01, ha="left", fontsize=13)
+    return figure
+
+
+def _best(timing: Timing) -> tuple[str, Lengths]:
+    """What is drawn as latency: the first of these that was found."""
+    for what, lengths in (
+        ("half a round trip, µs", timing.iterations),
+        ("half a round trip to the last byte, µs", timing.answers),
+    ):
+        if lengths.by_length:
+            return what, lengths
+    return "first frame to last byte, µs", timing.transfers
+
+
+def _by_length(
+    above: Any, below: Any, measured: list[Measurement], lengths: Lengths, what: str, timing: Timing
+) -> None:
+    latency(above, measured, False)
+    above.set_ylabel(what)
+    bandwidth(below, measured)
+    _sure(above, measured, lengths)
+    below.sharex(above)
+    for axes in (above, below):
+        marks(axes, measured, timing.dialect or MXOE, named=axes is above)
+    length_axis(below, measured)
+    above.tick_params(labelbottom=False)
+
+
+def _sure(axes: Any, measured: list[Measurement], lengths: Lengths) -> None:
+    """Bars from which the median is not far with 95 % confidence."""
+    for each in measured:
+        estimate = lengths.by_length[each.length].estimate()
+        if estimate is None or estimate.median_low is None or estimate.median_high is None:
+            continue
+        low, high = max(estimate.median_low / 1e3, 1e-3), estimate.median_high / 1e3
+        axes.plot([each.length or 0.5] * 2, [low, high], color=LATENCY, linewidth=2.5, alpha=0.5)
+
+
+def _over_time(axes: Any, timing: Timing) -> None:
+    """Bytes in flight, and when something was sent or asked for again."""
+    line = timing.line.line()
+    seconds = line.width_ns / 1e9 * np.arange(len(line.in_flight) + 1)
+    axes.stairs(line.in_flight / 1024, seconds, fill=True, color=BANDWIDTH, alpha=0.35, label="in flight")
+    axes.stairs(line.in_flight / 1024, seconds, color=BANDWIDTH, linewidth=0.8)
+    axes.set_ylabel("KiB in flight")
+    axes.set_xlabel("seconds")
+    axes.set_xlim(-0.01 * seconds[-1], 1.01 * seconds[-1])
+    axes.set_ylim(bottom=0)
+    at = np.flatnonzero(line.repeats)
+    if len(at):
+        top = axes.get_ylim()[1]
+        middle = (seconds[at] + seconds[at + 1]) / 2
+        label = "sent or asked for again"
+        axes.plot(middle, np.full(len(at), top * 0.96), "v", color=_REPEAT, markersize=5, label=label)
+        axes.vlines(middle, 0, top * 0.96, color=_REPEAT, linewidth=0.5, alpha=0.5)
+        axes.legend(loc="upper right", frameon=False, ncols=2)
+
+
+def _gaps(axes: Any, timing: Timing) -> None:
+    """How often gaps of each size are between frames of one sender."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    edges = timing.gaps.edges_ns / 1e3
+    counts = timing.gaps.counts
+    used = np.flatnonzero(counts)
+    axes.stairs(counts, edges, fill=True, color=LATENCY, alpha=0.7)
+    axes.set_xscale("log")
+    if len(used):
+        axes.set_xlim(edges[max(used[0] - 1, 0)], edges[min(used[-1] + 2, len(edges) - 1)])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _duration(value)))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
+    axes.set_xlabel("gap between two frames of one sender")
+    axes.set_ylabel("gaps")
+
+
+def _duration(microseconds: float) -> str:
+    for unit, size in (("s", 1e6), ("ms", 1e3)):
+        if microseconds >= size:
+            return f"{microseconds / size:g} {unit}"
+    return f"{microseconds:g} µs"

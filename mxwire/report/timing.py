@@ -1,0 +1,190 @@
+"""What timing found, as tables for people and as records for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from mxwire.analysis.messages_seen import SIZE_CLASSES
+from mxwire.analysis.timing import Estimate, Samples, Timing
+from mxwire.analysis.timing.round_trips import Lengths
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
+from mxwire.report.messages import COOKED
+from mxwire.report.times import seconds_text
+
+LENGTHS_SHOWN: Final = 40
+"""Different lengths that get a row each; of more, classes of lengths do."""
+_ITERATION: Final = "Half round trips: half the time from a ping to the next ping"
+_ANSWER: Final = "Half round trips: half the time from the first frame of a ping to the last byte of its pong"
+_TRANSFER: Final = "Transfers: from the first frame of a message to its last byte"
+_GAP_SHARES: Final = (0.01, 0.1, 0.5, 0.9, 0.99)
+
+
+def timing_blocks(path: str, timing: Timing) -> list[Block]:
+    """Everything that was measured, for people."""
+    shown: list[Block] = [Heading(path), Listing(tuple(_facts(timing)))]
+    for title, lengths in (
+        (_ITERATION, timing.iterations),
+        (_ANSWER, timing.answers),
+        (_TRANSFER, timing.transfers),
+    ):
+        if lengths.by_length:
+            shown += [Heading(title, 3), _lengths(lengths)]
+    delays = [(name, samples) for name, samples in delays_of(timing).items() if samples.count]
+    if delays:
+        shown += [Heading("Delays in ms", 3), _delays(delays)]
+    if timing.gaps.total:
+        shown += [Heading("Gaps between frames of one sender", 3), _gaps(timing)]
+    if timing.follower.cooked:
+        shown.append(Paragraph(COOKED))
+    return shown
+
+
+def delays_of(timing: Timing) -> Mapping[str, Samples]:
+    """What is measured beside round trips, by its name."""
+    return {
+        "last byte to piggyback": timing.ack_delays["piggyback"],
+        "last byte to liback": timing.ack_delays["liback"],
+        "last byte to NOTIFY": timing.notify_delay,
+        "message sent again": timing.resend_delay,
+        "block asked for again early": timing.re_request_delays["early"],
+        "block asked for again by timer": timing.re_request_delays["timer"],
+        "block asked for again": timing.re_request_delays["unknown"],
+    }
+
+
+def _facts(timing: Timing) -> Iterator[str]:
+    duration = timing.last_ns - (timing.first_ns or 0) if timing.frames else 0
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(timing.kinds.items()))
+    yield f"{timing.frames} frames in {seconds_text(duration).strip()} s"
+    yield f"{timing.messages} messages" + (f": {kinds}; {timing.message_bytes} bytes received" if kinds else "")
+    if timing.frames:
+        share = timing.repeated_frames / timing.frames
+        again = f"{timing.repeated_frames} frames were sent or asked for again ({share:.1%})"
+        yield f"{again}, {timing.copied_frames} are copies"
+        yield f"at most {timing.most_outstanding} numbered packets of one direction unacknowledged at a time"
+
+
+_COLUMNS: Final = tuple(
+    Column(each, right=True)
+    for each in ("length", "times", "median µs", "95 % sure", "least", "10 %", "90 %", "99 %", "most", "MB/s")
+)
+
+
+def _lengths(lengths: Lengths) -> Table:
+    if len(lengths.by_length) <= LENGTHS_SHOWN:
+        rows = [_row(str(length), samples, length) for length, samples in sorted(lengths.by_length.items())]
+    else:
+        rows = [_row(name, lengths.by_class[name], None) for name, _ in SIZE_CLASSES if name in lengths.by_class]
+    return Table(_COLUMNS, tuple(rows))
+
+
+def _row(name: str, samples: Samples, length: int | None) -> Row:
+    found = samples.estimate()
+    assert found is not None
+    times = (found.least, found.p10, found.p90, found.p99, found.most)
+    return Row(
+        (
+            name,
+            str(found.count),
+            _scaled(found.median, 1e3),
+            _sure(found, 1e3, 1),
+            *(_scaled(each, 1e3) for each in times),
+            "-" if not length or not found.median else f"{length / found.median * 1e3:.2f}",
+        )
+    )
+
+
+def _sure(found: Estimate, unit: float, digits: int) -> str:
+    if found.median_low is None or found.median_high is None:
+        return "-"
+    return f"{found.median_low / unit:.{digits}f} to {found.median_high / unit:.{digits}f}"
+
+
+def _scaled(nanoseconds: float, unit: float) -> str:
+    return f"{nanoseconds / unit:.1f}"
+
+
+def _delays(delays: list[tuple[str, Samples]]) -> Table:
+    headings = ("times", "median", "95 % sure", "least", "10 %", "90 %", "99 %", "most")
+    columns = (Column("from … to"), *(Column(each, right=True) for each in headings))
+    rows = []
+    for name, samples in delays:
+        found = samples.estimate()
+        assert found is not None
+        times = (found.least, found.p10, found.p90, found.p99, found.most)
+        cells = (
+            str(found.count),
+            f"{found.median / 1e6:.3f}",
+            _sure(found, 1e6, 3),
+            *(f"{each / 1e6:.3f}" for each in times),
+        )
+        rows.append(Row((name, *cells)))
+    return Table(columns, tuple(rows))
+
+
+def _gaps(timing: Timing) -> Table:
+    columns = (Column("gaps", right=True), *(Column(f"{share:.0%} below µs", right=True) for share in _GAP_SHARES))
+    cells = (str(timing.gaps.total), *(f"{timing.gaps.percentile(share) / 1e3:.1f}" for share in _GAP_SHARES))
+    return Table(columns, (Row(cells),))
+
+
+# Records
+
+
+def timing_records(timing: Timing) -> Iterator[dict[str, Any]]:
+    """Everything that was measured as objects with stable keys; durations in nanoseconds."""
+    yield {
+        "record": "capture",
+        "frames": timing.frames,
+        "start_ns": timing.first_ns,
+        "end_ns": timing.last_ns if timing.frames else None,
+        "messages": timing.messages,
+        "kinds": dict(sorted(timing.kinds.items())),
+        "message_bytes": timing.message_bytes,
+        "repeated_frames": timing.repeated_frames,
+        "copied_frames": timing.copied_frames,
+        "most_outstanding": timing.most_outstanding,
+        "dialect": timing.dialect.name if timing.dialect else None,
+    }
+    for what, lengths in (
+        ("half_iteration", timing.iterations),
+        ("half_answer", timing.answers),
+        ("transfer", timing.transfers),
+    ):
+        for length, samples in sorted(lengths.by_length.items()):
+            yield {"record": what, "length": length} | _estimate(samples, length)
+        for name, _ in SIZE_CLASSES:
+            if name in lengths.by_class:
+                yield {"record": f"{what}_class", "size_class": name} | _estimate(lengths.by_class[name], None)
+    for name, samples in delays_of(timing).items():
+        if samples.count:
+            yield {"record": "delay", "what": name} | _estimate(samples, None)
+    gaps = timing.gaps
+    yield {
+        "record": "gaps",
+        "count": gaps.total,
+        "edges_ns": [round(each, 3) for each in gaps.edges_ns.tolist()],
+        "counts": gaps.counts.tolist(),
+    }
+    line = timing.line.line()
+    yield {
+        "record": "in_flight",
+        "start_ns": line.start_ns,
+        "width_ns": line.width_ns,
+        "bytes": [round(each, 3) for each in line.in_flight.tolist()],
+        "repeats": line.repeats.tolist(),
+    }
+
+
+def _estimate(samples: Samples, length: int | None) -> dict[str, Any]:
+    found: Estimate | None = samples.estimate()
+    assert found is not None
+    made = {
+        (name if name == "count" else f"{name}_ns"): round(value, 3) if isinstance(value, float) else value
+        for name, value in asdict(found).items()
+    }
+    if length is not None:
+        made["megabytes_per_second"] = round(length / found.median * 1e3, 6) if found.median else None
+    return made

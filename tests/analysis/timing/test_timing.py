@@ -1,0 +1,95 @@
+"""Timing of captures, against what the programs printed that were recorded."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from mxwire.analysis.timing import Timing
+from mxwire.report.timing import timing_records
+from tests.analysis.conversations.support import CAPTURES, decoded, dialect_of, read_capture, split
+
+PRINTED = {
+    "mxoe-pingpong-small-medium": {
+        0: 5256.333, 1: 23494.0, 16: 5434.167, 32: 6254.833, 33: 8684.167, 128: 3306.5, 129: 1225.167, 1000: 5157.5,
+        4096: 3937.833, 4097: 14302.333, 8192: 3318.333, 32768: 4719.667,
+    },
+    "omx1500-pingpong-small-medium": {},
+}  # fmt: skip
+"""Half round trips in µs as ``omx_perf`` printed them, mean of three iterations."""
+
+
+@cache
+def timed(capture: str, size: int | None = None) -> Timing:
+    batch = read_capture(capture)
+    timing = Timing()
+    for each in decoded([batch] if size is None else split(batch, size), dialect_of(capture)):
+        timing.observe(each)
+    timing.finish()
+    return timing
+
+
+@pytest.mark.parametrize("length", PRINTED["mxoe-pingpong-small-medium"])
+def test_half_round_trips_are_what_omx_perf_printed(length):
+    """It measures three iterations; of two the capture shows where the next begins, of the last where it ends.
+
+    The capture was taken at the host that measures, so what is missing is that host's own work at the end.
+    """
+    timing = timed("mxoe-pingpong-small-medium")
+    iterations = timing.iterations.by_length[length].estimate()
+    answers = timing.answers.by_length[length].estimate()
+    assert (iterations.count, answers.count) == (2, 3)
+    printed = PRINTED["mxoe-pingpong-small-medium"][length]
+    rest = 3 * printed - 2 * iterations.mean / 1e3
+    # What is left for the last iteration is at least as long as its answer took on the wire, and not much longer.
+    assert answers.least / 1e3 <= rest + 1
+    assert printed * 0.5 <= iterations.mean / 1e3 * 2 / 3 + answers.most / 1e3 / 3
+    assert 2 * iterations.mean / 1e3 <= 3 * printed
+
+
+@pytest.mark.parametrize(
+    "capture", ["mxoe-pingpong-small-medium", "omx9000-pingpong-sync", "mxoe-lossy-1M", "mxoe-many"]
+)
+@pytest.mark.parametrize("size", [3, 50])
+def test_batches_do_not_matter(capture, size):
+    assert [*timing_records(timed(capture, size))] == [*timing_records(timed(capture))]
+
+
+@pytest.mark.rule("R-ACK-04")
+def test_libacks_come_within_their_delay_and_not_at_once():
+    """Delayed acks of hosts at 250 ticks a second: 4 ticks less one of granularity, if the application looks."""
+    timing = timed("mxoe-pingpong-small-medium")
+    assert timing.ack_delays["liback"].estimate().most < 20e6
+    assert timing.ack_delays["piggyback"].count == 59
+
+
+@pytest.mark.rule("R-RTX-01")
+@pytest.mark.rule("R-PUL-08")
+def test_repetitions_take_as_long_as_the_rules_say():
+    timing = timed("mxoe-lossy-1M")
+    resend, timer = timing.resend_delay.estimate(), timing.re_request_delays["timer"].estimate()
+    assert 480e6 < resend.least <= resend.most < 560e6
+    assert 980e6 < timer.least <= timer.most < 1050e6
+    assert timing.re_request_delays["early"].estimate().most < 100e6
+    assert timing.repeated_frames > 100 and timing.copied_frames > 10
+
+
+def test_never_more_than_four_blocks_are_in_flight():
+    """R-PUL-02: 4 blocks of 32768 bytes in mxoe."""
+    line = timed("mxoe-lossy-1M").line.line()
+    assert 32768 < line.in_flight.max() <= 4 * 32768 + 1
+    assert line.repeats.sum() == sum(
+        each.count for each in (*timed("mxoe-lossy-1M").re_request_delays.values(), timed("mxoe-lossy-1M").resend_delay)
+    )
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_every_capture_can_be_measured(capture):
+    timing = timed(capture)
+    records = [*timing_records(timing)]
+    assert records[0]["frames"] == len(read_capture(capture))
+    assert {each["record"] for each in records} >= {"capture", "gaps", "in_flight"}
+    for each in records:
+        if "median_ns" in each:
+            assert each["least_ns"] <= each["p10_ns"] <= each["median_ns"] <= each["p99_ns"] <= each["most_ns"]

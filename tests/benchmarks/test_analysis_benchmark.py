@@ -1,0 +1,29 @@
+"""The benchmark of analysis runs and reports what it promises; how fast anything is decides no test."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "analysis.py"
+
+
+def run(*options):
+    command = [sys.executable, str(BENCHMARK), "--tiny", "900", "--large", "900", "--rounds", "1", *options]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_every_part_is_measured_and_held_against_its_goal():
+    made = json.loads(run("--json"))
+    assert set(made["results"]) == {"tiny", "large"}
+    for measured in made["results"].values():
+        assert {"messages", "timing", "verification"} <= set(measured)
+        assert all(each["frames_per_second"] > 0 for each in measured.values())
+    assert [(each["capture"], each["goal"]) for each in made["goals"]] == [("tiny", 100_000), ("large", 300_000)]
+
+
+def test_people_get_a_table():
+    shown = run()
+    assert "tiny messages" in shown and "frames/s" in shown and "goal: messages of large messages" in shown

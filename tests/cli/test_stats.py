@@ -1,0 +1,100 @@
+"""``mxwire stats`` as a user runs it."""
+
+from __future__ import annotations
+
+import importlib.util
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+
+from mxwire.capture import create_capture
+from mxwire.frames import FrameBatch
+from tests.cli.support import CAPTURES, EVERY_TYPE, mxwire
+
+PINGPONG = CAPTURES / "mxoe-pingpong-small-medium.pcap"
+LOSSY = CAPTURES / "mxoe-lossy-1M.pcap"
+drawn = pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="matplotlib is not installed")
+
+
+def test_tables():
+    run = mxwire("stats", PINGPONG)
+    assert (run.code, run.err) == (0, "")
+    assert "Half round trips: half the time from a ping to the next ping" in run.out
+    (row,) = [line.split() for line in run.lines if line.split()[:2] == ["8192", "2"]]
+    assert row[2] == "3070.2" and row[-1] == "2.67"
+    assert "last byte to liback" in run.out and "Gaps between frames" in run.out
+    assert "23 frames were sent or asked for again (7.5%)" in run.out
+
+
+def test_json():
+    records = mxwire("stats", "--json", LOSSY).objects
+    assert {each["record"] for each in records} == {
+        "capture", "transfer", "transfer_class", "delay", "gaps", "in_flight",
+    }  # fmt: skip
+    causes = {each["what"]: each["count"] for each in records if each["record"] == "delay"}
+    assert causes["block asked for again by timer"] == 2
+    assert records[0]["dialect"] == "mxoe"
+    gaps = next(each for each in records if each["record"] == "gaps")
+    assert len(gaps["edges_ns"]) == len(gaps["counts"]) + 1 and sum(gaps["counts"]) == gaps["count"]
+    several = mxwire("stats", "--json", LOSSY, EVERY_TYPE).objects
+    assert {each["file"] for each in several} == {str(LOSSY), str(EVERY_TYPE)}
+
+
+def test_the_seed_decides():
+    one = mxwire("stats", "--json", "--seed", "5", PINGPONG).out
+    assert one == mxwire("stats", "--json", "--seed", "5", PINGPONG).out
+
+
+@drawn
+def test_a_figure_as_svg(tmp_path):
+    target = tmp_path / "figure.svg"
+    run = mxwire("stats", "--plot", target, PINGPONG)
+    assert (run.code, run.err) == (0, "")
+    texts = {text.strip() for each in ElementTree.parse(target).iter() for text in [each.text or ""] if text.strip()}
+    assert {"half a round trip, µs", "bandwidth, MB/s", "KiB in flight", "sent or asked for again"} <= texts
+    assert "fragments of 4,096" in texts and "to 128" in texts
+    again = tmp_path / "again.svg"
+    mxwire("stats", "--plot", again, PINGPONG)
+    assert again.read_bytes() == target.read_bytes()
+
+
+@drawn
+def test_a_figure_as_png_and_a_page(tmp_path):
+    assert mxwire("stats", "--plot", tmp_path / "figure.png", LOSSY).code == 0
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+    assert mxwire("stats", "--plot", tmp_path / "page.html", LOSSY).code == 0
+    page = (tmp_path / "page.html").read_text()
+    HTMLParser().feed(page)
+    assert "<svg" in page and "block asked for again early" in page and "http-equiv" not in page
+    assert "<script" not in page
+
+
+@drawn
+def test_a_capture_without_messages_can_be_drawn(tmp_path):
+    target = tmp_path / "figure.svg"
+    assert mxwire("stats", "--plot", target, CAPTURES / "mxoe-driver-load.pcap").code == 0
+    assert ElementTree.parse(target).getroot().tag.endswith("svg")
+
+
+def test_no_frames(tmp_path):
+    path = tmp_path / "empty.pcap"
+    with create_capture(path) as writer:
+        writer.write(FrameBatch.from_frames([]))
+    run = mxwire("stats", path)
+    assert run.code == 0 and "no frames" in run.err and "0 messages" in run.out
+    assert mxwire("stats", "--json", path).objects[0]["frames"] == 0
+
+
+@drawn
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--plot", "figure.pdf", PINGPONG], "no figure for .pdf"),
+        (["--plot", "/nonexistent/figure.svg", PINGPONG], "does not exist"),
+        (["--plot", "figure.svg", PINGPONG, LOSSY], "one capture"),
+    ],
+)
+def test_what_cannot_be_drawn(arguments, said):
+    run = mxwire("stats", *arguments)
+    assert run.code == 2 and said in run.err and len(run.err.splitlines()) == 1
