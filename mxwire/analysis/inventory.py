@@ -111,6 +111,7 @@ class Inventory:
 
     def finish(self, decoder: Decoder) -> None:
         """Take over what the decoder has found out about the hosts."""
+        self.messages.finish()
         self.detections = decoder.detections()
         self.swapped_hosts = decoder.swapped_hosts()
         self.skipped = decoder.skipped

@@ -302,6 +302,13 @@ class Message(Entry):
         return self.transmissions - 1
 
     @property
+    def repeated_frames(self) -> int:
+        """How many frames that carried or announced it repeated others."""
+        if self.kind == "MEDIUM":
+            return self.frame_count - self.nacks - self.fragments.bit_count()
+        return max(self.transmissions - 1, 0) + self.duplicates
+
+    @property
     def is_done(self) -> bool:
         """Whether it was handed out: what comes later does not belong to it any more."""
         return self.state == HANDED_OUT
