@@ -14,6 +14,7 @@ from mxwire.cli.live import Live, end_like_interrupt, note
 from mxwire.errors import MxwireError
 from mxwire.host import Host
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
+from mxwire.host.hearing import Strangers
 from mxwire.host.perf import Parameters, Receiver, Result, Sender
 from mxwire.host.perf.receiver import KEY, SETTLE, Wish
 from mxwire.host.perf.waiting import Waiting
@@ -118,10 +119,16 @@ def receive(live: Live, manner: Manner, endpoint: int, slave: bool) -> None:
             + (f" -r {endpoint}" * bool(endpoint))
         )
         manner.tell("waiting", host=ours.name, endpoint=endpoint, dialect=live.dialect or "mxoe")
+        strangers = Strangers(ours.core)
+
+        def idle() -> None:
+            for text in strangers.found():
+                note(text)
+
         receiver = Receiver(Waiting(opened, yielding=manner.yielding, silence=manner.silence))
         while True:
             try:
-                wish = receiver.wait()
+                wish = receiver.wait(idle)
             except HostClosedError:
                 raise
             except MxwireError as error:

@@ -13,7 +13,7 @@ import click
 
 from mxwire.cli.live import Live, end_like_interrupt, note
 from mxwire.host import Host, HostTimeoutError
-from mxwire.host.hearing import Hearing, strange
+from mxwire.host.hearing import Strangers
 from mxwire.host.request import place_of
 from mxwire.host.serving import Client, Counts, Service
 
@@ -22,9 +22,6 @@ _TURN: Final = 0.25
 _CLIENTS_A_TURN: Final = 5
 _TURNS_FOR_A_NAME: Final = 6
 """How long we wait for new clients to tell their names."""
-_LISTEN: Final = 2.0
-_LISTEN_AGAIN: Final = 30.0
-"""Seconds between two times that we listen for why frames make no sense."""
 
 
 def serve(live: Live, *, echo: bool, endpoints: tuple[int, ...], key: int, every: float, as_json: bool) -> None:
@@ -56,7 +53,7 @@ class _Teller:
         self._said = self._started
         self._last = Counts()
         self._introduced = self._turns = 0
-        self._strangers = _Strangers(host)
+        self._strangers = Strangers(host.core)
 
     def begin(self, live: Live, endpoints: tuple[int, ...], key: int) -> None:
         what = "echo" if self._service.echo else "sink"
@@ -138,49 +135,6 @@ class _Teller:
     def _tell(self, event: str, **what: Any) -> None:
         if self._as_json:
             click.echo(json.dumps({"event": event, **what}, separators=(",", ":")))
-
-
-class _Strangers:
-    """Hosts that speak another dialect: looked for where frames come that make no sense."""
-
-    def __init__(self, host: Host) -> None:
-        self._core = host.core
-        self._strange = 0
-        self._hearing: Hearing | None = None
-        self._until = 0.0
-        self._again = 0.0
-        self._known: set[bytes] = set()
-
-    def found(self) -> list[str]:
-        """What is new of them, in words."""
-        now, count = time.monotonic(), strange(self._core)
-        texts: list[str] = []
-        if self._hearing is not None:
-            texts = list(self._newly(self._hearing))
-            if now >= self._until:
-                self.close()
-        elif count != self._strange and now >= self._again:
-            self._hearing = Hearing(self._core)
-            self._until, self._again = now + _LISTEN, now + _LISTEN_AGAIN
-        self._strange = count
-        return texts
-
-    def _newly(self, hearing: Hearing) -> list[str]:
-        texts = []
-        ours = self._core.node.dialect
-        for peer in self._core.node.peers:
-            theirs = None if peer.address in self._known or peer.own is not None else hearing.other_dialect(peer)
-            if theirs is not None:
-                self._known.add(peer.address)
-                name = peer.name or peer.address.hex(":")
-                texts.append(f"{name} speaks dialect {theirs}, and we speak {ours}: start both with the same --dialect")
-        return texts
-
-    def close(self) -> None:
-        """Stop listening."""
-        if self._hearing is not None:
-            self._hearing.close()
-            self._hearing = None
 
 
 def _who(client: Client) -> dict[str, Any]:

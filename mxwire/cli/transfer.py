@@ -16,10 +16,11 @@ import click
 
 from mxwire.cli.live import Live, end_like_interrupt, note
 from mxwire.errors import MxwireError, OutputError
-from mxwire.host import Endpoint, HostClosedError, HostError, HostTimeoutError, Message, Request
+from mxwire.host import Endpoint, HostClosedError, HostError, HostTimeoutError, Message, Request, Waiting
 from mxwire.host.calls import Delivered
+from mxwire.host.hearing import Strangers
 from mxwire.host.request import place_of
-from mxwire.host.watching import wait_watching
+from mxwire.host.watching import SLICE, wait_watching
 from mxwire.protocol import Partner, Status
 
 LONGEST: Final = (1 << 32) - 1
@@ -274,11 +275,11 @@ def receive(live: Live, wanted: Receiving) -> bool:
     with live.open(spin=0.001) as host, _Outputs(wanted) as outputs:
         endpoint = host.open_endpoint(wanted.endpoint, wanted.key)
         note(f"waiting for messages as {host.name} endpoint {wanted.endpoint}")
-        tally = _Tally(wanted.as_json)
+        tally, strangers = _Tally(wanted.as_json), Strangers(host.core)
         try:
             while not wanted.count or tally.messages < wanted.count:
                 with _bar(None) as bar:
-                    message = _one(endpoint, wanted, bar)
+                    message = _one(endpoint, wanted, strangers, bar)
                 tally.messages += 1
                 outputs.write(tally.messages, message.data)
                 _told_received(tally, message, to_stdout)
@@ -295,8 +296,22 @@ def receive(live: Live, wanted: Receiving) -> bool:
     return not tally.short
 
 
-def _one(endpoint: Endpoint, wanted: Receiving, bar: Bar) -> Message:
-    waiting = endpoint.probe(wanted.match, wanted.mask, timeout=wanted.timeout)
+def _first(endpoint: Endpoint, wanted: Receiving, strangers: Strangers) -> Waiting:
+    """Wait for a message, and say why none may come."""
+    until = None if wanted.timeout is None else time.monotonic() + wanted.timeout
+    while True:
+        left = SLICE if until is None else min(SLICE, until - time.monotonic())
+        try:
+            return endpoint.probe(wanted.match, wanted.mask, timeout=max(left, 0.0))
+        except HostTimeoutError:
+            if until is not None and time.monotonic() >= until:
+                raise HostTimeoutError(f"no message came within {wanted.timeout:g} s") from None
+        for text in strangers.found():
+            note(text)
+
+
+def _one(endpoint: Endpoint, wanted: Receiving, strangers: Strangers, bar: Bar) -> Message:
+    waiting = _first(endpoint, wanted, strangers)
     # Only to be told later: a host that does not give its name in time is called by its address.
     with suppress(HostTimeoutError):
         endpoint.host.wait_for_peer(waiting.source.peer.address, _NAME_TIME)

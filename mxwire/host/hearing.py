@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Final
 
 from mxwire.frames import FrameBatch
 from mxwire.host.core import Core
+from mxwire.host.opening import longest_frame
 from mxwire.protocol import Peer
 from mxwire.protocol.counters import Counter
 from mxwire.wire.decoder import Decoder
@@ -14,19 +16,13 @@ from mxwire.wire.packets import HostQuery
 
 SHORT: Final = 64 + 14
 """Frames up to this length pass everywhere, in bytes with their header."""
-ENOUGH: Final = 4096
+ENOUGH: Final = 1024
 """Frames that tell all there is to be told."""
+LISTEN_AGAIN: Final = 30.0
+"""Seconds after which as many frames are looked at again for strangers."""
 _SURE: Final = 0.8
 """From this confidence on a dialect is taken to be known."""
-_STRANGE: Final = (
-    Counter.DROP_BAD_DATA_LENGTH,
-    Counter.DROP_BAD_FRAME_LENGTH,
-    Counter.DROP_PULL_BAD_REPLIES,
-    Counter.DROP_PULL_BAD_RANGE,
-    Counter.DROP_REPLY_BAD_SEQUENCE,
-    Counter.DROP_REPLY_WRAP_AROUND,
-)
-"""What is counted where two hosts do not mean the same by their frames."""
+_ADVICE: Final = "start both with the same --dialect"
 
 
 class Hearing:
@@ -40,12 +36,12 @@ class Hearing:
         self._left = ENOUGH
         self._decoder = Decoder()
         self._heard: dict[bytes, int] = {}
+        self._longest: dict[bytes, int] = {}
         self._long_heard: dict[bytes, int] = {}
         self._long_sent: dict[bytes, int] = {}
         with core.section:
             self._before = core.watch
             core.watch = self._watch
-            self._strange = strange(core)
 
     def close(self) -> None:
         """Stop listening."""
@@ -65,6 +61,7 @@ class Hearing:
             other = batch.buffer[start + columns : start + columns + 6].tobytes()
             if not sent:
                 self._heard[other] = self._heard.get(other, 0) + 1
+                self._longest[other] = max(self._longest.get(other, 0), length)
             if length > SHORT:
                 counts = self._long_sent if sent else self._long_heard
                 counts[other] = counts.get(other, 0) + 1
@@ -97,22 +94,52 @@ class Hearing:
                 )
             core.flush()
 
-    def other_dialect(self, peer: Peer) -> Dialect | None:
-        """What a peer speaks, where that is plain and not what we speak; our receiver must have found it strange."""
+    def disagreement(self, peer: Peer) -> str | None:
+        """What to say of a peer that plainly does not speak what we do."""
         ours = self._core.node.dialect
-        if strange(self._core) == self._strange:
-            return None
         number = int.from_bytes(peer.address, "big")
         for each in self._decoder.detections():
             theirs = each.dialect
             if number in each.hosts and theirs is not None and each.confidence >= _SURE and _differ(ours, theirs):
-                return theirs
+                return f"speaks dialect {theirs}, and we speak {ours}: {_ADVICE}"
+        longest = self._longest.get(peer.address, 0)
+        if longest > longest_frame(ours):
+            most = longest_frame(ours)
+            return f"sends frames of {longest} bytes, and our dialect {ours} has none of more than {most}: {_ADVICE}"
         return None
 
 
-def strange(core: Core) -> int:
-    """How many frames a host has found that make sense in another dialect only, if at all."""
-    return sum(board.counters[each] for board in core.node.interfaces for each in _STRANGE)
+class Strangers:
+    """Hosts that speak another dialect than we do: looked for in some of the frames of every half minute."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._hearing = Hearing(core)
+        self._again = time.monotonic() + LISTEN_AGAIN
+        self._known: set[bytes] = set()
+
+    def found(self) -> list[str]:
+        """What is new of them, in words; to be asked now and then."""
+        now = time.monotonic()
+        texts = self._newly(self._hearing)
+        if now >= self._again:
+            self.close()
+            self._hearing = Hearing(self._core)
+            self._again = now + LISTEN_AGAIN
+        return texts
+
+    def _newly(self, hearing: Hearing) -> list[str]:
+        texts = []
+        for peer in self._core.node.peers:
+            text = None if peer.address in self._known or peer.own is not None else hearing.disagreement(peer)
+            if text is not None:
+                self._known.add(peer.address)
+                texts.append(f"{peer.name or peer.address.hex(':')} {text}")
+        return texts
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._hearing.close()
 
 
 def _differ(ours: Dialect, theirs: Dialect) -> bool:

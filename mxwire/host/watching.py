@@ -101,11 +101,8 @@ class Watch:
 
     def _dialect(self) -> str | None:
         assert self._hearing is not None
-        theirs = self._hearing.other_dialect(self._partner.peer)
-        if theirs is None:
-            return None
-        ours = self._endpoint.host.core.node.dialect
-        return f"it speaks dialect {theirs}, and we speak {ours}: start both with the same --dialect"
+        text = self._hearing.disagreement(self._partner.peer)
+        return None if text is None else f"it {text}"
 
     def _interface(self) -> str | None:
         """What the kernel has against our frames."""

@@ -1,0 +1,33 @@
+"""The benchmark of live hosts runs and says what it has measured; how fast it was decides nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "live.py"
+
+
+def test_every_contestant_is_measured_and_goals_are_judged(_namespaces_work):
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARK), "--quick", "--json"], capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode in (0, 1), done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    outcomes = {(row["contest"], row["contestant"]): row for row in rows if "contest" in row}
+    assert {contest for contest, _ in outcomes} == {"large", "round trip", "tiny rate"}
+    assert {name for contest, name in outcomes if contest == "large"} == {
+        "mxoe",
+        "omx:9000",
+        "tcp",
+        "frames alone, mxoe",
+        "frames alone, omx:9000",
+    }
+    assert all(row["best"] > 0 for row in outcomes.values())
+    assert outcomes["large", "mxoe"]["more"]["receiver_cpu_per_GB"] > 0
+    memory = next(row["memory"] for row in rows if "memory" in row)
+    assert all(each > 0 for each in (*memory["start"], *memory["end"]))
+    verdicts = [row for row in rows if "goal" in row]
+    assert len(verdicts) == 4 and done.returncode == (0 if all(each["reached"] for each in verdicts) else 1)
