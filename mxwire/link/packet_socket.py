@@ -82,8 +82,9 @@ def _how_to_be_allowed() -> str:
     """The message for who has not the capability."""
     python = Path(sys.executable)
     if python.is_symlink():
-        copy = f"DIR/bin/{python.resolve().name}"
-        give = f"give it to a Python of its own (python3 -m venv --copies DIR; sudo setcap cap_net_raw+ep {copy})"
+        # Of the copies in DIR/bin, this is the one that pip lets scripts run on.
+        copy = "python3 -m venv --copies DIR; sudo setcap cap_net_raw+ep DIR/bin/python"
+        give = f"give it to a Python of its own ({copy})"
     else:
         give = f"give it to this Python (sudo setcap cap_net_raw+ep {python})"
     return (

@@ -13,6 +13,7 @@ from mxwire.host.asking.questions import NOBODY, dialect_answer, dialect_questio
 from mxwire.host.asking.statistics import percentile
 from mxwire.protocol import Peer, profile_by_name
 from mxwire.wire.codec import Malformed, codec_of
+from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import dialect_by_name
 from mxwire.wire.packets import Announcement, NackMcp, Pull
 
@@ -116,6 +117,13 @@ def test_the_question_is_a_legal_pull_in_every_dialect(name, length):
     answer = codec.parse(codec.build(nack))
     assert not isinstance(answer, Malformed) and isinstance(answer, NackMcp)
     assert dialect_answer(answer) == (name.partition(":")[0], length > 0)
+
+
+@pytest.mark.parametrize("length", [0, 1514, 4144, 9000])
+def test_the_question_misleads_nobody_who_reads_a_capture(length):
+    decoder = Decoder()
+    decoder.decode(FrameBatch.from_frames([dialect_question(OWN, Peer(1, b"\2" * 6), length)]))
+    assert [each.dialect for each in decoder.detections()] == [None]
 
 
 @pytest.fixture

@@ -12,7 +12,9 @@ from mxwire.wire.packets import HostQuery, NackMcp, Pull
 
 NOBODY: Final = 255
 """An endpoint number that no host has: the limit is 32 (R-EP-01)."""
-_MAGIC: Final = 0x21071980 ^ NOBODY
+_MAGIC: Final = 0x6D787700 | (0x80 ^ NOBODY)
+"""Not that of any real host, so that nobody takes the question for one of theirs who reads a capture; but its low byte
+means, as in theirs, an endpoint that we do not have (R-PUL-03, R-NAK-09)."""
 _PADDED: Final = 1 << 8
 """The bit of the magic that tells answers to long questions from those to short ones."""
 _SESSION: Final = 0xFFFF_FFFF

@@ -1,0 +1,58 @@
+"""The session that the README offers to copy: it does what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .namespaces import PREFIX, sweep
+
+ROOT = Path(__file__).parents[2]
+LONGEST = 400
+PATIENT = {
+    "discover -i veth1": "discover -i veth1 -c 1 --time 60",
+    "-c 5": "-c 5 --wait 60 --timeout 60",
+    "-N 20": "-N 1 -E 5000",
+}
+"""What is said instead, so that a slow machine fails no test and no time is lost."""
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> str:
+    """The block, for root, with namespaces that nobody else has."""
+    text = (ROOT / "README.md").read_text()
+    block = re.search(r"<!-- try: one machine -->\n+```sh\n(.*?)```", text, re.DOTALL)
+    assert block is not None
+    session = block[1].replace("sudo ", "").replace(".venv/bin/mxwire", f"{sys.executable} {ROOT / 'cli.py'}")
+    for short, patient in PATIENT.items():
+        assert session.count(short) >= 1, short
+        session = session.replace(short, patient)
+    for place, name in enumerate(("left", "right")):
+        session = re.sub(rf"(netns (?:add|del|exec|pids)|ip -n|netns) {name}\b", rf"\1 {name_of(place)}", session)
+    return session
+
+
+def name_of(place: int) -> str:
+    return f"{PREFIX}-{os.getpid()}-readme{place}"
+
+
+def test_the_session_of_the_readme_works(_namespaces_work: None, session: str, tmp_path: Path) -> None:
+    assert session.count(name_of(0)) == 6 and session.count(name_of(1)) == 5, session
+    try:
+        command = ["bash", "-e", "-o", "pipefail", "-c", session]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LONGEST)
+    finally:
+        for place in range(2):
+            subprocess.run(["ip", "netns", "del", name_of(place)], capture_output=True)
+        sweep()
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert re.search(r"^[0-9a-f:]{17}  alpha:0 +\d+  mxoe ", done.stdout, re.MULTILINE)
+    assert done.stdout.count("5 transmitted, 5 received, 0% loss") == 2
+    assert "veth1: no problems, " in done.stdout
+    assert re.search(r"^length +4096:", done.stdout, re.MULTILINE)
+    assert "MXoE frames" in done.stdout
