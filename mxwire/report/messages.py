@@ -55,7 +55,7 @@ def message_notes(message: Message) -> Iterator[str]:
     if message.transmissions > 1:
         yield f"sent {message.transmissions} times"
     if message.duplicates:
-        yield f"{message.duplicates} copies"
+        yield _copies(message.duplicates)
     if message.nack is not None:
         yield f"nack {message.nack.reason}"
     pull = message.pull
@@ -65,9 +65,9 @@ def message_notes(message: Message) -> Iterator[str]:
         if pull.repeated_replies:
             yield f"{pull.repeated_replies} replies again"
         if pull.duplicate_replies + pull.duplicate_pulls:
-            yield f"{pull.duplicate_replies + pull.duplicate_pulls} copies"
+            yield _copies(pull.duplicate_replies + pull.duplicate_pulls)
         if pull.refusal is not None:
-            yield f"{pull.nacks} pulls refused: {pull.refusal.reason}"
+            yield f"{pull.nacks} pull{'s' if pull.nacks > 1 else ''} refused: {pull.refusal.reason}"
         notice = pull.notice
         if notice is not None:
             if notice.total_length != message.length:
@@ -79,6 +79,10 @@ def message_notes(message: Message) -> Iterator[str]:
     if message.refused_ack is not None and message.ack is None:
         yield "its ack names no session"
     yield from message.half_seen
+
+
+def _copies(count: int) -> str:
+    return "1 copy" if count == 1 else f"{count} copies"
 
 
 def message_record(message: Message, names: Mapping[int, str]) -> dict[str, Any]:

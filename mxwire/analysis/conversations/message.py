@@ -247,10 +247,19 @@ class Message(Entry):
 
     @property
     def end_ns(self) -> int:
-        """When its sender could know that it was done; else when its last frame was seen."""
-        if self.pull is not None:
-            return self.last_ns if self.pull.notice is None else self.pull.notice.first_ns
-        return self.last_ns if self.ack is None else max(self.ack.time_ns, self.first_ns)
+        """When its sender could know how it ended; else when its last frame was seen."""
+        ended: int | None = None
+        match self.sender:
+            case "acked":
+                ended = self.ack.time_ns if self.ack is not None and self.pull is None else None
+            case "notified" | "truncated" | "failed":
+                ended = self.pull.notice.first_ns if self.pull is not None and self.pull.notice is not None else None
+            case "nacked":
+                ended = self.nack.time_ns if self.nack is not None else None
+            case "given up":
+                refusal = self.pull.refusal if self.pull is not None else None
+                ended = refusal.time_ns if self.given_up_ns is None and refusal is not None else self.given_up_ns
+        return self.last_ns if ended is None else max(ended, self.first_ns)
 
     @property
     def sender(self) -> SenderKnows:
