@@ -63,7 +63,7 @@ class Ranges:
     def touches(self, start: int, end: int) -> bool:
         """Whether any byte from ``start`` to before ``end`` is in it."""
         place = bisect_right(self._ends, start)
-        return place < len(self._starts) and self._starts[place] < end
+        return start < end and place < len(self._starts) and self._starts[place] < end
 
     def gaps(self, length: int) -> list[tuple[int, int]]:
         """The ranges below ``length`` that are not in it."""
