@@ -313,31 +313,37 @@ def _udp(there: There) -> Iterator[socket.socket]:
 
 
 def _meet(opened: socket.socket, active: bool) -> None:
-    """Go on only when the other side listens: what is sent before that is lost."""
+    """Go on only when the other side listens: what is sent before that is lost.
+
+    The active side greets until it is greeted, which happens once; so the passive side must ignore further greetings.
+    """
     opened.settimeout(0.02)
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until:
         try:
             if active:
-                opened.send(_HELLO)
-            if opened.recv(2048)[-1:] == _HELLO[-1:]:
+                opened.send(_GREETING)
+            if len(opened.recv(2048)) >= len(_GREETING):
                 break
         except (TimeoutError, ConnectionRefusedError):
             continue
     if not active:
-        opened.send(_HELLO)
-    time.sleep(0.05)
+        opened.send(_GREETING)
     opened.setblocking(False)
-    while True:
-        try:
-            opened.recv(2048)
-        except BlockingIOError:
-            return
-        except ConnectionRefusedError:
-            continue
 
 
-_HELLO = b"hello, are you there, other side?" * 2 + b"\x77"
+def _taker(opened: socket.socket) -> Callable[[], None]:
+    """Takes a message that is no greeting; raises BlockingIOError where there is none."""
+    receive = opened.recv
+
+    def take() -> None:
+        if len(receive(256)) >= len(_GREETING):
+            raise BlockingIOError
+
+    return take
+
+
+_GREETING = bytes(100)
 
 
 def udp_trip_active(there: There, _name: str, count: int) -> Found:
@@ -347,7 +353,7 @@ def udp_trip_active(there: There, _name: str, count: int) -> Found:
 
 def udp_trip_passive(there: There, _name: str, count: int) -> Found:
     with _udp(there) as opened:
-        _serve_busy(count, lambda: opened.send(b"!"), lambda: opened.recv(64))
+        _serve_busy(count, lambda: opened.send(b"!"), _taker(opened))
     return {}
 
 
@@ -365,8 +371,8 @@ def udp_rate_active(there: There, _name: str, count: int) -> Found:
 def udp_rate_passive(there: There, _name: str, count: int) -> Found:
     with _udp(there) as opened:
         for _ in range(count // TINY_UNDER_WAY):
-            _serve_busy(TINY_UNDER_WAY - 1, lambda: None, lambda: opened.recv(64))
-            _serve_busy(1, lambda: opened.send(b"!"), lambda: opened.recv(64))
+            _serve_busy(TINY_UNDER_WAY - 1, lambda: None, _taker(opened))
+            _serve_busy(1, lambda: opened.send(b"!"), _taker(opened))
     return {}
 
 
@@ -418,7 +424,7 @@ def packet_trip_active(there: There, _name: str, count: int) -> Found:
 def packet_trip_passive(there: There, _name: str, count: int) -> Found:
     with _packet(there) as opened:
         frame = _frame(there)
-        _serve_busy(count, lambda: opened.send(frame), lambda: opened.recv(64))
+        _serve_busy(count, lambda: opened.send(frame), _taker(opened))
     return {}
 
 
@@ -437,7 +443,8 @@ _DATA_AT = 32
 def frames_large_sender(there: There, name: str, count: int) -> Found:
     payload, block, window = _sizes(name)
     total = -(-LARGE // payload) * count
-    with PacketLink.open(there.interface, mode="spin", ethertype=0x88B6) as link:
+    with PacketLink.open(there.interface, ethertype=0x88B6) as link:
+        link.spin = SPIN
         head = there.other + there.own + b"\x88\xb6"
         room = np.zeros((block, _DATA_AT + payload), np.uint8)
         room[:, :14] = np.frombuffer(head, np.uint8)
@@ -455,7 +462,7 @@ def frames_large_sender(there: There, name: str, count: int) -> Found:
                 place += size * payload
                 link.send(replace(blocks[size - 1], buffer=room.reshape(-1)))
                 sent += size
-            for each in range(len(batch := link.receive(0.0))):
+            for each in range(len(batch := link.receive(_PATIENCE))):
                 acked = max(acked, int.from_bytes(batch.frame(each)[14:22], "big"))
         seconds = time.perf_counter() - start
     return {"value": total * payload * 8 / seconds / 1e9, "bytes": total * payload}
@@ -466,12 +473,15 @@ def frames_large_receiver(there: There, name: str, count: int) -> Found:
     total = -(-LARGE // payload) * count
     memory = np.zeros(LARGE + payload, np.uint8)
     until = time.monotonic() + _PATIENCE
-    with PacketLink.open(there.interface, mode="spin", ethertype=0x88B6) as link:
+    with PacketLink.open(there.interface, ethertype=0x88B6) as link:
+        link.spin = SPIN
         head = there.other + there.own + b"\x88\xb6"
         _meet_link(link, head, active=False)
         got = told = place = 0
         while got < total and time.monotonic() < until:
-            batch = link.receive(0.0)
+            batch = link.receive(_PATIENCE)
+            if batch.length.size and int(batch.length.min()) < payload:
+                batch = batch.select(batch.length >= payload)
             for start in batch.offset.tolist():
                 if place + payload > LARGE:
                     place = 0
@@ -487,24 +497,16 @@ def frames_large_receiver(there: There, name: str, count: int) -> Found:
 
 
 def _meet_link(link: PacketLink, head: bytes, *, active: bool) -> None:
-    """Go on only when the other side listens."""
-    hello = FrameBatch.from_frames([head + bytes(46)])
+    """The same on a link."""
+    greeting = FrameBatch.from_frames([head + bytes(46)])
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until:
         if active:
-            link.send(hello)
+            link.send(greeting)
         if len(link.receive(0.02)):
             break
     if not active:
-        link.send(hello)
-        # More than one hello may have come.
-        time.sleep(0.05)
-        while len(link.receive(0.0)):
-            pass
-    else:
-        time.sleep(0.1)
-        while len(link.receive(0.0)):
-            pass
+        link.send(greeting)
 
 
 Role = Callable[..., Found]

@@ -325,3 +325,19 @@ def test_any_bytes_are_read(raw, wire_length, dialect, swapped):
     for packet_type in range(35, 46):
         read = codec.parse(raw[:16] + bytes([packet_type]) + raw[17:], wire_length)
         assert isinstance(read, Malformed) or read.ptype == packet_type
+
+
+@pytest.mark.parametrize("dialect", [MXOE, omx(1500), omx(9000)], ids=str)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_stretch_of_fields_can_be_put_into_a_frame_that_is_built(dialect, swapped):
+    codec = codec_of(dialect, swapped=swapped)
+    known = dict.fromkeys((each.name for each in dataclasses.fields(Pull)), 1) | HOSTS
+    other = {"first_frame_offset": 7, "block_length": 4000, "frame_index": 70_000}
+    at, packed = codec.stretch("pull", *other)
+    frame = codec.build(Pull(**known))
+    assert frame[:at] + packed.pack(*other.values()) + frame[at + packed.size :] == codec.build(Pull(**known | other))
+
+
+def test_fields_that_do_not_follow_each_other_are_no_stretch():
+    with pytest.raises(ValueError, match="do not follow each other"):
+        codec_of(MXOE).stretch("pull", "block_length", "first_frame_offset")

@@ -110,21 +110,22 @@ def pull_replies(interface: Interface, run: Run, now: int) -> None:
         _one_by_one(interface, run, now)
         return
     interface.counters.add(Counter.RECV_PULL_REPLY, len(headers))
-    handles = headers["dst_pull_handle"].tolist()
-    magics = headers["dst_magic"].tolist()
+    handles, magics = headers["dst_pull_handle"], headers["dst_magic"]
     lengths = headers["frame_length"].tolist()
     sequences = headers["frame_seqnum"].tolist()
     offsets = headers["msg_offset"].tolist()
     starts = [each + layout.header_end for each in run.starts]
-    fits = [length <= size - layout.header_end for length, size in zip(lengths, run.lengths, strict=True)]
-    first = 0
-    for which, group in groupby(zip(handles, magics, fits, strict=True)):
-        end = first + sum(1 for _ in group)
+    changes = (handles[1:] != handles[:-1]) | (magics[1:] != magics[:-1])
+    fits = [True]
+    if max(lengths) > min(run.lengths) - layout.header_end:
+        fits = [length <= size - layout.header_end for length, size in zip(lengths, run.lengths, strict=True)]
+        changes |= np.array([one != other for one, other in pairwise(fits)])
+    for first, end in pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), len(headers)]):
+        which = int(handles[first]), int(magics[first]), fits[first % len(fits)]
         part = Replies(
             sequences[first:end], offsets[first:end], lengths[first:end], starts[first:end], run.batch.buffer
         )
         _pull_replies(interface, which, part, now)
-        first = end
 
 
 def _pull_replies(interface: Interface, which: tuple[int, int, bool], part: Replies, now: int) -> None:

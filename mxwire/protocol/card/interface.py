@@ -132,6 +132,8 @@ class Interface:
         self.codec = codec_of(dialect)
         self.write_tiny = self.codec.writer("tiny")
         self.write_small = self.codec.writer("small")
+        self.pull_block = self.codec.stretch("pull", "first_frame_offset", "block_length", "frame_index")
+        """Where a PULL says which block it asks for."""
         self.strict_address = not profile.has(Defect.NACK_TO_INDEX)
         self._long_query = _LONG_QUERY if profile.has(Defect.LONG_QUERY_LOSES_MAGIC) else _NEVER
         self._pull_nacks = _PULL_NACKS | (_ODD_PULL_NACKS if profile.has(Defect.ODD_NACK_ENDS_PULL) else {})

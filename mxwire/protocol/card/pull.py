@@ -118,7 +118,7 @@ class Pull(Machine):
 
     __slots__ = (
         "_next_frame",
-        "_received",
+        "_request_frame",
         "_requested",
         "_reserve",
         "blocks",
@@ -154,6 +154,7 @@ class Pull(Machine):
         self._requested = 0
         self._next_frame = 0
         self._reserve = source.offset % endpoint.dialect.reply_payload
+        self._request_frame: tuple[int, bytes] | None = None
 
     @property
     def asked(self) -> int:
@@ -207,13 +208,26 @@ class Pull(Machine):
         return block
 
     def _request(self, block: Block) -> None:
+        """Send a PULL: the first one of this transfer, with what the block asks for put into its place."""
+        interface = self.endpoint.interface
+        index = self.source.peer.index_for(interface.number)
+        if self._request_frame is None or self._request_frame[0] != index:
+            self._request_frame = index, self._first_request(index)
+        frame = self._request_frame[1]
+        at, asked = interface.pull_block
+        interface.counters.add(Counter.SEND_PULL_REQUEST)
+        interface.outgoing.put(
+            frame[:at] + asked.pack(block.offset, block.length, block.first) + frame[at + asked.size :]
+        )
+
+    def _first_request(self, index: int) -> bytes:
+        """A PULL that asks for nothing yet, for a peer that knows us by ``index``."""
         source, endpoint = self.source, self.endpoint
-        endpoint.interface.send(
-            Counter.SEND_PULL_REQUEST,
+        return endpoint.interface.codec.build(
             PullFrame(
                 dst_mac=source.peer.address,
                 src_mac=endpoint.interface.address,
-                dst_src_peer_index=source.peer.index_for(endpoint.interface.number),
+                dst_src_peer_index=index,
                 dst_endpoint=source.endpoint,
                 src_endpoint=endpoint.number,
                 session=source.session,
@@ -223,10 +237,10 @@ class Pull(Machine):
                 pulled_rdma_offset=source.offset,
                 src_pull_handle=self.handle,
                 src_magic=MAGIC ^ endpoint.number,
-                first_frame_offset=block.offset,
-                block_length=block.length,
-                frame_index=block.first,
-            ),
+                first_frame_offset=0,
+                block_length=0,
+                frame_index=0,
+            )
         )
 
     # Frames.

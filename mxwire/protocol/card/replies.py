@@ -47,24 +47,25 @@ def region_offset(pull: Pull, dialect: Dialect) -> int:
 class PullReplies:
     """Replies to one PULL, or to several that ask for what follows: how long each is and where its data lies."""
 
-    __slots__ = ("_data", "_first", "_payload", "_region", "_sequence", "_start", "_template", "lengths")
+    __slots__ = ("_data", "_first", "_payload", "_region", "_sequence", "_start", "_template", "_total", "lengths")
 
     def __init__(self, pull: Pull, region: Region, dialect: Dialect, source: bytes, count: int) -> None:
         self._payload = dialect.reply_payload
         self._data = _data_lengths(pull, self._payload, count)
+        self._total = sum(self._data)
         self._region = region
         self._template = _template(dialect, pull.src_mac, source, pull.src_pull_handle, pull.src_magic)
         self._sequence = pull.frame_index
         self._start = message_offset(pull, dialect)
         # Where in the region the data of the first frame lies.
-        self._first = region_offset(pull, dialect)
-        self.lengths = [max(_SHORTEST, _HEADER_SIZE + length) for length in self._data]
+        self._first = (pull.pulled_rdma_offset + self._start) % _MODULO
+        self.lengths = _frame_lengths(self._data, self._payload)
 
     def append(self, more: PullReplies) -> bool:
         """Take over the replies to the next PULL where they go on as these do; False where they do not."""
         count = len(self._data)
         # Not all frames need be full: a block may start within its first one (R-PUL-13).
-        data = sum(self._data)
+        data = self._total
         if (
             more._region is not self._region
             or more._template is not self._template
@@ -76,6 +77,7 @@ class PullReplies:
         ):
             return False
         self._data += more._data
+        self._total += more._total
         self.lengths += more.lengths
         return True
 
@@ -131,6 +133,13 @@ def _template(dialect: Dialect, destination: bytes, source: bytes, handle: int, 
         data=b"",
     )
     return np.frombuffer(codec_of(dialect).build(reply), np.uint8)[:_HEADER_SIZE]
+
+
+def _frame_lengths(data: list[int], payload: int) -> list[int]:
+    """How long each frame is, whose bytes of data are given; nearly always all are full."""
+    if data[0] == payload and data.count(payload) == len(data) and payload >= _SHORTEST - _HEADER_SIZE:
+        return [_HEADER_SIZE + payload] * len(data)
+    return [max(_SHORTEST, _HEADER_SIZE + length) for length in data]
 
 
 def _data_lengths(pull: Pull, payload: int, count: int) -> list[int]:
