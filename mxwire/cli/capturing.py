@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +39,8 @@ _BLOCK_BYTES: Final = 36
 _MEGABYTE: Final = 1_000_000
 _TICK: Final = 0.5
 """Seconds between looks at the clock while nothing comes."""
+_COLLECTED: Final = 0.02
+"""Seconds, more than the tap's delay."""
 _COMMENT_NAMES: Final = 100
 """Names that go into a file's comment; the block of names holds them all."""
 
@@ -307,14 +310,25 @@ def run(wishes: Wishes) -> None:
         sys.exit(128 + signals.seen)
 
 
+def _batches(tap: Tap, signals: _Signals, end: float | None) -> Iterator[FrameBatch]:
+    """What passes until a signal comes or time is over, to the last frame."""
+    while signals.seen is None:
+        left = _TICK if end is None else min(_TICK, end - time.monotonic())
+        if left <= 0:
+            break
+        yield tap.receive(left)
+    # Frames that have passed may wait in the buffer, or for as long as the kernel collects them.
+    time.sleep(_COLLECTED)
+    last = time.time_ns()
+    while len(batch := tap.receive(0.0)):
+        yield batch
+        if int(batch.timestamp_ns[-1]) > last:
+            return
+
+
 def _loop(wishes: Wishes, tap: Tap, signals: _Signals, files: _Files, tally: _Tally, names: dict[bytes, str]) -> None:
     printer = _Printer(wishes) if wishes.lines else None
-    end = None if wishes.duration is None else tally.started + wishes.duration
-    while signals.seen is None:
-        left = _TICK if end is None else end - time.monotonic()
-        if left <= 0:
-            return
-        batch = tap.receive(min(left, _TICK))
+    for batch in _batches(tap, signals, None if wishes.duration is None else tally.started + wishes.duration):
         if wishes.count is not None:
             batch = _part(batch, 0, min(len(batch), wishes.count - tally.frames))
         if not len(batch):

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import shlex
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mxwire.capture import open_capture
+from mxwire.frames import FrameBatch
+from mxwire.link import PacketLink
 
 from .namespaces import Laboratory, Namespace, Port
 from .watcher import Watcher
@@ -27,6 +32,7 @@ PATIENCE = "60"
 LONGEST = 120
 MXWIRE = [sys.executable, str(ROOT / "cli.py")]
 NOBODY = 65534
+BROADCAST_FRAME = b"\xff" * 6 + bytes.fromhex("02000000000186df") + bytes(1486)
 
 
 class Done:
@@ -146,6 +152,22 @@ def test_discover_works_where_the_mtu_is_too_small_unless_a_dialect_is_wanted(ca
         assert [each["dialect"] for each in done.objects] == ["omx"]
     done = mxwire(cable[1].namespace, "discover", "-i", "veth1", "--dialect", "mxoe")
     assert done.code == 2 and "its MTU of 1500 is too small for dialect mxoe, which needs 4130" in done.err
+
+
+def test_discover_shows_a_table_on_a_terminal(served):
+    terminal, end = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
+    words = ["discover", "-i", "veth1", "-c", 1, "--time", PATIENCE]
+    process = start(served[1].namespace, *words, stdout=end, env=environment)
+    os.close(end)
+    shown = b""
+    with suppress(OSError):
+        while piece := os.read(terminal, 65536):
+            shown += piece
+    os.close(terminal)
+    assert process.wait(LONGEST) == 0
+    process.communicate()
+    assert b"alpha:0" in shown and b"\x1b[" in shown
 
 
 # ping
@@ -365,6 +387,33 @@ def test_capture_ends_well_when_its_interface_goes(laboratory, tmp_path):
     assert decoded(tmp_path / "t.pcapng") == []
 
 
+def test_capture_counts_what_found_no_room(jumbo_cable, tmp_path):
+    """A capture that is stopped while more comes than its buffer holds."""
+    count, file = 3000, tmp_path / "t.pcapng"
+    here, there = jumbo_cable
+    with here.namespace.inside():
+        link = PacketLink.open(here.interface)
+    with link, capturing(there, "-w", file, "--buffer", 1, "--json") as process:
+        process.send_signal(signal.SIGSTOP)
+        assert link.send(FrameBatch.from_frames([BROADCAST_FRAME] * count)) == count
+        process.send_signal(signal.SIGCONT)
+        done = interrupted(process)
+    [summary] = done.objects
+    assert summary["dropped"] > 0 and summary["frames"] + summary["dropped"] == count
+    assert len(decoded(file)) == summary["frames"]
+    kind, end = statistics_block(file.read_bytes())
+    assert (kind, end) == (count, summary["dropped"])
+
+
+def statistics_block(data: bytes) -> tuple[int, int]:
+    """Frames received and dropped, as the last block of a file says."""
+    [length] = struct.unpack_from("<I", data, len(data) - 4)
+    block = data[-length:]
+    assert struct.unpack_from("<I", block) == (5,)
+    # Interface and time, then the options: end time, received, dropped, each of 8 bytes.
+    return struct.unpack_from("<Q", block, 36)[0], struct.unpack_from("<Q", block, 48)[0]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -405,6 +454,7 @@ def test_doctor_finds_nothing_wrong(served):
     assert (code, problems) == (0, [])
     assert {"link", "mtu", "hardware", "coalescing", "offloads", "ethertype", "permission", "sending"} <= set(found)
     assert found["peers"][0]["host"] == text(served[0].address)
+    assert found["hardware"][0]["text"].startswith("driver veth")
 
 
 def test_doctor_prints_lines_with_advice(silent):
