@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 from typing import Final
@@ -24,9 +25,12 @@ SIZE_CLASSES: Final = (
 """Names of the size classes and their largest length in bytes; the first four bounds are the protocol's own."""
 
 
+_BOUNDS: Final = tuple(largest for _, largest in SIZE_CLASSES)
+
+
 def size_class(length: int) -> str:
     """The name of the class that a length in bytes falls in."""
-    return next(name for name, largest in SIZE_CLASSES if length <= largest)
+    return SIZE_CLASSES[bisect_left(_BOUNDS, length)][0]
 
 
 class MessageCounter:

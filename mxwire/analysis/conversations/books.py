@@ -49,7 +49,8 @@ class Books:
         self.names: dict[int, str] = {}
         """Host names by Ethernet address."""
         self.in_flight: dict[int, Message] = {}
-        self.lingering: deque[tuple[int, Message]] = deque()
+        self.lingering: deque[Message] = deque()
+        """Messages that are done, in the order in which they were."""
         self.out: list[Message] = []
         """Messages that are ready to be handed out."""
         self.message_count = 0
@@ -204,7 +205,8 @@ class Books:
         if message.state == FLYING:
             message.state = SETTLED
             self.in_flight.pop(message.number, None)
-            self.lingering.append((self.now_ns, message))
+            message.settled_ns = self.now_ns
+            self.lingering.append(message)
             if self.due_ns == NEVER:
                 self.due_ns = self.now_ns + LINGER_NS
 
@@ -212,9 +214,9 @@ class Books:
         """Hand out what has waited long enough, or longest if too many wait."""
         lingering = self.lingering
         room = LINGERING - ROOM if len(lingering) > LINGERING else LINGERING
-        while lingering and (lingering[0][0] + LINGER_NS < self.now_ns or len(lingering) > room):
-            self._hand_out(lingering.popleft()[1])
-        self.due_ns = lingering[0][0] + LINGER_NS if lingering else NEVER
+        while lingering and (lingering[0].settled_ns + LINGER_NS < self.now_ns or len(lingering) > room):
+            self._hand_out(lingering.popleft())
+        self.due_ns = lingering[0].settled_ns + LINGER_NS if lingering else NEVER
 
     def _hand_out(self, message: Message) -> None:
         if message.pull is not None:
@@ -240,7 +242,7 @@ class Books:
                 message.lacks("the capture ends first")
             self.settle(message)
         while self.lingering:
-            self._hand_out(self.lingering.popleft()[1])
+            self._hand_out(self.lingering.popleft())
 
 
 def _say_what_is_missing(message: Message) -> None:

@@ -22,6 +22,8 @@ RUNS_KEPT: Final = 4096
 """Runs of consecutive frame numbers that are remembered of one message."""
 REPEATS_KEPT: Final = 256
 """Retransmissions and repeated requests of one message that are remembered with their times."""
+_NO_RUNS: Final[list[int]] = []
+"""Most messages have one run only; a list for each would keep the garbage collector busy."""
 FLYING: Final = 0
 SETTLED: Final = 1
 HANDED_OUT: Final = 2
@@ -190,7 +192,10 @@ class Message(Entry):
         "pull",
         "resends",
         "round",
+        "run_first",
+        "run_last",
         "runs",
+        "settled_ns",
         "state",
         "transmissions",
     )
@@ -221,8 +226,10 @@ class Message(Entry):
         self.complete_ns: int | None = None
         """When the last of its bytes was seen."""
         self.piggyack = piggyack
-        self.runs: list[int] = []
-        """First and last number of each run of its frames."""
+        self.runs: list[int] = _NO_RUNS
+        """First and last number of each run of its frames but the latest."""
+        self.run_first, self.run_last = -1, -2
+        """The latest run; negative before the first frame."""
         self.frame_count = 0
         """Its own frames: data or announcement, PULLs, replies, NOTIFY, nacks; no frames that only acknowledge it."""
         self.transmissions = 1
@@ -244,6 +251,8 @@ class Message(Entry):
         self.half_seen: tuple[str, ...] = ()
         """What the capture does not show of it."""
         self.state = FLYING
+        self.settled_ns = 0
+        """When it was done."""
 
     @property
     def end_ns(self) -> int:
@@ -330,34 +339,42 @@ class Message(Entry):
     @property
     def frames(self) -> Iterator[tuple[int, int]]:
         """First and last number of each run of its frames, ascending, as far as they are remembered."""
-        runs = sorted(zip(self.runs[::2], self.runs[1::2], strict=True))
-        first, last = runs[0] if runs else (0, -1)
+        if self.run_first < 0:
+            return
+        runs = sorted([*zip(self.runs[::2], self.runs[1::2], strict=True), (self.run_first, self.run_last)])
+        first, last = runs[0]
         for one, other in runs[1:]:
             if one > last + 1:
                 yield first, last
                 first = one
             last = max(last, other)
-        if runs:
-            yield first, last
+        yield first, last
 
     def add_frame(self, number: int, time_ns: int) -> None:
         """One more frame of it."""
         self.frame_count += 1
         if time_ns > self.last_ns:
             self.last_ns = time_ns
-        runs = self.runs
-        if runs and runs[-1] == number - 1:
-            runs[-1] = number
-        elif len(runs) < 2 * RUNS_KEPT:
-            runs += (number, number)
+        if number == self.run_last + 1:
+            self.run_last = number
+        else:
+            self._begin_run(number, number)
 
     def add_run(self, first: int, last: int) -> None:
         """Frames with consecutive numbers."""
-        runs = self.runs
-        if runs and runs[-1] == first - 1:
-            runs[-1] = last
-        elif len(runs) < 2 * RUNS_KEPT:
-            runs += (first, last)
+        if first == self.run_last + 1:
+            self.run_last = last
+        else:
+            self._begin_run(first, last)
+
+    def _begin_run(self, first: int, last: int) -> None:
+        if self.run_first >= 0:
+            if len(self.runs) >= 2 * RUNS_KEPT:
+                return
+            if not self.runs:
+                self.runs = []
+            self.runs += (self.run_first, self.run_last)
+        self.run_first, self.run_last = first, last
 
     def lacks(self, text: str) -> None:
         """Say what the capture does not show of it."""

@@ -49,8 +49,12 @@ class Samples:
         """One more."""
         self.count += 1
         self._sum += duration_ns
-        self._least = duration_ns if self.count == 1 else min(self._least, duration_ns)
-        self._most = duration_ns if self.count == 1 else max(self._most, duration_ns)
+        if self.count == 1:
+            self._least = self._most = duration_ns
+        elif duration_ns < self._least:
+            self._least = duration_ns
+        elif duration_ns > self._most:
+            self._most = duration_ns
         if len(self._kept) < self._limit:
             self._kept.append(duration_ns)
         else:
