@@ -157,19 +157,12 @@ def _work(port: Port, pipe: Connection, there: roles.There, active: bool, core: 
             except EOFError:
                 return
             role: Callable[..., dict[str, float]] = roles.ROLES[contest, roles.family(contestant)][not active]
-            before = _processor_seconds()
             try:
                 found = role(there, contestant, **options)
-                found["cpu"] = _processor_seconds() - before
                 found["rss"] = _resident()
                 pipe.send(found)
             except BaseException:
                 pipe.send(traceback.format_exc())
-
-
-def _processor_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
 
 
 def _resident() -> float:

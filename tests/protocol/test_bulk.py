@@ -390,3 +390,68 @@ def test_numbers_do_not_wrap_around_an_incomplete_medium():
     assert two.matching.posted == 17000 - 0x3FFF
     two.close()
     assert all(each.done for each in receives)
+
+
+def requests_in_turn(base: Pull, dialect: Dialect, random: Random) -> list[Pull]:
+    """PULLs for blocks of two transfers, most of which follow each other, and some of which are wrong."""
+    found = []
+    step, full = dialect.frames_per_block, dialect.block_length
+    for handle in (1, 2, 1):
+        first = random.choice((0, 0, 1, step, 3 * step, (1 << 32) - step))
+        for place in range(random.randrange(1, 8)):
+            pull = replace(
+                base,
+                src_pull_handle=handle,
+                first_frame_offset=0,
+                frame_index=(first + place * step) % (1 << 32),
+                block_length=full,
+            )
+            wrong = random.choice(
+                [{}] * 12
+                + [
+                    {"block_length": random.choice((0, 1, full - 1, full // 2))},
+                    {"first_frame_offset": random.choice((1, dialect.reply_payload - 1, dialect.reply_payload))},
+                    {"frame_index": random.randrange(100)},
+                    {"session": 1},
+                    {"dst_endpoint": 9},
+                    {"pulled_rdma_id": 99},
+                    {"dst_src_peer_index": 7},
+                    {"pulled_rdma_offset": random.randrange(5000)},
+                ]
+            )
+            found.append(replace(pull, **wrong))
+    return found
+
+
+@pytest.mark.parametrize(("dialect", "profile"), CASES, ids=lambda each: getattr(each, "name", str(each)))
+@pytest.mark.parametrize("seed", range(12))
+def test_pulls(dialect: Dialect, profile: Profile, seed: int, monkeypatch):
+    """R-PUL-12 to R-PUL-15, R-NAK-01: PULLs that follow each other are answered, refused and dropped as each alone."""
+    random = Random(seed)
+    paths = Paths(monkeypatch, dialect=dialect, profile=profile)
+    bases = []
+    for world, (one, two, there, _) in zip(paths.worlds, paths.pairs, strict=True):
+        world.lose = lambda _host, frame: type(frame) in (Pull, PullReply)
+        two.receive(bytearray(6 * dialect.block_length + 5))
+        one.send(there, pattern(6 * dialect.block_length + 5))
+        world.settle()
+        bases.append(world.sent(Pull)[0])
+    assert bases[0] == bases[1]
+    for _ in range(4):
+        frames = [paths.worlds[0].codec.build(each) for each in requests_in_turn(bases[0], dialect, random)]
+        paths.receive(spread(shaken(frames, random), random), 0)
+        paths.compare()
+    assert paths.worlds[0].sent(PullReply)
+
+
+def test_pulls_that_follow_each_other_are_parsed_once(monkeypatch):
+    world = World()
+    base = replace(pullable(world, 4 * MXOE.block_length), block_length=MXOE.block_length)
+    taken = []
+    interface = world.nodes[0].interfaces[0]
+    monkeypatch.setattr(interface, "take", lambda frame, _now: taken.append(frame))
+    world.inject(0, *(replace(base, frame_index=place * MXOE.frames_per_block) for place in range(4)))
+    world.settle()
+    assert not taken and len(world.sent(PullReply)) == 32
+    region = interface.endpoints[base.dst_endpoint].regions.at(base.pulled_rdma_id)
+    assert region is not None and region.asked == 4 * MXOE.block_length

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mxwire.frames import FrameBatch
 from mxwire.protocol.card.pull import MAGIC, Pull, Replies
+from mxwire.protocol.card.replies import FRAMES_MAXIMUM
 from mxwire.protocol.corridor import Fragments
 from mxwire.protocol.counters import Counter
 from mxwire.wire.codec import TYPE_OFFSET
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 SHORTEST_RUN: Final = 4
 """Fewer frames than this are cheaper one by one."""
+_FEW_PULLS: Final = 2
 
 _ETHERTYPE_OFFSET: Final = layout_of(PULL_REPLY).by_name["ethertype"].offset
 _KIND_OFFSETS: Final = np.array([_ETHERTYPE_OFFSET, _ETHERTYPE_OFFSET + 1, TYPE_OFFSET])
@@ -62,7 +64,10 @@ class Run:
 def runs(batch: FrameBatch) -> Iterator[Run]:
     """Split a batch into runs."""
     starts, lengths = batch.offset.tolist(), batch.length.tolist()
-    if len(starts) < SHORTEST_RUN or min(lengths) <= TYPE_OFFSET:
+    if len(starts) < SHORTEST_RUN and not _few_pulls(batch, starts, lengths):
+        yield Run(batch, starts, lengths, None)
+        return
+    if min(lengths) <= TYPE_OFFSET:
         yield Run(batch, starts, lengths, None)
         return
     kinds = batch.buffer[batch.offset[:, None] + _KIND_OFFSETS]
@@ -72,8 +77,19 @@ def runs(batch: FrameBatch) -> Iterator[Run]:
     first = 0
     for taker, group in groupby(_TAKERS.get(each.tobytes()) for each in kinds):
         end = first + sum(1 for _ in group)
-        yield Run(batch, starts[first:end], lengths[first:end], taker if end - first >= SHORTEST_RUN else None)
+        enough = end - first >= (_FEW_PULLS if taker is pulls else SHORTEST_RUN)
+        yield Run(batch, starts[first:end], lengths[first:end], taker if enough else None)
         first = end
+
+
+def _few_pulls(batch: FrameBatch, starts: list[int], lengths: list[int]) -> bool:
+    """Whether a short batch begins with PULLs: those are taken together from two on."""
+    return (
+        len(starts) >= _FEW_PULLS
+        and min(lengths) > TYPE_OFFSET
+        and batch.buffer[starts[0] + TYPE_OFFSET] == PacketType.PULL
+        and batch.buffer[starts[1] + TYPE_OFFSET] == PacketType.PULL
+    )
 
 
 def _headers(run: Run, layout: Layout) -> NDArray[np.void] | None:
@@ -153,6 +169,40 @@ def _single(pull: Pull, part: Replies, now: int) -> list[Counter]:
     return [] if reason is None else [reason]
 
 
+def pulls(interface: Interface, run: Run, now: int) -> None:
+    """Take a run of PULLs: those that ask for one block after the other are answered together (R-PUL-12)."""
+    data = run.batch.buffer.data
+    frames = [bytes(data[start : start + length]) for start, length in zip(run.starts, run.lengths, strict=True)]
+    place = 0
+    while place < len(frames):
+        count, length = _follow_each_other(interface, frames, place)
+        if count < _FEW_PULLS or not interface.take_pulls(frames[place], count, length):
+            count = 1
+            interface.take(frames[place], now)
+        place += count
+
+
+def _follow_each_other(interface: Interface, frames: list[bytes], place: int) -> tuple[int, int]:
+    """How many PULLs from ``place`` on ask for blocks that follow each other, and for how many bytes in all."""
+    at, block = interface.pull_block
+    dialect = interface.dialect
+    full, step = dialect.block_length, dialect.frames_per_block
+    shortest = at + block.size
+    head, count, total, expected = frames[place][:at], 0, 0, None
+    for frame in frames[place : place + FRAMES_MAXIMUM // step]:
+        if len(frame) < shortest or frame[:at] != head:
+            break
+        offset, length, index = block.unpack_from(frame, at)
+        if offset or not 0 < length <= full or (expected is not None and index != expected):
+            break
+        count += 1
+        total += length
+        expected = index + step
+        if length < full:
+            break
+    return count, total
+
+
 def fragments(interface: Interface, run: Run, now: int) -> None:
     """Take a run of MEDIUM fragments, message by message."""
     layout = layout_of(interface.dialect.medium_format)
@@ -204,6 +254,10 @@ def _message(interface: Interface, run: Run, headers: NDArray[np.void], layout: 
 
 _TAKERS: Final[dict[bytes, Taker]] = {
     ETHERTYPE_MXOE.to_bytes(2, "big") + bytes([kind]): taker
-    for kind, taker in ((PacketType.PULL_REPLY, pull_replies), (PacketType.MEDIUM, fragments))
+    for kind, taker in (
+        (PacketType.PULL, pulls),
+        (PacketType.PULL_REPLY, pull_replies),
+        (PacketType.MEDIUM, fragments),
+    )
 }
 """By EtherType and packet type."""

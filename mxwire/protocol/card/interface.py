@@ -325,7 +325,35 @@ class Interface:
         region.asked = max(region.asked, end)
         if count and self.outgoing.bulk_bytes + frame.block_length <= self.profile.reply_bytes_maximum:
             self.counters.add(Counter.SEND_PULL_REPLY, count)
-            self.outgoing.put_bulk(PullReplies(frame, region, self.dialect, self.address, count))
+            self.outgoing.put_bulk(PullReplies(frame, frame.block_length, region, self.dialect, self.address, count))
+
+    def take_pulls(self, raw: bytes, blocks: int, length: int) -> bool:
+        """Answer several PULLs together, of which ``raw`` is the first and the others ask for what follows its block:
+        all full ones but perhaps the last, ``length`` bytes in all. Does nothing, and returns False, where
+        any of them would not just be answered.
+        """
+        frame = self.codec.parse(raw)
+        if type(frame) is not Pull or not (self.promiscuous or self.is_for_us(frame.dst_mac)):
+            return False
+        peer = self.peers.at(frame.dst_src_peer_index)
+        endpoint = self.endpoints.get(frame.dst_endpoint)
+        if peer is None or endpoint is None or frame.session != endpoint.session:
+            return False
+        region = endpoint.regions.at(frame.pulled_rdma_id)
+        start = region_offset(frame, self.dialect)
+        if (
+            region is None
+            or (self.strict_address and peer.address != frame.src_mac)
+            or start + length > region.length
+            or self.outgoing.bulk_bytes + length > self.profile.reply_bytes_maximum
+        ):
+            return False
+        count = -(-length // self.dialect.reply_payload)
+        region.asked = max(region.asked, start + length)
+        self.counters.add(Counter.RECV_PULL_REQUEST, blocks)
+        self.counters.add(Counter.SEND_PULL_REPLY, count)
+        self.outgoing.put_bulk(PullReplies(frame, length, region, self.dialect, self.address, count))
+        return True
 
     def _take_pull_reply(self, frame: PullReply, now: int) -> None:
         """Data for a pull of ours; nothing is ever answered (R-PUL-05)."""

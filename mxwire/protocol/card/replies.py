@@ -21,7 +21,9 @@ _HEADER: Final = header_type(_LAYOUT)
 _HEADER_SIZE: Final = _LAYOUT.header_end
 _SHORTEST: Final = PULL_REPLY.minimum_length
 _MODULO: Final = 1 << 32
-_NUMBERS: Final = np.arange(256)
+FRAMES_MAXIMUM: Final = 256
+"""Most frames that are built at once."""
+_NUMBERS: Final = np.arange(FRAMES_MAXIMUM)
 
 
 def replies_needed(pull: Pull, dialect: Dialect) -> int:
@@ -49,9 +51,11 @@ class PullReplies:
 
     __slots__ = ("_data", "_first", "_payload", "_region", "_sequence", "_start", "_template", "_total", "lengths")
 
-    def __init__(self, pull: Pull, region: Region, dialect: Dialect, source: bytes, count: int) -> None:
+    def __init__(self, pull: Pull, length: int, region: Region, dialect: Dialect, source: bytes, count: int) -> None:
+        """Replies to ``pull``, in ``count`` frames with ``length`` bytes of data: its block, or this and what follows
+        it, which other PULLs have asked for."""
         self._payload = dialect.reply_payload
-        self._data = _data_lengths(pull, self._payload, count)
+        self._data = _data_lengths(pull.first_frame_offset, length, self._payload, count)
         self._total = sum(self._data)
         self._region = region
         self._template = _template(dialect, pull.src_mac, source, pull.src_pull_handle, pull.src_magic)
@@ -142,12 +146,12 @@ def _frame_lengths(data: list[int], payload: int) -> list[int]:
     return [max(_SHORTEST, _HEADER_SIZE + length) for length in data]
 
 
-def _data_lengths(pull: Pull, payload: int, count: int) -> list[int]:
+def _data_lengths(offset: int, length: int, payload: int, count: int) -> list[int]:
     """Bytes of data in each frame; an offset beyond the first frame makes that frame carry everything (R-MEA-04)."""
-    first = payload - pull.first_frame_offset
+    first = payload - offset
     if first < 0:
-        return [pull.block_length] + [0] * (count - 1)
+        return [length] + [0] * (count - 1)
     if count == 1:
-        return [min(first, pull.block_length)]
-    rest = pull.block_length - first - (count - 2) * payload
+        return [min(first, length)]
+    rest = length - first - (count - 2) * payload
     return [first] + [payload] * (count - 2) + [rest]
