@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ def open_capture(
         raise MxwireError(f"{path}: there is no such file")
     arguments = loading_arguments(tshark)
     ensure_loads(tshark, arguments, Path(path))
+    if options.get("eventloop") is None:
+        _ensure_event_loop()
     more = options.pop("custom_parameters", None) or []
     if isinstance(more, dict):
         more = [each for pair in more.items() for each in pair]
@@ -45,3 +48,12 @@ def open_capture(
         custom_parameters=[*arguments, *more],
         **options,
     )
+
+
+def _ensure_event_loop() -> None:
+    """Give this thread the event loop that pyshark asks for; ``asyncio.run`` leaves a thread without one."""
+    policy = asyncio.get_event_loop_policy()
+    try:
+        policy.get_event_loop()
+    except RuntimeError:
+        policy.set_event_loop(policy.new_event_loop())

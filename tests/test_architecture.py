@@ -50,7 +50,7 @@ INPUT_AND_OUTPUT = OUTSIDE_WORLD | {
     "gzip",
     "lzma",
 }
-TOUCHES_THE_WORLD = {"capture", "cli", "plugin", "link", "host", "__main__"}
+TOUCHES_THE_WORLD = {"capture", "cli", "plugin", "link", "host", "pyshark", "__main__"}
 
 
 def room(module: Path) -> str:

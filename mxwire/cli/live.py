@@ -26,6 +26,8 @@ _DESTINATION: Final = re.compile(rf"(?P<host>{_MAC}|[^\s:/]+:\d+)(?:[:/](?P<endp
 _SHORT: Final = re.compile(r"(?P<host>[^\s:/]+)(?:/(?P<endpoint>\d+))?")
 """A name without the number of its interface, which is 0 then."""
 _HIGHEST_ENDPOINT: Final = 255
+MEETING_POINT: Final = 1
+"""The endpoint of serve, send and receive unless told otherwise: 0 is where omx_perf, and ``mxwire perf``, meet."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

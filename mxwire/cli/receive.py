@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from mxwire.cli.live import Live, live_options
+from mxwire.cli.live import MEETING_POINT, Live, live_options
 from mxwire.cli.serve import Number
 
 EPILOG = """\b
@@ -29,7 +29,12 @@ _ALL = (1 << 64) - 1
 @live_options
 @click.option("-o", "output", default="-", metavar="FILE|-", help="Where the data goes.  [default: standard output]")
 @click.option(
-    "--endpoint", type=click.IntRange(0, 255), default=0, show_default=True, metavar="N", help="Our endpoint."
+    "--endpoint",
+    type=click.IntRange(0, 255),
+    default=MEETING_POINT,
+    show_default=True,
+    metavar="N",
+    help="Our endpoint.",
 )
 @click.option(
     "--key", type=Number(0xFFFF_FFFF), default=0x12345678, metavar="K", help="Key of connects.  [default: 0x12345678]"

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from mxwire.cli.live import Destination, DestinationType, Live, live_options, timeout_option
+from mxwire.cli.live import MEETING_POINT, Destination, DestinationType, Live, live_options, timeout_option
 from mxwire.cli.serve import Number
 
 EPILOG = """\b
@@ -30,7 +30,12 @@ Examples:
 @click.option(
     "--match", type=Number((1 << 64) - 1), default=0, show_default=True, metavar="N", help="Match info, 64 bits."
 )
-@click.option("--endpoint", type=click.IntRange(0, 255), metavar="N", help="Endpoint of the receiver.  [default: 0]")
+@click.option(
+    "--endpoint",
+    type=click.IntRange(0, 255),
+    metavar="N",
+    help=f"Endpoint of the receiver.  [default: {MEETING_POINT}]",
+)
 @click.option(
     "--key", type=Number(0xFFFF_FFFF), default=0x12345678, metavar="K", help="Its key.  [default: 0x12345678]"
 )
@@ -53,7 +58,7 @@ def command(
     """Send files, or standard input, to an endpoint of a host."""
     from mxwire.cli.transfer import Sending, send
 
-    number = endpoint if endpoint is not None else destination.endpoint or 0
+    number = next((each for each in (endpoint, destination.endpoint) if each is not None), MEETING_POINT)
     wanted = Sending(destination.host, number, key, match, synchronous, chunk, timeout, as_json)
     if not send(live, wanted, files or ("-",)):
         sys.exit(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mxwire.cli.live import Live, live_options
+from mxwire.cli.live import MEETING_POINT, Live, live_options
 
 EPILOG = """\b
 It ends with Ctrl-C, and says then what it has served. A client that does not take its answers gets no more of them
@@ -15,7 +15,7 @@ while 1024 messages or 256 MiB of it are on their way.
 Examples:
   mxwire serve --echo -i veth0 --name alpha:0            send every message back to its sender
   mxwire serve --sink -i eth0 --endpoint 3 --key 0x42    take everything, and count it
-  mxwire serve -i eth0 --endpoint 0 --endpoint 1         several endpoints
+  mxwire serve -i eth0 --endpoint 1 --endpoint 2         several endpoints
   mxwire serve -i eth0 --json | jq 'select(.event=="summary")'
 """
 
@@ -47,8 +47,8 @@ class Number(click.ParamType):  # type: ignore[type-arg]
     "endpoints",
     type=click.IntRange(0, 255),
     multiple=True,
-    default=(0,),
-    show_default="0",
+    default=(MEETING_POINT,),
+    show_default=str(MEETING_POINT),
     metavar="N",
     help="Our endpoint; may be repeated.",
 )

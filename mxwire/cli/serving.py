@@ -30,8 +30,8 @@ def serve(live: Live, *, echo: bool, endpoints: tuple[int, ...], key: int, every
     with live.open(spin=0.001) as host:
         service = Service([host.open_endpoint(each, key) for each in endpoints], echo=echo)
         teller = _Teller(host, service, every, as_json)
-        teller.begin(live, endpoints, key)
         try:
+            teller.begin(live, endpoints, key)
             while True:
                 with suppress(HostTimeoutError):
                     host.driving.wait(service, _TURN)

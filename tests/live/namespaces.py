@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 PREFIX = "mxw"
+_CARRIER_SECONDS = 10.0
 _CLONE_NEWNET = 0x40000000
 _numbers = itertools.count()
 
@@ -117,6 +119,13 @@ class Port:
     def down(self) -> None:
         self.link("down")
 
+    def wait_for_carrier(self) -> None:
+        """Wait until the kernel says that it has its carrier: a moment after both ends are up."""
+        end = time.monotonic() + _CARRIER_SECONDS
+        while "NO-CARRIER" in (said := self.namespace.ip("link", "show", "dev", self.interface)):
+            assert time.monotonic() < end, said
+            time.sleep(0.01)
+
     def delete(self) -> None:
         """Delete the interface, and with it the other end of its cable."""
         self.namespace.ip("link", "del", "dev", self.interface)
@@ -153,6 +162,8 @@ class Laboratory:
         ports = Port(one, names[0]), Port(other, names[1])
         for port in ports:
             port.up()
+        for port in ports:
+            port.wait_for_carrier()
         return ports
 
     def pair(self, mtu: int = 1500) -> tuple[Port, Port]:

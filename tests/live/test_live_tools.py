@@ -64,7 +64,9 @@ def ended(process: subprocess.Popen[str]) -> Done:
 @contextmanager
 def serving(port: Port, name: str = "alpha", *options: str) -> Iterator[None]:
     """A host with endpoint 0 open."""
-    process = start(port.namespace, "serve", "-i", port.interface, "--name", name, "--json", *options)
+    process = start(
+        port.namespace, "serve", "-i", port.interface, "--name", name, "--endpoint", "0", "--json", *options
+    )
     try:
         assert process.stdout is not None and process.stdout.readline(), process.communicate()[1]
         yield

@@ -135,7 +135,7 @@ def test_an_endpoint_that_is_taken_is_busy(ports):
     with running(ports[0], "serve", *ALPHA) as server:
         server.until("Ctrl-C")
         done = mxwire(ports[0], "receive", *ALPHA)
-        assert done.returncode == 2 and "endpoint 0 of veth0 is taken by" in done.stderr
+        assert done.returncode == 2 and "endpoint 1 of veth0 is taken by" in done.stderr
 
 
 @pytest.mark.parametrize(

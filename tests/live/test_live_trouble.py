@@ -37,12 +37,12 @@ def echoed(endpoint, partner, sizes=SIZES):
 def test_a_server_that_is_killed_and_started_again_serves_again(jumbo_cable):
     near, far = jumbo_cable
     with open_host(far, "beta") as host, open_endpoint(far, host, 0) as endpoint:
-        with running(near, "serve", *ALPHA) as server:
+        with running(near, "serve", "--endpoint", "0", *ALPHA) as server:
             server.until("Ctrl-C")
             echoed(endpoint, endpoint.connect("alpha", 0, timeout=PATIENCE))
             server.process.send_signal(signal.SIGKILL)
             server.process.wait()
-        with running(near, "serve", *ALPHA) as server:
+        with running(near, "serve", "--endpoint", "0", *ALPHA) as server:
             server.until("Ctrl-C")
             echoed(endpoint, endpoint.connect("alpha", 0, timeout=PATIENCE))
             assert server.end() == INTERRUPTED
@@ -50,14 +50,14 @@ def test_a_server_that_is_killed_and_started_again_serves_again(jumbo_cable):
 
 def test_a_client_that_is_killed_and_started_again_is_served_again(jumbo_cable):
     near, far = jumbo_cable
-    with running(near, "serve", *ALPHA, "--json") as server:
+    with running(near, "serve", "--endpoint", "0", *ALPHA, "--json") as server:
         server.until("serving")
         with running(far, "perf", "-d", "alpha:0", "--timeout", "60", "-v") as client:
             # An echo is no omx_perf, and answers the parameters with themselves: that is enough to be in the middle.
             client.until("length")
             client.process.send_signal(signal.SIGKILL)
             client.process.wait()
-        done = mxwire(far, "send", "alpha:0", input="again")
+        done = mxwire(far, "send", "alpha:0:0", input="again")
         assert done.returncode == 0, done.stderr
         assert server.end() == INTERRUPTED
     assert server.objects[-1]["messages"] >= 2
@@ -68,7 +68,7 @@ def test_a_receiver_that_stops_reading_for_three_seconds_loses_nothing(jumbo_cab
     with (
         open_host(far, "beta") as host,
         open_endpoint(far, host, 0) as endpoint,
-        running(near, "serve", *ALPHA) as server,
+        running(near, "serve", "--endpoint", "0", *ALPHA) as server,
     ):
         server.until("Ctrl-C")
         partner = endpoint.connect("alpha", 0, timeout=PATIENCE)
@@ -82,10 +82,10 @@ def test_a_receiver_that_stops_reading_for_three_seconds_loses_nothing(jumbo_cab
 def test_an_mtu_that_shrinks_at_the_receiver_is_found_by_the_sender(jumbo_cable, tmp_path):
     (tmp_path / "large").write_bytes(content(100_000))
     near, far = jumbo_cable
-    with running(near, "serve", *ALPHA) as server:
+    with running(near, "serve", "--endpoint", "0", *ALPHA) as server:
         server.until("Ctrl-C")
         near.link("mtu", "1500")
-        done = mxwire(far, "send", "alpha:0", str(tmp_path / "large"), "--timeout", "3")
+        done = mxwire(far, "send", "alpha:0:0", str(tmp_path / "large"), "--timeout", "3")
         assert done.returncode == 1
         assert "an MTU on the way or at its end is smaller than 4130" in done.stderr, done.stderr
         assert server.end() == INTERRUPTED
@@ -94,10 +94,10 @@ def test_an_mtu_that_shrinks_at_the_receiver_is_found_by_the_sender(jumbo_cable,
 def test_an_mtu_that_shrinks_at_the_receiver_is_found_by_it(jumbo_cable, tmp_path):
     (tmp_path / "large").write_bytes(content(100_000))
     near, far = jumbo_cable
-    with running(near, "receive", *ALPHA, "-o", str(tmp_path / "got")) as receiver:
+    with running(near, "receive", "--endpoint", "0", *ALPHA, "-o", str(tmp_path / "got")) as receiver:
         receiver.until("waiting")
         near.link("mtu", "1500")
-        with running(far, "send", "alpha:0", str(tmp_path / "large")):
+        with running(far, "send", "alpha:0:0", str(tmp_path / "large")):
             assert receiver.end(None) == 1
     assert "the MTU of veth0 is 1500 now" in "".join(receiver.complained)
 
@@ -110,9 +110,11 @@ def test_two_dialects_are_told_apart_and_named(jumbo_cable, tmp_path, dialects, 
     (tmp_path / "message").write_bytes(content(size))
     near, far = jumbo_cable
     theirs, ours = dialects
-    with running(near, "receive", *ALPHA, "--dialect", theirs, "-o", str(tmp_path / "got")) as receiver:
+    with running(
+        near, "receive", "--endpoint", "0", *ALPHA, "--dialect", theirs, "-o", str(tmp_path / "got")
+    ) as receiver:
         receiver.until("waiting")
-        done = mxwire(far, "send", "alpha:0", str(tmp_path / "message"), "--dialect", ours, "--timeout", "4")
+        done = mxwire(far, "send", "alpha:0:0", str(tmp_path / "message"), "--dialect", ours, "--timeout", "4")
         assert done.returncode == 1
         receiver.end()
     said = done.stderr + "".join(receiver.complained)
@@ -158,7 +160,7 @@ class Flood:
 
 def test_garbage_at_full_rate_does_not_disturb_those_who_are_served(laboratory):
     server_port, client_port, hostile = laboratory.bridged(3, 9000)
-    with running(server_port, "serve", *ALPHA, "--json") as server:
+    with running(server_port, "serve", "--endpoint", "0", *ALPHA, "--json") as server:
         server.until("serving")
         with (
             open_host(client_port, "beta") as host,
@@ -178,7 +180,7 @@ def test_garbage_at_full_rate_does_not_disturb_those_who_are_served(laboratory):
 
 def test_an_interface_that_goes_away_ends_a_server_with_a_reason(jumbo_cable):
     near, _ = jumbo_cable
-    with running(near, "serve", *ALPHA) as server:
+    with running(near, "serve", "--endpoint", "0", *ALPHA) as server:
         server.until("Ctrl-C")
         near.delete()
         assert server.end(None) == 2
@@ -188,9 +190,9 @@ def test_an_interface_that_goes_away_ends_a_server_with_a_reason(jumbo_cable):
 def test_a_peer_that_vanishes_in_the_middle_is_said_with_status_and_time(jumbo_cable, tmp_path):
     (tmp_path / "large").write_bytes(bytes(200_000_000))
     near, far = jumbo_cable
-    with running(near, "serve", "--sink", *ALPHA) as server:
+    with running(near, "serve", "--endpoint", "0", "--sink", *ALPHA) as server:
         server.until("Ctrl-C")
-        with running(far, "send", "alpha:0", str(tmp_path / "large"), "--timeout", "2") as sender:
+        with running(far, "send", "alpha:0:0", str(tmp_path / "large"), "--timeout", "2") as sender:
             server.until("has come")
             server.process.kill()
             assert sender.end(None) == 1, sender.complained
@@ -201,10 +203,10 @@ def test_a_peer_that_vanishes_in_the_middle_is_said_with_status_and_time(jumbo_c
 def test_a_transfer_is_interrupted_at_any_time(jumbo_cable, tmp_path):
     (tmp_path / "large").write_bytes(bytes(200_000_000))
     near, far = jumbo_cable
-    with running(near, "serve", "--sink", *ALPHA) as server:
+    with running(near, "serve", "--endpoint", "0", "--sink", *ALPHA) as server:
         server.until("Ctrl-C")
         for delay in (0.0, 0.2, 0.6):
-            with running(far, "send", "alpha:0", str(tmp_path / "large")) as sender:
+            with running(far, "send", "alpha:0:0", str(tmp_path / "large")) as sender:
                 server.until("has come") if not delay else time.sleep(delay)
                 assert sender.end() in (INTERRUPTED, 0, -signal.SIGINT)
         assert server.end() == INTERRUPTED
@@ -213,13 +215,13 @@ def test_a_transfer_is_interrupted_at_any_time(jumbo_cable, tmp_path):
 def test_calls_that_wait_for_a_killed_server_end_with_a_status(jumbo_cable):
     near, far = jumbo_cable
     with open_host(far, "beta") as host, open_endpoint(far, host, 0) as endpoint:
-        with running(near, "serve", *ALPHA) as server:
+        with running(near, "serve", "--endpoint", "0", *ALPHA) as server:
             server.until("Ctrl-C")
             partner = endpoint.connect("alpha", 0, timeout=PATIENCE)
             server.process.send_signal(signal.SIGKILL)
             server.process.wait()
         waiting = endpoint.issend(partner, b"nobody takes this")
-        with running(near, "serve", *ALPHA) as server:
+        with running(near, "serve", "--endpoint", "0", *ALPHA) as server:
             server.until("Ctrl-C")
             with pytest.raises(HostError, match="alpha:0 endpoint 0"):
                 endpoint.wait(waiting, PATIENCE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -127,3 +128,12 @@ def test_the_examples_of_the_page_run_and_print_what_it_says(monkeypatch, capsys
                 compared += 1
                 assert out.split("\n") == printed.split("\n")
     assert compared
+
+
+def test_it_opens_captures_where_asyncio_has_run_before():
+    async def nothing() -> None:
+        pass
+
+    asyncio.run(nothing())
+    with open_capture(EVERY_TYPE) as capture:
+        assert next(iter(capture)).mxoe
