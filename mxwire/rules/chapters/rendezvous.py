@@ -64,7 +64,9 @@ def announced(seen: Sighting) -> Breach | None:
         return Breach("region and counter are those of a RNDV", f"no RNDV had {region}")
     stream = seen.flow.stream
     unsure = (seen.starts and not seen.flow.fresh) or (stream is not None and stream.adopted)
-    if announcement.notified is not None and not announcement.repeated_delivery and not unsure:
+    # The same number is the same NOTIFY, also where it is not clear which start the source counts from.
+    another = announcement.notified is not None and announcement.notified_as != frame.lib_seqnum
+    if another and not announcement.repeated_delivery and not unsure:
         return Breach(
             f"one NOTIFY for each RNDV ({region})",
             f"another one, with lib_seqnum 0x{frame.lib_seqnum:04x}",

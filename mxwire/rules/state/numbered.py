@@ -308,6 +308,7 @@ def _end(seen: Sighting) -> None:
     if announcement.notified is not None:
         announcement.repeated_delivery = False
     announcement.notified = seen.position
+    announcement.notified_as = seen.frame.lib_seqnum
     announcement.notified_number = seen.number
     if announcement.transfer is not None:
         announcement.transfer.end()

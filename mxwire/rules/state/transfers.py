@@ -25,6 +25,8 @@ class Announcement:
     time_ns: int
     notified: int | None = None
     """Position of the NOTIFY that ended it."""
+    notified_as: int | None = None
+    """Its ``lib_seqnum``."""
     notified_number: int = 0
     repeated_delivery: bool = False
     """The receiver's numbers were reset since, so that the RNDV may be delivered twice (R-CON-12)."""
