@@ -214,7 +214,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5, help="how often each contestant is measured (5)")
     parser.add_argument("--quick", action="store_true", help="few messages, one round: to see that it works")
-    parser.add_argument("--minutes", type=float, default=0.1, help="how long memory is watched (0.1)")
+    parser.add_argument("--minutes", type=float, help="how long memory is watched (0.1; quick: two rounds)")
     parser.add_argument("--json", action="store_true", help="one object a line")
     options = parser.parse_args()
     why_not = missing()
@@ -225,7 +225,8 @@ def main() -> int:
         workers = Workers(laboratory.pair(9000))
         load = os.getloadavg()[0]
         outcomes = measure(workers, 1 if options.quick else options.rounds, options.quick)
-        memory = endure(workers, 0.0 if options.quick else options.minutes)
+        minutes = options.minutes if options.minutes is not None else 0.0 if options.quick else 0.1
+        memory = endure(workers, minutes)
         workers.close()
     verdicts = [(goal, *goal.judge(outcomes)) for goal in GOALS]
     (_print_json if options.json else _print)(outcomes, memory, verdicts, load)

@@ -140,8 +140,9 @@ def host_trip_active(there: There, dialect: str, count: int) -> Found:
         assert partner is not None
 
         def trip() -> None:
-            answer = endpoint.ireceive(maximum=0)
             endpoint.isend(partner, b"")
+            # While it is on its way.
+            answer = endpoint.ireceive(maximum=0)
             endpoint.wait(answer, _PATIENCE)
 
         return _half_trips(trip, count)
@@ -152,9 +153,9 @@ def host_trip_passive(there: There, dialect: str, count: int) -> Found:
         answer = endpoint.ireceive(maximum=0)
         for number in range(count):
             message = endpoint.wait(answer, _PATIENCE)
+            endpoint.isend(message.source, b"")
             if number + 1 < count:
                 answer = endpoint.ireceive(maximum=0)
-            endpoint.isend(message.source, b"")
     return {}
 
 
@@ -196,7 +197,7 @@ def host_mixture_active(there: There, dialect: str, seconds: float) -> Found:
     """Messages of all lengths there and back for a while, ended by one that says so."""
     lengths = [0, 1, 32, 33, 128, 129, 4097, 32768, 32769, 1 << 20]
     count = 0
-    with _host(there, dialect) as (_, endpoint, partner):
+    with _host(there, dialect, SPIN) as (_, endpoint, partner):
         assert partner is not None
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -210,7 +211,7 @@ def host_mixture_active(there: There, dialect: str, seconds: float) -> Found:
 
 
 def host_mixture_passive(there: There, dialect: str, seconds: float) -> Found:
-    with _host(there, dialect) as (_, endpoint, _):
+    with _host(there, dialect, SPIN) as (_, endpoint, _):
         while (message := endpoint.receive(timeout=_PATIENCE)).match_info != 2:
             assert message.source is not None
             endpoint.send(message.source, message.data, timeout=_PATIENCE)

@@ -17,7 +17,7 @@ from typing import IO, Any
 from .namespaces import Port
 
 CLI = str(Path(__file__).parents[2] / "cli.py")
-LONGEST = 90.0
+LONGEST = 60.0
 INTERRUPTED = 130
 
 
@@ -66,7 +66,10 @@ class Running:
         """Signal it, unless it ends by itself, and wait for its end; returns its exit code."""
         if how is not None and self.process.poll() is None:
             self.process.send_signal(how)
-        code = self.process.wait(LONGEST)
+        try:
+            code = self.process.wait(LONGEST)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it does not end: {self._all()}") from None
         for each in self._readers:
             each.join(LONGEST)
         assert "Traceback" not in self._all(), self._all()

@@ -97,8 +97,8 @@ def test_an_mtu_that_shrinks_at_the_receiver_is_found_by_it(jumbo_cable, tmp_pat
     with running(near, "receive", "--endpoint", "0", *ALPHA, "-o", str(tmp_path / "got")) as receiver:
         receiver.until("waiting")
         near.link("mtu", "1500")
-        with running(far, "send", "alpha:0:0", str(tmp_path / "large")):
-            assert receiver.end(None) == 1
+        with running(far, "send", "alpha:0:0", str(tmp_path / "large")) as sender:
+            assert receiver.end(None) == 1, sender.complained
     assert "the MTU of veth0 is 1500 now" in "".join(receiver.complained)
 
 

@@ -66,10 +66,10 @@ class Sender:
         return Result.of(length, times, unidirectional=parameters.unidirectional)
 
     def _round(self, out: memoryview, back: memoryview) -> None:
-        """One message there, and one back; the receive is posted before, so that an answer is never unexpected."""
+        """One message there, and one back; the receive is posted while the message is on its way."""
         endpoint, partner, waiting = self._endpoint, self._partner, self._waiting
-        answer = endpoint.ireceive(MATCH, buffer=back)
         sent = self._send(partner, out, MATCH)
+        answer = endpoint.ireceive(MATCH, buffer=back)
         if not sent.done:
             waiting(sent, partner)
         waiting(answer, partner)
