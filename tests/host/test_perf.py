@@ -248,7 +248,7 @@ def test_a_receiver_that_falls_silent_is_given_up(pair):
 
 def test_a_receiver_that_restarts_ends_the_measurement(pair):
     answering = Answering(pair.two, times=1)
-    sender = Sender(Waiting(pair.one, silence=PATIENCE), pair.partner, Parameters(10_000, 0, 0, 1 << 20))
+    sender = Sender(Waiting(pair.one, silence=1.0), pair.partner, Parameters(10_000, 0, 0, 1 << 20))
     sender.agree()
     measuring = sender.measure(0.0)
     threading.Timer(0.1, pair.two.close).start()
