@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from mxwire.rules.registry import Breach, judges
+from mxwire.rules.state.flows import Flow
 from mxwire.rules.state.sighting import Sighting
+from mxwire.rules.state.streams import Message
 from mxwire.wire.enums import NackType
 from mxwire.wire.packets import NackLib, NackMcp
 
@@ -24,6 +26,11 @@ def pull_nack_type(seen: Sighting) -> Breach | None:
     return None
 
 
+def _is_former(flow: Flow, message: Message | None) -> bool:
+    """Whether a message is of a stream that was left: what is sent again of it is not counted any more."""
+    return message is not None and (flow.stream is None or flow.stream.messages.get(message.position) is not message)
+
+
 @judges("R-NAK-02", NackLib, also=("R-NAK-01", "R-ACK-10", "D-6"))
 def refuses_a_packet(seen: Sighting) -> Breach | None:
     """A NACK_LIB answers a CONNECT or a numbered packet with its number and endpoints, once for each packet."""
@@ -39,7 +46,7 @@ def refuses_a_packet(seen: Sighting) -> Breach | None:
     assert refused is not None
     sent = (message.frames if message else 0) + (connect.deliveries if connect else 0)
     nacks = (message.nacks if message else 0) + (connect.nacks if connect else 0)
-    if refused.exact and nacks >= sent:
+    if refused.exact and nacks >= sent and not _is_former(flow, message):
         return Breach(f"one nack for each packet: {sent}", f"nack {nacks + 1} of 0x{frame.lib_seqnum:04x}")
     return None
 
