@@ -119,10 +119,10 @@ class Port:
     def down(self) -> None:
         self.link("down")
 
-    def wait_for_carrier(self) -> None:
-        """Wait until the kernel says that it has its carrier: a moment after both ends are up."""
+    def wait_for_carrier(self, present: bool = True) -> None:
+        """Wait until the kernel has seen that its other end went up or down, a moment after it did."""
         end = time.monotonic() + _CARRIER_SECONDS
-        while "NO-CARRIER" in (said := self.namespace.ip("link", "show", "dev", self.interface)):
+        while ("NO-CARRIER" in (said := self.namespace.ip("link", "show", "dev", self.interface))) is present:
             assert time.monotonic() < end, said
             time.sleep(0.01)
 

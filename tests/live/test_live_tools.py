@@ -507,6 +507,7 @@ def test_doctor_sees_a_bridge_that_takes_the_frames(laboratory):
 
 def test_doctor_sees_an_interface_without_a_carrier_and_one_that_is_down(jumbo_cable):
     jumbo_cable[0].down()
+    jumbo_cable[1].wait_for_carrier(False)
     code, found = findings(jumbo_cable[1])
     assert code == 1 and "no carrier" in found["link"][0]["text"]
     jumbo_cable[1].down()

@@ -249,7 +249,8 @@ def _say_what_is_missing(message: Message) -> None:
     if not (message.flow.frames and message.flow.back.frames):
         message.lacks("the other direction was not seen")
     if message.pull is None:
-        if message.complete_ns is None and message.receiver == "received":
+        # A sender sends a message as a whole, so also of one that was refused there was more.
+        if message.complete_ns is None and (message.receiver == "received" or message.nack is not None):
             message.lacks(f"{(message.length or 0) - message.bytes_seen} bytes not seen")
     else:
         _say_what_is_missing_of_a_pull(message, message.pull)

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mxwire.analysis.conversations import Message
@@ -71,6 +71,7 @@ def test_batches_do_not_matter(capture, size):
 
 @settings(max_examples=60, deadline=None)
 @given(captures, st.floats(0, 1), st.floats(0, 1))
+@example("mxoe-nack-lib", 1.0, 0.375)
 def test_a_capture_may_be_cut_anywhere(capture, one, other):
     """What is seen whole is told as it was; what is not is said to be half seen, and never thought to be finished."""
     batch = read_capture(capture)
