@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,15 +13,18 @@ import click
 
 from mxwire.cli.live import Live, end_like_interrupt, note
 from mxwire.errors import MxwireError
-from mxwire.host import Host
+from mxwire.host import Endpoint, Host
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
 from mxwire.host.hearing import Strangers
 from mxwire.host.perf import Parameters, Receiver, Result, Sender
 from mxwire.host.perf.receiver import KEY, SETTLE, Wish
 from mxwire.host.perf.waiting import Waiting
 from mxwire.host.request import place_of
+from mxwire.protocol import Partner, Status
 
 _NAME_TIME: Final = 0.2
+_STARTING: Final = 5.0
+_AGAIN: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ def send(
     results: list[Result] = []
     with manner.open(live) as ours:
         opened = ours.open_endpoint(endpoint, KEY)
-        partner = opened.connect(host, remote, KEY, timeout=manner.silence)
+        partner = _connect(opened, host, remote, manner.silence)
         manner.remark(
             f"connected to {place_of(partner)} from endpoint {opened.number}, dialect {live.dialect or 'mxoe'}"
         )
@@ -86,6 +90,18 @@ def send(
     if not failed:
         manner.tell("ended", lengths=len(results), status="success")
     return failed
+
+
+def _connect(endpoint: Endpoint, host: str, remote: int, timeout: float | None) -> Partner:
+    """Connect; a receiver that is being started at the same time gets a while to open its endpoint."""
+    end = time.monotonic() + _STARTING
+    while True:
+        try:
+            return endpoint.connect(host, remote, KEY, timeout=timeout)
+        except HostError as error:
+            if error.status != Status.REMOTE_ENDPOINT_CLOSED or time.monotonic() >= end:
+                raise
+        time.sleep(_AGAIN)
 
 
 def _about(live: Live, partner: str, parameters: Parameters) -> dict[str, Any]:

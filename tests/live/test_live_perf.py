@@ -107,3 +107,14 @@ def test_a_receiver_that_is_killed_ends_the_measurement_with_a_reason(ports):
         r"the measurement ended after \d+ lengths: no progress with alpha:0 endpoint 0", "".join(sender.complained)
     )
     assert "nothing is heard of it" in "".join(sender.complained)
+
+
+def test_a_receiver_may_start_later_than_its_sender(ports):
+    """As in a shell: mxwire perf -i veth0 & mxwire perf -i veth1 -d alpha:0."""
+    with (
+        running(ports[0], "serve", "--name", "alpha:0"),
+        running(ports[1], "perf", "-d", "alpha:0", "-N", "1", "-E", "10", "-P", "1") as sender,
+        running(ports[0], "perf", "--name", "alpha:0"),
+    ):
+        assert sender.end(None) == 0, sender.complained
+    assert any(each.startswith("length") for each in sender.said)
