@@ -50,7 +50,7 @@ class Core:
         """What has happened besides requests that completed, the newest last."""
         self.after: Callable[[], None] | None = None
         """Called after each time that something may have changed."""
-        self.watch: Callable[[FrameBatch, bool], None] | None = None
+        self.watchers: list[Callable[[FrameBatch, bool], None]] = []
         """Shown all frames that arrive, and (True) all that leave, just before they do; must not keep a batch."""
         self.now = clock()
         """The time of the last step."""
@@ -147,8 +147,8 @@ class Core:
         for number, link in self._numbered:
             batch = link.receive(0.0)
             if batch.offset.size:
-                if self.watch is not None:
-                    self.watch(batch, False)
+                for watch in tuple(self.watchers):
+                    watch(batch, False)
                 self._due_known = False
                 self.node.receive(batch, now, number)
                 heard = True
@@ -182,8 +182,8 @@ class Core:
             self.after()
 
     def _send(self, link: Link, batch: FrameBatch) -> None:
-        if self.watch is not None:
-            self.watch(batch, True)
+        for watch in tuple(self.watchers):
+            watch(batch, True)
         link.send(batch)
 
     def _tell(self) -> None:

@@ -40,17 +40,15 @@ class Hearing:
         self._long_heard: dict[bytes, int] = {}
         self._long_sent: dict[bytes, int] = {}
         with core.section:
-            self._before = core.watch
-            core.watch = self._watch
+            core.watchers.append(self._watch)
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening; closing again does nothing."""
         with self._core.section:
-            self._core.watch = self._before
+            if self._watch in self._core.watchers:
+                self._core.watchers.remove(self._watch)
 
     def _watch(self, batch: FrameBatch, sent: bool) -> None:
-        if self._before is not None:
-            self._before(batch, sent)
         if self._left <= 0:
             return
         self._left -= len(batch)

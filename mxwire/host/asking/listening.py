@@ -51,17 +51,15 @@ class Listener:
         self._met = met
         self._codec = codec_of(MXOE)
         with core.section:
-            self._before = core.watch
-            core.watch = self._watch
+            core.watchers.append(self._watch)
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening; closing again does nothing."""
         with self._core.section:
-            self._core.watch = self._before
+            if self._watch in self._core.watchers:
+                self._core.watchers.remove(self._watch)
 
     def _watch(self, batch: FrameBatch, sent: bool) -> None:
-        if self._before is not None:
-            self._before(batch, sent)
         now = time.time_ns()
         if self._met is not None and not sent:
             for start in batch.offset.tolist():
