@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mxwire.cli.live import Live, live_options, note
+from mxwire.cli.live import Live, live_options, note, time_option
 
 if TYPE_CHECKING:
     from mxwire.host.asking import Sighting, Survey
@@ -34,15 +34,7 @@ Exit code: 0 if a host was found, 1 if none, 2 if it cannot work, 130 after Ctrl
 
 @click.command(epilog=EPILOG)
 @live_options
-@click.option(
-    "--time",
-    "seconds",
-    type=click.FloatRange(0, min_open=True),
-    default=5.0,
-    show_default=True,
-    metavar="S",
-    help="How many seconds to listen.",
-)
+@time_option(5.0, "How many seconds to listen.")
 @click.option(
     "-c", "--count", type=click.IntRange(1), metavar="N", help="Stop as soon as so many hosts have told all they can."
 )

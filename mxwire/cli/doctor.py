@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mxwire.cli.live import Live, live_options
+from mxwire.cli.live import Live, live_options, time_option
 
 if TYPE_CHECKING:
     from mxwire.host.doctor import Finding
@@ -35,15 +35,7 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 @click.command(epilog=EPILOG)
 @live_options
-@click.option(
-    "--time",
-    "seconds",
-    type=click.FloatRange(0, min_open=True),
-    default=4.0,
-    show_default=True,
-    metavar="S",
-    help="How many seconds to look for other hosts.",
-)
+@time_option(4.0, "How many seconds to look for other hosts.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a finding, a line each.")
 def command(live: Live, seconds: float, as_json: bool) -> None:
     """Examine an interface, and say what to do about each problem.

@@ -168,8 +168,18 @@ def live_options(function: Command) -> Command:
 
 def timeout_option(default: float, text: str) -> Callable[[Command], Command]:
     """``--timeout`` in seconds, greater than 0; ``text`` says what for."""
+    return _seconds_option("--timeout", "timeout", default, text)
+
+
+def time_option(default: float, text: str) -> Callable[[Command], Command]:
+    """``--time`` in seconds, greater than 0, given to the command as ``seconds``; ``text`` says what for."""
+    return _seconds_option("--time", "seconds", default, text)
+
+
+def _seconds_option(option: str, name: str, default: float, text: str) -> Callable[[Command], Command]:
     return click.option(
-        "--timeout",
+        option,
+        name,
         type=click.FloatRange(0, min_open=True),
         default=default,
         show_default=True,

@@ -15,6 +15,15 @@ def reopen(world, host, endpoint):
     return world.open(host, endpoint.number)
 
 
+def _exchange(world, *ways):
+    """A message each way arrives; a way is from whom, to whom, over which partner."""
+    for number, (source, target, partner) in enumerate(ways):
+        receive = target.receive(bytearray(3), number)
+        source.send(partner, b"abc", number)
+        world.seconds(1)
+        assert receive.status is Status.SUCCESS
+
+
 def test_a_restarted_partner_is_recognised_by_its_request():
     """R-CLS-04, R-CLS-05, R-CON-10: everything unfinished ends as unreachable, both start anew."""
     world = World()
@@ -132,11 +141,7 @@ def test_after_giving_up_a_new_connect_brings_both_together_again():
     world.seconds(2)
     world.lose = lambda *_: False
     world.connect(one, two, 1)
-    for source, target, partner, number in ((one, two, there, 5), (two, one, back, 6)):
-        receive = target.receive(bytearray(3), number)
-        source.send(partner, b"abc", number)
-        world.seconds(1)
-        assert receive.status is Status.SUCCESS
+    _exchange(world, (one, two, there), (two, one, back))
     assert world.sent(Tiny, 1)[-1].lib_seqnum & 0xC000 == 0x4000
 
 
@@ -150,11 +155,7 @@ def test_the_other_side_may_connect_first_after_it_was_given_up():
     world.seconds(2)
     world.lose = lambda *_: False
     world.connect(two, one, 0)
-    for source, target, partner, number in ((two, one, back, 6), (one, two, there, 5)):
-        receive = target.receive(bytearray(3), number)
-        source.send(partner, b"abc", number)
-        world.seconds(1)
-        assert receive.status is Status.SUCCESS
+    _exchange(world, (two, one, back), (one, two, there))
 
 
 def test_with_its_defect_the_session_numbers_stay_apart():
