@@ -1,0 +1,1 @@
+"""The interoperability matrix: implementations against implementations, in cases, under impairments."""

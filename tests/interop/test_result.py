@@ -1,0 +1,71 @@
+"""Reports survive being written and read."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mxwire.errors import MxwireError
+from mxwire.interop.result import Case, Cell, Impairment, Implementation, Report
+from mxwire.rules import Violation
+
+BREACH = Violation("R-SEQ-05", "violation", (3, 7), 1_000_000, bytes(5) + b"\x01", "number 1", "number 2")
+
+
+def a_report() -> Report:
+    return Report(
+        "a matrix",
+        "0.1",
+        "2026-11-21T19:00:00Z",
+        complete=False,
+        implementations=[Implementation("left", "Left", "mxoe", "open-mx-1.5")],
+        cases=[Case("tiny", "Tiny", "sizes", "32 bytes", ("R-SND-01",))],
+        impairments=[Impairment("none", "None", "nothing is lost")],
+        cells=[
+            Cell("left", "left", "tiny", "none", 7, "fail", "it did not work", findings=(BREACH,), events=("1 ms: x",)),
+            Cell("left", "left", "tiny", "loss", 7, "missing", "was not run"),
+        ],
+    )
+
+
+def test_a_report_is_the_same_when_it_is_read_again(tmp_path):
+    report = a_report()
+    assert Report.from_json_lines(report.to_json_lines()) == report
+    assert report.write(tmp_path / "folder") == tmp_path / "folder" / "report.jsonl"
+    assert Report.read(tmp_path / "folder") == report == Report.read(tmp_path / "folder" / "report.jsonl")
+
+
+def test_each_line_says_what_it_is():
+    lines = [json.loads(line) for line in a_report().to_json_lines()]
+    assert [each["record"] for each in lines] == ["report", "implementation", "case", "impairment", "cell", "cell"]
+    assert lines[0]["counts"] == {"pass": 0, "non-strict": 0, "fail": 1, "info": 0, "missing": 1}
+    assert lines[4]["findings"][0]["host"] == "00:00:00:00:00:01"
+
+
+def test_a_report_with_a_failed_cell_is_not_as_expected():
+    report = a_report()
+    assert not report.as_expected
+    del report.cells[0]
+    assert report.as_expected
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "it is empty"),
+        ("nonsense\n", "line 1"),
+        ('{"record":"cell"}\n', "line 1: the first record is not that of a report"),
+        ('{"record":"report","title":"","version":"","started":""}\n{"record":"odd"}\n', "line 2: 'odd'"),
+        ('{"record":"report","title":"","version":"","started":""}\n[]\n', "line 2"),
+    ],
+)
+def test_what_is_no_report_is_told_with_its_line(tmp_path, text, why):
+    (tmp_path / "report.jsonl").write_text(text)
+    with pytest.raises(MxwireError, match=f"not a report of mxwire interop: {why}"):
+        Report.read(tmp_path)
+
+
+def test_a_report_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(MxwireError, match="no report can be read: No such file"):
+        Report.read(tmp_path)
