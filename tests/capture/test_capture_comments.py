@@ -1,0 +1,71 @@
+"""Comments on frames are read as they were written, and damage ends the reading, not the program."""
+
+from __future__ import annotations
+
+import pytest
+from capture_builders import FRAME, end_of_options, enhanced, interface, option, section, simple
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mxwire.capture import create_capture
+from mxwire.capture.comments import frame_comments
+from mxwire.errors import CaptureError
+from mxwire.frames import FrameBatch
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_comments_of_both_byte_orders(tmp_path, order):
+    first = option(1, "première".encode(), order) + option(1, b"second line", order) + end_of_options(order)
+    path = tmp_path / "a.pcapng"
+    path.write_bytes(
+        section(order)
+        + interface(order)
+        + simple(FRAME, order)
+        + enhanced(FRAME, order)
+        + enhanced(FRAME[:-1], order, options=first)
+        + enhanced(FRAME, order, options=option(2, b"\0\0\0\0", order) + option(1, b"last", order))
+    )
+    assert frame_comments(path) == {3: "première\nsecond line", 4: "last"}
+
+
+def test_what_the_writer_wrote_is_read(tmp_path):
+    path = tmp_path / "a.pcapng"
+    with create_capture(path) as writer:
+        writer.write(FrameBatch.from_frames([FRAME] * 4), {2: "two", 4: "four\nlines"})
+        writer.write(FrameBatch.from_frames([FRAME] * 2, first_number=5), {6: "six"})
+    assert frame_comments(path) == {2: "two", 4: "four\nlines", 6: "six"}
+
+
+def test_other_files_have_none(tmp_path):
+    path = tmp_path / "a.pcap"
+    path.write_bytes(b"\xd4\xc3\xb2\xa1" + bytes(60))
+    assert frame_comments(path) == {}
+    path.write_bytes(b"")
+    assert frame_comments(path) == {}
+    with pytest.raises(CaptureError, match="cannot be read"):
+        frame_comments(tmp_path / "nowhere")
+
+
+def _whole():
+    return (
+        section()
+        + interface()
+        + enhanced(FRAME, options=option(1, b"one") + end_of_options())
+        + enhanced(FRAME, options=option(1, b"two") + end_of_options())
+    )
+
+
+def test_of_a_cut_off_file_the_beginning_counts(tmp_path):
+    path = tmp_path / "a.pcapng"
+    path.write_bytes(_whole()[:-8])
+    assert frame_comments(path) == {1: "one"}
+
+
+@given(st.data())
+def test_broken_files_do_no_harm(tmp_path_factory, data):
+    whole = bytearray(_whole())
+    for _ in range(data.draw(st.integers(1, 8))):
+        whole[data.draw(st.integers(4, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.getbasetemp() / "broken.pcapng"
+    path.write_bytes(whole[: data.draw(st.integers(0, len(whole)))])
+    assert set(frame_comments(path)) <= set(range(1, 30))
