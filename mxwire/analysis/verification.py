@@ -77,6 +77,8 @@ class Verification:
         """Frames looked at."""
         self.cooked = False
         """Whether frames came without the address of their destination: then only single frames can be judged."""
+        self.lossy = not vantage.complete
+        """Whether the capture itself lost frames: then, too."""
         self._only = hosts
         self._rules = tuple(rules) if rules is not None else None
         self._vantage = vantage
@@ -88,8 +90,7 @@ class Verification:
         located = decoded.located
         if located.batch.link_type != LINKTYPE_ETHERNET and not self.cooked:
             self.cooked = True
-            self._vantage = replace(self._vantage, complete=False)
-            self._judge = Judge(self._dialect, self._vantage)
+            self._judge_single_frames()
         times = located.batch.timestamp_ns.tolist()
         numbers = located.batch.number.tolist()
         lengths = located.wire_length.tolist()
@@ -103,6 +104,12 @@ class Verification:
             if found:
                 yield from self._counted(found)
 
+    def lose(self) -> None:
+        """Frames passed that are not in the batches from now on: only single frames can be judged any more."""
+        if not self.lossy:
+            self.lossy = True
+            self._judge_single_frames()
+
     def finish(self) -> Iterator[Violation]:
         """What only the end of the capture shows."""
         yield from self._counted(self._judge.finish())
@@ -115,6 +122,10 @@ class Verification:
     def violations(self) -> int:
         """How many there are, of the hosts and rules that are reported on."""
         return sum(each.count("violation") for each in self.shown())
+
+    def _judge_single_frames(self) -> None:
+        self._vantage = replace(self._vantage, complete=False)
+        self._judge = Judge(self._dialect, self._vantage)
 
     def _dialect(self, _source: bytes, _destination: bytes) -> Dialect:
         return self._speaks

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final
 
 import click
@@ -21,6 +18,7 @@ from mxwire import __version__
 from mxwire.capture import create_capture
 from mxwire.capture.writer import CaptureWriter
 from mxwire.cli.decoding import Json, Lines, Request, Text
+from mxwire.cli.live_batches import Signals, passing
 from mxwire.errors import MxwireError
 from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch
 from mxwire.host.names import static_peers
@@ -37,10 +35,6 @@ from mxwire.wire.text import hostname_text
 _BLOCK_BYTES: Final = 36
 """What a pcapng file has about each frame, besides its bytes."""
 _MEGABYTE: Final = 1_000_000
-_TICK: Final = 0.5
-"""Seconds between looks at the clock while nothing comes."""
-_COLLECTED: Final = 0.02
-"""Seconds, more than the tap's delay."""
 _COMMENT_NAMES: Final = 100
 """Names that go into a file's comment; the block of names holds them all."""
 
@@ -93,25 +87,6 @@ class Wishes:
 
 def _as_pcapng(name: str) -> str:
     return f"{Path(name.removesuffix('.gz').removesuffix('.zst')).stem}.pcapng"
-
-
-class _Signals:
-    """Ctrl-C and SIGTERM end the loop between two batches, so that files are whole; a second one ends at once."""
-
-    def __init__(self, tap: Tap) -> None:
-        self.seen: int | None = None
-        self._tap = tap
-        self._before = {each: signal.signal(each, self._note) for each in (signal.SIGINT, signal.SIGTERM)}
-
-    def _note(self, number: int, _frame: FrameType | None) -> None:
-        if self.seen is not None:
-            raise KeyboardInterrupt
-        self.seen = number
-        self._tap.wake()
-
-    def restore(self) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
 
 
 class _Files:
@@ -294,7 +269,7 @@ def run(wishes: Wishes) -> None:
         promiscuous=not wishes.no_promiscuous,
         ring_bytes=wishes.buffer << 20,
     ) as tap:
-        signals = _Signals(tap)
+        signals = Signals(tap)
         try:
             files.begin()
             if not found.up:
@@ -310,25 +285,9 @@ def run(wishes: Wishes) -> None:
         sys.exit(128 + signals.seen)
 
 
-def _batches(tap: Tap, signals: _Signals, end: float | None) -> Iterator[FrameBatch]:
-    """What passes until a signal comes or time is over, to the last frame."""
-    while signals.seen is None:
-        left = _TICK if end is None else min(_TICK, end - time.monotonic())
-        if left <= 0:
-            break
-        yield tap.receive(left)
-    # Frames that have passed may wait in the buffer, or for as long as the kernel collects them.
-    time.sleep(_COLLECTED)
-    last = time.time_ns()
-    while len(batch := tap.receive(0.0)):
-        yield batch
-        if int(batch.timestamp_ns[-1]) > last:
-            return
-
-
-def _loop(wishes: Wishes, tap: Tap, signals: _Signals, files: _Files, tally: _Tally, names: dict[bytes, str]) -> None:
+def _loop(wishes: Wishes, tap: Tap, signals: Signals, files: _Files, tally: _Tally, names: dict[bytes, str]) -> None:
     printer = _Printer(wishes) if wishes.lines else None
-    for batch in _batches(tap, signals, None if wishes.duration is None else tally.started + wishes.duration):
+    for batch in passing(tap, signals, None if wishes.duration is None else tally.started + wishes.duration):
         if wishes.count is not None:
             batch = _part(batch, 0, min(len(batch), wishes.count - tally.frames))
         if not len(batch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from mxwire.cli.inputs import Inputs, input_options
 from mxwire.cli.options import dialect_option, ethertype_option
 
 EPILOG = """\b
@@ -14,12 +15,13 @@ network or the capture doubled.
 \b
 Examples:
   mxwire conversations trace.pcap
+  mxwire conversations -i eth0 --time 10           what passes an interface within 10 s
   mxwire conversations --endpoint 3 --json trace.pcap | jq .connects
 """
 
 
 @click.command(epilog=EPILOG)
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@input_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a conversation, a line each.")
 @click.option("--host", "hosts", metavar="MAC", multiple=True, help="Only conversations of this address.")
 @click.option(
@@ -28,7 +30,7 @@ Examples:
 @dialect_option
 @ethertype_option
 def command(
-    files: tuple[str, ...],
+    inputs: Inputs,
     as_json: bool,
     hosts: tuple[str, ...],
     endpoint: int | None,
@@ -40,15 +42,15 @@ def command(
 
     from mxwire.analysis.conversations import Follower
     from mxwire.cli.following import decoder_of, tell_limits
-    from mxwire.cli.reading import Failures, capture_of, decoded_batches
+    from mxwire.cli.reading import Failures, decoded_batches
     from mxwire.report.document import show
     from mxwire.report.messages import conversation_blocks, conversation_record
     from mxwire.wire.address import mac_bytes
 
     wanted = {int.from_bytes(mac_bytes(each), "big") for each in hosts}
     failures = Failures()
-    for path in files:
-        with failures.noted(), capture_of(path) as reader:
+    for name in inputs.names:
+        with failures.noted(), inputs.open(name, ethertypes) as reader:
             decoder, follower = decoder_of(dialect, ethertypes), Follower()
             for decoded in decoded_batches(decoder, reader):
                 follower.observe(decoded)
@@ -60,7 +62,7 @@ def command(
                 and (endpoint is None or endpoint in [flow.endpoint for flow in each.flows])
             ]
             if as_json:
-                several = {"file": reader.name} if len(files) > 1 else {}
+                several = {"file": reader.name} if len(inputs.files) > 1 else {}
                 for each in chosen:
                     record = several | conversation_record(each, follower)
                     click.echo(json.dumps(record, ensure_ascii=False, separators=(",", ":")))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mxwire.analysis.conversations import Follower, Message, Role, Watch
 from mxwire.analysis.conversations.order import InOrder
-from mxwire.capture import CaptureReader
+from mxwire.cli.live_batches import LiveSource, Source
 from mxwire.cli.reading import capture_of, decoded_batches, say, tell_notes
 from mxwire.errors import MxwireError
 from mxwire.report.messages import COOKED
@@ -74,14 +74,25 @@ def decoder_of(dialect: str, ethertypes: tuple[int, ...]) -> Decoder:
     return Decoder(chosen, ethertypes or (ETHERTYPE_MXOE,))
 
 
-def followed(follower: Follower, decoder: Decoder, reader: CaptureReader) -> Iterator[Message]:
-    """The messages of a capture in the order in which they appear."""
+def followed(follower: Follower, decoder: Decoder, reader: Source) -> Iterator[Message]:
+    """The messages of a capture in the order in which they appear; of what passes an interface, as they are done."""
+    if isinstance(reader, LiveSource):
+        yield from _followed_live(follower, decoder, reader)
+        return
     order = InOrder()
     for decoded in decoded_batches(decoder, reader):
         yield from order.put(follower.observe(decoded))
     yield from order.put(follower.finish())
     yield from order.rest()
     tell_limits(reader.name, follower, decoder)
+
+
+def _followed_live(follower: Follower, decoder: Decoder, source: LiveSource) -> Iterator[Message]:
+    for decoded in decoded_batches(decoder, source):
+        yield from follower.observe(decoded)
+        yield from follower.wait_until(source.quiet_until_ns)
+    yield from follower.finish()
+    tell_limits(source.name, follower, decoder)
 
 
 def watched(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mxwire.cli.inputs import Inputs, input_options
 from mxwire.cli.options import dialect_option, ethertype_option
 
 if TYPE_CHECKING:
@@ -28,12 +29,13 @@ Examples:
   mxwire messages --kind RNDV --endpoint 3 FILE    large (and synchronous) messages of an endpoint
   mxwire messages --match 0x1000 --json FILE | jq .frames
   mxwire messages --to messages.parquet *.pcap     for polars, pandas or DuckDB
+  mxwire messages -i eth0                          as they pass an interface, until Ctrl-C
   mxwire follow --message 3 trace.pcap             then: the frames of one of them
 """
 
 
 @click.command(epilog=EPILOG)
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@input_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.option(
     "--to",
@@ -58,7 +60,7 @@ Examples:
 @dialect_option
 @ethertype_option
 def command(
-    files: tuple[str, ...],
+    inputs: Inputs,
     as_json: bool,
     target: Path | None,
     hosts: tuple[str, ...],
@@ -73,7 +75,7 @@ def command(
     were sent."""
     from mxwire.analysis.conversations import Follower
     from mxwire.cli.following import choice, decoder_of, followed
-    from mxwire.cli.reading import Failures, capture_of, say
+    from mxwire.cli.reading import Failures, say
     from mxwire.errors import MxwireError
 
     if target is not None and as_json:
@@ -82,9 +84,9 @@ def command(
     failures = Failures()
     shown = seen = 0
     with ExitStack() as stack:
-        output = _output(files, as_json, target, stack)
-        for path in files:
-            with failures.noted(), capture_of(path) as reader:
+        output = _output(inputs.files, as_json, target, stack)
+        for name in inputs.names:
+            with failures.noted(), inputs.open(name, ethertypes) as reader:
                 decoder, follower = decoder_of(dialect, ethertypes), Follower()
                 begun = False
                 for message in followed(follower, decoder, reader):

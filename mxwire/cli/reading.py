@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from mxwire.capture import CaptureReader, open_capture
+from mxwire.cli.live_batches import Source
 from mxwire.errors import MxwireError, OutputError
 from mxwire.frames import FrameBatch
 from mxwire.wire.address import mac_text
@@ -24,13 +25,13 @@ def say(text: str) -> None:
     click.echo(f"mxwire: {text}", err=True)
 
 
-def decoded_batches(decoder: Decoder, reader: CaptureReader, *, show_progress: bool = True) -> Iterator[DecodedBatch]:
+def decoded_batches(decoder: Decoder, reader: Source, *, show_progress: bool = True) -> Iterator[DecodedBatch]:
     """A capture, decoded; a live source is decoded as it comes, a file with a look ahead."""
     settle = 0 if reader.total_bytes is None else SETTLE_BYTES
     yield from decoder.decode_all(_batches(reader, show_progress), settle)
 
 
-def _batches(reader: CaptureReader, show_progress: bool) -> Iterator[FrameBatch]:
+def _batches(reader: Source, show_progress: bool) -> Iterator[FrameBatch]:
     """The batches of a capture, with a progress bar where somebody watches and it takes long."""
     total = reader.total_bytes
     watched = show_progress and sys.stderr.isatty() and total is not None and total > PROGRESS_BYTES

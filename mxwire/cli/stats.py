@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from mxwire.cli.inputs import Inputs, input_options
 from mxwire.cli.options import dialect_option, ethertype_option
 
 EPILOG = """\b
@@ -17,13 +18,14 @@ median of repeated measurements would be expected (bootstrap).
 \b
 Examples:
   mxwire stats trace.pcap
+  mxwire stats -i eth0 --time 10                  what passes an interface within 10 s (without --time: until Ctrl-C)
   mxwire stats --plot pingpong.svg trace.pcap     latency, bandwidth, bytes in flight, gaps (also .png, .html)
   mxwire stats --json trace.pcap | jq -c 'select(.record == "half_iteration") | [.length, .median_ns]'
 """
 
 
 @click.command(epilog=EPILOG)
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@input_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, durations in ns.")
 @click.option(
     "--plot",
@@ -35,7 +37,7 @@ Examples:
 @dialect_option
 @ethertype_option
 def command(
-    files: tuple[str, ...], as_json: bool, plot: Path | None, seed: int, dialect: str, ethertypes: tuple[int, ...]
+    inputs: Inputs, as_json: bool, plot: Path | None, seed: int, dialect: str, ethertypes: tuple[int, ...]
 ) -> None:
     """Measure captures: half round trips and throughput by length, delays of acknowledgements and repetitions, gaps
     between frames, and how much was in flight and sent again."""
@@ -43,7 +45,7 @@ def command(
 
     from mxwire.analysis.timing import Timing
     from mxwire.cli.following import decoder_of, tell_limits
-    from mxwire.cli.reading import Failures, capture_of, decoded_batches, refuse_overwriting
+    from mxwire.cli.reading import Failures, decoded_batches, refuse_overwriting
     from mxwire.errors import MxwireError
     from mxwire.report.document import show
     from mxwire.report.timing import timing_blocks, timing_records
@@ -51,19 +53,19 @@ def command(
     if plot is not None:
         from mxwire.report.plot_timing import check_plot
 
-        if len(files) > 1:
+        if len(inputs.files) > 1:
             raise MxwireError("--plot draws one capture: name one file")
         check_plot(plot)
-        refuse_overwriting(files, plot)
+        refuse_overwriting(inputs.files, plot)
     failures = Failures()
-    for path in files:
-        with failures.noted(), capture_of(path) as reader:
+    for name in inputs.names:
+        with failures.noted(), inputs.open(name, ethertypes) as reader:
             decoder, timing = decoder_of(dialect, ethertypes), Timing(seed)
             for decoded in decoded_batches(decoder, reader):
                 timing.observe(decoded)
             timing.finish()
             if as_json:
-                several = {"file": reader.name} if len(files) > 1 else {}
+                several = {"file": reader.name} if len(inputs.files) > 1 else {}
                 for record in timing_records(timing):
                     click.echo(json.dumps(several | record, separators=(",", ":")))
             else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mxwire.cli.inputs import Inputs, input_options
 from mxwire.cli.options import dialect_option, ethertype_option
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   mxwire verify trace.pcap                       verdicts by host, rules not kept, findings with their frames
+  mxwire verify -i eth0                          what passes an interface: findings as they appear, until Ctrl-C
   mxwire verify --host 52:54:00:0a:00:01 *.pcap  one host in many captures
   mxwire verify --rules R-ACK,R-RTX trace.pcap   acknowledgements and retransmission only
   mxwire verify --json trace.pcap | jq -r 'select(.record == "finding") | .rule'
@@ -28,7 +30,7 @@ Exit code: 0 no violation, 1 violations, 2 something could not be read.
 
 
 @click.command(epilog=EPILOG)
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@input_options
 @click.option("--host", "hosts", metavar="MAC", multiple=True, help="Report on this host only; may be repeated.")
 @click.option(
     "--rules", metavar="NUMBER,…", help="Report on these rules only; beginnings of numbers (R-ACK) are enough."
@@ -41,7 +43,7 @@ Exit code: 0 no violation, 1 violations, 2 something could not be read.
 @dialect_option
 @ethertype_option
 def command(
-    files: tuple[str, ...],
+    inputs: Inputs,
     hosts: tuple[str, ...],
     rules: str | None,
     profile: str | None,
@@ -57,7 +59,8 @@ def command(
     Each finding names the rule, the host, the frames that show it, what was expected and what was found.
     """
     from mxwire.analysis.verification import Verification
-    from mxwire.cli.reading import Failures, capture_of, decoded_batches, tell_notes
+    from mxwire.cli.live_batches import dropped_by
+    from mxwire.cli.reading import Failures, decoded_batches, tell_notes
     from mxwire.errors import MxwireError
     from mxwire.report.document import show
     from mxwire.report.rules import select
@@ -76,15 +79,19 @@ def command(
     failures = Failures()
     verified: list[tuple[str, Verification, Findings]] = []
     violations = 0
-    for path in files:
-        with failures.noted(), capture_of(path) as reader:
+    for name in inputs.names:
+        with failures.noted(), inputs.open(name, ethertypes) as reader:
             decoder = Decoder(chosen, ethertypes or (ETHERTYPE_MXOE,))
             verification, findings = Verification(vantage, hosts=addresses, rules=numbers), Findings()
             for decoded in decoded_batches(decoder, reader):
+                if dropped_by(reader):
+                    verification.lose()
                 for found in verification.observe(decoded):
                     findings.add(found)
                     if as_json:
                         click.echo(finding_line(reader.name, found))
+                    elif inputs.live and not as_junit:
+                        click.echo(str(found))
             violations += verification.violations
             if as_json:
                 for line in host_lines(reader.name, verification):

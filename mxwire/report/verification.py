@@ -62,6 +62,8 @@ def blocks(path: str, verification: Verification, findings: Findings) -> list[Bl
     )
     if verification.cooked:
         shown.append(Paragraph("A Linux cooked capture names no destinations: only single frames were judged."))
+    elif verification.lossy:
+        shown.append(Paragraph("Frames passed that were not captured: from there on only single frames were judged."))
     if not kinds:
         return shown
     rows = tuple(

@@ -81,6 +81,15 @@ class Follower:
         self._pulls.end()
         return self._take_out()
 
+    def wait_until(self, now_ns: int) -> list[Message]:
+        """It is this late, and no frame from before is to come; returns the messages that have waited long enough."""
+        books = self._books
+        if now_ns > books.due_ns:
+            books.now_ns = max(books.now_ns, now_ns)
+            self._pulls.begin({}, ())
+            books.tick()
+        return self._take_out()
+
     def finish(self) -> list[Message]:
         """The capture is over; returns the messages that are left."""
         self._pulls.begin({}, ())
