@@ -15,6 +15,8 @@ def announcement_interval(seen: Sighting) -> Breach | None:
     if last is None or last.provoked or last.serial != seen.frame.serial:
         return None
     since = seen.time_ns - last.time_ns
+    if since < seen.within_reordering:
+        return None  # a copy: from the network, or from a mirror port that shows frames twice
     if since < ANNOUNCEMENT_INTERVAL - seen.within_reordering:
         return Breach(
             "announcements follow each other after 1000 ms", f"{since // MILLISECOND} ms", frames=(last.number,)

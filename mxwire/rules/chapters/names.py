@@ -16,8 +16,8 @@ def query_interval(seen: Sighting) -> Breach | None:
     """Queries are repeated every 5 s; the first repetition may come earlier, by a timer that was running already."""
     pair = seen.pair
     first, last = pair.query_times
-    if not first:
-        return None
+    if not first or seen.time_ns - last < seen.within_reordering:
+        return None  # it is the first repetition, or a copy
     least = seen.vantage.query_interval_ns - seen.within_reordering - tick(seen.vantage)
     if seen.time_ns - last < least and last - first < least:
         return Breach(

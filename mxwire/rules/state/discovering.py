@@ -42,8 +42,10 @@ def apply_query(seen: Sighting) -> None:
         pair.queries[magic] = pair.queries.get(magic, 0) + seen.copies
         if len(pair.queries) > MAGICS:
             del pair.queries[next(iter(pair.queries))]
-    pair.query_times = (pair.query_times[1], seen.time_ns)
-    pair.query_numbers = (pair.query_numbers[1], seen.number)
+    if seen.time_ns - pair.query_times[1] >= seen.within_reordering:
+        # Copies count from the first of them, or a host that asks all the time would never be noticed.
+        pair.query_times = (pair.query_times[1], seen.time_ns)
+        pair.query_numbers = (pair.query_numbers[1], seen.number)
     pair.source.magic = magic
     teach(seen)
 
@@ -58,6 +60,8 @@ def announce(seen: Sighting, hosts: Iterable[Host]) -> None:
     """Remember an announcement; whoever hears a new one may announce himself again."""
     frame, source = seen.frame, seen.pair.source
     known = source.announced
+    if known is not None and known.serial == frame.serial and seen.time_ns - known.time_ns < seen.within_reordering:
+        return
     if known is None or known.serial != frame.serial:
         for each in hosts:
             if each.announced is not None:
