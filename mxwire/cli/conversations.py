@@ -42,7 +42,7 @@ def command(
 
     from mxwire.analysis.conversations import Follower
     from mxwire.cli.following import decoder_of, tell_limits
-    from mxwire.cli.reading import Failures, decoded_batches
+    from mxwire.cli.reading import Failures, judged_batches
     from mxwire.report.document import show
     from mxwire.report.messages import conversation_blocks, conversation_record
     from mxwire.wire.address import mac_bytes
@@ -52,7 +52,7 @@ def command(
     for name in inputs.names:
         with failures.noted(), inputs.open(name, ethertypes) as reader:
             decoder, follower = decoder_of(dialect, ethertypes), Follower()
-            for decoded in decoded_batches(decoder, reader):
+            for decoded in judged_batches(decoder, reader):
                 follower.observe(decoded)
             follower.finish()
             chosen = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mxwire.analysis.conversations import Follower, Message, Role, Watch
 from mxwire.analysis.conversations.order import InOrder
 from mxwire.cli.live_batches import LiveSource, Source
-from mxwire.cli.reading import capture_of, decoded_batches, say, tell_notes
+from mxwire.cli.reading import capture_of, judged_batches, say, tell_notes
 from mxwire.errors import MxwireError
 from mxwire.report.messages import COOKED
 from mxwire.wire.address import mac_bytes
@@ -80,7 +80,7 @@ def followed(follower: Follower, decoder: Decoder, reader: Source) -> Iterator[M
         yield from _followed_live(follower, decoder, reader)
         return
     order = InOrder()
-    for decoded in decoded_batches(decoder, reader):
+    for decoded in judged_batches(decoder, reader):
         yield from order.put(follower.observe(decoded))
     yield from order.put(follower.finish())
     yield from order.rest()
@@ -88,7 +88,7 @@ def followed(follower: Follower, decoder: Decoder, reader: Source) -> Iterator[M
 
 
 def _followed_live(follower: Follower, decoder: Decoder, source: LiveSource) -> Iterator[Message]:
-    for decoded in decoded_batches(decoder, source):
+    for decoded in judged_batches(decoder, source):
         yield from follower.observe(decoded)
         yield from follower.wait_until(source.quiet_until_ns)
     yield from follower.finish()
@@ -105,7 +105,7 @@ def watched(
     watch = Watch(number)
     follower = Follower(watch)
     with capture_of(path) as reader:
-        for decoded in decoded_batches(decoder, reader):
+        for decoded in judged_batches(decoder, reader):
             follower.observe(decoded)
             frames = watch.take()
             if watch.message is None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from mxwire.capture import CaptureReader, open_capture
+from mxwire.capture.time_order import in_time_order
 from mxwire.cli.live_batches import Source
 from mxwire.errors import MxwireError, OutputError
 from mxwire.frames import FrameBatch
@@ -29,6 +30,14 @@ def decoded_batches(decoder: Decoder, reader: Source, *, show_progress: bool = T
     """A capture, decoded; a live source is decoded as it comes, a file with a look ahead."""
     settle = 0 if reader.total_bytes is None else SETTLE_BYTES
     yield from decoder.decode_all(_batches(reader, show_progress), settle)
+
+
+def judged_batches(decoder: Decoder, reader: Source) -> Iterator[DecodedBatch]:
+    """A capture, decoded, and in the order of the frames' times: for whatever asks what came before what."""
+    if reader.total_bytes is None:
+        yield from decoded_batches(decoder, reader)
+    else:
+        yield from decoder.decode_all(in_time_order(_batches(reader, True)))
 
 
 def _batches(reader: Source, show_progress: bool) -> Iterator[FrameBatch]:

@@ -45,7 +45,7 @@ def command(
 
     from mxwire.analysis.timing import Timing
     from mxwire.cli.following import decoder_of, tell_limits
-    from mxwire.cli.reading import Failures, decoded_batches, refuse_overwriting
+    from mxwire.cli.reading import Failures, judged_batches, refuse_overwriting
     from mxwire.errors import MxwireError
     from mxwire.report.document import show
     from mxwire.report.timing import timing_blocks, timing_records
@@ -61,7 +61,7 @@ def command(
     for name in inputs.names:
         with failures.noted(), inputs.open(name, ethertypes) as reader:
             decoder, timing = decoder_of(dialect, ethertypes), Timing(seed)
-            for decoded in decoded_batches(decoder, reader):
+            for decoded in judged_batches(decoder, reader):
                 timing.observe(decoded)
             timing.finish()
             if as_json:

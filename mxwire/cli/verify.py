@@ -60,7 +60,7 @@ def command(
     """
     from mxwire.analysis.verification import Verification
     from mxwire.cli.live_batches import dropped_by
-    from mxwire.cli.reading import Failures, decoded_batches, tell_notes
+    from mxwire.cli.reading import Failures, judged_batches, tell_notes
     from mxwire.errors import MxwireError
     from mxwire.report.document import show
     from mxwire.report.rules import select
@@ -83,7 +83,7 @@ def command(
         with failures.noted(), inputs.open(name, ethertypes) as reader:
             decoder = Decoder(chosen, ethertypes or (ETHERTYPE_MXOE,))
             verification, findings = Verification(vantage, hosts=addresses, rules=numbers), Findings()
-            for decoded in decoded_batches(decoder, reader):
+            for decoded in judged_batches(decoder, reader):
                 if dropped_by(reader):
                     verification.lose()
                 for found in verification.observe(decoded):
