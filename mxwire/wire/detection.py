@@ -189,9 +189,14 @@ class Seen:
 
 
 class Detector:
-    """Watches the traffic of all pairs of hosts, batch by batch, and answers for each frame."""
+    """Watches the traffic of all pairs of hosts, batch by batch, and answers for each frame.
 
-    def __init__(self) -> None:
+    With ``by_sender`` it answers for each sender alone instead: two hosts that do not speak alike show it so. Its
+    detections then name the sender twice.
+    """
+
+    def __init__(self, *, by_sender: bool = False) -> None:
+        self._by_sender = by_sender
         self.hosts = CodeTable()
         """The addresses seen so far, numbered in order of appearance."""
         self._pairs = CodeTable()
@@ -208,7 +213,8 @@ class Detector:
 
     def learn(self, located: Located) -> Seen:
         """Take the frames of a batch into account; :meth:`assign` says later what they are."""
-        ends = self.hosts.codes(np.stack([located.source, located.destination], axis=1).ravel())
+        destination_address = located.source if self._by_sender else located.destination
+        ends = self.hosts.codes(np.stack([located.source, destination_address], axis=1).ravel())
         source, destination = ends[0::2], ends[1::2]
         low, high = np.minimum(source, destination), np.maximum(source, destination)
         pair = self._pairs.codes(low.astype(np.uint64) << np.uint64(32) | high.astype(np.uint64))

@@ -10,8 +10,9 @@ import pytest
 from mxwire.frames import FrameBatch
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.decoder import Decoder
-from mxwire.wire.detection import HINTS
+from mxwire.wire.detection import HINTS, Detector
 from mxwire.wire.dialect import MXOE, omx
+from mxwire.wire.encapsulation import locate
 from mxwire.wire.packets import Pull, PullReply
 
 from .mutation import mutated, scattered
@@ -358,3 +359,13 @@ def test_a_fragment_longer_than_its_frame_is_no_evidence():
     (frame, *_) = on_the_wire(MXOE, medium(MXOE, 5000, 4096))
     (found,) = between_hosts(decoder_of(FrameBatch.from_frames([frame[:100]])))
     assert found.dialect is None
+
+
+def test_senders_that_do_not_speak_alike_are_told_apart():
+    one = on_the_wire(MXOE, medium(MXOE, 9000, 4096))
+    other = on_the_wire(omx(9000), medium(omx(9000), 9000, 8192, B, A))
+    detector = Detector(by_sender=True)
+    detector.observe(locate(FrameBatch.from_frames([*one, *other])))
+    found = {each.hosts: each.dialect.family for each in detector.detections() if each.dialect is not None}
+    number = {each: int.from_bytes(each, "big") for each in (A, B)}
+    assert found == {(number[A],) * 2: "mxoe", (number[B],) * 2: "omx"}

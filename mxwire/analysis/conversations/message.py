@@ -97,15 +97,21 @@ class Notice(Entry):
 class Repeat:
     """Something that was sent again: a message, or a request for a block."""
 
-    __slots__ = ("after_ns", "cause", "frame", "time_ns")
+    __slots__ = ("after_ns", "cause", "end", "frame", "longest_gap", "missing", "time_ns")
 
-    def __init__(self, frame: int, time_ns: int, after_ns: int, cause: str) -> None:
+    def __init__(
+        self, frame: int, time_ns: int, after_ns: int, cause: str, end: int = 0, missing: tuple[int, int] = (0, 0)
+    ) -> None:
         self.frame = frame
         self.time_ns = time_ns
         self.after_ns = after_ns
         """Time since it was sent before, in nanoseconds."""
         self.cause = cause
         """``resend`` of a message; of a request ``timer`` (R-PUL-08) or ``early`` (R-PUL-07)."""
+        self.end = end
+        """Of a request: the first byte of the message behind the block."""
+        self.missing, self.longest_gap = missing
+        """Of a request: how many bytes of the block had not been seen, and how many of them at a stretch."""
 
 
 class Pulled:

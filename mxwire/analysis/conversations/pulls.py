@@ -211,7 +211,8 @@ class Pulls:
         pull.re_requests += 1
         flow.re_requests += 1
         if len(pull.requests) < REPEATS_KEPT:
-            pull.requests.append(Repeat(number, time_ns, since, cause))
+            missing = pull.ranges.missing(block.start, block.end)
+            pull.requests.append(Repeat(number, time_ns, since, cause, block.end, missing))
 
     # Replies
 

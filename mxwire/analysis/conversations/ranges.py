@@ -65,6 +65,21 @@ class Ranges:
         place = bisect_right(self._ends, start)
         return start < end and place < len(self._starts) and self._starts[place] < end
 
+    def missing(self, start: int, end: int) -> tuple[int, int]:
+        """How many of the bytes from ``start`` to before ``end`` are not in it, and how many of those at a stretch."""
+        total = longest = 0
+        at = start
+        for place in range(bisect_right(self._ends, start), len(self._starts) + 1):
+            inside = place < len(self._starts) and self._starts[place] < end
+            gap = (self._starts[place] if inside else end) - at
+            if gap > 0:
+                total += gap
+                longest = max(longest, gap)
+            if not inside:
+                break
+            at = self._ends[place]
+        return total, longest
+
     def gaps(self, length: int) -> list[tuple[int, int]]:
         """The ranges below ``length`` that are not in it."""
         missing = []

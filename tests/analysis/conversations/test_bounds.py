@@ -191,6 +191,8 @@ def test_ranges_are_what_a_set_of_bytes_is(seed):
         expected = set(range(start, end))
         assert made.touches(start, end) == bool(expected & known)
         assert made.holds(start, end) == (expected <= known)
+        stretches = "".join(" " if each in known else "x" for each in range(start, end)).split()
+        assert made.missing(start, end) == (len(expected - known), max(map(len, stretches), default=0))
         assert made.add(start, end) == len(expected - known)
         known |= expected
         assert made.total == len(known)
