@@ -17,6 +17,7 @@ from mxwire.wire.packets import Medium, NackMcp, Notify, Pull, PullReply, Rndv, 
 from .world import World, address, lose_first, pattern, statuses
 
 DIALECTS = [MXOE, omx(1500), omx(9000)]
+OLDER = [omx(9000, "N1"), omx(1500, "N2"), omx(9000, "N3")]
 
 
 def edges(dialect) -> list[int]:
@@ -27,7 +28,7 @@ def edges(dialect) -> list[int]:
 
 @pytest.mark.parametrize("synchronous", [False, True])
 @pytest.mark.parametrize("expected", [True, False])
-@pytest.mark.parametrize("dialect", DIALECTS, ids=str)
+@pytest.mark.parametrize("dialect", DIALECTS + OLDER, ids=str)
 def test_every_size(dialect, expected, synchronous):
     """R-SND-01, R-SND-03, R-MED-02, R-MED-04, R-RDV-01, R-RDV-04, R-PUL-01, R-PUL-10, R-PUL-13, R-NOT-01, R-MAT-05."""
     world = World(dialect=dialect)

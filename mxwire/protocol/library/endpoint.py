@@ -27,6 +27,7 @@ from mxwire.protocol.library.sending import BufferedSend, LargeSend
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.status import Status
 from mxwire.wire.enums import NackType
+from mxwire.wire.formats import MEDIUM_MXOE
 from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, Truc
 
 if TYPE_CHECKING:
@@ -258,7 +259,7 @@ class Endpoint:
     @property
     def _pipeline(self) -> int | None:
         dialect = self.card.dialect
-        if dialect.family != "mxoe":
+        if dialect.medium_format is not MEDIUM_MXOE:
             return None
         return self.profile.fragment_pipeline or dialect.fragment_payload.bit_length() - 1
 
