@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "simulation": {"errors", "frames", "wire", "protocol", "rules"},
     "link": {"errors", "frames"},
     "host": {"errors", "frames", "wire", "protocol", "link"},
+    "replay": {"errors", "frames", "wire", "protocol", "rules", "link"},
     "analysis": {"errors", "frames", "wire", "rules"},
     "report": {"errors", "frames", "wire", "analysis", "rules"},
 }
@@ -50,7 +51,7 @@ INPUT_AND_OUTPUT = OUTSIDE_WORLD | {
     "gzip",
     "lzma",
 }
-TOUCHES_THE_WORLD = {"capture", "cli", "plugin", "link", "host", "pyshark", "__main__"}
+TOUCHES_THE_WORLD = {"capture", "cli", "plugin", "link", "host", "replay", "pyshark", "__main__"}
 
 
 def room(module: Path) -> str:

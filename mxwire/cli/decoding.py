@@ -49,6 +49,18 @@ class Selection:
     frames: list[Range] | None
     endpoint: int | None
 
+    @classmethod
+    def of(
+        cls, types: tuple[str, ...], hosts: tuple[str, ...], frames: list[Range] | None, endpoint: int | None
+    ) -> Selection:
+        """What the user wrote; raises :class:`~mxwire.errors.MxwireError` for what is no type or no address."""
+        return cls(
+            types=frozenset(_packet_type(each) for each in types) if types else None,
+            hosts=tuple(int.from_bytes(mac_bytes(each), "big") for each in hosts),
+            frames=frames,
+            endpoint=endpoint,
+        )
+
     @property
     def is_limited(self) -> bool:
         """Whether anything was chosen at all."""
@@ -112,12 +124,7 @@ class Request:
         """Understand the options; raises :class:`~mxwire.errors.MxwireError` for what is not possible."""
         _refuse_contradictions(fields is not None, **rest)
         return cls(
-            selection=Selection(
-                types=frozenset(_packet_type(each) for each in types) if types else None,
-                hosts=tuple(int.from_bytes(mac_bytes(each), "big") for each in hosts),
-                frames=frames,
-                endpoint=endpoint,
-            ),
+            selection=Selection.of(types, hosts, frames, endpoint),
             dialect=dialect_or_auto(dialect),
             ethertypes=ethertypes or (ETHERTYPE_MXOE,),
             fields=_field_names(fields) if fields is not None else None,

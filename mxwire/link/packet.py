@@ -50,18 +50,23 @@ class PacketLink(RingSocket):
         ethertype: int = MXOE,
         mode: Mode | str = Mode.SLEEP,
         ring_bytes: int = RING_BYTES,
+        promiscuous: bool = False,
     ) -> Self:
         """A link on the interface of that name, in the network namespace of this thread.
 
-        ``ring_bytes`` of memory hold what has arrived and was not read yet. Raises
+        ``ring_bytes`` of memory hold what has arrived and was not read yet. ``promiscuous`` gives what arrives for
+        whomever, which no host wants, but who sends under other addresses does. Raises
         :class:`~mxwire.link.errors.LinkError` where there is no such interface, it is not Ethernet, or this is not
         permitted; an interface that is down may be opened.
         """
         mode = Mode(mode)
         found = read_interface(interface)
         version = ring_v3.VERSION if mode is Mode.BULK else ring_v2.VERSION
-        opened = packet_socket.open_socket(found, version, packet_filter.for_us(found.address))
+        wanted = packet_filter.EVERYTHING if promiscuous else packet_filter.for_us(found.address)
+        opened = packet_socket.open_socket(found, version, wanted)
         try:
+            if promiscuous:
+                packet_socket.make_promiscuous(opened, found)
             ring = BlockRing(opened, ring_bytes) if mode is Mode.BULK else SlotRing(opened, found.mtu, ring_bytes)
             packet_socket.want_long_queue(opened)
             packet_socket.bind(opened, found, ethertype)

@@ -1,0 +1,118 @@
+"""Sending pieces at their times."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import numpy as np
+
+from mxwire.frames import FrameBatch
+from mxwire.link import Link, LinkError
+from mxwire.replay.raw.pace import Pace
+from mxwire.replay.raw.preparing import Piece
+from mxwire.replay.raw.result import Result
+from mxwire.wire.codec import TYPE_OFFSET
+
+_SPIN_NS: Final = 1_000_000
+"""The last stretch before a frame is due is not slept through: nobody wakes up so precisely."""
+_LOOK_NS: Final = 30_000
+"""With so much time, what has come back is looked at."""
+_FULL_NS: Final = 2_000_000_000
+"""How long an interface may take nothing before it is given up."""
+_PAUSE: Final = 0.0002
+
+
+class Player:
+    """Sends frames through a link at their times, and counts what comes back meanwhile.
+
+    Frames that are due together leave in one call. Nothing leaves early; what is late is not caught up with by
+    leaving something out. ``clock`` gives ns and does not run backwards.
+    """
+
+    def __init__(self, link: Link, pace: Pace, *, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self._link = link
+        self._pace = pace
+        self._clock = clock
+        self._began: int | None = None
+        self.result = Result()
+
+    def play(self, pieces: Iterable[Piece]) -> None:
+        """Send all frames of a capture once; call it again for another loop."""
+        for piece in pieces:
+            self._play(piece)
+        self.result.loops += 1
+        self._pace.repeat()
+
+    def listen(self, seconds: float) -> None:
+        """Wait for what still comes back."""
+        end = self._clock() + int(seconds * 1e9)
+        while (left := end - self._clock()) > 0:
+            self._count(self._link.receive(left / 1e9))
+
+    def _play(self, piece: Piece) -> None:
+        batch = piece.batch
+        due = self._pace.due(batch.timestamp_ns, batch.length)
+        if self._began is None:
+            self._began = self._clock()
+        if self._pace.hurried:
+            self._send(piece, 0, len(batch))
+            self._count(self._link.receive(0))
+        else:
+            self._play_paced(piece, due + self._began)
+        self.result.taken_ns = self._clock() - self._began
+
+    def _play_paced(self, piece: Piece, due: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+        times, count = due.tolist(), len(due)
+        left_at = np.zeros(count, np.int64)
+        place = 0
+        while place < count:
+            now = self._wait_until(times[place])
+            end = bisect_right(times, now, place + 1)
+            self._send(piece, place, end)
+            left_at[place:end] = self._clock()
+            place = end
+        self.result.errors.add(left_at - due)
+        assert self._began is not None
+        self.result.asked_ns = times[-1] - self._began
+
+    def _wait_until(self, due: int) -> int:
+        """Wait for a time; returns when it is."""
+        clock = self._clock
+        now = clock()
+        while (left := due - now) > _LOOK_NS:
+            self._count(self._link.receive(max(0, left - _SPIN_NS) / 1e9))
+            now = clock()
+        while now < due:
+            now = clock()
+        return now
+
+    def _send(self, piece: Piece, first: int, end: int) -> None:
+        """Send frames; where the interface is full, wait for it."""
+        until = 0
+        part = piece.part(first, end)
+        result = self.result
+        while first < end:
+            sent = self._link.send(part)
+            result.frames += sent
+            result.bytes += int(part.length[:sent].sum())
+            first += sent
+            if first >= end:
+                return
+            now = self._clock()
+            until = now + _FULL_NS if sent or not until else until
+            if now >= until:
+                result.refused += end - first
+                raise LinkError(
+                    f"{self._link.name}: has taken no frame for {_FULL_NS // 10**9} s: it is down, or its queue does "
+                    f"not empty; see mxwire doctor -i {self._link.name}"
+                )
+            time.sleep(_PAUSE)
+            part = piece.part(first, end)
+
+    def _count(self, batch: FrameBatch) -> None:
+        whole = batch.offset[batch.length > TYPE_OFFSET]
+        if len(whole):
+            self.result.answers += np.bincount(batch.buffer[whole + TYPE_OFFSET], minlength=256)

@@ -1,0 +1,112 @@
+"""Frames of a capture made ready to be sent: those that can be, in pieces, rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.errors import MxwireError
+from mxwire.frames import FrameBatch
+from mxwire.replay.raw.rewriting import Rewriting
+from mxwire.wire.decoder import DecodedBatch
+
+PIECE: Final = 1024
+"""Frames that are handled together: as many as the kernel takes in one call."""
+_HEADER: Final = 14
+_TAG: Final = 4
+
+Chosen = tuple[DecodedBatch, NDArray[np.intp]]
+"""Decoded frames, and the places of those that are wanted."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some frames that are sent one after the other, whole and in memory of their own."""
+
+    batch: FrameBatch
+    """Their times are those of the recording."""
+
+    def part(self, first: int, end: int) -> FrameBatch:
+        """The frames from ``first`` to before ``end``."""
+        batch = self.batch
+        return FrameBatch(
+            batch.buffer,
+            batch.offset[first:end],
+            batch.length[first:end],
+            batch.wire_length[first:end],
+            batch.timestamp_ns[first:end],
+            batch.number[first:end],
+        )
+
+
+@dataclass
+class Preparation:
+    """Makes pieces of decoded batches; says what it has left out.
+
+    ``pad`` fills with zeros what the capture has cut off; without it such frames are left out.
+    """
+
+    name: str
+    """The capture's, for messages."""
+    rewriting: Rewriting = field(default_factory=Rewriting)
+    mtu: int | None = None
+    """What the interface takes, in bytes behind the Ethernet header; None: anything."""
+    interface: str = ""
+    pad: bool = False
+    cut: int = 0
+    """Frames that the capture has not kept whole, so far."""
+
+    def pieces(self, chosen: Iterable[Chosen]) -> Iterator[Piece]:
+        """The frames, ready; raises :class:`~mxwire.errors.MxwireError` for what can never be sent."""
+        for decoded, places in chosen:
+            if len(places) and not decoded.located.has_destination:
+                raise MxwireError(
+                    f"{self.name}: was recorded with Linux cooked headers, which do not keep the destination of a "
+                    f"frame; record it on the interface itself (tcpdump -i eth0, not -i any)"
+                )
+            for first in range(0, len(places), PIECE):
+                piece = self._piece(decoded, places[first : first + PIECE])
+                if len(piece.batch):
+                    yield piece
+
+    def _piece(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> Piece:
+        batch = decoded.batch
+        short = batch.length[places] < batch.wire_length[places]
+        self.cut += int(short.sum())
+        if short.any() and not self.pad:
+            places = places[~short]
+        self._refuse_long(decoded, places)
+        copied = _copied(batch.select(places))
+        self.rewriting.apply(copied, decoded, places)
+        return Piece(copied)
+
+    def _refuse_long(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
+        if self.mtu is None or not len(places):
+            return
+        tags = (decoded.located.vlan[places] >= 0).sum(axis=1)
+        # A tag is not counted by the kernel.
+        size = decoded.batch.wire_length[places] - _HEADER - _TAG * np.minimum(tags, 1)
+        long = np.flatnonzero(size > self.mtu)
+        if len(long):
+            place = int(places[long[0]])
+            raise MxwireError(
+                f"{self.name}: frame {int(decoded.batch.number[place])} has {int(size[long[0]])} bytes behind its "
+                f"Ethernet header, and {self.interface} takes {self.mtu} (its MTU); raise it (ip link set "
+                f"{self.interface} mtu {int(size.max())}), or choose other frames (--frames, --type)"
+            )
+
+
+def _copied(batch: FrameBatch) -> FrameBatch:
+    """The frames in memory of their own, each whole: zeros where the capture has cut it off."""
+    length = batch.wire_length
+    offset = np.cumsum(length) - length
+    buffer = np.zeros(int(length.sum()), np.uint8)
+    source, starts = np.ascontiguousarray(batch.buffer), batch.offset.tolist()
+    target, kept = offset.tolist(), batch.length.tolist()
+    for begin, start, count in zip(target, starts, kept, strict=True):
+        buffer[begin : begin + count] = source[start : start + count]
+    return FrameBatch(buffer, offset, length.copy(), length.copy(), batch.timestamp_ns.copy(), batch.number.copy())
