@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "link": {"errors", "frames"},
     "host": {"errors", "frames", "wire", "protocol", "link"},
     "replay": {"errors", "frames", "wire", "protocol", "rules", "link"},
+    "scenarios": {"errors", "frames", "wire", "protocol", "rules", "link", "host"},
     "analysis": {"errors", "frames", "wire", "rules"},
     "report": {"errors", "frames", "wire", "analysis", "rules"},
 }

@@ -1,0 +1,213 @@
+"""The application on a host of ours: calls on the engine, by the words of the language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from mxwire.protocol import ALL_BITS, Endpoint, Event, LocalProtocolError, Node, Partner, Request, Status
+from mxwire.scenarios.actions import Ask, Invoke
+from mxwire.scenarios.expression import Value, pattern
+from mxwire.scenarios.tester import Tester
+from mxwire.scenarios.vocabulary import COUNTERS, EVENTS
+
+LONGEST: Final = 1 << 24
+"""Bytes of a message or a buffer."""
+PENDING: Final = -1
+"""The status of a request that has not ended."""
+
+
+class Posted:
+    """A receive and its buffer."""
+
+    def __init__(self, request: Request, pieces: list[bytearray]) -> None:
+        self.request = request
+        self.pieces = pieces
+
+
+class NodeApplication:
+    """Calls on a node with one endpoint that has no name, and as many others as a scenario opens."""
+
+    def __init__(self, node: Node, endpoint: Endpoint | None) -> None:
+        self.node = node
+        self.endpoint = endpoint
+        self.events: list[Event] = []
+        self._before = dict(node.counters)
+
+    # Calls.
+
+    def call(self, action: Invoke) -> Any:
+        """Make a call."""
+        return _CALLS[action.verb](self, action)
+
+    def _on(self, action: Invoke) -> Endpoint:
+        target = action.target if isinstance(action.target, Endpoint) else self.endpoint
+        if target is None:
+            raise LocalProtocolError(Status.BAD_ENDPOINT, "no endpoint is open")
+        return target
+
+    def _partner(self, action: Invoke) -> Partner:
+        tester = action.tester
+        endpoint = self._on(action)
+        peer = self.node.peer(tester.station.mac)
+        partner = endpoint.partners.get((peer.index, tester.endpoint))
+        if partner is None:
+            raise LocalProtocolError(Status.BAD_REQUEST, f"{endpoint!r} has no partner to send to")
+        return partner
+
+    def _open(self, action: Invoke) -> Endpoint:
+        options: dict[str, Any] = dict(action.arguments)
+        number = options.pop("endpoint", action.tester.target.endpoint)
+        made = self.node.open_endpoint(number, options.pop("key", action.tester.target.key), **options)
+        if self.endpoint is None:
+            self.endpoint = made
+        return made
+
+    def _connect(self, action: Invoke) -> Request:
+        tester, given = action.tester, action.arguments
+        return self._on(action).connect(
+            tester.station.mac,
+            _number(given, "endpoint", tester.endpoint),
+            _number(given, "key", tester.target.key),
+            resend_maximum=_optional(given, "resend_maximum"),
+        )
+
+    def _send(self, action: Invoke) -> Request:
+        given = action.arguments
+        data = given.get("data", pattern(min(_number(given, "length", 5), LONGEST), _number(given, "seed", 0)))
+        return self._on(action).send(
+            self._partner(action),
+            _pieces(bytearray(data) if isinstance(data, bytes) else bytearray(), given),
+            _number(given, "match", 7),
+            synchronous="synchronous" in action.flags,
+            resend_maximum=_optional(given, "resend_maximum"),
+        )
+
+    def _receive(self, action: Invoke) -> Posted:
+        given = action.arguments
+        pieces = _pieces(bytearray(min(_number(given, "length", 1 << 20), LONGEST)), given)
+        match = _number(given, "match", 7)
+        return Posted(self._on(action).receive(pieces, match, _number(given, "mask", ALL_BITS)), pieces)
+
+    def _probe(self, action: Invoke) -> dict[str, Value]:
+        given = action.arguments
+        found = self._on(action).probe(_number(given, "match", 7), _number(given, "mask", ALL_BITS))
+        return {"found": 0} if found is None else {"found": 1, "length": found.length, "match": found.match_info}
+
+    def _cancel(self, action: Invoke) -> dict[str, Value]:
+        target = action.target
+        if isinstance(target, Posted):
+            target = target.request
+        assert self.endpoint is not None
+        return {"value": int(self.endpoint.cancel(target))}
+
+    def _disconnect(self, action: Invoke) -> None:
+        self._on(action).disconnect(self._partner(action))
+
+    def _close(self, action: Invoke) -> None:
+        self._on(action).close()
+
+    def _reopen(self, action: Invoke) -> Endpoint:
+        old = self._on(action)
+        old.close()
+        made = self.node.open_endpoint(old.number, old.key)
+        if old is self.endpoint:
+            self.endpoint = made
+        return made
+
+    def _stop(self, action: Invoke) -> None:
+        self._on(action).progressing = False
+
+    def _go(self, action: Invoke) -> None:
+        self._on(action).progressing = True
+
+    def _consume(self, action: Invoke) -> None:
+        self._on(action).handle_unexpected(lambda message: True)
+
+    def _keep(self, action: Invoke) -> None:
+        self._on(action).handle_unexpected(None)
+
+    def _forget_names(self, action: Invoke) -> None:
+        self.node.forget_names()
+
+    def _add_peer(self, action: Invoke) -> None:
+        self.node.add_peer(action.tester.station.mac)
+
+    # Questions.
+
+    def ask(self, action: Ask) -> Mapping[str, Value]:
+        """What is known."""
+        if action.subject == "counters":
+            now = self.node.counters
+            return {name: now[each] - self._before.get(each, 0) for name, each in COUNTERS.items()}
+        if action.subject == "events":
+            self.events += self.node.events()
+            return {name: sum(each.kind is kind for each in self.events) for name, kind in EVENTS.items()}
+        if action.subject == "peer":
+            return self._peer(action.tester)
+        return _result(action.target)
+
+    def _peer(self, tester: Tester) -> Mapping[str, Value]:
+        found = self.node.peers.by_address(tester.station.mac)
+        if found is None:
+            return {"name": b"", "index": 0xFFFF}
+        return {"name": (found.name or "").encode(), "index": found.index_for(0)}
+
+
+def _result(target: Any) -> Mapping[str, Value]:
+    if isinstance(target, dict):
+        return target
+    if isinstance(target, Endpoint):
+        return {"session": target.session, "value": target.number}
+    pieces: list[bytearray] = []
+    if isinstance(target, Posted):
+        target, pieces = target.request, target.pieces
+    if not isinstance(target, Request):
+        return {}
+    whole = b"".join(pieces)
+    return {
+        "status": PENDING if target.status is None else int(target.status),
+        "done": int(target.done),
+        "transferred": target.transferred,
+        "length": target.length,
+        "match": target.match_info,
+        "data": whole[: target.transferred],
+        "buffer": whole,
+    }
+
+
+def _number(given: Mapping[str, Value], name: str, default: int) -> int:
+    value = given.get(name, default)
+    if not isinstance(value, int):
+        raise LocalProtocolError(Status.BAD_REQUEST, f"{name} has to be a number")
+    return value
+
+
+def _optional(given: Mapping[str, Value], name: str) -> int | None:
+    return _number(given, name, 0) if name in given else None
+
+
+def _pieces(data: bytearray, given: Mapping[str, Value]) -> list[bytearray]:
+    """The memory in as many pieces as were asked for."""
+    count = max(1, _number(given, "pieces", 1))
+    size = -(-len(data) // count) or 1
+    return [data[at : at + size] for at in range(0, len(data), size)] or [bytearray()]
+
+
+_CALLS: Final[dict[str, Callable[[NodeApplication, Invoke], Any]]] = {
+    "open": NodeApplication._open,
+    "connect": NodeApplication._connect,
+    "send": NodeApplication._send,
+    "receive": NodeApplication._receive,
+    "probe": NodeApplication._probe,
+    "cancel": NodeApplication._cancel,
+    "disconnect": NodeApplication._disconnect,
+    "close": NodeApplication._close,
+    "reopen": NodeApplication._reopen,
+    "stop": NodeApplication._stop,
+    "go": NodeApplication._go,
+    "consume": NodeApplication._consume,
+    "keep": NodeApplication._keep,
+    "forget_names": NodeApplication._forget_names,
+    "add_peer": NodeApplication._add_peer,
+}

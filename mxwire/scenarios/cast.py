@@ -1,0 +1,74 @@
+"""Cast: the testers of a run, the endpoint under test, and what has to happen before the first step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from random import Random
+
+from mxwire.scenarios.script import Script
+from mxwire.scenarios.steps import Step
+from mxwire.scenarios.tester import SESSION_NONE, Station, Target, Tester
+from mxwire.wire.address import mac_text
+from mxwire.wire.dialect import Dialect
+from mxwire.wire.packets import Frame
+
+TESTER_ENDPOINT = 5
+HOST = 1
+"""Number of the host that the tester without a name lives on."""
+
+_ONCE = """title: The tester connects
+> CONNECT_REQUEST
+< CONNECT_REPLY connect_status_code=0 target_session_id!=NONE
+"""
+_BOTH = (
+    _ONCE
+    + """! connect
+< CONNECT_REQUEST
+> CONNECT_REPLY
+"""
+)
+
+
+@cache
+def prelude_of(connected: str) -> tuple[Step, ...]:
+    """What has to happen before the first step of a scenario."""
+    from mxwire.scenarios.parser import parse
+
+    texts = {"once": _ONCE, "both": _BOTH}
+    return parse(texts[connected], f"<connected: {connected}>").steps if connected in texts else ()
+
+
+class Cast:
+    """Who takes part; ``addresses`` are those of the tester's hosts by number."""
+
+    def __init__(
+        self, script: Script, dialect: Dialect, target: Target, addresses: Mapping[int, bytes], rng: Random
+    ) -> None:
+        self.dialect = dialect
+        self.target = target
+        self.stations = {
+            number: Station(mac, 0x0100 + number, b"tester%d:0" % number) for number, mac in addresses.items()
+        }
+        self._testers = {"": self._tester("", HOST, TESTER_ENDPOINT, rng)}
+        for each in script.actors:
+            self._testers[each.name] = self._tester(each.name, each.host, each.endpoint, rng)
+        self.prelude = prelude_of(script.connected)
+
+    def _tester(self, name: str, host: int, endpoint: int, rng: Random) -> Tester:
+        return Tester(name, self.stations[host], endpoint, rng.randrange(1, SESSION_NONE), self.target, self.dialect)
+
+    def tester(self, name: str) -> Tester:
+        """A tester by its name; the empty name is the one that has none."""
+        return self._testers[name]
+
+    def addressed(self, frame: Frame) -> Tester | None:
+        """The tester that a frame is for."""
+        return next((each for each in self._testers.values() if each.is_for(frame)), None)
+
+    def named(self, frame: Frame) -> str:
+        """Who a frame is for, in words."""
+        found = self.addressed(frame)
+        number = getattr(frame, "dst_endpoint", None)
+        text = mac_text(frame.dst_mac) + ("" if number is None else f" endpoint {number}")
+        return text if found is None else (found.name or "the tester")

@@ -1,0 +1,134 @@
+"""What a field has to be: read from a line, and held against what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from mxwire.scenarios.expression import Scope, Value, parse_expression
+from mxwire.scenarios.outcome import Difference
+from mxwire.scenarios.steps import Condition, Relation
+from mxwire.scenarios.tokens import Words
+
+_SIGNS: Final = {"!=": Relation.DIFFERENT, ">=": Relation.AT_LEAST, "<=": Relation.AT_MOST, "=": Relation.EQUAL}
+
+
+class Bindings(Scope, Protocol):
+    """A scope that a field can be bound in."""
+
+    def bind(self, name: str, value: Value) -> None:
+        """Give a value to a ``$name``."""
+
+
+def parse_condition(words: Words) -> Condition:
+    """Read what follows the name of a field: ``=5``, ``=1 or 2``, ``=10..20``, ``=10±2``, ``=*``, ``!=5``, ``>=5``."""
+    sign = words.take()
+    if sign.kind != "sign" or sign.text not in _SIGNS:
+        raise sign.error(f"expected '=' and a value, found {sign.shown}")
+    relation = _SIGNS[sign.text]
+    if relation is not Relation.EQUAL:
+        return Condition(relation, (parse_expression(words),))
+    if words.accept("*"):
+        return Condition(Relation.ANY)
+    first = _alternative(words)
+    others = []
+    while words.now.text == "or" and words.now.kind == "name":
+        words.take()
+        others.append(_alternative(words))
+    return Condition(first.relation, first.values, tuple(others))
+
+
+def _alternative(words: Words) -> Condition:
+    value = parse_expression(words)
+    if words.accept(".."):
+        return Condition(Relation.RANGE, (value, parse_expression(words)))
+    if words.accept("±", "+/-"):
+        return Condition(Relation.NEAR, (value, parse_expression(words)))
+    return Condition(Relation.EQUAL, (value,))
+
+
+def differences(conditions: Mapping[str, Condition], found: Mapping[str, Value], scope: Bindings) -> list[Difference]:
+    """The fields that are not as they have to be; binds the names that have no value yet where there are none."""
+    wrong = []
+    new: dict[str, Value] = {}
+    for field, condition in conditions.items():
+        value = found[field]
+        name = _unbound(condition, scope)
+        if name is not None and new.setdefault(name, value) == value:
+            continue
+        if name is not None:
+            wrong.append(Difference(field, shown(new[name]), shown(value)))
+        elif not any(_holds(each, value, scope) for each in (condition, *condition.others)):
+            wrong.append(Difference(field, wanted(condition, scope), shown(value)))
+    if not wrong:
+        for name, value in new.items():
+            scope.bind(name, value)
+    return wrong
+
+
+def _unbound(condition: Condition, scope: Scope) -> str | None:
+    """The name that a condition binds, if it does."""
+    if condition.relation is not Relation.EQUAL or condition.others:
+        return None
+    name = condition.values[0].alone
+    return name if name is not None and scope.bound(name) is None else None
+
+
+def _holds(condition: Condition, value: Value, scope: Scope) -> bool:
+    if condition.relation is Relation.ANY:
+        return True
+    first = condition.values[0].value(scope)
+    if condition.relation is Relation.EQUAL:
+        return value == first
+    if condition.relation is Relation.DIFFERENT:
+        return value != first
+    if not isinstance(value, int):
+        return False
+    low = condition.values[0].number(scope)
+    match condition.relation:
+        case Relation.AT_LEAST:
+            return value >= low
+        case Relation.AT_MOST:
+            return value <= low
+        case Relation.NEAR:
+            return abs(value - low) <= condition.values[1].number(scope)
+        case _:
+            return low <= value <= condition.values[1].number(scope)
+
+
+def wanted(condition: Condition, scope: Scope) -> str:
+    """What a condition wants, in words."""
+    return " or ".join(_wanted(each, scope) for each in (condition, *condition.others))
+
+
+def _wanted(condition: Condition, scope: Scope) -> str:
+    if condition.relation is Relation.ANY:
+        return "anything"
+    if _unbound(condition, scope) is not None:
+        return "anything"
+    values = [shown(each.value(scope)) for each in condition.values]
+    match condition.relation:
+        case Relation.EQUAL:
+            return values[0]
+        case Relation.DIFFERENT:
+            return f"anything but {values[0]}"
+        case Relation.AT_LEAST:
+            return f"at least {values[0]}"
+        case Relation.AT_MOST:
+            return f"at most {values[0]}"
+        case Relation.NEAR:
+            return f"{values[0]} ± {values[1]}"
+        case _:
+            return f"{values[0]} to {values[1]}"
+
+
+def shown(value: Value) -> str:
+    """A value in a few characters: numbers from 256 on in hexadecimal too, bytes by their beginning."""
+    if isinstance(value, int):
+        return f"{value} ({value:#x})" if value > 255 else str(value)
+    if len(value) == 6 and not value.isascii():
+        return value.hex(":")
+    if value and all(32 <= each < 127 for each in value) and len(value) <= 24:
+        return f'"{value.decode()}"'
+    beginning = value[:8].hex()
+    return f"{len(value)} bytes {beginning}…" if len(value) > 8 else f"{len(value)} bytes {beginning}".rstrip()

@@ -1,0 +1,43 @@
+"""What is wrong with a scenario, and where: file, line, column, the line itself and a caret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from mxwire.errors import MxwireError
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a scenario; lines and columns count from 1."""
+
+    file: str
+    line: int
+    column: int
+    text: str
+    """The whole line."""
+
+
+class ScriptError(MxwireError):
+    """A scenario that cannot be read, or cannot be played as it is written."""
+
+    def __init__(self, text: str, place: Place | None = None) -> None:
+        self.place = place
+        self.reason = text
+        if place is None:
+            super().__init__(text)
+            return
+        shown = "".join(each if each.isprintable() else " " for each in place.text)
+        caret = " " * (place.column - 1) + "^"
+        super().__init__(f"{place.file}:{place.line}:{place.column}: {text}\n  {shown}\n  {caret}")
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """What may have been meant, as the end of a sentence, or all there is where that is little."""
+    known = sorted(known)
+    close = get_close_matches(word, known, n=2, cutoff=0.6) or get_close_matches(word.upper(), known, n=2, cutoff=0.6)
+    if close:
+        return f": did you mean {' or '.join(close)}?"
+    return f": use {', '.join(known)}" if 0 < len(known) <= 20 else ""

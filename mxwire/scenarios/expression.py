@@ -1,0 +1,260 @@
+"""Expressions: numbers and bytes, computed from constants, named values and what the tester knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Final, Protocol
+
+from mxwire.protocol import Status
+from mxwire.scenarios.errors import Place, ScriptError, suggestion
+from mxwire.scenarios.tokens import Token, Words, unquoted
+from mxwire.wire.address import mac_bytes
+from mxwire.wire.enums import ConnectStatus, NackType
+
+Value = int | bytes
+LONGEST: Final = 1 << 24
+"""Bytes that a function may make."""
+DIGITS: Final = 40
+DEEPEST: Final = 40
+"""Brackets within brackets."""
+
+
+class Scope(Protocol):
+    """Where names are looked up."""
+
+    def bound(self, name: str) -> Value | None:
+        """A value bound as ``$name`` or ``$frame.field``; None where nothing has bound it."""
+
+    def word(self, name: str) -> Value | None:
+        """What the tester knows under a name; None while it does not know it yet."""
+
+
+CONSTANTS: Final[dict[str, int]] = {
+    **{each.name: int(each) for each in NackType if each},
+    "BAD_KEY": int(ConnectStatus.BAD_KEY),
+    "UNKNOWN": 0xFFFF,
+    "NONE": 0xFFFF_FFFF,
+    **{each.name.lower(): int(each) for each in Status},
+}
+"""Numbers with names: nack types, the connect status, the index that is not known and the session that is none, and
+the status codes of requests."""
+
+KNOWN_WORDS: Final[dict[str, str]] = {
+    "session": "session id of the host's endpoint, as the tester has learnt it",
+    "my_session": "session id of the tester's endpoint",
+    "next": "sequence number of the tester's next message",
+    "expected": "sequence number that the tester expects next",
+    "index": "index of the tester in the host's peer table, as it was taught",
+    "my_index": "index of the host in the tester's peer table",
+    "endpoint": "number of the host's endpoint",
+    "my_endpoint": "number of the tester's endpoint",
+    "closed": "number of an endpoint that is not open",
+    "beyond": "first endpoint number that the host cannot have",
+    "key": "key of the host's endpoint",
+    "host_mac": "Ethernet address of the host",
+    "my_mac": "Ethernet address of the tester",
+    "broadcast": "ff:ff:ff:ff:ff:ff",
+    "magic": "magic of the tester's host queries",
+    "F": "bytes of a full MEDIUM fragment",
+    "P": "bytes of a full PULL_REPLY",
+    "B": "PULL_REPLYs of a full block",
+    "M": "longest frame in bytes",
+    "SLOT": "longest MEDIUM fragment that a receiver takes",
+    "BLOCK": "bytes of a full block, P x B",
+    "HANDLE": "the first pull handle of an endpoint of Open-MX",
+}
+"""What a tester knows, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """Something that has a value."""
+
+    place: Place
+    compute: Callable[[Scope], Value]
+    names: frozenset[str] = frozenset()
+    """The ``$names`` that it uses."""
+    alone: str | None = None
+    """The name, where it is nothing but a ``$name``."""
+    constant: Value | None = None
+    """The value, where it is nothing but a number or a text."""
+
+    def value(self, scope: Scope) -> Value:
+        """Its value now."""
+        return self.compute(scope)
+
+    def number(self, scope: Scope) -> int:
+        """Its value, which must be a number."""
+        value = self.value(scope)
+        if not isinstance(value, int):
+            raise ScriptError("a number is needed here, and these are bytes", self.place)
+        return value
+
+
+def parse_expression(words: Words, deep: int = 0) -> Expression:
+    """Read an expression."""
+    if deep > DEEPEST:
+        raise words.now.error(f"more than {DEEPEST} brackets within each other")
+    return _parse_level(words, 0, deep)
+
+
+_LEVELS: Final = (("|", "^", "&"), ("+", "-"), ("*", "/", "%"))
+
+
+def _parse_level(words: Words, level: int, deep: int) -> Expression:
+    if level == len(_LEVELS):
+        return _parse_atom(words, deep)
+    left = _parse_level(words, level + 1, deep)
+    while words.now.kind == "sign" and words.now.text in _LEVELS[level]:
+        sign = words.take()
+        left = _combined(sign, left, _parse_level(words, level + 1, deep))
+    return left
+
+
+_OPERATIONS: Final[dict[str, Callable[[int, int], int]]] = {
+    "+": lambda one, other: one + other,
+    "-": lambda one, other: one - other,
+    "*": lambda one, other: one * other,
+    "/": lambda one, other: one // other,
+    "%": lambda one, other: one % other,
+    "&": lambda one, other: one & other,
+    "|": lambda one, other: one | other,
+    "^": lambda one, other: one ^ other,
+}
+
+
+def _combined(sign: Token, left: Expression, right: Expression) -> Expression:
+    operation = _OPERATIONS[sign.text]
+
+    def compute(scope: Scope) -> Value:
+        one, other = left.value(scope), right.value(scope)
+        if isinstance(one, bytes) and isinstance(other, bytes) and sign.text == "+":
+            return one + other
+        if not isinstance(one, int) or not isinstance(other, int):
+            raise sign.error(f"{sign.text!r} needs two numbers" + (", or bytes on both sides" * (sign.text == "+")))
+        if sign.text in "/%" and not other:
+            raise sign.error("division by 0")
+        return operation(one, other)
+
+    return Expression(sign.place, compute, left.names | right.names)
+
+
+def _parse_atom(words: Words, deep: int) -> Expression:
+    token = words.take()
+    match token.kind:
+        case "number":
+            if len(token.text) > DIGITS:
+                raise token.error(f"a number has at most {DIGITS} digits")
+            return _constant(token, int(token.text, 16 if token.text[:2] in ("0x", "0X") else 10))
+        case "text":
+            return _constant(token, unquoted(token))
+        case "mac":
+            return _constant(token, mac_bytes(token.text))
+        case "value":
+            return _bound(token)
+        case "name" if words.now.text == "(" and words.now.kind == "sign":
+            return _parse_call(token, words, deep)
+        case "name":
+            return _word(token)
+        case "sign" if token.text == "(":
+            inner = parse_expression(words, deep + 1)
+            words.expect(")")
+            return Expression(inner.place, inner.compute, inner.names)
+        case "sign" if token.text == "-":
+            return _combined(token, _constant(token, 0), _parse_atom(words, deep + 1))
+    raise token.error(f"expected a value, found {token.shown}")
+
+
+def _constant(token: Token, value: Value) -> Expression:
+    return Expression(token.place, lambda scope: value, constant=value)
+
+
+def _bound(token: Token) -> Expression:
+    name = token.text[1:]
+
+    def compute(scope: Scope) -> Value:
+        value = scope.bound(name)
+        if value is None:
+            raise token.error(f"${name} has no value yet")
+        return value
+
+    alone = name if "." not in name else None
+    return Expression(token.place, compute, frozenset({name.partition(".")[0]}), alone)
+
+
+def _word(token: Token) -> Expression:
+    name = token.text
+    if name in CONSTANTS:
+        return _constant(token, CONSTANTS[name])
+    if name not in KNOWN_WORDS:
+        raise token.error(f"nothing is called {name}{suggestion(name, [*KNOWN_WORDS, *CONSTANTS, *FUNCTIONS])}")
+
+    def compute(scope: Scope) -> Value:
+        value = scope.word(name)
+        if value is None:
+            raise token.error(f"{name} is not known yet ({KNOWN_WORDS[name]})")
+        return value
+
+    return Expression(token.place, compute)
+
+
+# Functions.
+
+
+def pattern(length: int, seed: int = 0) -> bytes:
+    """Bytes that differ from place to place; what messages consist of where nothing else is said."""
+    return Random((length << 8) | seed).randbytes(length)
+
+
+def _made(length: int) -> int:
+    if not 0 <= length <= LONGEST:
+        raise ValueError(f"{length} bytes cannot be made: 0 to {LONGEST}")
+    return length
+
+
+def _hexadecimal(text: bytes) -> bytes:
+    return bytes.fromhex(text.decode("ascii"))
+
+
+FUNCTIONS: Final[Mapping[str, tuple[str, Callable[..., Value]]]] = {
+    "pattern": ("nn?", lambda length, seed=0: pattern(_made(length), seed)),
+    "zeros": ("n", lambda length: bytes(_made(length))),
+    "filled": ("nn", lambda length, value: bytes([value]) * _made(length)),
+    "part": ("bnn", lambda data, start, end: data[max(0, start) : max(0, end)]),
+    "hex": ("b", _hexadecimal),
+    "min": ("nn", min),
+    "max": ("nn", max),
+    "ceil": ("nn", lambda number, unit: -(-number // unit)),
+    "size": ("b", len),
+}
+"""Functions by name: what they take (``n`` number, ``b`` bytes, ``?`` may be missing), and what they do."""
+
+
+def _parse_call(token: Token, words: Words, deep: int) -> Expression:
+    if token.text not in FUNCTIONS:
+        raise token.error(f"no function {token.text}{suggestion(token.text, FUNCTIONS)}")
+    takes, function = FUNCTIONS[token.text]
+    kinds = takes.rstrip("?")
+    words.expect("(")
+    arguments: list[Expression] = []
+    while not words.accept(")"):
+        if arguments:
+            words.expect(",", "or ')'")
+        arguments.append(parse_expression(words, deep + 1))
+    least = len(kinds) - takes.endswith("?")
+    if not least <= len(arguments) <= len(kinds):
+        raise token.error(f"{token.text} takes {least if least == len(kinds) else f'{least} or {len(kinds)}'} values")
+
+    def compute(scope: Scope) -> Value:
+        values = [each.value(scope) for each in arguments]
+        for value, kind, each in zip(values, kinds, arguments, strict=False):
+            if isinstance(value, int) is not (kind == "n"):
+                raise ScriptError(f"{token.text} needs {'a number' if kind == 'n' else 'bytes'} here", each.place)
+        try:
+            return function(*values)
+        except (ValueError, ArithmeticError) as error:
+            raise token.error(f"{token.text} cannot be computed: {error}") from None
+
+    return Expression(token.place, compute, frozenset().union(*(each.names for each in arguments)))

@@ -1,0 +1,163 @@
+"""The head of a scenario: lines of ``key: value``."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from mxwire.protocol import PROFILES, Defect, Profile
+from mxwire.rules.catalogue import CATALOGUE
+from mxwire.scenarios.errors import Place, ScriptError, suggestion
+from mxwire.scenarios.script import DIALECTS, Actor
+from mxwire.scenarios.tokens import nanoseconds, tokens_of
+from mxwire.scenarios.vocabulary import packet_named, unknown_packet
+
+_LINE: Final = re.compile(r"([a-z][a-z-]*)\s*:(?:\s+(.*))?$")
+_SETTINGS: Final = {each.name: each for each in dataclasses.fields(Profile) if each.name not in ("name", "about")}
+
+
+class Head:
+    """What the head says, line by line."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.actors: list[Actor] = []
+
+    def take(self, line: str, place: Place) -> bool:
+        """Read a line; False where it is none of the head."""
+        found = _LINE.match(line)
+        if found is None:
+            return False
+        key, text = found[1], (found[2] or "").strip()
+        if key not in KEYS:
+            raise ScriptError(f"the head has no {key!r}{suggestion(key, KEYS)}", place)
+        at = dataclasses.replace(place, column=place.column + (found.start(2) if found[2] else len(key)))
+        if key != "tester" and _NAMES.get(key, key) in self.values:
+            raise ScriptError(f"{key!r} is said twice", place)
+        if not text:
+            raise ScriptError(f"{key!r} says nothing", place)
+        KEYS[key](self, text, at)
+        return True
+
+
+def _text(key: str) -> Callable[[Head, str, Place], None]:
+    def take(head: Head, text: str, place: Place) -> None:
+        head.values[key] = text
+
+    return take
+
+
+def _words(text: str, place: Place) -> list[tuple[str, Place]]:
+    """The words of a list, each with its place."""
+    return [
+        (each[0], dataclasses.replace(place, column=place.column + each.start()))
+        for each in re.finditer(r"[^\s,]+", text)
+    ]
+
+
+def _rules(head: Head, text: str, place: Place) -> None:
+    for word, at in _words(text, place):
+        if word not in CATALOGUE:
+            raise ScriptError(f"no rule {word}{suggestion(word, CATALOGUE)} (mxwire rules lists them)", at)
+    head.values["rules"] = tuple(word for word, _ in _words(text, place))
+
+
+def _dialects(head: Head, text: str, place: Place) -> None:
+    for word, at in _words(text, place):
+        if word not in DIALECTS:
+            raise ScriptError(f"no dialect {word!r}{suggestion(word, DIALECTS)}", at)
+    head.values["dialects"] = tuple(word for word, _ in _words(text, place))
+
+
+def _choice(key: str, choices: dict[str, Any]) -> Callable[[Head, str, Place], None]:
+    def take(head: Head, text: str, place: Place) -> None:
+        if text not in choices:
+            raise ScriptError(f"{text!r} is none of {', '.join(choices)}", place)
+        head.values[key] = choices[text]
+
+    return take
+
+
+def _ignored(head: Head, text: str, place: Place) -> None:
+    found = set()
+    for word, at in _words(text, place):
+        packet = packet_named(word)
+        if packet is None:
+            raise ScriptError(unknown_packet(word), at)
+        found.add(packet)
+    head.values["ignored"] = frozenset(found)
+
+
+def _within(head: Head, text: str, place: Place) -> None:
+    tokens = tokens_of(text, place.file, place.line)
+    if len(tokens) != 2 or tokens[0].kind != "duration":
+        raise ScriptError(f"{text!r} is no time: write it like 100ms", place)
+    head.values["within"] = nanoseconds(tokens[0])
+
+
+def _host(head: Head, text: str, place: Place) -> None:
+    """``name=value`` of profile fields; ``defects=D-5,D-6``."""
+    found: dict[str, Any] = {}
+    for each in re.finditer(r"\S+", text):
+        at = dataclasses.replace(place, column=place.column + each.start())
+        name, equals, value = each[0].partition("=")
+        if name not in _SETTINGS or not equals:
+            raise ScriptError(f"hosts have no setting {name}{suggestion(name, _SETTINGS)}", at)
+        found[name] = _setting(name, value, at)
+    head.values["host"] = found
+
+
+def _setting(name: str, value: str, place: Place) -> Any:
+    if name == "defects":
+        for each in value.split(","):
+            if each not in [defect.value for defect in Defect]:
+                raise ScriptError(
+                    f"hosts have no defect {each}{suggestion(each, [one.value for one in Defect])}", place
+                )
+        return frozenset(Defect(each) for each in value.split(","))
+    if value in ("yes", "no"):
+        return value == "yes"
+    if re.fullmatch(r"\d{1,20}", value):
+        return int(value)
+    raise ScriptError(f"{name} needs a number, or yes or no, not {value!r}", place)
+
+
+def _tester(head: Head, text: str, place: Place) -> None:
+    """``NAME endpoint=7 host=2 unknown``."""
+    words = _words(text, place)
+    name, at = words[0]
+    if not re.fullmatch(r"[a-z]\w*", name):
+        raise ScriptError(f"{name!r} is no name for a tester: write it like second", at)
+    if name in [each.name for each in head.actors]:
+        raise ScriptError(f"there are two testers called {name}", at)
+    values: dict[str, Any] = {"endpoint": 5, "host": 1}
+    for word, at in words[1:]:
+        key, _equals, value = word.partition("=")
+        if word in ("unknown", "nameless"):
+            values["known" if word == "unknown" else "named"] = False
+        elif key in ("endpoint", "host") and re.fullmatch(r"\d{1,3}", value) and int(value) < 256:
+            values[key] = int(value)
+        else:
+            raise ScriptError(f"{word!r} says nothing of a tester: use endpoint=N, host=N, unknown, nameless", at)
+    head.actors.append(Actor(name, **values))
+
+
+_NAMES: Final = {"ignore": "ignored", "verdict": "info"}
+KEYS: Final[dict[str, Callable[[Head, str, Place], None]]] = {
+    "title": _text("title"),
+    "about": _text("about"),
+    "history": _text("history"),
+    "rules": _rules,
+    "dialects": _dialects,
+    "connected": _choice("connected", {each: each for each in ("no", "once", "both")}),
+    "profile": _choice("profile", {each: each for each in PROFILES}),
+    "host": _host,
+    "endpoint": _choice("endpoint", {"open": True, "none": False}),
+    "within": _within,
+    "ignore": _ignored,
+    "tester": _tester,
+    "verdict": _choice("info", {"info": True}),
+}
+"""What a head can say."""

@@ -1,0 +1,243 @@
+"""One line of a scenario: a step that is no block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from mxwire.scenarios.conditions import parse_condition
+from mxwire.scenarios.errors import Place, ScriptError, suggestion
+from mxwire.scenarios.expression import Expression, parse_expression
+from mxwire.scenarios.steps import Call, Check, Condition, Expect, Let, Level, Patch, Send, Silence, Step, Wait
+from mxwire.scenarios.tokens import Token, Words, nanoseconds
+from mxwire.scenarios.vocabulary import (
+    COUNTERS,
+    EVENTS,
+    OWN_FIELDS,
+    PEER,
+    RESULTS,
+    VERBS,
+    VERBS_OF_A_TARGET,
+    fields_of,
+    has_field,
+    is_bytes,
+    packet_named,
+    unknown_field,
+    unknown_packet,
+)
+
+BLOCK_WORDS: Final = ("burst", "any", "either", "or", "repeat")
+_SUBJECTS: Final[dict[str, Mapping[str, Any]]] = {"counters": COUNTERS, "events": EVENTS, "peer": PEER}
+_FLAGS: Final = {"send": ("synchronous",)}
+
+
+def parse_line(words: Words, place: Place) -> Step:
+    """The step that a line says."""
+    token = words.now
+    parse = _FIRST.get(token.text)
+    if parse is None or token.kind not in ("sign", "name"):
+        first = ", ".join(repr(each) for each in (*FIRST_WORDS, *BLOCK_WORDS))
+        hint = suggestion(token.text, [*FIRST_WORDS, *BLOCK_WORDS]) if token.kind == "name" else ""
+        hint = hint if hint.startswith(": did") else f": one of {first}"
+        raise token.error(f"a step cannot begin with {token.shown}{hint}")
+    words.take()
+    step = parse(words, place)
+    words.end()
+    return step
+
+
+def _packet(words: Words) -> str:
+    token = words.name("a packet, like TINY")
+    packet = packet_named(token.text)
+    if packet is None:
+        raise token.error(unknown_packet(token.text))
+    return packet
+
+
+def _tester(words: Words) -> str:
+    return words.name("the name of a tester").text if words.accept("@") else ""
+
+
+def _bind(words: Words) -> str:
+    if not words.accept("as"):
+        return ""
+    token = words.bound("a name")
+    if "." in token.text:
+        raise token.error(f"{token.text} cannot be given a value: names have no dot")
+    return token.text[1:]
+
+
+def _level(words: Words) -> Level:
+    found = words.accept(Level.SHOULD, Level.INFO)
+    return Level(found.text) if found else Level.MUST
+
+
+def _duration(words: Words, what: str) -> int:
+    token = words.take()
+    if token.kind != "duration":
+        raise token.error(f"expected a time {what}, like 20ms, found {token.shown}")
+    return nanoseconds(token)
+
+
+# > TINY length=5
+
+
+def _send(words: Words, place: Place) -> Step:
+    tester = _tester(words)
+    packet = _packet(words)
+    fields: dict[str, Expression] = {}
+    patches: list[Patch] = []
+    ends: dict[str, Expression] = {}
+    while words.now.kind == "name" and words.now.text != "as":
+        token = words.take()
+        if token.text == "at" and words.accept("("):
+            offset = parse_expression(words)
+            words.expect(")")
+            words.expect("=")
+            patches.append(Patch(offset, parse_expression(words)))
+            continue
+        words.expect("=", f"behind {token.text}")
+        if token.text in fields or token.text in ends:
+            raise token.error(f"{token.text} is said twice")
+        if token.text in ("cut", "pad"):
+            ends[token.text] = parse_expression(words)
+        elif has_field(packet, token.text) or token.text in OWN_FIELDS.get(packet, {}):
+            fields[fields_of(packet).get(token.text, token.text)] = _typed(packet, token, parse_expression(words))
+        else:
+            raise token.error(unknown_field(packet, token.text))
+    return Send(place, packet, fields, tester, tuple(patches), ends.get("cut"), ends.get("pad"), _bind(words))
+
+
+def _typed(packet: str, token: Token, value: Expression) -> Expression:
+    """A value that a field can have."""
+    wanted = is_bytes(packet, token.text)
+    if value.constant is not None and isinstance(value.constant, bytes) is not wanted:
+        raise token.error(f"{token.text} is {'made of bytes' if wanted else 'a number'}, and the value is not")
+    return value
+
+
+# < TRUC lib_seqnum=2 within 20ms
+
+
+def _expect(words: Words, place: Place) -> Step:
+    if words.now.text in ("nothing", "no") and words.now.kind == "name":
+        return _silence(words, place)
+    tester = _tester(words)
+    packet = _packet(words)
+    fields: dict[str, Condition] = {}
+    after, within = 0, None
+    while words.now.kind == "name" and words.now.text not in ("as", Level.SHOULD, Level.INFO):
+        token = words.take()
+        if token.text == "within" and words.now.kind == "duration":
+            within = _duration(words, "behind 'within'")
+        elif token.text == "after" and words.now.kind == "duration":
+            after = _duration(words, "behind 'after'")
+        elif has_field(packet, token.text):
+            name = fields_of(packet).get(token.text, token.text)
+            if name in fields:
+                raise token.error(f"{token.text} is said twice")
+            fields[name] = _fitting(packet, token, parse_condition(words))
+        elif words.now.kind == "duration":
+            raise token.error(f"times are said with within and after, not with {token.text}")
+        else:
+            raise token.error(unknown_field(packet, token.text))
+    if within is not None and within < after:
+        raise ScriptError("the frame could never come: 'within' ends before 'after'", place)
+    level, bind = _level(words), _bind(words)
+    return Expect(place, packet, fields, tester, after, within, level, bind)
+
+
+def _fitting(packet: str, token: Token, condition: Condition) -> Condition:
+    for each in (condition, *condition.others):
+        for value in each.values:
+            _typed(packet, token, value)
+    return condition
+
+
+def _silence(words: Words, place: Place) -> Step:
+    packets: list[str] = []
+    if words.take().text == "no":
+        packets.append(_packet(words))
+        while words.accept("or", ","):
+            packets.append(_packet(words))
+    words.expect("for")
+    duration = _duration(words, "behind 'for'")
+    return Silence(place, duration, tuple(packets), _level(words))
+
+
+# ! receive length=100 as $r
+
+
+def _call(words: Words, place: Place) -> Step:
+    token = words.name("what the application calls")
+    if token.text not in VERBS:
+        raise token.error(f"applications cannot {token.text}{suggestion(token.text, VERBS)}")
+    takes = VERBS[token.text]
+    target = to = ""
+    if token.text in VERBS_OF_A_TARGET:
+        target = words.bound(f"what to {token.text}").text[1:]
+    arguments: dict[str, Expression] = {}
+    flags: set[str] = set()
+    while words.now.kind == "name" and words.now.text != "as":
+        word = words.take()
+        if word.text == "to" and words.now.text == "@":
+            to = _tester(words)
+        elif word.text == "on":
+            target = words.bound("an endpoint").text[1:]
+        elif word.text in _FLAGS.get(token.text, ()):
+            flags.add(word.text)
+        elif word.text in takes:
+            words.expect("=", f"behind {word.text}")
+            arguments[word.text] = parse_expression(words)
+        else:
+            raise word.error(f"{token.text} does not take {word.text}{suggestion(word.text, takes)}")
+    return Call(place, token.text, arguments, frozenset(flags), target, to, _bind(words))
+
+
+# ? $r status=success
+
+
+def _check(words: Words, place: Place) -> Step:
+    target = tester = subject = ""
+    if words.now.kind == "value":
+        target = words.take().text[1:]
+        known: Mapping[str, Any] = RESULTS
+    else:
+        token = words.name("what is asked, like $receive or counters")
+        subject = token.text
+        if subject not in _SUBJECTS:
+            raise token.error(f"nothing can be asked of {subject}{suggestion(subject, _SUBJECTS)}")
+        known = _SUBJECTS[subject]
+        tester = _tester(words)
+    conditions: dict[str, Condition] = {}
+    while words.now.kind == "name" and words.now.text not in (Level.SHOULD, Level.INFO):
+        token = words.take()
+        if token.text not in known:
+            raise token.error(f"{subject or 'a result'} has no {token.text}{suggestion(token.text, known)}")
+        conditions[token.text] = parse_condition(words)
+    if not conditions:
+        raise words.now.error("say what is expected, like status=success")
+    return Check(place, subject, conditions, target, tester, _level(words))
+
+
+def _wait(words: Words, place: Place) -> Step:
+    return Wait(place, _duration(words, "to wait"))
+
+
+def _let(words: Words, place: Place) -> Step:
+    token = words.bound("a name")
+    if "." in token.text:
+        raise token.error(f"{token.text} cannot be given a value: names have no dot")
+    words.expect("=")
+    return Let(place, token.text[1:], parse_expression(words))
+
+
+_FIRST: Final[dict[str, Callable[[Words, Place], Step]]] = {
+    ">": _send,
+    "<": _expect,
+    "!": _call,
+    "?": _check,
+    "wait": _wait,
+    "let": _let,
+}
+FIRST_WORDS: Final = tuple(_FIRST)

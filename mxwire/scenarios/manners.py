@@ -1,0 +1,260 @@
+"""Manners: what a decent implementation puts into the fields of a frame that a scenario does not speak of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from mxwire.scenarios.expression import pattern
+from mxwire.scenarios.tester import FIRST_HANDLE, MAGIC, PULL_MAGIC, Tester
+from mxwire.scenarios.vocabulary import FRAME, class_of
+from mxwire.wire.packets import Frame
+
+Fields = dict[str, Any]
+Given = Mapping[str, Any]
+
+
+class Unmannered(Exception):
+    """There is nothing decent to put into a field; the text says why."""
+
+
+def compose(tester: Tester, packet: str, given: Given) -> Frame:
+    """A frame from the fields that a scenario gives, and decent ones.
+
+    Raises :class:`Unmannered` where there are none.
+    """
+    fields = dict(given)
+    if "match" in fields:
+        match = fields.pop("match")
+        fields = {"match_a": match >> 32, "match_b": match & 0xFFFF_FFFF} | fields
+    decent: Fields = {"dst_mac": tester.target.mac, "src_mac": tester.station.mac}
+    decent |= _MAKERS[packet](tester, fields)
+    fields.pop("frame", None)
+    return class_of(packet)(**(decent | fields))
+
+
+def _addressed(tester: Tester, **more: Any) -> Fields:
+    return {
+        "dst_src_peer_index": tester.station.index,
+        "dst_endpoint": tester.target.endpoint,
+        "src_endpoint": tester.endpoint,
+    } | more
+
+
+def _numbered(tester: Tester, **more: Any) -> Fields:
+    return _addressed(tester, session=tester.session, lib_seqnum=tester.next, lib_piggyack=tester.expected, **more)
+
+
+def _announcement(tester: Tester, given: Given) -> Fields:
+    number = int.from_bytes(given.get("src_mac", tester.station.mac), "big")
+    return {"dst_mac": b"\xff" * 6, "nic_id_hi": number >> 32, "nic_id_lo": number & 0xFFFF_FFFF, "serial": 0x7E57}
+
+
+def _raw(tester: Tester, given: Given) -> Fields:
+    return {"dst_src_peer_index": 0, "opaque": bytes(43)}
+
+
+def _query(tester: Tester, given: Given) -> Fields:
+    return {"src_dst_peer_index": tester.station.place, "magic": MAGIC}
+
+
+def _reply_with_name(tester: Tester, given: Given) -> Fields:
+    name = given.get("hostname", tester.station.name + b"\0")
+    asked = tester.station.query
+    return {
+        "src_dst_peer_index": tester.station.place,
+        "magic": MAGIC if asked is None else asked.magic,
+        "hostname": name,
+        "length": len(name),
+    }
+
+
+def _liback(tester: Tester, given: Given) -> Fields:
+    if "liback_acknum" not in given:
+        tester.libacks += 1
+    acked = given.get("liback_lib_seqnum", tester.expected)
+    session = given.get("session", tester.session)
+    return _addressed(
+        tester,
+        session=session,
+        liback_session_id=session,
+        liback_lib_seqnum=acked,
+        liback_send_seq=acked,
+        liback_acknum=tester.libacks,
+    )
+
+
+def _connect(tester: Tester, given: Given) -> Fields:
+    return _addressed(
+        tester,
+        src_dst_peer_index=tester.station.place,
+        src_session_id=tester.my_session,
+        app_key=tester.target.key,
+        target_recv_seqnum_start=tester.expected,
+        connect_seqnum=tester.connects,
+    )
+
+
+def _accept(tester: Tester, given: Given) -> Fields:
+    request = tester.request
+    if request is None and not {"src_session_id", "connect_seqnum"} <= set(given):
+        raise Unmannered("there is no request to reply to: say src_session_id and connect_seqnum")
+    return _addressed(
+        tester,
+        src_dst_peer_index=tester.station.place,
+        src_session_id=request.src_session_id if request else 0,
+        target_session_id=tester.my_session,
+        target_recv_seqnum_start=tester.expected,
+        connect_seqnum=request.connect_seqnum if request else 0,
+        connect_status_code=0,
+    )
+
+
+def _eager(tester: Tester, given: Given) -> Fields:
+    data = given.get("data", pattern(min(given.get("length", 5), 0xFFFF)))
+    return _numbered(tester, match_a=0, match_b=7, length=len(data), data=data)
+
+
+def _medium(tester: Tester, given: Given) -> Fields:
+    """A fragment of a message whose content is the pattern of its length, unless ``data`` is said."""
+    place = given.get("frag_seqnum", 0)
+    last = tester.medium if place else None
+    length = given.get("length", last.length if last else 2 * tester.dialect.fragment_payload)
+    pipeline = given.get("frag_pipeline", last.frag_pipeline if last else 12) if _has_pipeline(tester) else None
+    size = tester.dialect.fragment_payload if pipeline is None else 1 << min(pipeline, 16)
+    carried = given.get("frag_length", max(0, min(size, length - place * size)))
+    data = given.get("data", pattern(min(length, 1 << 24))[place * size :][:carried].ljust(min(carried, 65535), b"\0"))
+    made = _numbered(
+        tester,
+        match_a=last.match_a if last else 0,
+        match_b=last.match_b if last else 7,
+        length=length,
+        frag_seqnum=place,
+        frag_length=given.get("frag_length", len(data)),
+        frag_pipeline=pipeline,
+        data=data,
+    )
+    if last is not None:
+        made["lib_seqnum"] = last.lib_seqnum
+    return made
+
+
+def _has_pipeline(tester: Tester) -> bool:
+    return tester.dialect.family == "mxoe"
+
+
+def _rndv(tester: Tester, given: Given) -> Fields:
+    return _numbered(
+        tester,
+        match_a=0,
+        match_b=7,
+        msg_length=tester.dialect.block_length,
+        pulled_rdma_id=0,
+        pulled_rdma_seqnum=tester.region,
+        pulled_rdma_offset=0,
+    )
+
+
+def _pull(tester: Tester, given: Given) -> Fields:
+    """The first block of the last message that the host has announced."""
+    if tester.rndv is None and not {"total_length", "block_length"} <= set(given):
+        raise Unmannered("the host has announced no message to pull: say total_length and block_length")
+    rndv = tester.rndv
+    dialect = tester.dialect
+    offset = given.get("pulled_rdma_offset", rndv.pulled_rdma_offset if rndv else 0)
+    index = given.get("frame_index", 0)
+    total = given.get("total_length", rndv.msg_length if rndv else 0)
+    first = given.get("first_frame_offset", 0 if index else offset % dialect.reply_payload)
+    done = index * dialect.reply_payload - (offset % dialect.reply_payload if index else 0)
+    return _addressed(
+        tester,
+        session=tester.session,
+        total_length=total,
+        pulled_rdma_id=rndv.pulled_rdma_id if rndv else 0,
+        pulled_rdma_seqnum=rndv.pulled_rdma_seqnum if rndv else 0,
+        pulled_rdma_offset=offset,
+        src_pull_handle=FIRST_HANDLE,
+        src_magic=PULL_MAGIC ^ tester.endpoint,
+        first_frame_offset=first,
+        block_length=max(0, min(dialect.block_length - first, total - done)),
+        frame_index=index,
+    )
+
+
+def _data(tester: Tester, given: Given) -> Fields:
+    """A frame of the message that the tester has announced last, as the host pulls it."""
+    pull, dialect = tester.pull, tester.dialect
+    if pull is None and not {"dst_pull_handle", "dst_magic"} <= set(given):
+        raise Unmannered("the host has pulled nothing: say dst_pull_handle and dst_magic")
+    size = dialect.reply_payload
+    shift = pull.pulled_rdma_offset % size if pull else 0
+    place = given.get("frame", pull.frame_index if pull else 0)
+    start = max(0, place * size - shift)
+    end = place * size - shift + size
+    total = pull.total_length if pull else size
+    data = given.get("data", pattern(tester.announced or total)[start : min(end, total)])
+    return {
+        "frame_seqnum": place & 0xFF,
+        "frame_length": len(data),
+        "msg_offset": start,
+        "dst_pull_handle": pull.src_pull_handle if pull else 0,
+        "dst_magic": pull.src_magic if pull else 0,
+        "data": data,
+    }
+
+
+def _notify(tester: Tester, given: Given) -> Fields:
+    rndv = tester.rndv
+    if rndv is None and not {"pulled_rdma_id", "pulled_rdma_seqnum", "total_length"} <= set(given):
+        raise Unmannered("the host has announced no message: say pulled_rdma_id, pulled_rdma_seqnum and total_length")
+    return _numbered(
+        tester,
+        total_length=rndv.msg_length if rndv else 0,
+        pulled_rdma_id=rndv.pulled_rdma_id if rndv else 0,
+        pulled_rdma_seqnum=rndv.pulled_rdma_seqnum if rndv else 0,
+    )
+
+
+def _nack(tester: Tester, given: Given) -> Fields:
+    """The refusal of the last numbered frame, or of the last connect where there was none."""
+    index = given.get("dst_src_peer_index", tester.station.index)
+    return _addressed(
+        tester,
+        nack_type=1,
+        lib_seqnum=getattr(tester.numbered, "lib_seqnum", 0),
+        dst_src_peer_index_copy=index,
+    )
+
+
+def _nack_pull(tester: Tester, given: Given) -> Fields:
+    pull = tester.pull
+    if pull is None and not {"src_pull_handle", "src_magic"} <= set(given):
+        raise Unmannered("the host has pulled nothing: say src_pull_handle and src_magic")
+    return {
+        "dst_src_peer_index": tester.station.index,
+        "src_endpoint": tester.target.endpoint,
+        "nack_type": 4,
+        "src_pull_handle": pull.src_pull_handle if pull else 0,
+        "src_magic": pull.src_magic if pull else 0,
+    }
+
+
+_MAKERS: Final[dict[str, Callable[[Tester, Given], Fields]]] = {
+    FRAME: _raw,
+    "RAW": _raw,
+    "RAW_OMXOED": _announcement,
+    "HOST_QUERY": _query,
+    "HOST_REPLY": _reply_with_name,
+    "TRUC": _liback,
+    "CONNECT_REQUEST": _connect,
+    "CONNECT_REPLY": _accept,
+    "TINY": _eager,
+    "SMALL": _eager,
+    "MEDIUM": _medium,
+    "RNDV": _rndv,
+    "PULL": _pull,
+    "PULL_REPLY": _data,
+    "NOTIFY": _notify,
+    "NACK_LIB": _nack,
+    "NACK_MCP": _nack_pull,
+}

@@ -1,0 +1,126 @@
+"""The simulated stage: the engine as the host under test, in virtual time."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+import numpy as np
+
+from mxwire.frames import FrameBatch
+from mxwire.protocol import Node, Profile, profile_by_name
+from mxwire.scenarios.actions import Transmit, answer
+from mxwire.scenarios.application import NodeApplication
+from mxwire.scenarios.cast import HOST, Cast
+from mxwire.scenarios.outcome import Outcome, Verdict
+from mxwire.scenarios.run import Run
+from mxwire.scenarios.script import Script
+from mxwire.scenarios.tester import Target
+from mxwire.wire.dialect import MXOE, Dialect
+
+START: Final = 1_000_000_000
+HOP: Final = 1_000
+"""Nanoseconds that a frame takes."""
+ENDPOINT, CLOSED = 1, 30
+KEY: Final = 0x12345678
+TURNS: Final = 1_000_000
+"""More steps than any scenario needs."""
+_HOST_MAC: Final = bytes.fromhex("02000000000a")
+_NO_CALL: Final = "calls of an application are not possible here"
+
+
+def run_simulated(
+    script: Script, profile: Profile | str = "open-mx-1.5", dialect: Dialect = MXOE, seed: int = 0
+) -> Outcome:
+    """Play a scenario with the engine as the host under test; the same seed gives the same frames.
+
+    Raises :class:`~mxwire.scenarios.errors.ScriptError` where a step cannot be played as it is written.
+    """
+    profile = profile_by_name(profile) if isinstance(profile, str) else profile
+    if script.profile:
+        profile = profile_by_name(script.profile)
+    profile = script.profile_from(profile)
+    if not script.applies_to(dialect):
+        return skipped(script, dialect, f"it is about {' and '.join(script.dialects)}", profile.name)
+    rng = Random(seed)
+    cast = Cast(
+        script, dialect, Target(_HOST_MAC, ENDPOINT, KEY, CLOSED, profile.endpoint_maximum), stations(script), rng
+    )
+    node = _node(script, profile, dialect, rng)
+    endpoint = node.open_endpoint(ENDPOINT, KEY) if script.endpoint else None
+    run = Run(script, cast, START)
+    _play(run, node, NodeApplication(node, endpoint))
+    return outcome_of(run, dialect, profile.name, seed)
+
+
+def stations(script: Script) -> dict[int, bytes]:
+    """The addresses of the tester's hosts by number."""
+    numbers = {HOST, *(each.host for each in script.actors)}
+    return {number: bytes([2, 0, 0, 0, 1, number]) for number in numbers}
+
+
+def _node(script: Script, profile: Profile, dialect: Dialect, rng: Random) -> Node:
+    known: dict[int, str | None] = {HOST: f"tester{HOST}:0"}
+    for each in script.actors:
+        if each.known:
+            known[each.host] = f"tester{each.host}:0" if each.named else None
+        elif each.host in known:
+            del known[each.host]
+    addresses = stations(script)
+    peers = {addresses[number]: name for number, name in sorted(known.items())}
+    return Node(_HOST_MAC, "host", dialect=dialect, profile=profile, rng=rng, peers=peers)
+
+
+def _play(run: Run, node: Node, application: NodeApplication) -> None:
+    now = START
+    for _ in range(TURNS):
+        action = run.advance(now)
+        if isinstance(action, Transmit):
+            now += HOP
+            node.receive(FrameBatch.from_frames(action.frames), now)
+        elif action is not None:
+            run.give(answer(application, action))
+        elif run.finished:
+            return
+        moved = _carry(run, node, now)
+        if action is None and not moved:
+            due = [each for each in (run.deadline, node.deadline()) if each is not None]
+            now = max(now + 1, min(due))
+        elif moved:
+            now += HOP
+    raise RuntimeError("the scenario does not come to its end")
+
+
+def _carry(run: Run, node: Node, now: int) -> bool:
+    """Let the node send what it has; whether there was anything."""
+    batch = node.transmit(now)
+    for place in range(len(batch)):
+        run.arrive(now + HOP, batch.frame(place))
+    return len(batch) > 0
+
+
+def outcome_of(run: Run, dialect: Dialect, profile: str, seed: int, origin: int = START) -> Outcome:
+    """The outcome of a run that has ended; times of frames count from ``origin``."""
+    failure, times = run.failure, [each[0] - origin for each in run.log]
+    return Outcome(
+        script=run.script,
+        verdict=run.verdict,
+        dialect=dialect.name,
+        profile=profile,
+        reason=failure.reason if failure else "",
+        line=failure.step.place.line if failure and not failure.step.place.file.startswith("<connected") else None,
+        expected=failure.expected if failure else "",
+        found=failure.found if failure else "",
+        differences=failure.wrong if failure else (),
+        remarks=(*run.remarks, *run.notes),
+        frames=FrameBatch.from_frames([each[2] for each in run.log], times),
+        sent=np.array([each[1] for each in run.log], bool),
+        failed_frame=failure.frame if failure else None,
+        seed=seed,
+        duration_ns=run.now - origin,
+    )
+
+
+def skipped(script: Script, dialect: Dialect, reason: str, profile: str = "") -> Outcome:
+    """The outcome of a scenario that is not played."""
+    return Outcome(script, Verdict.SKIPPED, dialect.name, profile, reason)

@@ -1,0 +1,196 @@
+"""Tester: one endpoint that the scenario plays, and what a decent implementation in its place would know and say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mxwire.scenarios.expression import Value
+from mxwire.wire.dialect import Dialect
+from mxwire.wire.packets import (
+    ConnectReply,
+    ConnectRequest,
+    Frame,
+    HostQuery,
+    HostReply,
+    Medium,
+    Notify,
+    Pull,
+    Rndv,
+    Small,
+    Tiny,
+)
+
+SESSION_NONE = 0xFFFF_FFFF
+INDEX_UNKNOWN = 0xFFFF
+NUMBER_MASK, SESSION_MASK = 0x3FFF, 0xC000
+FIRST_HANDLE = 0x23
+MAGIC = 0x13052008
+PULL_MAGIC = 0x2107_1980
+
+
+def after(number: int, steps: int = 1) -> int:
+    """The sequence number behind one; its session number stays (R-SEQ-01)."""
+    return (number & SESSION_MASK) | ((number + steps) & NUMBER_MASK)
+
+
+@dataclass(slots=True)
+class Target:
+    """The endpoint under test, as far as it is known before the first frame."""
+
+    mac: bytes
+    endpoint: int
+    key: int
+    closed: int
+    """An endpoint number that is not open."""
+    beyond: int = 32
+    """The first endpoint number that the host cannot have."""
+
+
+@dataclass(slots=True)
+class Station:
+    """The host that testers live on: what is common to its endpoints."""
+
+    mac: bytes
+    place: int
+    """Index of the host under test in its peer table."""
+    name: bytes = b"tester:0"
+    index: int = INDEX_UNKNOWN
+    """Its own index in the table of the host under test, as it was taught."""
+    query: HostQuery | None = None
+    """The last query that it was asked."""
+
+
+@dataclass(slots=True)
+class Tester:
+    """An endpoint of the tester, with its side of the conversation."""
+
+    name: str
+    station: Station
+    endpoint: int
+    my_session: int
+    target: Target
+    dialect: Dialect
+    session: int = SESSION_NONE
+    """Session of the host's endpoint."""
+    next: int = 1
+    """Number of the next message."""
+    expected: int = 1
+    """Next number that is expected from the host."""
+    connects: int = 0
+    libacks: int = 0
+    region: int = 23
+    """Use counter of the tester's region."""
+    announced: int = 0
+    """Length of the last message that the tester has announced with a RNDV."""
+    content: bytes | None = None
+    request: ConnectRequest | None = None
+    """The last connect request of the host."""
+    rndv: Rndv | None = None
+    """The last RNDV of the host."""
+    pull: Pull | None = None
+    """The last PULL of the host."""
+    numbered: Frame | None = None
+    """The last numbered frame of the host."""
+    medium: Medium | None = None
+    """The last fragment that the tester has sent."""
+    fragments: dict[int, dict[int, int]] = field(default_factory=dict)
+    """Fragments of the host's messages that have arrived: their lengths by message and number."""
+    whole: set[int] = field(default_factory=set)
+    """Messages that have arrived ahead of the one expected."""
+
+    def learn(self, frame: Frame) -> None:
+        """Take note of a frame of the host that was addressed to this endpoint."""
+        if isinstance(frame, HostQuery | HostReply | ConnectRequest | ConnectReply):
+            self.station.index = frame.src_dst_peer_index
+        match frame:
+            case HostQuery():
+                self.station.query = frame
+            case ConnectReply(connect_status_code=0):
+                if self.session != frame.target_session_id:
+                    self.next = frame.target_recv_seqnum_start
+                self.session = frame.target_session_id
+            case ConnectRequest():
+                if self.session != frame.src_session_id:
+                    self.next = frame.target_recv_seqnum_start
+                    self.expected = (self.expected & SESSION_MASK) | 1
+                self.session, self.request = frame.src_session_id, frame
+            case Tiny() | Small() | Notify():
+                self._arrived(frame, frame.lib_seqnum)
+            case Rndv():
+                self.rndv = frame
+                self._arrived(frame, frame.lib_seqnum)
+            case Medium():
+                self.numbered = frame
+                parts = self.fragments.setdefault(frame.lib_seqnum, {})
+                parts[frame.frag_seqnum] = frame.frag_length
+                if sum(parts.values()) >= frame.length:
+                    self._arrived(frame, frame.lib_seqnum)
+            case Pull():
+                self.pull = frame
+
+    def _arrived(self, frame: Frame, number: int) -> None:
+        self.numbered = frame
+        if (number - self.expected) & NUMBER_MASK < 0x2000:
+            self.whole.add(number)
+        while self.expected in self.whole:
+            self.whole.remove(self.expected)
+            self.expected = after(self.expected)
+
+    def sent(self, frame: Frame, given: Mapping[str, object]) -> None:
+        """Take note of a frame that the tester has sent, where it leaves the tester to choose the numbers."""
+        match frame:
+            case ConnectRequest() if "connect_seqnum" not in given:
+                self.connects = (self.connects + 1) & 0xFF
+            case Medium():
+                if frame.frag_seqnum == 0 and "lib_seqnum" not in given:
+                    self.next = after(self.next)
+                self.medium = frame
+            case Tiny() | Small() | Notify() if "lib_seqnum" not in given:
+                self.next = after(self.next)
+            case Rndv():
+                self.announced = frame.msg_length
+                if "lib_seqnum" not in given:
+                    self.next = after(self.next)
+                if "pulled_rdma_seqnum" not in given and "lib_seqnum" not in given:
+                    self.region = (self.region + 1) & 0xFF
+
+    def word(self, name: str) -> Value | None:
+        """What the tester knows under a name of the language."""
+        target, dialect = self.target, self.dialect
+        learnt: dict[str, Value | None] = {
+            "session": None if self.session == SESSION_NONE else self.session,
+            "index": None if self.station.index == INDEX_UNKNOWN else self.station.index,
+        }
+        if name in learnt:
+            return learnt[name]
+        known: dict[str, Value] = {
+            "my_session": self.my_session,
+            "next": self.next,
+            "expected": self.expected,
+            "my_index": self.station.place,
+            "endpoint": target.endpoint,
+            "my_endpoint": self.endpoint,
+            "closed": target.closed,
+            "beyond": target.beyond,
+            "key": target.key,
+            "host_mac": target.mac,
+            "my_mac": self.station.mac,
+            "broadcast": b"\xff" * 6,
+            "magic": MAGIC,
+            "F": dialect.fragment_payload,
+            "P": dialect.reply_payload,
+            "B": dialect.frames_per_block,
+            "M": dialect.frame_limit,
+            "SLOT": dialect.receive_slot,
+            "BLOCK": dialect.block_length,
+            "HANDLE": FIRST_HANDLE,
+        }
+        return known[name]
+
+    def is_for(self, frame: Frame) -> bool:
+        """Whether a frame of the host is addressed to this endpoint, as far as it says."""
+        if frame.dst_mac != self.station.mac:
+            return False
+        number = getattr(frame, "dst_endpoint", None)
+        return number is None or number == self.endpoint

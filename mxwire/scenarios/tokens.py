@@ -1,0 +1,136 @@
+"""The words of a line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from mxwire.scenarios.errors import Place, ScriptError
+
+_PATTERN: Final = re.compile(
+    r"""
+    (?P<space>\s+|\#.*)
+  | (?P<mac>[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}\b)
+  | (?P<duration>\d+(?:\.\d+)?\s?(?:ns|us|µs|ms|s)\b)
+  | (?P<number>0[xX][0-9a-fA-F]+\b|\d+\b)
+  | (?P<text>"(?:[^"\\]|\\.)*")
+  | (?P<value>\$[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)
+  | (?P<name>[A-Za-z_]\w*)
+  | (?P<sign>\.\.|!=|<=|>=|\+/-|[-±=+*/%&|^()<>!?:,@\[\]])
+    """,
+    re.VERBOSE,
+)
+UNITS: Final = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+"""Nanoseconds of each unit of time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word of a line; ``kind`` is mac, duration, number, text, value, name, sign or end."""
+
+    kind: str
+    text: str
+    place: Place
+
+    def error(self, text: str) -> ScriptError:
+        """An error at this word."""
+        return ScriptError(text, self.place)
+
+    @property
+    def shown(self) -> str:
+        """The word in a sentence."""
+        return "the end of the line" if self.kind == "end" else repr(self.text)
+
+
+def tokens_of(text: str, file: str, line: int) -> list[Token]:
+    """The words of a line, and its end; raises :class:`~mxwire.scenarios.errors.ScriptError` for what is none."""
+    found = []
+    at = 0
+    while at < len(text):
+        match = _PATTERN.match(text, at)
+        if match is None:
+            what = "a text without its closing quote" if text[at] == '"' else f"{text[at]!r} means nothing here"
+            raise ScriptError(what, Place(file, line, at + 1, text))
+        if match.lastgroup != "space":
+            found.append(Token(str(match.lastgroup), match[0], Place(file, line, at + 1, text)))
+        at = match.end()
+    return [*found, Token("end", "", Place(file, line, len(text.rstrip()) + 1, text))]
+
+
+class Words:
+    """Reads the words of a line from left to right."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    @property
+    def now(self) -> Token:
+        """The word that is to be read."""
+        return self._tokens[self._at]
+
+    @property
+    def then(self) -> Token:
+        """The one after it."""
+        return self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+
+    def take(self) -> Token:
+        """Read a word."""
+        token = self.now
+        if token.kind != "end":
+            self._at += 1
+        return token
+
+    def accept(self, *texts: str) -> Token | None:
+        """Read a word if it is one of these."""
+        return self.take() if self.now.kind in ("sign", "name") and self.now.text in texts else None
+
+    def expect(self, text: str, what: str = "") -> Token:
+        """Read a word that must be there."""
+        found = self.accept(text)
+        if found is None:
+            raise self.now.error(f"expected {text!r}{what and ' ' + what}, found {self.now.shown}")
+        return found
+
+    def name(self, what: str) -> Token:
+        """Read a name."""
+        if self.now.kind != "name":
+            raise self.now.error(f"expected {what}, found {self.now.shown}")
+        return self.take()
+
+    def bound(self, what: str) -> Token:
+        """Read a ``$name``."""
+        if self.now.kind != "value":
+            raise self.now.error(f"expected {what} like $first, found {self.now.shown}")
+        return self.take()
+
+    def end(self) -> None:
+        """There must not be more."""
+        if self.now.kind != "end":
+            raise self.now.error(f"nothing more may follow here, but {self.now.shown} does")
+
+
+def nanoseconds(token: Token) -> int:
+    """The time that a duration word says."""
+    unit = re.sub(r"[\d.\s]", "", token.text)
+    return round(float(token.text.removesuffix(unit).strip()) * UNITS[unit])
+
+
+def unquoted(token: Token) -> bytes:
+    """The bytes of a text; ``\\0``, ``\\n``, ``\\xNN``, ``\\"`` and ``\\\\`` are what they are elsewhere."""
+    simple = {"0": b"\0", "n": b"\n", "t": b"\t", "r": b"\r", '"': b'"', "\\": b"\\"}
+    body, made, at = token.text[1:-1], b"", 0
+    while at < len(body):
+        if body[at] != "\\":
+            made += body[at].encode("utf-8", "surrogateescape")
+            at += 1
+        elif body[at + 1] == "x" and re.fullmatch("[0-9a-fA-F]{2}", body[at + 2 : at + 4]):
+            made += bytes.fromhex(body[at + 2 : at + 4])
+            at += 4
+        elif body[at + 1] in simple:
+            made += simple[body[at + 1]]
+            at += 2
+        else:
+            raise token.error(f'\\{body[at + 1]} means nothing in a text: use \\0, \\n, \\xNN, \\" or \\\\')
+    return made
