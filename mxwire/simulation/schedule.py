@@ -26,6 +26,11 @@ class Schedule:
         """How many things are to happen."""
         return len(self._heap)
 
+    @property
+    def next(self) -> int:
+        """When the next thing is to happen; there must be one."""
+        return self._heap[0][0]
+
     def at(self, time: int, action: Callable[..., None], *details: Any) -> None:
         """Let something happen at a time, which does not lie in the past."""
         self._entered += 1

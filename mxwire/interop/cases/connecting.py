@@ -1,0 +1,143 @@
+"""Connecting: accepted, refused, repeated, crossing, after a restart."""
+
+from __future__ import annotations
+
+from mxwire.interop.cases.part import Group, of
+from mxwire.interop.stage import KEY, Joined, Stage, Where, stage_wants
+from mxwire.protocol import Status
+
+CASES = Group("connect")
+_WRONG_KEY = KEY ^ 0xFF
+_CLOSED = 29
+_BEYOND = 200
+"""No host has so many endpoints."""
+
+
+@CASES.case("connect", "a connect succeeds", "R-CON-01 R-CON-05 R-CON-08", role="echo", impaired=True)
+def connect(stage: Stage) -> None:
+    """The right key, an open endpoint."""
+    where = stage.far("echo")
+    stage.left.open(5).connect(where)
+
+
+@CASES.case("connect-bad-key", "a wrong key is refused", "R-CON-04 R-CON-08 R-CON-09", role="echo", impaired=True)
+def bad_key(stage: Stage) -> None:
+    """The connect ends with the status of a bad key; a second one with the right key succeeds."""
+    where = stage.far("echo")
+    end = stage.left.open(5)
+    refused = end.ask(where, key=_WRONG_KEY)
+    end.wait(refused, Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY, "connect with a wrong key")
+    end.connect(where)
+
+
+@CASES.case("connect-closed", "a closed endpoint refuses", "R-EP-01 R-CON-15", role="echo", impaired=True)
+def closed(stage: Stage) -> None:
+    """The number is one that a host may have, but nobody has opened it."""
+    where = stage.far("echo")
+    end = stage.left.open(5)
+    refused = end.ask(Where(where.host, _CLOSED))
+    end.wait(refused, Status.REMOTE_ENDPOINT_CLOSED, f"connect to endpoint {_CLOSED}")
+
+
+@CASES.case("connect-no-endpoint", "a number that no host has is refused", "R-EP-01 R-CON-15", role="echo")
+def no_endpoint(stage: Stage) -> None:
+    """The number lies beyond those that a host may have."""
+    where = stage.far("echo")
+    end = stage.left.open(5)
+    refused = end.ask(Where(where.host, _BEYOND))
+    end.wait(refused, Status.REMOTE_ENDPOINT_BAD_ID, f"connect to endpoint {_BEYOND}")
+
+
+@CASES.case(
+    "connect-repeated",
+    "connecting again changes nothing",
+    "R-CON-03 R-CON-05 R-CON-06",
+    lengths=of(8),
+    answered=True,
+    role="echo",
+)
+def repeated(stage: Stage) -> None:
+    """Connects to the same endpoint, also two at a time, with messages in between: sequence numbers go on."""
+    where = stage.far("echo")
+    end = stage.left.open(5)
+    partner = end.connect(where)
+    for number in range(2):
+        taken = end.receive(64, number)
+        end.send(partner, b"%08d" % number, number)
+        end.took(taken, b"%08d" % number)
+        for request in [end.ask(where) for _ in range(1 + number)]:
+            end.wait(request, Status.SUCCESS, "connect again")
+            stage_wants(request.partner is partner, "the second connect has given another partner")
+
+
+@CASES.case("connect-crossing", "two connects cross", "R-CON-10 R-CON-14", lengths=of(4), answered=True, impaired=True)
+def crossing(stage: Stage) -> None:
+    """Both ask at the same moment, and then talk."""
+    _hello(stage.join())
+
+
+@CASES.case(
+    "connect-back",
+    "the other side connects back before it answers",
+    "R-CON-11 R-CON-12",
+    lengths=of(3, 40_000),
+    answered=True,
+    role="echo",
+)
+def back(stage: Stage) -> None:
+    """A short and a large message come back from an application that was only connected to."""
+    from mxwire.interop.cases.part import data
+
+    where = stage.far("echo")
+    end = stage.left.open(5)
+    partner = end.connect(where)
+    for number, length in enumerate((3, 40_000)):
+        taken = end.receive(length, number)
+        end.send(partner, data(number, length), number)
+        end.took(taken, data(number, length))
+
+
+@CASES.case(
+    "restart-endpoint",
+    "an endpoint is opened anew",
+    "R-EP-02 R-NAK-05 R-CLS-04 R-CLS-05 R-CLS-07",
+    lengths=of(4),
+    answered=True,
+)
+def restart_endpoint(stage: Stage) -> None:
+    """The right application ends and starts again with the same number. A send to the old session is refused; the new
+    one connects first, then all is well."""
+    joined = stage.join()
+    _hello(joined)
+    stage.settle()
+    joined.two.close()
+    stage.right.open(joined.two.number)
+    again = stage.right.ends[-1]
+    lost = joined.one.send(joined.to_two, b"lost", synchronous=True)
+    joined.one.wait(lost, Status.REMOTE_ENDPOINT_BAD_SESSION, "send to the old session")
+    to_one = again.connect(joined.one.where)
+    to_two = joined.one.connect(again.where)
+    _hello(Joined(joined.one, again, to_two, to_one))
+
+
+@CASES.case(
+    "restart-host", "a host is switched off and on", "R-CLS-04 R-CLS-05 R-CLS-07 W-5", lengths=of(4), answered=True
+)
+def restart_host(stage: Stage) -> None:
+    """The right host comes back with nothing remembered, and connects; then both talk again."""
+    joined = stage.join()
+    _hello(joined)
+    stage.settle()
+    stage.right.reboot()
+    again = stage.right.open(joined.two.number)
+    to_one = again.connect(joined.one.where)
+    to_two = joined.one.connect(again.where)
+    _hello(Joined(joined.one, again, to_two, to_one))
+
+
+def _hello(joined: Joined) -> None:
+    """A message each way."""
+    for sender, partner, receiver in joined.ways():
+        taken = receiver.receive(16)
+        sender.send(partner, b"here")
+        receiver.took(taken, b"here")

@@ -1,0 +1,77 @@
+"""Discovery and host names: do the hosts find each other?"""
+
+from __future__ import annotations
+
+from mxwire.interop.cases.part import Group
+from mxwire.interop.stage import Stage, Unexpected, stage_wants
+from mxwire.protocol import Status
+
+CASES = Group("discovery")
+
+
+@CASES.case(
+    "announcements",
+    "hosts find each other by announcements",
+    "R-DISC-01 R-DISC-02 R-DISC-03 R-DISC-07 R-HOST-01 R-HOST-04 R-HOST-06",
+    introduction="announcements",
+)
+def announcements(stage: Stage) -> None:
+    """Neither knows the other. Both announce themselves, and ask each other for their names."""
+    _both_named(stage)
+
+
+@CASES.case(
+    "names",
+    "hosts tell their names",
+    "R-HOST-01 R-HOST-02 R-HOST-05 R-HOST-06 R-HOST-07 R-HOST-08",
+    introduction="addresses",
+    impaired=True,
+)
+def names(stage: Stage) -> None:
+    """Each has the address of the other in its table, without a name."""
+    _both_named(stage)
+
+
+@CASES.case(
+    "found-and-connected",
+    "a host that was just found is connected to",
+    "R-DISC-03 R-HOST-07 R-CON-01 R-CON-08",
+    introduction="announcements",
+    lengths=lambda _: (5,),
+    answered=True,
+)
+def found_and_connected(stage: Stage) -> None:
+    """After discovery both connect at once, and exchange a message each."""
+    _both_named(stage)
+    joined = stage.join()
+    for sender, partner, receiver in joined.ways():
+        taken = receiver.receive(16)
+        sender.send(partner, b"hello")
+        receiver.took(taken, b"hello")
+
+
+@CASES.case("unknown-host", "a host that nobody has is not found", "R-DISC-01", role="nothing")
+def unknown_host(stage: Stage) -> None:
+    """A connect to a name that is in no table is refused at once, and nothing is sent."""
+    from mxwire.interop.stage import Where
+    from mxwire.protocol import LocalProtocolError
+
+    end = stage.left.open(1)
+    try:
+        end.ask(Where("nobody:0", 0))
+    except LocalProtocolError as error:
+        stage.left.note(f"connect to nobody: {error.status.text}")
+        stage_wants(error.status is Status.PEER_NOT_FOUND, f"the connect was refused as {error.status.text}")
+    else:
+        raise Unexpected("a connect to a host that is in no table was begun")
+
+
+def _both_named(stage: Stage) -> None:
+    left, right = stage.sides
+    for one, other in ((left, right), (right, left)):
+        name = f"{other.name}:0"
+        found = stage.until(lambda one=one, name=name: one.node.peers.by_name(name) is not None)  # type: ignore[misc]
+        stage_wants(found, f"{one.name} has not learnt the name {name} within {stage.patience:g} s")
+        peer = one.node.peers.by_name(name)
+        assert peer is not None
+        stage_wants(peer.address == other.address, f"{one.name} has the name {name} for another address")

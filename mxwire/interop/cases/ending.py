@@ -1,0 +1,142 @@
+"""Ends, good and bad: applications that sleep, die, or never connect back."""
+
+from __future__ import annotations
+
+from mxwire.interop.cases.part import Group, data, of
+from mxwire.interop.stage import Joined, Stage, stage_wants
+from mxwire.protocol import Status
+from mxwire.wire.enums import PacketType
+
+CASES = Group("ends")
+_LARGE = 200_000
+
+
+@CASES.case(
+    "receiver-paused",
+    "the receiver does something else",
+    "R-GEN-01 R-RTX-01 R-RTX-02 R-ORD-03",
+    lengths=of(8, 100, 5000),
+    impaired=True,
+)
+def receiver_paused(stage: Stage) -> None:
+    """The application on the right sleeps for more than a resend delay while messages come; then it takes each once."""
+    joined = stage.join()
+    lengths = (8, 100, 5000, 8, 8)
+    taken = [joined.two.receive(6000) for _ in range(len(lengths) + 1)]
+    joined.two.pause()
+    for number, length in enumerate(lengths):
+        joined.one.send(joined.to_two, data(number, length))
+    stage.let_pass(1.2)
+    joined.two.pause(False)
+    for number, length in enumerate(lengths):
+        joined.two.took(taken[number], data(number, length))
+    stage.settle()
+    stage_wants(not taken[-1].request.done, "a message was delivered twice")
+
+
+@CASES.case(
+    "answers-while-paused", "the card answers while the application sleeps", "R-GEN-01 R-PUL-12", lengths=of(_LARGE)
+)
+def answers_while_paused(stage: Stage) -> None:
+    """The sender of a large message sleeps as soon as it is announced; its card serves the PULLs."""
+    joined = stage.join()
+    taken = joined.two.receive(_LARGE)
+    sent = joined.one.send(joined.to_two, data(0, _LARGE))
+    joined.one.pause()
+    joined.two.took(taken, data(0, _LARGE))
+    joined.one.pause(False)
+    joined.one.wait(sent)
+
+
+@CASES.case(
+    "sender-killed",
+    "the sender of a large message dies",
+    "R-CLS-02 R-NAK-09 R-NOT-01",
+    lengths=of(8, _LARGE),
+    answered=True,
+    whole=False,
+)
+def sender_killed(stage: Stage) -> None:
+    """Its receiver, in the middle of pulling, is told that the endpoint is closed; a new sender is as welcome."""
+    joined = stage.join()
+    taken = joined.two.receive(_LARGE)
+    stage.cut(PacketType.PULL_REPLY, *range(64))
+    joined.one.send(joined.to_two, data(0, _LARGE))
+    stage.until(lambda: bool(joined.two.engine.pulling), 1.0)
+    stage_wants(bool(joined.two.engine.pulling), "the receiver has not begun to pull")
+    joined.one.close()
+    joined.two.wait(taken, Status.REMOTE_ENDPOINT_CLOSED, f"receive of {_LARGE} bytes")
+    again = stage.left.open(joined.one.number)
+    to_two = again.connect(joined.two.where)
+    to_one = joined.two.connect(again.where)
+    for sender, partner, receiver in Joined(again, joined.two, to_two, to_one).ways():
+        other = receiver.receive(8)
+        sender.send(partner, b"as ever.")
+        receiver.took(other, b"as ever.")
+
+
+@CASES.case("receiver-killed", "the receiver dies", "R-CLS-02 R-EP-01 R-NAK-05 R-NAK-10", lengths=of(8))
+def receiver_killed(stage: Stage) -> None:
+    """What is sent to its endpoint afterwards is refused, with the status of a closed one."""
+    joined = stage.join()
+    taken = joined.two.receive(8)
+    joined.one.send(joined.to_two, b"the last")
+    joined.two.took(taken, b"the last")
+    stage.settle()
+    joined.two.close()
+    sent = joined.one.send(joined.to_two, b"too late", synchronous=True)
+    joined.one.wait(sent, Status.REMOTE_ENDPOINT_CLOSED, "send to a closed endpoint")
+
+
+@CASES.case("one-way", "only one side connects", "R-CON-12 R-CON-13", lengths=of(8, 100, 5000), impaired=True)
+def one_way(stage: Stage) -> None:
+    """The right side never connects back, and only receives: short and medium messages need no more."""
+    one, two = stage.left.open(1), stage.right.open(2)
+    to_two = one.connect(two.where)
+    for number, length in enumerate((8, 100, 5000)):
+        taken = two.receive(length)
+        one.send(to_two, data(number, length))
+        two.took(taken, data(number, length))
+    stage.settle()
+
+
+@CASES.case(
+    "disconnected",
+    "a partner is forgotten and found again",
+    "R-CLS-03 R-CON-10",
+    lengths=of(8),
+    answered=True,
+    keeps_partner=True,
+)
+def disconnected(stage: Stage) -> None:
+    """Both applications disconnect, connect anew, and talk as before."""
+    joined = stage.join()
+    _exchange(joined)
+    stage.settle()
+    joined.one.engine.disconnect(joined.to_two)
+    joined.two.engine.disconnect(joined.to_one)
+    there, back = joined.one.ask(joined.two.where), joined.two.ask(joined.one.where)
+    joined.one.wait(there)
+    joined.two.wait(back)
+    assert there.partner is not None and back.partner is not None
+    _exchange(Joined(joined.one, joined.two, there.partner, back.partner))
+
+
+@CASES.case("given-up", "a host that is silent is given up", "R-RTX-03 R-RTX-05")
+def given_up(stage: Stage) -> None:
+    """The other host hears nothing; after as many resends as were allowed the connect ends."""
+    one, two = stage.left.open(1), stage.right.open(2)
+    stage.cut(PacketType.CONNECT, *range(100))
+    request = one.ask(two.where, resends=2)
+    one.wait(request, None, "connect to a host that hears nothing")
+    stage_wants(
+        request.status in (Status.TIMEOUT, Status.REMOTE_ENDPOINT_UNREACHABLE),
+        f"the connect ended as {request.status.text if request.status is not None else 'nothing'}",
+    )
+
+
+def _exchange(joined: Joined) -> None:
+    for sender, partner, receiver in joined.ways():
+        taken = receiver.receive(8)
+        sender.send(partner, b"as ever.")
+        receiver.took(taken, b"as ever.")

@@ -1,0 +1,89 @@
+"""What receives take: synchronous sends, unexpected messages, wildcards, buffers that are too short."""
+
+from __future__ import annotations
+
+from mxwire.interop.cases.part import Group, data, of
+from mxwire.interop.stage import Stage, stage_wants
+from mxwire.protocol import Status
+
+CASES = Group("matching")
+_KINDS = (20, 100, 5000, 40_000)
+"""A length of each kind of message."""
+
+
+@CASES.case(
+    "synchronous",
+    "a synchronous send waits for its receive",
+    "R-SND-01 R-RDV-04 R-MAT-05 R-NOT-01",
+    synchronous=of(0, 44, 5000),
+)
+def synchronous(stage: Stage) -> None:
+    """0, 44 and 5000 bytes; each send ends when a receive has taken it, and not before."""
+    joined = stage.join()
+    for number, length in enumerate((0, 44, 5000)):
+        sent = joined.one.send(joined.to_two, data(number, length), number, synchronous=True)
+        stage.let_pass(0.05)
+        stage_wants(not sent.done, f"a synchronous send of {length} bytes has ended before anybody took it")
+        taken = joined.two.receive(length, number)
+        joined.two.took(taken, data(number, length))
+        joined.one.wait(sent)
+
+
+@CASES.case("unexpected", "messages wait for their receives", "R-MAT-02 R-MAT-05", lengths=of(*_KINDS), answered=True)
+def unexpected(stage: Stage) -> None:
+    """One of each kind is sent before anybody asks for it, and taken in another order, by its match information."""
+    for sender, partner, receiver in stage.join().ways():
+        for number, length in enumerate(_KINDS):
+            sender.send(partner, data(number, length), number)
+        stage.let_pass(0.1)
+        for number, length in reversed(list(enumerate(_KINDS))):
+            receiver.took(receiver.receive(length, number), data(number, length))
+        stage.settle()
+
+
+@CASES.case(
+    "wildcards",
+    "receives are tried in their order",
+    "R-MAT-01 R-MAT-02 R-MAT-03 R-ORD-05",
+    lengths=of(8),
+    answered=True,
+    impaired=True,
+)
+def wildcards(stage: Stage) -> None:
+    """Exact, masked and open receives are posted; messages go to the first that matches, in the order of sending."""
+    for sender, partner, receiver in stage.join().ways():
+        masked = receiver.receive(8, 0x100, 0xF00)
+        exact = receiver.receive(8, 0x101)
+        first, second = (receiver.receive(8, 0, 0) for _ in range(2))
+        for match_info in (0x101, 0x101, 0x7, 0x8):
+            sender.send(partner, match_info.to_bytes(8, "big"), match_info)
+        for taken, match_info in ((masked, 0x101), (exact, 0x101), (first, 0x7), (second, 0x8)):
+            receiver.took(taken, match_info.to_bytes(8, "big"))
+
+
+@CASES.case(
+    "truncated",
+    "a buffer that is too short takes what fits",
+    "R-MSC-01 R-RDV-04 R-NOT-02",
+    lengths=of(*_KINDS),
+    whole=False,
+)
+def truncated(stage: Stage) -> None:
+    """One of each kind into a buffer of ten bytes: the receiver is told, and the sender of a large one too."""
+    joined = stage.join()
+    for number, length in enumerate(_KINDS):
+        taken = joined.two.receive(10, number)
+        sent = joined.one.send(joined.to_two, data(number, length), number)
+        joined.two.took(taken, data(number, length)[:10], Status.MESSAGE_TRUNCATED)
+        joined.one.wait(sent, Status.MESSAGE_TRUNCATED if length > 32768 else Status.SUCCESS)
+
+
+@CASES.case("cancelled", "a receive is taken back", "R-MSC-02 R-MAT-02", lengths=of(8))
+def cancelled(stage: Stage) -> None:
+    """The first of two receives is cancelled; the message goes to the second."""
+    joined = stage.join()
+    first, second = joined.two.receive(8, 1), joined.two.receive(8, 1)
+    stage_wants(joined.two.engine.cancel(first.request), "a receive that nothing has matched cannot be cancelled")
+    joined.one.send(joined.to_two, b"for both", 1)
+    joined.two.took(second, b"for both")
+    stage_wants(first.request.status is Status.CANCELLED, "the first receive did not end as cancelled")

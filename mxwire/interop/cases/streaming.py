@@ -1,0 +1,81 @@
+"""Many messages: long streams, both directions at once, many endpoints."""
+
+from __future__ import annotations
+
+from mxwire.interop.cases.part import Group, data, of
+from mxwire.interop.stage import Joined, Stage
+
+CASES = Group("streams")
+_MIXED = (1, 33, 200, 10, 7000, 128, 40_000, 0, 32)
+
+
+@CASES.case(
+    "stream",
+    "two hundred messages in a row",
+    "R-SEQ-01 R-SEQ-05 R-ACK-01 R-ACK-02 R-ORD-05",
+    lengths=of(0, 1, 32, 128),
+    impaired=True,
+)
+def stream(stage: Stage) -> None:
+    """All are sent before the first is received, and all come in order."""
+    joined = stage.join()
+    lengths = [(0, 1, 32, 128)[number % 4] for number in range(200)]
+    taken = [joined.two.receive(128) for _ in lengths]
+    for number, length in enumerate(lengths):
+        joined.one.send(joined.to_two, data(number, length))
+    for number, length in enumerate(lengths):
+        stage.until(lambda number=number: taken[number].request.done)  # type: ignore[misc]
+        if taken[number].data != data(number, length) or number == len(lengths) - 1:
+            joined.two.took(taken[number], data(number, length))
+    stage.settle()
+
+
+@CASES.case(
+    "mediums",
+    "MEDIUMs follow each other closely",
+    "R-MED-05 R-ACK-01 R-SEQ-04",
+    lengths=of(*range(9000, 9012)),
+    impaired=True,
+)
+def mediums(stage: Stage) -> None:
+    """Twelve messages of several fragments, all at once."""
+    joined = stage.join()
+    taken = [joined.two.receive(9100, number) for number in range(12)]
+    for number in range(12):
+        joined.one.send(joined.to_two, data(number, 9000 + number), number)
+    for number in range(12):
+        joined.two.took(taken[number], data(number, 9000 + number))
+
+
+@CASES.case(
+    "bidirectional",
+    "both send at once",
+    "R-ACK-03 R-SEQ-04 R-ORD-05 R-PUL-02",
+    lengths=of(*_MIXED),
+    answered=True,
+    impaired=True,
+)
+def bidirectional(stage: Stage) -> None:
+    """Messages of all kinds in both directions at the same time."""
+    _all_ways([stage.join()])
+
+
+@CASES.case("endpoints", "six endpoints on each host", "R-EP-01 R-EP-05 R-SEQ-04", lengths=of(*_MIXED), answered=True)
+def endpoints(stage: Stage) -> None:
+    """Six pairs of endpoints talk at the same time; none hears what is meant for another."""
+    _all_ways([stage.join(10 + number, 20 + number) for number in range(6)])
+
+
+def _all_ways(pairs: list[Joined]) -> None:
+    posted = []
+    for place, joined in enumerate(pairs):
+        for way, (_, _, receiver) in enumerate(joined.ways()):
+            for number, length in enumerate(_MIXED):
+                content = data(100 * place + 50 * way + number, length)
+                posted.append((receiver, receiver.receive(length, number), content))
+    for place, joined in enumerate(pairs):
+        for way, (sender, partner, _) in enumerate(joined.ways()):
+            for number, length in enumerate(_MIXED):
+                sender.send(partner, data(100 * place + 50 * way + number, length), number)
+    for receiver, taken, content in posted:
+        receiver.took(taken, content)

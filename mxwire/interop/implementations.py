@@ -1,0 +1,77 @@
+"""Who is put against whom: the profiles of the engine in the dialects that their releases were built for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final, get_args
+
+from mxwire.errors import MxwireError
+from mxwire.interop.result import Implementation, Kind
+from mxwire.protocol import Profile, profile_by_name
+from mxwire.wire.dialect import DEFAULT_FRAME_LIMIT, Dialect, Generation, dialect_by_name, omx
+
+
+def _of(name: str, profile: str, dialect: str, title: str) -> Implementation:
+    return Implementation(name, title, dialect, profile, "simulated", profile_by_name(profile).about)
+
+
+IMPLEMENTATIONS: Final = {
+    each.name: each
+    for each in (
+        _of("open-mx-1.5", "open-mx-1.5", "mxoe", "Open-MX 1.5"),
+        _of("open-mx-1.5-as-found", "open-mx-1.5-as-found", "mxoe", "Open-MX 1.5 as found"),
+        _of("open-mx-1.1", "open-mx-1.1", "mxoe", "Open-MX 1.1"),
+        _of("open-mx-1.0", "open-mx-1.0", "mxoe", "Open-MX 1.0"),
+        _of("open-mx-0.6", "open-mx-0.6", "mxoe", "Open-MX 0.6"),
+        _of("open-mx-0.5", "open-mx-0.5", "mxoe", "Open-MX 0.5"),
+        _of("native-mx", "native-mx", "mxoe", "native MX"),
+        _of("open-mx-1.5-omx-1500", "open-mx-1.5", "omx:1500", "Open-MX 1.5, own format, M = 1500"),
+        _of("open-mx-1.5-omx-9000", "open-mx-1.5", "omx:9000", "Open-MX 1.5, own format, M = 9000"),
+        _of("open-mx-1.1-omx-9000", "open-mx-1.1", "omx:9000/N3", "Open-MX 1.1, own format, M = 9000"),
+        _of("open-mx-1.0-omx-9000", "open-mx-1.0", "omx:9000/N2", "Open-MX 1.0, own format, M = 9000"),
+        _of("open-mx-0.5-omx", "open-mx-0.5", "omx:9000/N1", "Open-MX 0.5, own format"),
+    )
+}
+"""By name. All are simulated; :func:`live` makes the live host of one."""
+
+
+def implementation_by_name(name: str) -> Implementation:
+    """The implementation that a user names.
+
+    Raises :class:`~mxwire.errors.MxwireError` for a name that is none.
+    """
+    found = IMPLEMENTATIONS.get(name.strip().lower())
+    if found is None:
+        raise MxwireError(f"no implementation {name!r}: use one of {', '.join(IMPLEMENTATIONS)}")
+    return found
+
+
+def live(implementation: Implementation, name: str) -> Implementation:
+    """The same as a live host with a name of its own."""
+    return replace(implementation, name=name, kind="live")
+
+
+def dialect_of(name: str) -> Dialect:
+    """A dialect by name, of any generation: ``mxoe``, ``omx``, ``omx:M`` or ``omx:M/N3``.
+
+    Raises :class:`~mxwire.errors.MxwireError` for anything else.
+    """
+    plain, slash, generation = name.strip().partition("/")
+    dialect = dialect_by_name(plain)
+    if not slash:
+        return dialect
+    known: Iterable[Generation] = get_args(Generation)
+    found = next((each for each in known if each == generation.upper()), None)
+    if found is None or dialect.family != "omx":
+        raise MxwireError(f"no dialect {name!r}: only omx has generations, {', '.join(get_args(Generation))}")
+    return omx(dialect.frame_limit if ":" in plain else DEFAULT_FRAME_LIMIT, found)
+
+
+def profile_of(implementation: Implementation) -> Profile:
+    """The profile of an implementation of ours."""
+    assert implementation.profile is not None
+    return profile_by_name(implementation.profile)
+
+
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)

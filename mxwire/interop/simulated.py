@@ -1,0 +1,205 @@
+"""A simulated stage: two nodes, a seeded network and virtual time. The same seed gives the same frames anywhere."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mxwire.frames import FrameBatch
+from mxwire.interop.impairments import Cut, Treatment
+from mxwire.interop.stage import PATIENCE, Casting, Introduction, Recorded, Side, Stage
+from mxwire.protocol import Node
+from mxwire.rules import LOST
+from mxwire.simulation.network import LOST as NEVER
+from mxwire.simulation.network import Incident, Network, Port
+from mxwire.simulation.randomness import stream
+from mxwire.simulation.scenario import Scenario
+from mxwire.simulation.schedule import MILLISECOND, Schedule
+
+_ROUNDS_MAXIMUM: Final = 1000
+_ALWAYS: Final = 1 << 62
+
+
+class _CutIncident(Incident):
+    """Keeps what a case wants lost from arriving."""
+
+    def __init__(self, cut: Cut) -> None:
+        super().__init__(0, _ALWAYS)
+        self._cut = cut
+
+    def hits(self, now: int, source: int, target: int, frame: bytes) -> bool:
+        """Whether it is one of the chosen."""
+        return self._cut.takes(frame)
+
+
+class SimulatedSide(Side):
+    """A node in virtual time."""
+
+    def __init__(self, stage: SimulatedStage, number: int, casting: Casting, introduction: Introduction) -> None:
+        super().__init__(stage, casting.name, casting.profile, casting.dialect)
+        self._stage = stage
+        self._number = number
+        self._introduction = introduction
+        self._boots = 0
+        self._armed: int | None = None
+        self._stepping = False
+        self._node = self._boot()
+
+    @property
+    def node(self) -> Node:
+        """The engine."""
+        return self._node
+
+    @property
+    def address(self) -> bytes:
+        """The Ethernet address."""
+        return address_of(self._number)
+
+    def _boot(self) -> Node:
+        other = self._stage.castings[1 - self._number].name
+        known = {address_of(1 - self._number): f"{other}:0" if self._introduction == "names" else None}
+        rng = stream(self._stage.seed, "node", self._number, self._boots)
+        self._boots += 1
+        return Node(
+            self.address,
+            self.name,
+            dialect=self.dialect,
+            profile=self.profile,
+            rng=rng,
+            peers=None if self._introduction == "announcements" else known,
+            announce=self._introduction == "announcements",
+        )
+
+    def reboot(self) -> None:
+        """Start anew, with nothing remembered."""
+        self.note("starts again")
+        self.ends.clear()
+        self._stage.applications = [each for each in self._stage.applications if each not in self.applications]
+        self._node = self._boot()
+        self._stage.reboots.append((len(self._stage.frames), self.address))
+        self._armed = None
+        self.push()
+
+    def deliver(self, what: list[FrameBatch | bytes]) -> None:
+        """Take frames from the network."""
+        now = self._stage.schedule.now
+        for each in what:
+            batch = FrameBatch.from_frames([each], [now]) if isinstance(each, bytes) else each
+            self._node.receive(batch, now)
+        self.push()
+
+    def push(self) -> None:
+        """Let the node send until nothing happens any more at this moment."""
+        if self._stepping:
+            return
+        node, now = self._node, self._stage.schedule.now
+        self._stepping = True
+        try:
+            for _ in range(_ROUNDS_MAXIMUM):
+                batch = node.transmit(now)
+                if len(batch):
+                    self._stage.network.send((self._number, 0), batch)
+                events = node.events()
+                for event in events:
+                    self.heard(event)
+                if not (len(batch) or events):
+                    break
+        finally:
+            self._stepping = False
+        self._arm(node)
+
+    def _arm(self, node: Node) -> None:
+        deadline = node.deadline()
+        if deadline is None:
+            return
+        now = self._stage.schedule.now
+        time = deadline if deadline > now else now + MILLISECOND
+        if self._armed is None or time < self._armed:
+            self._armed = time
+            self._stage.schedule.at(time, self._wake, time)
+
+    def _wake(self, time: int) -> None:
+        if self._armed == time:
+            self._armed = None
+            self.push()
+
+
+class SimulatedStage(Stage):
+    """Two simulated hosts; the first is called left."""
+
+    def __init__(
+        self,
+        left: Casting,
+        right: Casting,
+        treatment: Treatment,
+        seed: int,
+        *,
+        introduction: Introduction = "names",
+        patience: float = PATIENCE,
+    ) -> None:
+        super().__init__(patience)
+        self.seed = seed
+        self.castings = (left, right)
+        self.schedule = Schedule()
+        self.reboots: list[tuple[int, bytes]] = []
+        """After how many frames which host has started anew."""
+        scenario = Scenario(
+            seed=seed,
+            loss=treatment.loss,
+            duplicate=treatment.duplicate,
+            reorder=treatment.reorder,
+            delay=treatment.delay_ns + treatment.added_ns,
+        )
+        ports: dict[bytes, Port] = {address_of(0): (0, 0), address_of(1): (1, 0)}
+        self.slowest = scenario.slowest
+        """No frame is longer on its way than this, in ns."""
+        self.network = Network(scenario, self.schedule, ports, self._deliver)
+        self.network.faults_until = _ALWAYS
+        self.network.observers.append(self._record)
+        self._hosts = tuple(
+            SimulatedSide(self, number, casting, introduction) for number, casting in enumerate(self.castings)
+        )
+        self.left = self._hosts[0]
+        for each in self._hosts:
+            each.push()
+
+    @property
+    def right(self) -> Side:
+        """The second host."""
+        return self._hosts[1]
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """Both."""
+        return self._hosts
+
+    def clock(self) -> int:
+        """The virtual time in ns."""
+        return self.schedule.now
+
+    def turn(self, limit: int) -> bool:
+        """Let the next thing happen, or the time pass."""
+        schedule = self.schedule
+        if not len(schedule) or schedule.next > limit:
+            schedule.now = max(schedule.now, limit)
+            return False
+        schedule.step()
+        return True
+
+    def cut(self, packet_type: int, *places: int, source: Side | None = None) -> None:
+        """Lose these frames of a type, counted from 0 from now on."""
+        chosen = Cut(packet_type, frozenset(places), None if source is None else source.address)
+        self.network.incidents.append(_CutIncident(chosen))
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+    def _deliver(self, target: Port, what: list[FrameBatch | bytes]) -> None:
+        self._hosts[target[0]].deliver(what)
+
+    def _record(self, frame: bytes, arrival: int, copies: int) -> None:
+        self.frames.append(Recorded(self.schedule.now, frame, LOST if arrival == NEVER else arrival, copies))
+
+
+def address_of(number: int) -> bytes:
+    """The Ethernet address of a simulated host."""
+    return bytes((0x02, 0, 0, 0, 0, number + 1))
