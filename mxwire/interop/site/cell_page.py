@@ -1,0 +1,175 @@
+"""The page of a cell: its verdict, why, and the ladder of its exchange."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from mxwire.errors import MxwireError
+from mxwire.interop.implementations import dialect_of
+from mxwire.interop.result import CAPTURES, Cell
+from mxwire.interop.site.exchange import Exchange, Seen, read_exchange
+from mxwire.interop.site.fields import FieldTables, Records
+from mxwire.interop.site.ladder import MOST_HOSTS, Drawing
+from mxwire.interop.site.pages import page
+from mxwire.interop.site.rows import MOST_ROWS_WHOLE, Omission, Row, Step, is_everything, rows_of
+from mxwire.interop.site.views import Matrix, View
+from mxwire.rules import Violation
+from mxwire.wire.address import mac_text
+from mxwire.wire.dialect import Dialect
+
+FINDINGS_SHOWN: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A finding with its host as text."""
+
+    rule: str
+    severity: str
+    host: str
+    frames: tuple[int, ...]
+    found: str
+    expected: str
+
+    @classmethod
+    def of(cls, found: Violation) -> Told:
+        """The finding."""
+        return cls(found.rule, found.severity, mac_text(found.host), found.frames, found.found, found.expected)
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """The exchange as the page shows it."""
+
+    exchange: Exchange
+    drawing: Markup
+    note: str
+    frames: list[Seen]
+    """Those that can be looked at on this page."""
+    records: dict[str, Any]
+    whole_page: str | None = None
+    """The page that shows all frames, where this one does not."""
+
+    def name(self, address: int) -> str:
+        """Of a host."""
+        return self.exchange.name(address)
+
+
+class CellPages:
+    """Makes the pages of cells; what their frames have in common is gathered in ``fields``."""
+
+    def __init__(self, matrix: Matrix, folder: Path) -> None:
+        self._matrix = matrix
+        self._folder = folder
+        self._dialects = {each.name: each.dialect for each in matrix.report.implementations}
+        self.fields = FieldTables()
+
+    def of(self, view: View) -> dict[str, str]:
+        """The pages of a cell by their places: one, and one with all frames where they are many."""
+        cell = view.cell
+        exchange, complaint = self._exchange(cell)
+        pages: dict[str, str] = {}
+        ladder = None
+        if exchange is not None and exchange.frames:
+            rows = rows_of(exchange.frames)
+            whole = None
+            if not is_everything(rows):
+                whole = f"../frames/{view.file}"
+                all_rows = rows_of(exchange.frames, whole=True)
+                pages[f"frames/{view.file}"] = self._page(
+                    "whole.html", view, ladder=self._ladder(view, exchange, all_rows)
+                )
+            ladder = self._ladder(view, exchange, rows, whole)
+        shown = {each.number for each in ladder.frames} if ladder else set()
+        pages[f"cells/{view.file}"] = self._page(
+            "cell.html",
+            view,
+            ladder=ladder,
+            no_ladder=complaint,
+            shown=shown,
+            capture=f"../{CAPTURES}/{cell.capture}" if exchange is not None else None,
+            duration=f"{cell.duration_ns / 1e6:.3f} ms",
+            findings=[Told.of(each) for each in cell.findings[:FINDINGS_SHOWN]],
+            more_findings=max(len(cell.findings) - FINDINGS_SHOWN, 0),
+            rules=list(dict.fromkeys([*(each.rule for each in cell.findings), *cell.rules])),
+            siblings=self._matrix.siblings(view),
+        )
+        return pages
+
+    def _page(self, template: str, view: View, **values: Any) -> str:
+        return page(template, self._matrix.report, "../", view=view, **values)
+
+    def _exchange(self, cell: Cell) -> tuple[Exchange | None, str]:
+        """The frames of a cell, or why there are none."""
+        if cell.capture is None:
+            return None, "No frames were recorded."
+        if not _is_plain_name(cell.capture):
+            return None, "The report names a capture that is not in its folder."
+        concerned: dict[int, dict[str, None]] = defaultdict(dict)
+        for found in cell.findings:
+            for number in found.frames:
+                concerned[number][found.rule] = None
+        marks = {number: tuple(rules) for number, rules in concerned.items()}
+        try:
+            exchange = read_exchange(self._folder / CAPTURES / cell.capture, self._spoken(cell), marks)
+        except MxwireError as error:
+            return None, f"The capture cannot be shown: {error}"
+        return exchange, "" if exchange.frames else "Nothing was sent."
+
+    def _spoken(self, cell: Cell) -> tuple[Dialect | None, ...]:
+        return tuple(self._dialect(each) for each in (cell.left, cell.right))
+
+    def _dialect(self, implementation: str) -> Dialect | None:
+        try:
+            return dialect_of(self._dialects[implementation])
+        except (KeyError, MxwireError):
+            return None
+
+    def _ladder(self, view: View, exchange: Exchange, rows: list[Row], whole: str | None = None) -> Ladder:
+        steps = [row for row in rows if isinstance(row, Step)]
+        frames = [
+            seen for step in steps for seen in ([step.first] if len(step.frames) == 1 else [step.first, step.last])
+        ]
+        records = Records(self.fields)
+        for each in frames:
+            records.add(each)
+        title = f"Ladder of the {len(exchange.frames)} frames of {view.case.title}; the table below says the same"
+        return Ladder(
+            exchange,
+            Drawing(exchange, rows, title).markup(),
+            _note(exchange, rows, whole),
+            frames,
+            records.as_object(),
+            whole,
+        )
+
+
+def _is_plain_name(name: str) -> bool:
+    """Whether it names a file, and not a way out of its folder."""
+    return bool(name) and not set(name) & set("/\\\0:?#%") and name not in (".", "..")
+
+
+def _note(exchange: Exchange, rows: list[Row], whole: str | None) -> str:
+    """What a reader has to know of what is shown."""
+    total = len(exchange.frames)
+    said = [f"{total} frame{'s' if total != 1 else ''}, as they were sent. Choose one to see its fields."]
+    folded = sum(isinstance(row, Step) and len(row.frames) > 1 for row in rows)
+    left_out = sum(row.frames for row in rows if isinstance(row, Omission))
+    if folded:
+        said.append("Like frames that follow each other are one step.")
+    if left_out and whole:
+        said.append(f"{left_out} of the frames are not shown here: those are that begin and end it, or matter.")
+    elif left_out:
+        said.append(f"Only the first {MOST_ROWS_WHOLE} are shown; the capture has all.")
+    if exchange.dropped:
+        said.append(f"{exchange.dropped} more were not looked at.")
+    if exchange.skipped:
+        said.append(f"{exchange.skipped} frames of other protocols are left out.")
+    if len(exchange.hosts) > MOST_HOSTS:
+        said.append(f"Of {len(exchange.hosts)} hosts the first {MOST_HOSTS} have lines.")
+    return " ".join(said)

@@ -1,0 +1,69 @@
+"""The decoded fields of frames, so that what frames of a layout have in common is written once for the whole site."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mxwire.interop.site.exchange import Seen
+from mxwire.report.tree import FieldLine, field_lines
+
+_BYTES_SHOWN: Final = 16
+"""Of data and padding."""
+_FIXED: Final = 16
+"""Fields up to this size are shown with all their bytes."""
+
+
+class FieldTables:
+    """Gathers the layouts that the frames of all pages refer to."""
+
+    def __init__(self) -> None:
+        self.layouts: dict[tuple[tuple[str, int, int, str, bool], ...], int] = {}
+        """Name, offset, size, meaning and definedness of fields, and the number of the layout."""
+
+    def as_objects(self) -> list[list[list[Any]]]:
+        """All layouts by number: ``[offset, size, name, meaning, defined]`` of each field."""
+        return [
+            [[offset, size, name, meaning, defined] for name, offset, size, meaning, defined in layout]
+            for layout in self.layouts
+        ]
+
+
+class Records:
+    """The fields of the frames of one page, small: texts that they share are written once too."""
+
+    def __init__(self, tables: FieldTables) -> None:
+        self._tables = tables
+        self._texts: dict[str, int] = {}
+        self._frames: dict[int, list[Any]] = {}
+
+    def add(self, seen: Seen) -> None:
+        """Take the fields of a frame."""
+        assert seen.batch is not None
+        lines = list(field_lines(seen.batch, seen.index))
+        fixed = 0
+        while fixed < len(lines) and _is_fixed(lines[fixed]):
+            fixed += 1
+        layout = tuple((each.name, each.offset, each.size, each.meaning, each.defined) for each in lines[:fixed])
+        rest = [
+            [each.offset, each.size, each.name, each.text, each.raw[:_BYTES_SHOWN].hex(), self._place(each.meaning)]
+            for each in lines[fixed:]
+        ]
+        number = self._tables.layouts.setdefault(layout, len(self._tables.layouts))
+        raw = "".join(each.raw.hex() for each in lines[:fixed])
+        self._frames[seen.number] = [number, raw, [self._place(each.text) for each in lines[:fixed]], rest]
+
+    def as_object(self) -> dict[str, Any]:
+        """``texts``, and ``frames`` by number: ``[layout, bytes, places of texts, rest]`` each.
+
+        ``bytes`` are those of the fields of the layout, in hexadecimal. The rest are fields that are as long as they
+        like: ``[offset, size, name, text, bytes, place of the meaning]`` each.
+        """
+        return {"texts": list(self._texts), "frames": self._frames}
+
+    def _place(self, text: str) -> int:
+        return self._texts.setdefault(text, len(self._texts))
+
+
+def _is_fixed(line: FieldLine) -> bool:
+    """Whether the field is whole, and as long in each frame of the layout."""
+    return line.size <= _FIXED and len(line.raw) == line.size and line.name != "padding"

@@ -1,0 +1,40 @@
+"""The templates, and what they have in common."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from mxwire.interop.result import Report
+from mxwire.interop.site.views import MEANINGS, SYMBOLS
+from mxwire.rules import CATALOGUE
+
+_BREAKS: Final = re.compile(r"(?<=[-:_/])(?=[^-:_/])")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("mxwire.interop.site"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["breakable"] = _breakable
+    environment.globals.update(symbols=SYMBOLS, meanings=MEANINGS, catalogue=CATALOGUE)
+    return environment
+
+
+def page(template: str, report: Report, root: str, **values: Any) -> str:
+    """A page from a template; ``root`` leads from its folder to that of the report."""
+    return _environment().get_template(template).render(report=report, root=root, **values)
+
+
+def _breakable(text: str) -> Markup:
+    """A name that may be broken into lines after its hyphens and the like."""
+    return Markup("<wbr>").join(escape(each) for each in _BREAKS.split(text))

@@ -1,0 +1,208 @@
+// The pages work without this; it filters the matrix, shows the fields of a frame, and copies commands.
+"use strict";
+
+const find = (selector, within = document) => within.querySelector(selector);
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+
+function element(tag, text = "", className = "") {
+  const made = document.createElement(tag);
+  made.textContent = text;
+  if (className) made.className = className;
+  return made;
+}
+
+// The matrix: cells that the filters leave, then rows, groups and columns that have some.
+
+function startFilters(form) {
+  const table = find("table.matrix");
+  const columns = all("thead th[data-left]", table);
+  const rows = all("tbody tr:not(.group)", table).map((row) => ({
+    row,
+    group: row.parentElement.dataset.group,
+    cells: [...row.cells].slice(2).map((place) => ({ place, link: place.firstElementChild })),
+  }));
+  const total = all("td > a", table).length;
+
+  function apply() {
+    const wanted = Object.fromEntries(new FormData(form));
+    const words = wanted.text.toLowerCase().split(/\s+/).filter(Boolean);
+    const used = columns.map(() => false);
+    const takes = columns.map(
+      ({ dataset }) =>
+        (!wanted.left || dataset.left === wanted.left) && (!wanted.right || dataset.right === wanted.right),
+    );
+    let shown = 0;
+    for (const { row, group, cells } of rows) {
+      const here =
+        (!wanted.group || group === wanted.group) &&
+        (!wanted.impairment || row.dataset.impairment === wanted.impairment);
+      let some = false;
+      cells.forEach(({ link }, place) => {
+        if (!link) return;
+        const said = words.length ? `${row.dataset.text} ${link.title} ${link.textContent}`.toLowerCase() : "";
+        const visible =
+          here &&
+          takes[place] &&
+          (!wanted.verdict || link.classList.contains(wanted.verdict)) &&
+          words.every((word) => said.includes(word));
+        link.hidden = !visible;
+        if (visible) {
+          some = used[place] = true;
+          shown += 1;
+        }
+      });
+      row.hidden = !some;
+    }
+    columns.forEach((column, place) => (column.hidden = !used[place]));
+    for (const { cells } of rows) cells.forEach(({ place }, number) => (place.hidden = !used[number]));
+    for (const body of all("tbody", table)) body.hidden = !find("tr:not(.group):not([hidden])", body);
+    find("#shown").value = shown === total ? `${total} cells` : `${shown} of ${total} cells`;
+    find("#nothing").hidden = shown > 0;
+  }
+
+  function remember() {
+    const set = [...new FormData(form)].filter(([, value]) => value);
+    history.replaceState(null, "", set.length ? `#${new URLSearchParams(set)}` : "#matrix");
+  }
+
+  function choose(text) {
+    form.reset();
+    for (const [name, value] of new URLSearchParams(text)) {
+      const field = form.elements.namedItem(name);
+      if (field) field.value = value;
+    }
+    apply();
+  }
+
+  form.hidden = false;
+  form.addEventListener("input", () => (apply(), remember()));
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("reset", () => setTimeout(() => (apply(), remember())));
+  for (const link of all("[data-filter]")) {
+    link.addEventListener("click", () => setTimeout(() => (choose(link.dataset.filter), remember())));
+  }
+  if (location.hash.includes("=")) choose(location.hash.slice(1));
+  else apply();
+}
+
+// A frame: what the table of frames says of it, and its fields as the capture's decoder read them.
+
+function startFrames(detail) {
+  const { texts, frames: records } = JSON.parse(find("#records").textContent);
+  const numbers = Object.keys(records).map(Number).sort((one, two) => one - two);
+  const steps = all(".ladder .step");
+  let chosen = null;
+
+  function stepOf(number) {
+    return steps.find(({ dataset }) => Number(dataset.frame) <= number && number <= Number(dataset.last));
+  }
+
+  function button(text, label, act) {
+    const made = element("button", text);
+    made.type = "button";
+    made.setAttribute("aria-label", label);
+    made.disabled = !act;
+    if (act) made.addEventListener("click", act);
+    return made;
+  }
+
+  function fieldRow(offset, size, name, text, hex, meaning, defined) {
+    const row = element("tr", "", defined ? "" : "undefined");
+    row.append(element("td", String(offset), "number"));
+    const what = element("th", name);
+    what.scope = "row";
+    const value = element("td", text);
+    const shown = hex.slice(0, 32).replace(/(....)(?=.)/g, "$1 ");
+    value.append(element("span", shown + (hex.length / 2 < size ? " …" : ""), "bytes mono"));
+    if (meaning) value.append(element("span", meaning, "meaning"));
+    row.append(what, value);
+    return row;
+  }
+
+  function fieldTable([layout, hex, places, rest]) {
+    const table = element("table");
+    const caption = element("caption", "Fields: offset, name, value, bytes, meaning", "hidden");
+    const body = element("tbody");
+    let at = 0;
+    mxwireLayouts[layout].forEach(([offset, size, name, meaning, defined], place) => {
+      body.append(fieldRow(offset, size, name, texts[places[place]], hex.slice(at, at + 2 * size), meaning, defined));
+      at += 2 * size;
+    });
+    for (const [offset, size, name, text, bytes, meaning] of rest) {
+      body.append(fieldRow(offset, size, name, text, bytes, texts[meaning], true));
+    }
+    table.append(caption, body);
+    return table;
+  }
+
+  function show(number) {
+    const row = document.getElementById(`f${number}`);
+    if (!row || !records[number]) return;
+    if (chosen) chosen.classList.remove("chosen");
+    chosen = stepOf(number);
+    if (chosen) chosen.classList.add("chosen");
+    const [, time, way, ends, type, text] = [...row.cells].map((each) => each.firstChild?.textContent ?? "");
+    const place = numbers.indexOf(number);
+    const bar = element("div", "", "bar");
+    const buttons = element("span");
+    const go = (to) => to !== undefined && (() => (show(to), find(`[data-go="${to > number ? 1 : -1}"]`).focus()));
+    const back = button("‹", "Frame before", go(numbers[place - 1]));
+    const on = button("›", "Next frame", go(numbers[place + 1]));
+    back.dataset.go = -1;
+    on.dataset.go = 1;
+    buttons.append(back, " ", on, " ", button("×", "Close", close));
+    bar.append(element("h3", `${number} ${type}`), buttons);
+    detail.replaceChildren(bar, element("p", `${time} ms, ${way}${ends ? `, endpoints ${ends}` : ""}`, "muted"));
+    detail.append(element("p", text));
+    for (const remark of all("em", row)) detail.append(element("p", remark.textContent, "remark"));
+    detail.append(fieldTable(records[number]));
+    detail.hidden = false;
+    detail.scrollTop = 0;
+  }
+
+  function close() {
+    detail.hidden = true;
+    if (chosen) chosen.focus();
+  }
+
+  for (const link of all("a[data-frame]")) {
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      show(Number(link.dataset.frame));
+      const step = stepOf(Number(link.dataset.frame));
+      if (step && !step.contains(link)) step.scrollIntoView({ block: "center" });
+    });
+  }
+  steps.forEach((step, place) =>
+    step.addEventListener("keydown", (event) => {
+      const to = { ArrowDown: steps[place + 1], ArrowUp: steps[place - 1] }[event.key];
+      if (!to) return;
+      event.preventDefault();
+      to.focus();
+      if (!detail.hidden) show(Number(to.dataset.frame));
+    }),
+  );
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !detail.hidden) close();
+  });
+  const asked = /^#f(\d+)$/.exec(location.hash);
+  if (asked) show(Number(asked[1]));
+}
+
+function startCopying(button) {
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    const text = document.getElementById(button.dataset.copy);
+    try {
+      await navigator.clipboard.writeText(text.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(text);
+      button.textContent = "Selected: copy with your keys";
+    }
+  });
+}
+
+if (find("#filters")) startFilters(find("#filters"));
+if (find("#detail")) startFrames(find("#detail"));
+all("[data-copy]").forEach(startCopying);

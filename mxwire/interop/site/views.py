@@ -1,0 +1,190 @@
+"""What the pages are made of: cells with their files, and the matrix as rows and columns."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from mxwire.interop.result import Case, Cell, Impairment, Report, Verdict
+
+SYMBOLS: Final[dict[Verdict, str]] = {
+    "pass": "\N{CHECK MARK}",
+    "info": "i",
+    "non-strict": "\N{ALMOST EQUAL TO}",
+    "fail": "\N{MULTIPLICATION X}",
+    "missing": "\N{EN DASH}",
+}
+"""The sign of each verdict: colours alone would leave some readers out."""
+MEANINGS: Final[dict[Verdict, str]] = {
+    "pass": "as expected, which may be a failure in the documented way",
+    "info": "as expected, with notes on known defects",
+    "non-strict": "as expected, but something that is only recommended was not done",
+    "fail": "not as expected, or a rule was broken",
+    "missing": "not run; the reason says why",
+}
+_GOOD_TO_BAD: Final[tuple[Verdict, ...]] = ("missing", "pass", "info", "non-strict", "fail")
+_LONGEST_FILE: Final = 120
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A cell with what its names stand for."""
+
+    cell: Cell
+    case: Case
+    impairment: Impairment
+    file: str
+    """Its page in the folder ``cells``."""
+    case_file: str
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """A case under an impairment, and its cells in the order of the columns."""
+
+    case: Case
+    case_file: str
+    impairment: Impairment
+    cells: list[View | None]
+    text: str
+    """What the search looks at, besides the cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Cases that belong together."""
+
+    name: str
+    rows: list[MatrixRow]
+
+
+@dataclass(frozen=True, slots=True)
+class PairSummary:
+    """All cells of a pair."""
+
+    right: str
+    good: int
+    run: int
+    worst: Verdict
+    text: str
+
+
+class Matrix:
+    """A report, looked at from all sides."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.cases = {each.name: each for each in report.cases}
+        for cell in report.cells:
+            self.cases.setdefault(cell.case, Case(cell.case, cell.case, "other", "", ()))
+        self.impairments = {each.name: each for each in report.impairments}
+        for cell in report.cells:
+            self.impairments.setdefault(cell.impairment, Impairment(cell.impairment, cell.impairment, ""))
+        names = FileNames()
+        self.case_files = {name: names.of(name) for name in self.cases}
+        names = FileNames()
+        self.views = [self._view(cell, names) for cell in report.cells]
+
+    def _view(self, cell: Cell, names: FileNames) -> View:
+        file = names.of(cell.name.replace("/", "--"))
+        return View(cell, self.cases[cell.case], self.impairments[cell.impairment], file, self.case_files[cell.case])
+
+    @cached_property
+    def columns(self) -> list[Pair]:
+        """The pairs that have cells, in the order of the implementations."""
+        order = {each.name: place for place, each in enumerate(self.report.implementations)}
+        found = dict.fromkeys((each.cell.left, each.cell.right) for each in self.views)
+        return sorted(found, key=lambda pair: [order.get(each, len(order)) for each in pair])
+
+    @property
+    def lefts(self) -> list[str]:
+        """Who is on the left of some cell."""
+        return list(dict.fromkeys(left for left, _ in self.columns))
+
+    @property
+    def rights(self) -> list[str]:
+        """Who is on the right of some cell, in the order of the implementations."""
+        order = [each.name for each in self.report.implementations]
+        found = {right for _, right in self.columns}
+        return [each for each in order if each in found] + sorted(found.difference(order))
+
+    def groups(self) -> list[Group]:
+        """The rows of the matrix by groups of cases, in the order of the cases."""
+        cells = {(each.cell.case, each.cell.impairment, (each.cell.left, each.cell.right)): each for each in self.views}
+        used = {(case, impairment) for case, impairment, _ in cells}
+        found: dict[str, list[MatrixRow]] = defaultdict(list)
+        for case in self.cases.values():
+            for impairment in self.impairments.values():
+                if (case.name, impairment.name) not in used:
+                    continue
+                row = [cells.get((case.name, impairment.name, pair)) for pair in self.columns]
+                text = " ".join([case.name, case.title, case.group, impairment.name, impairment.title, *case.rules])
+                found[case.group].append(MatrixRow(case, self.case_files[case.name], impairment, row, text))
+        return [Group(name, rows) for name, rows in found.items()]
+
+    def pairs(self) -> Iterator[tuple[str, list[PairSummary | None]]]:
+        """A row for each implementation on the left: what became of it with each on the right."""
+        of_pair: dict[Pair, list[Cell]] = defaultdict(list)
+        for each in self.views:
+            of_pair[each.cell.left, each.cell.right].append(each.cell)
+        for left in self.lefts:
+            yield left, [_summary(right, of_pair.get((left, right), [])) for right in self.rights]
+
+    def case_rows(self, case: str) -> tuple[list[Impairment], list[tuple[str, str, list[View | None]]]]:
+        """The impairments that a case has cells for, and for each pair its cells under them."""
+        views = {
+            (each.cell.left, each.cell.right, each.cell.impairment): each
+            for each in self.views
+            if each.cell.case == case
+        }
+        used = {impairment for _, _, impairment in views}
+        impairments = [each for each in self.impairments.values() if each.name in used]
+        pairs = [pair for pair in self.columns if any((*pair, each.name) in views for each in impairments)]
+        return impairments, [(*pair, [views.get((*pair, each.name)) for each in impairments]) for pair in pairs]
+
+    @cached_property
+    def _siblings(self) -> dict[tuple[str, str, str], list[View]]:
+        found = defaultdict(list)
+        for each in self.views:
+            found[each.cell.left, each.cell.right, each.cell.case].append(each)
+        return found
+
+    def siblings(self, view: View) -> list[View]:
+        """The same pair in the same case under the other impairments."""
+        same = self._siblings[view.cell.left, view.cell.right, view.cell.case]
+        return [each for each in same if each is not view]
+
+
+def _summary(right: str, cells: Iterable[Cell]) -> PairSummary | None:
+    verdicts = [each.verdict for each in cells]
+    if not verdicts:
+        return None
+    counts = {word: verdicts.count(word) for word in _GOOD_TO_BAD if word in verdicts}
+    run = len(verdicts) - counts.get("missing", 0)
+    worst = max(verdicts, key=_GOOD_TO_BAD.index)
+    text = ", ".join(f"{count} {word}" for word, count in counts.items())
+    return PairSummary(right, run - counts.get("fail", 0), run, worst, text)
+
+
+class FileNames:
+    """Names of pages that are harmless in any file system and in addresses, and unlike each other."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def of(self, name: str) -> str:
+        """A name of an HTML file for something with this name."""
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:_LONGEST_FILE] or "unnamed"
+        made, number = plain, 1
+        # File systems may not tell upper from lower case.
+        while made.lower() in self._taken:
+            number += 1
+            made = f"{plain}-{number}"
+        self._taken.add(made.lower())
+        return f"{made}.html"
