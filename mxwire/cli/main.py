@@ -22,9 +22,11 @@ COMMANDS = (
     "extract",
     "stats",
     "verify",
+    "merge",
     "formats",
     "rules",
     "simulate",
+    "interop",
     "plugin",
     "discover",
     "ping",
@@ -49,9 +51,11 @@ and a live host on any Ethernet interface.
   mxwire extract --message 3 -w DATA FILE   the bytes of one message
   mxwire stats FILE             round trips, throughput, delays, gaps (--plot FILE.svg draws them)
   mxwire verify FILE            do the hosts of a capture keep the rules of the protocol?
+  mxwire merge A B -w FILE      captures of both ends as one: clocks compared, what was lost in between
   mxwire formats [TYPE]         how the packets are laid out
   mxwire rules [NUMBER]         what hosts must and should do, by the numbers of the specification
   mxwire simulate --loss 0.05   hosts in a network with faults: does everything hold?
+  mxwire interop                who can talk to whom, and where exactly not (--html DIR: a site)
   mxwire plugin install         the protocol in Wireshark and tshark (then: mxwire plugin check)
   mxwire discover -i eth0       live: which hosts are on this Ethernet
   mxwire ping alpha:0 -i eth0   does a host answer, and how fast

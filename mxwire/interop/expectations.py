@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from mxwire.interop.cases.part import Part
 from mxwire.interop.result import Expectation
@@ -29,14 +29,16 @@ class Reach:
     large: float
     threshold: int = RENDEZVOUS_THRESHOLD
     """Longest message that is sent as MEDIUM."""
-    why: str = ""
-    """What limits them."""
+    why_medium: str = ""
+    """What limits those that are sent as MEDIUM."""
+    why_large: str = ""
+    """What limits those that are pulled."""
 
-    def lets(self, length: int, *, synchronous: bool) -> bool:
-        """Whether a message arrives."""
+    def limit(self, length: int, *, synchronous: bool) -> str | None:
+        """Why a message does not arrive; None where it does."""
         if synchronous or length > self.threshold:
-            return length <= self.large
-        return length <= SMALL_MAXIMUM or length <= self.medium
+            return None if length <= self.large else self.why_large
+        return None if length <= SMALL_MAXIMUM or length <= self.medium else self.why_medium
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,7 @@ def reach(sender: Casting, receiver: Casting) -> Reach:
     there, here = sender.dialect, receiver.dialect
     medium, why_medium = _medium(sender, receiver)
     large, why_large = _large(there, here, sender.profile.region_offset)
-    why = "; ".join(each for each in (why_medium, why_large) if each)
-    return Reach(medium, large, _threshold(sender), why)
+    return Reach(medium, large, _threshold(sender), why_medium, why_large)
 
 
 def _threshold(sender: Casting) -> int:
@@ -85,18 +86,25 @@ def expected_of(part: Part, left: Casting, right: Casting) -> Expected:
         if lost is None:
             continue
         if not part.whole and found.large:
-            return Expected("either", f"may fail: {found.why}")
-        return Expected("fails", f"fails: {lost} from {sender.name} to {receiver.name} cannot arrive: {found.why}")
+            return Expected("either", f"may fail: {lost.why}")
+        return Expected("fails", f"fails: {lost.what} from {sender.name} to {receiver.name} cannot arrive: {lost.why}")
     return WORKS
 
 
-def _first_lost(found: Reach, lengths: Sequence[int], synchronous: Sequence[int]) -> str | None:
+class _Lost(NamedTuple):
+    what: str
+    why: str
+
+
+def _first_lost(found: Reach, lengths: Sequence[int], synchronous: Sequence[int]) -> _Lost | None:
     for length in lengths:
-        if not found.lets(length, synchronous=False):
-            return f"{length} bytes"
+        why = found.limit(length, synchronous=False)
+        if why is not None:
+            return _Lost(f"{length} bytes", why)
     for length in synchronous:
-        if not found.lets(length, synchronous=True):
-            return f"{length} bytes sent synchronously"
+        why = found.limit(length, synchronous=True)
+        if why is not None:
+            return _Lost(f"{length} bytes sent synchronously", why)
     return None
 
 

@@ -107,6 +107,7 @@ def one_way(stage: Stage) -> None:
     lengths=of(8),
     answered=True,
     keeps_partner=True,
+    unseen="R-RTX-01",
 )
 def disconnected(stage: Stage) -> None:
     """Both applications disconnect, connect anew, and talk as before."""

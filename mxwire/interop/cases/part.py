@@ -35,6 +35,8 @@ class Part:
     """Whether the case is played under impairments too, unless somebody chooses."""
     whole: bool
     """Whether it wants every byte of what is sent; if not, it may succeed where messages do not arrive whole."""
+    unseen: frozenset[str]
+    """Rules that the frames of this case seem to break, since the wire does not show what the applications do."""
     keeps_partner: bool
     """Whether it needs both sides to do the same at a disconnect."""
 
@@ -69,6 +71,7 @@ class Group:
         introduction: Introduction = "names",
         impaired: bool = False,
         whole: bool = True,
+        unseen: str = "",
         keeps_partner: bool = False,
     ) -> Callable[[Play], Play]:
         """Make a play a case; its docstring is the description. ``rules`` are numbers, divided by spaces."""
@@ -77,7 +80,19 @@ class Group:
             description = " ".join((play.__doc__ or "").split())
             case = Case(name, title, self.name, description, tuple(rules.split()))
             self.parts.append(
-                Part(case, play, lengths, synchronous, answered, role, introduction, impaired, whole, keeps_partner)
+                Part(
+                    case,
+                    play,
+                    lengths=lengths,
+                    synchronous=synchronous,
+                    answered=answered,
+                    role=role,
+                    introduction=introduction,
+                    impaired=impaired,
+                    whole=whole,
+                    unseen=frozenset(unseen.split()),
+                    keeps_partner=keeps_partner,
+                )
             )
             return play
 

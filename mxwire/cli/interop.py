@@ -1,0 +1,77 @@
+"""``mxwire interop``: who can talk to whom, and where exactly not?"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+EPILOG = """\b
+Examples:
+  mxwire interop                                          all simulated implementations, in under a minute
+  mxwire interop --implementation native-mx --implementation open-mx-1.5      these two, both ways
+  mxwire interop --case sizes --impairment heavy-loss     one group of cases, on a bad link
+  mxwire interop --html report                            a site with a page a cell, and the captures
+  mxwire interop --cell open-mx-1.5/native-mx/size-medium/loss --seed 3       one cell again
+  sudo mxwire interop examples/two-namespaces.toml        live hosts, as the file describes them
+  mxwire interop --json | jq -r 'select(.verdict == "fail") | .name'
+  mxwire interop diff old-report report                   what has changed
+
+\b
+Verdicts: pass (as expected: it works, or fails in the documented way); info (the same, with known defects seen);
+non-strict (the same, but what is only recommended was not done); fail; missing (not played, with the reason).
+Exit code: 0 all as expected, 1 something is not, 2 it could not be played, 130 interrupted (what was played is told).
+"""
+
+
+class _Group(click.Group):
+    """Runs the matrix, unless the first word is a subcommand."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_usage(ctx.command_path, "[OPTIONS] [CONFIG.toml]")
+        formatter.write_usage(ctx.command_path, "diff OLD NEW")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.commands["run"].format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+@click.group(cls=_Group, epilog=EPILOG)
+def command() -> None:
+    """Put implementations against each other: which cases work between them, which fail, and why.
+
+    Without a file, all are simulated: releases of Open-MX in both formats, as they should be and as they are, and
+    native MX. A file describes live hosts: interfaces of this machine, and external hosts with what is to be run there.
+    """
+
+
+@command.command("run", hidden=True, epilog=EPILOG)
+@click.argument("config", metavar="[CONFIG.toml]", required=False)
+@click.option("--implementation", "implementations", metavar="NAME", multiple=True, help="Only these; repeat.")
+@click.option("--case", "cases", metavar="NAME", multiple=True, help="Only these cases or groups of cases; repeat.")
+@click.option(
+    "--impairment", "impairments", metavar="NAME", multiple=True, help="With these only, in all cases; repeat."
+)
+@click.option("--cell", "cells", metavar="L/R/CASE/IMP", multiple=True, help="Only this cell; repeat.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, metavar="N", help="Of all randomness.  [default: 1]")
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one a processor]")
+@click.option("--html", metavar="DIR", help="Write a site there: the matrix, a page a cell, captures.")
+@click.option("--report", "folder", metavar="DIR", help="Write report and captures there, without pages.")
+@click.option("--force", is_flag=True, help="Replace what is in DIR.")
+@click.option("--list", "listing", is_flag=True, help="List implementations, cases and impairments, and end.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--junit", "as_junit", is_flag=True, help="JUnit XML: a suite a pair and impairment.")
+def run(config: str | None, listing: bool, **options: Any) -> None:
+    """Play the matrix."""
+    from mxwire.cli import interoperating
+
+    if listing:
+        interoperating.show_list(options["as_json"])
+        return
+    sys.exit(interoperating.play(config, interoperating.Wishes(**options)))

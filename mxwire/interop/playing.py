@@ -1,0 +1,203 @@
+"""One cell: a case is played on a stage, and what has happened is judged."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from mxwire.errors import MxwireError
+from mxwire.interop.cases import Part, part_by_name
+from mxwire.interop.diagnosing import diagnose
+from mxwire.interop.expectations import Expected, expected_of
+from mxwire.interop.impairments import treatment_by_name
+from mxwire.interop.implementations import dialect_of, profile_of
+from mxwire.interop.judging import Hosts, comments, digest, judge, write_capture
+from mxwire.interop.result import CAPTURES, Cell, Implementation, Verdict
+from mxwire.interop.simulated import SimulatedStage
+from mxwire.interop.stage import PATIENCE, Casting, Stage, Unexpected, Unsuitable
+from mxwire.rules import Violation
+
+_IMPATIENCE: Final = 3.0
+"""Seconds that a case waits for what must not work, and so does not come."""
+_OF_DIALECT: Final = ("R-PUL-", "R-MED-", "R-SND-03", "R-NAK-02", "R-RTX-02", "W-2", "W-7")
+"""Rules about what hosts of different dialects read differently: between them they say nothing."""
+_SEVERITIES: Final[tuple[tuple[str, Verdict], ...]] = (
+    ("violation", "fail"),
+    ("deviation", "non-strict"),
+    ("note", "info"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A cell that is to be played."""
+
+    left: Implementation
+    right: Implementation
+    case: str
+    impairment: str
+    seed: int
+    configuration: str | None = None
+    """The file that describes the hosts, where they are not simulated."""
+
+    @property
+    def name(self) -> str:
+        """As that of the cell."""
+        return f"{self.left.name}/{self.right.name}/{self.case}/{self.impairment}"
+
+    @property
+    def command(self) -> str:
+        """Plays it again."""
+        words = ["mxwire", "interop", "--cell", self.name, "--seed", str(self.seed)]
+        return shlex.join(words + ([self.configuration] if self.configuration else []))
+
+    def cell(self, verdict: Verdict, reason: str) -> Cell:
+        """The cell, with a verdict."""
+        rules = part_by_name(self.case).case.rules
+        return Cell(
+            self.left.name,
+            self.right.name,
+            self.case,
+            self.impairment,
+            self.seed,
+            verdict,
+            reason,
+            rules=rules,
+            command=self.command,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a case has ended."""
+
+    works: bool
+    text: str
+    defect: bool = False
+    """Whether it is not the hosts but mxwire that has failed."""
+
+
+def casting_of(implementation: Implementation, name: str) -> Casting:
+    """What a host of ours is."""
+    return Casting(name, dialect_of(implementation.dialect), profile_of(implementation))
+
+
+def play_simulated(order: Order, captures: Path | None = None) -> Cell:
+    """Play a cell in virtual time; with ``captures`` its frames are written into that folder."""
+    part = part_by_name(order.case)
+    left, right = casting_of(order.left, "left"), casting_of(order.right, "right")
+    expected = expected_of(part, left, right)
+    stage = SimulatedStage(
+        left,
+        right,
+        treatment_by_name(order.impairment),
+        order.seed,
+        introduction=part.introduction,
+        patience=PATIENCE if expected.expectation == "works" else _IMPATIENCE,
+    )
+    outcome = perform(part, stage)
+    hosts = Hosts(
+        {side.address: casting for side, casting in zip(stage.sides, (left, right), strict=True)}, left.dialect
+    )
+    findings = judge(stage.frames, hosts, exact=True, reboots=stage.reboots, slowest=stage.slowest)
+    return cell_of(order, part, stage, expected, outcome, hosts, findings, captures)
+
+
+def perform(part: Part, stage: Stage) -> Outcome:
+    """Play a case to its end.
+
+    Raises :class:`~mxwire.interop.stage.Unsuitable` where it cannot be played between these hosts.
+    """
+    try:
+        part.play(stage)
+    except Unsuitable:
+        raise
+    except Unexpected as unexpected:
+        return Outcome(False, str(unexpected))
+    except MxwireError as error:
+        return Outcome(False, f"a call was refused: {error}")
+    except Exception as error:
+        return Outcome(False, f"a defect of mxwire: {type(error).__name__}: {error}", defect=True)
+    return Outcome(True, "works")
+
+
+def cell_of(
+    order: Order,
+    part: Part,
+    stage: Stage,
+    expected: Expected,
+    outcome: Outcome,
+    hosts: Hosts,
+    findings: Sequence[Violation],
+    captures: Path | None,
+) -> Cell:
+    """What a case that was played has come to."""
+    names = {side.address: side.name for side in stage.sides}
+    found = _that_count(part, hosts, findings)
+    diagnosis = () if outcome.works else tuple(diagnose(stage.frames, hosts, stage.sides, names))
+    verdict, reason = _verdict(expected, outcome, found, diagnosis)
+    told = stage.events
+    events = (*told.lines, f"… and {told.left_out} more") if told.left_out else tuple(told.lines)
+    cell = replace(
+        order.cell(verdict, reason),
+        expectation=expected.expectation,
+        expected=expected.text,
+        findings=found,
+        rules=tuple(dict.fromkeys((*part.case.rules, *(each.rule for each in found)))),
+        diagnosis=diagnosis,
+        duration_ns=stage.clock() - stage.started,
+        frames=len(stage.frames),
+        digest=digest(stage.frames, stage.started),
+        events=events,
+    )
+    if captures is None:
+        return cell
+    file = capture_name(order)
+    about = f"mxwire interop: {order.name}, seed {order.seed}: {verdict}: {reason}"
+    write_capture(captures / file, stage.frames, comments(stage.frames, found), names, about)
+    return replace(cell, capture=file)
+
+
+def capture_name(order: Order) -> str:
+    """The file of a cell's frames."""
+    return order.name.replace("/", "--") + ".pcapng"
+
+
+def captures_in(folder: Path) -> Path:
+    """Where captures lie in the folder of a report; it is made."""
+    path = folder / CAPTURES
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MxwireError(f"{path}: cannot be made: {error.strerror or error}") from None
+    return path
+
+
+def _that_count(part: Part, hosts: Hosts, findings: Iterable[Violation]) -> tuple[Violation, ...]:
+    """The findings that say something about the hosts."""
+    apart = len({each.dialect for each in hosts.castings.values()} | {hosts.others}) > 1
+    return tuple(
+        each for each in findings if each.rule not in part.unseen and not (apart and each.rule.startswith(_OF_DIALECT))
+    )
+
+
+def _verdict(
+    expected: Expected, outcome: Outcome, findings: Sequence[Violation], diagnosis: Sequence[str]
+) -> tuple[Verdict, str]:
+    if outcome.defect:
+        return "fail", outcome.text
+    if expected.expectation == "works" and not outcome.works:
+        return "fail", outcome.text
+    if expected.expectation == "fails" and outcome.works:
+        return "fail", f"works, though it should not: {expected.text}"
+    if not outcome.works and not diagnosis:
+        return "non-strict", f"fails as expected, but nothing shows why: {outcome.text}"
+    reason = "works" if outcome.works else f"fails as expected: {outcome.text}"
+    for severity, verdict in _SEVERITIES:
+        of_kind = [each for each in findings if each.severity == severity]
+        if of_kind:
+            return verdict, f"{reason}, but {len(of_kind)} {severity}s, first {of_kind[0]}"
+    return "pass", reason

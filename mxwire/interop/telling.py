@@ -1,0 +1,171 @@
+"""What a run of the matrix has found, for people, for programs, and for what collects test results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+from xml.etree import ElementTree
+
+from mxwire.interop.result import VERDICTS, Cell, Report
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, Verbatim
+
+SHOWN: Final = 12
+"""Cells of a kind that are told of one by one."""
+STYLES: Final = {"all": "green", "some": "yellow", "bad": "bold red", "none": "dim"}
+"""Colours of the squares, beside their text."""
+WIDTH: Final = 4
+"""Columns of a square."""
+
+Square = tuple[str, str]
+"""What stands in a square of the matrix, and which style it has."""
+
+
+def square(cells: list[Cell]) -> Square:
+    """A pair of implementations in a few letters: ``all`` works, how many do, or ``!`` and how many failed."""
+    failed = sum(each.verdict == "fail" for each in cells)
+    played = [each for each in cells if each.verdict != "missing"]
+    if failed:
+        return f"!{failed}", "bad"
+    if not played:
+        return "-", "none"
+    works = sum(each.reason.startswith("works") for each in played)
+    if works == len(played):
+        return ("all" if len(played) == len(cells) else f"{works}"), "all"
+    return f"{works}", "some"
+
+
+def squares(report: Report) -> tuple[list[str], list[str], list[list[Square]]]:
+    """Names of the rows, headings of the columns, and the squares between them."""
+    by_pair: dict[tuple[str, str], list[Cell]] = {}
+    for cell in report.cells:
+        by_pair.setdefault((cell.left, cell.right), []).append(cell)
+    lefts = [each.name for each in report.implementations if any(left == each.name for left, _ in by_pair)]
+    rights = [each.name for each in report.implementations if any(right == each.name for _, right in by_pair)]
+    places = {each.name: str(place) for place, each in enumerate(report.implementations, 1)}
+    rows = [[square(by_pair.get((left, right), [])) for right in rights] for left in lefts]
+    return [f"{places[each]:>2} {each}" for each in lefts], [places[each] for each in rights], rows
+
+
+def drawing(report: Report) -> str:
+    """The matrix as lines of text."""
+    names, headings, rows = squares(report)
+    widest = max(map(len, names), default=0)
+    lines = [" " * widest + "".join(each.rjust(WIDTH) for each in headings)]
+    lines += [
+        name.ljust(widest) + "".join(text.rjust(WIDTH) for text, _ in row)
+        for name, row in zip(names, rows, strict=True)
+    ]
+    return "\n".join(lines)
+
+
+LEGEND: Final = (
+    "Rows begin, columns answer. all: every case works; a number: so many cases work, and the others fail in the way "
+    "that is documented of such a pair; !: so many are not as expected; -: not played."
+)
+
+
+def blocks(report: Report, *, drawn: bool = True) -> list[Block]:
+    """The matrix, the groups, what is not as expected, and the sum; with ``drawn`` False another shows the matrix."""
+    shown: list[Block] = []
+    if drawn:
+        shown += [Heading(report.title), Verbatim(drawing(report))]
+    shown += [Paragraph(LEGEND), _groups(report)]
+    for verdict, title in (("fail", "Not as expected"), ("non-strict", "Not strictly as recommended")):
+        cells = [each for each in report.cells if each.verdict == verdict]
+        if cells:
+            shown += [Heading(f"{title}: {len(cells)}", 3), Listing(tuple(_told(cells)))]
+    notes = Counter(each.reason for each in report.cells if each.verdict == "info")
+    if notes:
+        first = next(each for each in report.cells if each.verdict == "info")
+        shown += [
+            Heading(f"With notes: {notes.total()}", 3),
+            Paragraph(f"the first is {first.name}: {first.reason}"),
+        ]
+    return [*shown, Paragraph(summary(report))]
+
+
+def summary(report: Report) -> str:
+    """How many cells there are, and how they ended."""
+    counts = ", ".join(f"{number} {verdict}" for verdict, number in report.counts.items() if number)
+    said = f"{len(report.cells)} cells: {counts or 'none'}."
+    if not report.complete:
+        said += " The run was interrupted: this is only a part of it."
+    return said
+
+
+def _told(cells: list[Cell]) -> Iterator[str]:
+    for each in cells[:SHOWN]:
+        why = f" ({each.diagnosis[0]})" if each.diagnosis else ""
+        yield f"{each.name}: {each.reason}{why}; again: {each.command}"
+    if len(cells) > SHOWN:
+        yield f"… and {len(cells) - SHOWN} more (--json and --html tell them all)"
+
+
+def _groups(report: Report) -> Table:
+    group_of = {each.name: each.group for each in report.cases}
+    found: dict[str, Counter[str]] = {}
+    for cell in report.cells:
+        counts = found.setdefault(group_of[cell.case], Counter())
+        counts[cell.verdict] += 1
+        counts["works"] += cell.reason.startswith("works")
+    columns = (
+        Column("group"),
+        Column("cells", right=True),
+        Column("work", right=True),
+        *(Column(each, right=True) for each in VERDICTS),
+    )
+    rows = tuple(
+        Row(
+            (
+                group,
+                str(sum(counts[each] for each in VERDICTS)),
+                str(counts["works"]),
+                *(str(counts[each]) for each in VERDICTS),
+            )
+        )
+        for group, counts in found.items()
+    )
+    return Table(columns, rows)
+
+
+def junit(report: Report) -> str:
+    """All cells as JUnit XML: a suite for each pair and impairment, a case for each case."""
+    root = ElementTree.Element("testsuites", name=f"mxwire interop: {report.title}")
+    titles = {each.name: each.title for each in report.cases}
+    suites: dict[tuple[str, str, str], list[Cell]] = {}
+    for cell in report.cells:
+        suites.setdefault((cell.left, cell.right, cell.impairment), []).append(cell)
+    for (left, right, impairment), cells in suites.items():
+        name = f"{left} to {right}, {impairment}"
+        counts = Counter(each.verdict for each in cells)
+        suite = ElementTree.SubElement(
+            root,
+            "testsuite",
+            {
+                "name": name,
+                "tests": str(len(cells)),
+                "failures": str(counts["fail"]),
+                "skipped": str(counts["missing"]),
+                "errors": "0",
+            },
+        )
+        for cell in cells:
+            _junit_case(suite, name, cell, titles[cell.case])
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
+
+
+def _junit_case(suite: ElementTree.Element, name: str, cell: Cell, title: str) -> None:
+    case = ElementTree.SubElement(
+        suite,
+        "testcase",
+        {"classname": name, "name": f"{cell.case}: {title}", "time": f"{cell.duration_ns / 1e9:.6f}"},
+    )
+    details = "\n".join((*map(str, cell.findings), *cell.diagnosis, cell.command))
+    if cell.verdict == "fail":
+        ElementTree.SubElement(case, "failure", message=cell.reason).text = details
+    elif cell.verdict == "missing":
+        ElementTree.SubElement(case, "skipped", message=cell.reason)
+    elif cell.verdict != "pass" or not cell.reason.startswith("works"):
+        ElementTree.SubElement(case, "system-out").text = f"{cell.verdict}: {cell.reason}\n{details}"
