@@ -72,6 +72,10 @@ class NodeApplication:
             resend_maximum=_optional(given, "resend_maximum"),
         )
 
+    def _connect_self(self, action: Invoke) -> Request:
+        endpoint = self._on(action)
+        return endpoint.connect(action.tester.target.mac, endpoint.number, endpoint.key)
+
     def _send(self, action: Invoke) -> Request:
         given = action.arguments
         data = given.get("data", pattern(min(_number(given, "length", 5), LONGEST), _number(given, "seed", 0)))
@@ -197,6 +201,7 @@ def _pieces(data: bytearray, given: Mapping[str, Value]) -> list[bytearray]:
 _CALLS: Final[dict[str, Callable[[NodeApplication, Invoke], Any]]] = {
     "open": NodeApplication._open,
     "connect": NodeApplication._connect,
+    "connect_self": NodeApplication._connect_self,
     "send": NodeApplication._send,
     "receive": NodeApplication._receive,
     "probe": NodeApplication._probe,

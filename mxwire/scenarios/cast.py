@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from random import Random
 
-from mxwire.scenarios.script import Script
+from mxwire.scenarios.script import Actor, Script
 from mxwire.scenarios.steps import Step
 from mxwire.scenarios.tester import SESSION_NONE, Station, Target, Tester
 from mxwire.wire.address import mac_text
@@ -43,20 +43,29 @@ class Cast:
     """Who takes part; ``addresses`` are those of the tester's hosts by number."""
 
     def __init__(
-        self, script: Script, dialect: Dialect, target: Target, addresses: Mapping[int, bytes], rng: Random
+        self,
+        script: Script,
+        dialect: Dialect,
+        target: Target,
+        addresses: Mapping[int, bytes],
+        rng: Random,
+        targets: Mapping[int, Target] | None = None,
     ) -> None:
         self.dialect = dialect
         self.target = target
+        self.targets = {0: target} if targets is None else {0: target, **targets}
         self.stations = {
             number: Station(mac, 0x0100 + number, b"tester%d:0" % number) for number, mac in addresses.items()
         }
-        self._testers = {"": self._tester("", HOST, TESTER_ENDPOINT, rng)}
+        self._testers = {"": self._tester(Actor("", TESTER_ENDPOINT, HOST), rng)}
         for each in script.actors:
-            self._testers[each.name] = self._tester(each.name, each.host, each.endpoint, rng)
+            self._testers[each.name] = self._tester(each, rng)
         self.prelude = prelude_of(script.connected)
 
-    def _tester(self, name: str, host: int, endpoint: int, rng: Random) -> Tester:
-        return Tester(name, self.stations[host], endpoint, rng.randrange(1, SESSION_NONE), self.target, self.dialect)
+    def _tester(self, actor: Actor, rng: Random) -> Tester:
+        session = rng.randrange(1, SESSION_NONE)
+        station, target = self.stations[actor.host], self.targets[actor.interface]
+        return Tester(actor.name, station, actor.endpoint, session, target, self.dialect)
 
     def tester(self, name: str) -> Tester:
         """A tester by its name; the empty name is the one that has none."""

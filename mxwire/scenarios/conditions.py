@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Protocol
 
+from mxwire.scenarios.errors import ScriptError
 from mxwire.scenarios.expression import Scope, Value, parse_expression
 from mxwire.scenarios.outcome import Difference
 from mxwire.scenarios.steps import Condition, Relation
@@ -18,6 +19,9 @@ class Bindings(Scope, Protocol):
 
     def bind(self, name: str, value: Value) -> None:
         """Give a value to a ``$name``."""
+
+    def unbind(self, name: str) -> None:
+        """Take it back."""
 
 
 def parse_condition(words: Words) -> Condition:
@@ -50,19 +54,17 @@ def _alternative(words: Words) -> Condition:
 def differences(conditions: Mapping[str, Condition], found: Mapping[str, Value], scope: Bindings) -> list[Difference]:
     """The fields that are not as they have to be; binds the names that have no value yet where there are none."""
     wrong = []
-    new: dict[str, Value] = {}
+    new: list[str] = []
     for field, condition in conditions.items():
-        value = found[field]
-        name = _unbound(condition, scope)
-        if name is not None and new.setdefault(name, value) == value:
-            continue
+        name, value = _unbound(condition, scope), found[field]
         if name is not None:
-            wrong.append(Difference(field, shown(new[name]), shown(value)))
+            scope.bind(name, value)
+            new.append(name)
         elif not any(_holds(each, value, scope) for each in (condition, *condition.others)):
             wrong.append(Difference(field, wanted(condition, scope), shown(value)))
-    if not wrong:
-        for name, value in new.items():
-            scope.bind(name, value)
+    if wrong:
+        for name in new:
+            scope.unbind(name)
     return wrong
 
 
@@ -106,7 +108,10 @@ def _wanted(condition: Condition, scope: Scope) -> str:
         return "anything"
     if _unbound(condition, scope) is not None:
         return "anything"
-    values = [shown(each.value(scope)) for each in condition.values]
+    try:
+        values = [shown(each.value(scope)) for each in condition.values]
+    except ScriptError:
+        return "what this frame does not say"
     match condition.relation:
         case Relation.EQUAL:
             return values[0]

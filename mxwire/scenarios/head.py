@@ -137,10 +137,12 @@ def _tester(head: Head, text: str, place: Place) -> None:
         key, _equals, value = word.partition("=")
         if word in ("unknown", "nameless"):
             values["known" if word == "unknown" else "named"] = False
-        elif key in ("endpoint", "host") and re.fullmatch(r"\d{1,3}", value) and int(value) < 256:
+        elif key in ("endpoint", "host", "interface") and re.fullmatch(r"\d{1,3}", value) and int(value) < 256:
             values[key] = int(value)
         else:
-            raise ScriptError(f"{word!r} says nothing of a tester: use endpoint=N, host=N, unknown, nameless", at)
+            raise ScriptError(
+                f"{word!r} says nothing of a tester: use endpoint=N, host=N, interface=N, unknown, nameless", at
+            )
     head.actors.append(Actor(name, **values))
 
 
@@ -155,6 +157,7 @@ KEYS: Final[dict[str, Callable[[Head, str, Place], None]]] = {
     "profile": _choice("profile", {each: each for each in PROFILES}),
     "host": _host,
     "endpoint": _choice("endpoint", {"open": True, "none": False}),
+    "discovery": _choice("discovery", {each: each for each in ("no", "listen", "announce")}),
     "within": _within,
     "ignore": _ignored,
     "tester": _tester,

@@ -261,26 +261,27 @@ class Run:
     def _judged(self, step: Expect, arrival: Arrival, start: int) -> Failed | None:
         """What is wrong with a frame, if it is not the one that a step expects."""
         frame = arrival.frame
-        expected, found = self._wanted(step), described(frame)
+        wrong: list[Difference] = []
         if isinstance(frame, Malformed):
-            return Failed(
-                step, f"the host sent a broken frame: {frame.reason.text}", expected=expected, arrival=arrival
-            )
-        if arrival.packet != step.packet:
+            text = f"the host sent a broken frame: {frame.reason.text}"
+        elif arrival.packet != step.packet:
             text = f"{arrival.packet} came in the place of {step.packet}"
-            return Failed(step, text, expected=expected, found=found, arrival=arrival)
-        tester = self.cast.tester(step.tester)
-        if "dst_mac" not in step.fields and arrival.packet not in _PASSED_OVER and not tester.is_for(frame):
-            text = f"{step.packet} is for {self.cast.named(frame)}, not for {tester.name or 'the tester'}"
-            return Failed(step, text, expected=expected, found=found, arrival=arrival)
-        if arrival.time < start + step.after:
-            early = (start + step.after - arrival.time) / 1e6
-            return Failed(step, f"{step.packet} came {early:.3f} ms too early", expected=expected, arrival=arrival)
-        wrong = differences(step.fields, field_values(frame, step.fields), self.scope(tester))
-        if wrong:
+        elif not self._is_for(step, frame):
+            text = f"{step.packet} is for {self.cast.named(frame)}, not for {step.tester or 'the tester'}"
+        elif step.after and arrival.time < start + step.after:
+            text = f"{step.packet} came {(start + step.after - arrival.time) / 1e6:.3f} ms too early"
+        else:
+            scope = self.scope(self.cast.tester(step.tester))
+            wrong = differences(step.fields, field_values(frame, step.fields), scope)
+            if not wrong:
+                return None
             text = f"{step.packet}: {'; '.join(map(str, wrong))}"
-            return Failed(step, text, expected=expected, found=found, wrong=wrong, arrival=arrival)
-        return None
+        return Failed(step, text, expected=self._wanted(step), found=described(frame), wrong=wrong, arrival=arrival)
+
+    def _is_for(self, step: Expect, frame: Frame) -> bool:
+        """Whether a frame is for the tester of a step, where that does not say whom it has to be for."""
+        said = "dst_mac" in step.fields or step.packet in _PASSED_OVER
+        return said or self.cast.tester(step.tester).is_for(frame)
 
     def _wanted(self, step: Expect) -> str:
         scope = self.scope(self.cast.tester(step.tester))
@@ -468,6 +469,9 @@ class _Scope:
 
     def bind(self, name: str, value: Value) -> None:
         self._bound[name] = value
+
+    def unbind(self, name: str) -> None:
+        self._bound.pop(name, None)
 
     def word(self, name: str) -> Value | None:
         return self._tester.word(name)

@@ -26,6 +26,8 @@ class Actor:
     """Whether the host under test has it in its peer table."""
     named: bool = True
     """Whether the host under test knows its name from the start."""
+    interface: int = 0
+    """Which interface of the host under test it talks to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class Script:
     """Fields of the host's profile that have to be different."""
     endpoint: bool = True
     """Whether the host has an endpoint open from the start."""
+    discovery: str = "no"
+    """Whether the host announces itself (``announce``), or only hears who does (``listen``)."""
     within: int = 100_000_000
     """Nanoseconds in which frames have to come, unless a step says otherwise."""
     ignored: frozenset[str] = frozenset()
@@ -70,6 +74,11 @@ class Script:
         if self.connected == "both":
             return True
         return any(isinstance(each, asked) and not _of_counters(each) for each in walk(self.steps))
+
+    @property
+    def interfaces(self) -> int:
+        """How many interfaces the host under test needs."""
+        return 1 + max((each.interface for each in self.actors), default=0)
 
     @property
     def needs_profile(self) -> bool:

@@ -25,8 +25,6 @@ ENDPOINT, CLOSED = 1, 30
 KEY: Final = 0x12345678
 TURNS: Final = 1_000_000
 """More steps than any scenario needs."""
-_HOST_MAC: Final = bytes.fromhex("02000000000a")
-_NO_CALL: Final = "calls of an application are not possible here"
 
 
 def run_simulated(
@@ -43,14 +41,20 @@ def run_simulated(
     if not script.applies_to(dialect):
         return skipped(script, dialect, f"it is about {' and '.join(script.dialects)}", profile.name)
     rng = Random(seed)
-    cast = Cast(
-        script, dialect, Target(_HOST_MAC, ENDPOINT, KEY, CLOSED, profile.endpoint_maximum), stations(script), rng
-    )
+    target, *more = [
+        Target(_host_mac(number), ENDPOINT, KEY, CLOSED, profile.endpoint_maximum)
+        for number in range(script.interfaces)
+    ]
+    cast = Cast(script, dialect, target, stations(script), rng, dict(enumerate(more, 1)))
     node = _node(script, profile, dialect, rng)
     endpoint = node.open_endpoint(ENDPOINT, KEY) if script.endpoint else None
     run = Run(script, cast, START)
     _play(run, node, NodeApplication(node, endpoint))
     return outcome_of(run, dialect, profile.name, seed)
+
+
+def _host_mac(interface: int) -> bytes:
+    return bytes([2, 0, 0, 0, 0, 0x0A + interface])
 
 
 def stations(script: Script) -> dict[int, bytes]:
@@ -68,7 +72,16 @@ def _node(script: Script, profile: Profile, dialect: Dialect, rng: Random) -> No
             del known[each.host]
     addresses = stations(script)
     peers = {addresses[number]: name for number, name in sorted(known.items())}
-    return Node(_HOST_MAC, "host", dialect=dialect, profile=profile, rng=rng, peers=peers)
+    return Node(
+        [_host_mac(number) for number in range(script.interfaces)],
+        "host",
+        dialect=dialect,
+        profile=profile,
+        rng=rng,
+        peers=peers,
+        announce=script.discovery == "announce",
+        listen=script.discovery == "listen",
+    )
 
 
 def _play(run: Run, node: Node, application: NodeApplication) -> None:
@@ -77,7 +90,11 @@ def _play(run: Run, node: Node, application: NodeApplication) -> None:
         action = run.advance(now)
         if isinstance(action, Transmit):
             now += HOP
-            node.receive(FrameBatch.from_frames(action.frames), now)
+            for number in range(len(node.interfaces)):
+                # A frame that is for nobody is shown to the first interface, as a switch may do.
+                mine = [each for each in action.frames if _interface_of(node, each) == number]
+                if mine:
+                    node.receive(FrameBatch.from_frames(mine), now, number)
         elif action is not None:
             run.give(answer(application, action))
         elif run.finished:
@@ -93,10 +110,17 @@ def _play(run: Run, node: Node, application: NodeApplication) -> None:
 
 def _carry(run: Run, node: Node, now: int) -> bool:
     """Let the node send what it has; whether there was anything."""
-    batch = node.transmit(now)
-    for place in range(len(batch)):
-        run.arrive(now + HOP, batch.frame(place))
-    return len(batch) > 0
+    moved = False
+    for number in range(len(node.interfaces)):
+        batch = node.transmit(now, number)
+        for place in range(len(batch)):
+            run.arrive(now + HOP, batch.frame(place))
+        moved = moved or len(batch) > 0
+    return moved
+
+
+def _interface_of(node: Node, frame: bytes) -> int:
+    return next((each.number for each in node.interfaces if each.address == frame[:6]), 0)
 
 
 def outcome_of(run: Run, dialect: Dialect, profile: str, seed: int, origin: int = START) -> Outcome:

@@ -45,6 +45,8 @@ class Target:
     """An endpoint number that is not open."""
     beyond: int = 32
     """The first endpoint number that the host cannot have."""
+    session: int | None = None
+    """Session id of the endpoint, as whoever has connected to it has learnt it."""
 
 
 @dataclass(slots=True)
@@ -109,12 +111,13 @@ class Tester:
             case ConnectReply(connect_status_code=0):
                 if self.session != frame.target_session_id:
                     self.next = frame.target_recv_seqnum_start
-                self.session = frame.target_session_id
+                self.session = self.target.session = frame.target_session_id
             case ConnectRequest():
                 if self.session != frame.src_session_id:
                     self.next = frame.target_recv_seqnum_start
                     self.expected = (self.expected & SESSION_MASK) | 1
                 self.session, self.request = frame.src_session_id, frame
+                self.target.session = self.session
             case Tiny() | Small() | Notify():
                 self._arrived(frame, frame.lib_seqnum)
             case Rndv():
@@ -140,8 +143,13 @@ class Tester:
     def sent(self, frame: Frame, given: Mapping[str, object]) -> None:
         """Take note of a frame that the tester has sent, where it leaves the tester to choose the numbers."""
         match frame:
-            case ConnectRequest() if "connect_seqnum" not in given:
-                self.connects = (self.connects + 1) & 0xFF
+            case ConnectRequest() | ConnectReply():
+                self.expected = frame.target_recv_seqnum_start
+                if isinstance(frame, ConnectReply):
+                    self.my_session = self.my_session if frame.connect_status_code else frame.target_session_id
+                else:
+                    self.my_session = frame.src_session_id
+                    self.connects = (frame.connect_seqnum + 1) & 0xFF
             case Medium():
                 if frame.frag_seqnum == 0 and "lib_seqnum" not in given:
                     self.next = after(self.next)
@@ -159,7 +167,7 @@ class Tester:
         """What the tester knows under a name of the language."""
         target, dialect = self.target, self.dialect
         learnt: dict[str, Value | None] = {
-            "session": None if self.session == SESSION_NONE else self.session,
+            "session": self.target.session if self.session == SESSION_NONE else self.session,
             "index": None if self.station.index == INDEX_UNKNOWN else self.station.index,
         }
         if name in learnt:

@@ -32,6 +32,7 @@ VERBS: Final[dict[str, dict[str, str]]] = {
     "receive": {"length": "n", "match": "n", "mask": "n", "pieces": "n"},
     "probe": {"match": "n", "mask": "n"},
     "cancel": {},
+    "connect_self": {},
     "disconnect": {},
     "close": {},
     "reopen": {},
