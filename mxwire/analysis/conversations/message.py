@@ -97,10 +97,17 @@ class Notice(Entry):
 class Repeat:
     """Something that was sent again: a message, or a request for a block."""
 
-    __slots__ = ("after_ns", "cause", "end", "frame", "longest_gap", "missing", "time_ns")
+    __slots__ = ("after_ns", "cause", "end", "frame", "longest_gap", "missing", "overtaken", "time_ns")
 
     def __init__(
-        self, frame: int, time_ns: int, after_ns: int, cause: str, end: int = 0, missing: tuple[int, int] = (0, 0)
+        self,
+        frame: int,
+        time_ns: int,
+        after_ns: int,
+        cause: str,
+        end: int = 0,
+        missing: tuple[int, int] = (0, 0),
+        overtaken: bool = False,
     ) -> None:
         self.frame = frame
         self.time_ns = time_ns
@@ -112,6 +119,8 @@ class Repeat:
         """Of a request: the first byte of the message behind the block."""
         self.missing, self.longest_gap = missing
         """Of a request: how many bytes of the block had not been seen, and how many of them at a stretch."""
+        self.overtaken = overtaken
+        """Of a request: whether a later block had been asked for before this one."""
 
 
 class Pulled:

@@ -212,7 +212,9 @@ class Pulls:
         flow.re_requests += 1
         if len(pull.requests) < REPEATS_KEPT:
             missing = pull.ranges.missing(block.start, block.end)
-            pull.requests.append(Repeat(number, time_ns, since, cause, block.end, missing))
+            pull.requests.append(
+                Repeat(number, time_ns, since, cause, block.end, missing, _was_passed(transfer, block))
+            )
 
     # Replies
 
@@ -372,6 +374,11 @@ def _is_overtaken(transfer: Transfer, block: Block) -> bool:
     """Whether a later block was complete before this one."""
     done = [each.done_ns for each in transfer.blocks.values() if each.start > block.start]
     return any(each is not None and (block.done_ns is None or each < block.done_ns) for each in done)
+
+
+def _was_passed(transfer: Transfer, block: Block) -> bool:
+    """Whether a later block was asked for before this one: the PULLs have overtaken each other."""
+    return any(each.start > block.start and each.asked_ns < block.asked_ns for each in transfer.blocks.values())
 
 
 def _merge(message: Message, stray: Message) -> None:
