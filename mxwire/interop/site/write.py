@@ -15,6 +15,7 @@ from mxwire.interop.site.views import Matrix
 
 INDEX: Final = "index.html"
 FAILURES_SHOWN: Final = 200
+_FOLDERS: Final = ("assets", "cells", "frames", "cases")
 _ASSETS: Final = ("site.css", "site.js")
 
 
@@ -27,8 +28,7 @@ def write_site(report: Report, folder: str | Path) -> Path:
     folder = Path(folder)
     matrix = Matrix(report)
     try:
-        for name in ("assets", "cells", "frames", "cases"):
-            (folder / name).mkdir(parents=True, exist_ok=True)
+        _make_folders(folder)
         cells = CellPages(matrix, folder)
         for view in matrix.views:
             for name, text in cells.of(view).items():
@@ -41,6 +41,15 @@ def write_site(report: Report, folder: str | Path) -> Path:
     except OSError as error:
         raise MxwireError(f"{error.filename or folder}: cannot be written: {error.strerror or error}") from None
     return folder / INDEX
+
+
+def _make_folders(folder: Path) -> None:
+    """The folders of the site, without pages that an earlier site may have left there."""
+    (folder / INDEX).unlink(missing_ok=True)
+    for name in _FOLDERS:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for old in (folder / name).glob("*.html"):
+            old.unlink()
 
 
 def _write(path: Path, text: str) -> None:

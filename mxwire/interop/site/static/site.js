@@ -77,9 +77,14 @@ function startFilters(form) {
   form.hidden = false;
   form.addEventListener("input", () => (apply(), remember()));
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("reset", () => setTimeout(() => (apply(), remember())));
+  find("#everything").addEventListener("click", () => (choose(""), remember()));
   for (const link of all("[data-filter]")) {
-    link.addEventListener("click", () => setTimeout(() => (choose(link.dataset.filter), remember())));
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      choose(link.dataset.filter);
+      remember();
+      find("#matrix").scrollIntoView();
+    });
   }
   if (location.hash.includes("=")) choose(location.hash.slice(1));
   else apply();

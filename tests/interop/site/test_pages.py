@@ -1,0 +1,164 @@
+"""The pages as files: every link leads somewhere, nothing comes from elsewhere, and trouble is told in a line."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from mxwire.errors import MxwireError
+from mxwire.interop.result import CAPTURES, Report
+from mxwire.interop.site import write_site
+from mxwire.interop.site.views import FileNames
+
+from . import samples
+
+
+class Page(HTMLParser):
+    """What a page refers to, what can be referred to on it, and its outline."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.references: list[str] = []
+        self.names: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.tags.append((tag, found))
+        self.references += [found[each] or "" for each in ("href", "src") if each in found]
+        self.names += [found["id"] or ""] if "id" in found else []
+
+
+def pages(folder: Path) -> Iterator[tuple[Path, Page]]:
+    for path in sorted(folder.rglob("*.html")):
+        yield path, Page(path)
+
+
+@pytest.mark.parametrize("which", ["site", "hostile_site"])
+def test_every_link_leads_to_something_in_the_folder(which, request):
+    folder = request.getfixturevalue(which)
+    found = dict(pages(folder))
+    checked = 0
+    for path, page in found.items():
+        assert len(page.names) == len(set(page.names)), f"{path.name} has a name twice"
+        for reference in page.references:
+            if reference == "data:,":
+                continue
+            address, _, name = reference.partition("#")
+            target = (path.parent / unquote(address)).resolve() if address else path
+            assert target.is_relative_to(folder) and target.is_file(), f"{path.name}: {reference}"
+            if name:
+                assert unquote(name) in found[target].names, f"{path.name}: {reference}"
+            checked += 1
+    assert checked > 30
+
+
+def test_nothing_comes_from_elsewhere(site):
+    for path in site.rglob("*"):
+        if path.suffix in (".html", ".css", ".js"):
+            assert not re.findall(r"https?:|url\(|@import|//cdn", path.read_text(encoding="utf-8")), path
+
+
+def test_every_page_is_built_for_all_readers(site):
+    for path, page in pages(site):
+        tags = [tag for tag, _ in page.tags]
+        assert ("html", {"lang": "en"}) in page.tags, path
+        assert tags.count("h1") == tags.count("main") == tags.count("title") == 1, path
+        assert all(found.get("scope") for tag, found in page.tags if tag == "th"), path
+        assert not [found for tag, found in page.tags for each in found if each.startswith("on")], "a script in a tag"
+        assert not [found for _, found in page.tags if "style" in found], "looks are for the style sheet"
+
+
+def test_an_exchange_of_some_size_makes_small_pages(site):
+    sizes = {path.name: path.stat().st_size for path in (site / "cells").iterdir()}
+    assert max(sizes.values()) < 100_000, sizes
+    assert (site / "frames" / "native-mx--open-mx-1.5--large-lossy--loss.html").is_file()
+    assert len(list((site / "frames").iterdir())) == 2, "only long exchanges have a page with all frames"
+
+
+def test_a_capture_that_is_not_there_is_told_on_the_page(tmp_path):
+    report = samples.ordinary(tmp_path)
+    (tmp_path / CAPTURES / report.cells[0].capture).unlink()
+    (tmp_path / CAPTURES / report.cells[1].capture).write_bytes(b"not a capture")
+    write_site(report, tmp_path)
+    for place, words in ((0, "The capture cannot be shown"), (1, "The capture cannot be shown"), (5, "No frames were")):
+        name = report.cells[place].name.replace("/", "--")
+        text = (tmp_path / "cells" / f"{name}.html").read_text()
+        assert words in text and "<svg" not in text
+
+
+def test_a_report_without_cells_and_one_that_names_nothing_have_pages(tmp_path):
+    write_site(Report("empty", "1", "never"), tmp_path / "empty")
+    assert "no seeds" in (tmp_path / "empty" / "index.html").read_text()
+    report = samples.ordinary(tmp_path)
+    report.cases, report.impairments, report.implementations = [], [], []
+    write_site(report, tmp_path)
+    assert "large-lossy" in (tmp_path / "index.html").read_text()
+
+
+def test_writing_again_leaves_nothing_of_before(tmp_path):
+    report = samples.ordinary(tmp_path)
+    write_site(report, tmp_path)
+    report.cells = report.cells[:1]
+    write_site(report, tmp_path)
+    assert len(list((tmp_path / "cells").iterdir())) == 1
+    assert len(list((tmp_path / CAPTURES).iterdir())) == 5, "captures are not its own"
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path):
+    (tmp_path / "cells").write_text("in the way")
+    with pytest.raises(MxwireError, match=r"cells: cannot be written: File exists"):
+        write_site(Report("a", "1", "now"), tmp_path)
+
+
+def test_the_same_report_makes_the_same_site(tmp_path):
+    made = []
+    for name in ("one", "two"):
+        write_site(samples.ordinary(tmp_path / name), tmp_path / name)
+        files = sorted((tmp_path / name).rglob("*.*"))
+        made.append([(each.relative_to(tmp_path / name), each.read_bytes()) for each in files if each.is_file()])
+    assert made[0] == made[1] and len(made[0]) > 15
+
+
+def test_names_of_pages_are_harmless_and_differ():
+    names = FileNames()
+    made = [names.of(each) for each in ("a/b", "a b", "A-B", "../..", "", "\0", "x" * 400, "x" * 400 + "y", "ü")]
+    assert made == [
+        "a-b.html",
+        "a-b-2.html",
+        "A-B-3.html",
+        "unnamed.html",
+        "unnamed-2.html",
+        "unnamed-3.html",
+        "x" * 120 + ".html",
+        "x" * 120 + "-2.html",
+        "unnamed-4.html",
+    ]
+
+
+def test_cells_of_one_name_have_a_page_each(tmp_path):
+    report = samples.ordinary(tmp_path)
+    report.cells = [replace(report.cells[0], seed=seed) for seed in (1, 2)]
+    write_site(report, tmp_path)
+    assert len(list((tmp_path / "cells").iterdir())) == 2
+
+
+def test_templates_are_loaded_only_when_a_site_is_written():
+    program = "import sys, mxwire.cli.main, mxwire.interop.result; print('jinja2' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "False", done.stderr
+    package = samples.ROOT / "mxwire"
+    for path in [*package.glob("interop/*.py"), *package.glob("cli/*.py")]:
+        outermost = ast.parse(path.read_text()).body
+        names = [each.module or "" for each in outermost if isinstance(each, ast.ImportFrom)]
+        assert not [each for each in names if each.startswith("mxwire.interop.site")], path

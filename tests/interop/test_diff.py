@@ -1,0 +1,105 @@
+"""What has changed between two reports, in words, as JSON, and by the exit code."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from mxwire.cli.interop_diff import command
+from mxwire.errors import MxwireError
+from mxwire.interop.diff import compare
+from mxwire.interop.diff_text import SHOWN, blocks
+from mxwire.interop.result import VERDICTS, Cell, Report
+from mxwire.report.document import plain
+
+
+def a_report(*verdicts: tuple[str, str], complete: bool = True) -> Report:
+    cells = [
+        Cell("left", "right", case, "none", 7, verdict, f"why {verdict}", command="again") for case, verdict in verdicts
+    ]
+    return Report("a", "1", "now", complete, cells=cells)
+
+
+def test_cells_are_compared_by_name():
+    old = a_report(("a", "pass"), ("b", "fail"), ("c", "pass"), ("d", "info"), ("e", "pass"))
+    new = a_report(("f", "fail"), ("d", "non-strict"), ("b", "info"), ("a", "pass"), ("e", "fail"))
+    found = compare(old, new)
+    assert [(each.kind, each.cell.case) for each in found.changes] == [
+        ("worse", "d"),
+        ("worse", "e"),
+        ("better", "b"),
+        ("new", "f"),
+        ("gone", "c"),
+    ]
+    assert found.counts == {"worse": 2, "better": 1, "new": 1, "gone": 1}
+    assert found.same == 1 and found.is_worse
+    assert compare(new, new).changes == [] and compare(new, new).same == 5
+
+
+@pytest.mark.parametrize("was", VERDICTS)
+@pytest.mark.parametrize("now", VERDICTS)
+def test_which_verdict_is_better(was, now):
+    order = ["fail", "non-strict", "info", "pass"]
+    changes = compare(a_report(("a", was)), a_report(("a", now))).changes
+    if was == now:
+        assert changes == []
+    elif "missing" in (was, now):
+        assert changes[0].kind == ("better" if was == "missing" and now != "fail" else "worse")
+    else:
+        assert changes[0].kind == ("better" if order.index(now) > order.index(was) else "worse")
+
+
+def test_the_text_says_what_changed_and_why():
+    old = a_report(("a", "pass"), *((f"g{number}", "pass") for number in range(SHOWN + 3)))
+    new = a_report(("a", "fail"), ("n", "fail"), complete=False)
+    text = plain(blocks(compare(old, new)), 80)
+    assert text.startswith(f"1 worse, 0 better, 1 new, {SHOWN + 3} gone, 0 the same\n")
+    assert "The new report is partial" in text and "Of the new cells 1 fails." in text
+    assert "pass → fail  a, none: left → right\n             why fail\n" in text
+    assert "… and 3 more (--all shows them)" in text
+    assert "more (" not in plain(blocks(compare(old, new), everything=True), 80)
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_what_would_move_the_cursor_is_shown_escaped():
+    new = a_report(("a\x1b[2J", "fail"))
+    assert "\x1b" not in plain(blocks(compare(a_report(), new)), 80)
+
+
+def run(*arguments: object):
+    return CliRunner().invoke(command, [str(each) for each in arguments], catch_exceptions=False)
+
+
+def test_the_command_compares_folders_and_files(tmp_path):
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    a_report(("a", "pass")).write(good)
+    a_report(("a", "fail")).write(bad)
+    assert run(good, good).exit_code == 0
+    assert run(bad, good / "report.jsonl").exit_code == 0
+    worse = run("--json", good, bad)
+    assert worse.exit_code == 1
+    change, summary = map(json.loads, worse.output.splitlines())
+    assert change == {
+        "record": "change",
+        "change": "worse",
+        "left": "left",
+        "right": "right",
+        "case": "a",
+        "impairment": "none",
+        "seed": 7,
+        "old": {"verdict": "pass", "reason": "why pass"},
+        "new": {"verdict": "fail", "reason": "why fail"},
+        "command": "again",
+    }
+    assert summary["record"] == "summary"
+    assert [summary[each] for each in ("worse", "better", "new", "gone", "same")] == [1, 0, 0, 0, 0]
+
+
+def test_what_is_no_report_is_told_in_a_line(tmp_path):
+    (tmp_path / "report.jsonl").write_text("no\n")
+    with pytest.raises(MxwireError, match="not a report of mxwire interop: line 1"):
+        run(tmp_path, tmp_path)
+    with pytest.raises(MxwireError, match="no report can be read"):
+        run(tmp_path / "nowhere", tmp_path)
