@@ -1,0 +1,94 @@
+"""Who asked whom, again and again, and was never answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from mxwire.analysis.diagnosis.facts import Facts
+from mxwire.analysis.diagnosis.finding import Evidence, evidence, seconds
+from mxwire.analysis.diagnosis.traffic import Way
+from mxwire.rules.state.sequence import FIRST, GIVEN_UP_DONE, NUMBER_MASK
+from mxwire.wire.address import mac_text
+from mxwire.wire.enums import PacketType
+
+LEAST: Final = 3
+"""Questions that must have stayed without an answer."""
+SPAN_NS: Final = 1_000_000_000
+"""Time over which they were asked, at least."""
+SHOWN: Final = 64
+"""Pairs that are looked at: a hostile capture may hold very many."""
+
+QUESTIONS: Final = {
+    PacketType.CONNECT: "CONNECT",
+    PacketType.HOST_QUERY: "HOST_QUERY",
+    PacketType.TINY: "TINY",
+    PacketType.SMALL: "SMALL",
+    PacketType.MEDIUM: "MEDIUM",
+    PacketType.RNDV: "RNDV",
+}
+"""What every host answers or acknowledges, if it knows the one who asks."""
+_ANSWERS: Final = (
+    PacketType.TRUC,
+    PacketType.NOTIFY,
+    PacketType.PULL,
+    PacketType.PULL_REPLY,
+    PacketType.NACK_LIB,
+    PacketType.NACK_MCP,
+)
+"""What a host only sends to one that it has heard from."""
+_NOTHING_YET: Final = (FIRST, GIVEN_UP_DONE)
+"""What a host acknowledges that has received nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One host that asked another."""
+
+    source: int
+    destination: int
+    questions: int
+    first_ns: int
+    way: Way
+    seen: bool
+    """Whether the other one was seen at all, talking to others or announcing itself."""
+    of_names: bool
+    """Whether all questions were for its name."""
+
+    def evidence(self) -> Evidence:
+        """The questions."""
+        kinds = [f"{self.way.count(kind)} {name}" for kind, name in QUESTIONS.items() if self.way.count(kind)]
+        numbers, first_ns = self.way.first(*QUESTIONS)
+        text = (
+            f"{mac_text(self.source)} sent {', '.join(kinds)} to {mac_text(self.destination)} within "
+            f"{seconds(self.way.last_ns - self.way.first_ns)}, and nothing came back"
+        )
+        return evidence(text, numbers, first_ns)
+
+
+def unanswered(facts: Facts) -> Iterator[Asked]:
+    """Hosts that were asked several times over a while and never sent anything back."""
+    sending = facts.traffic.hosts()
+    found = 0
+    for way in facts.traffic.one_way():
+        questions = way.count(*QUESTIONS)
+        if questions < LEAST or way.last_ns - way.first_ns < SPAN_NS or is_answered_unseen(facts, way):
+            continue
+        found += 1
+        if found > SHOWN:
+            return
+        names = questions == way.count(PacketType.HOST_QUERY)
+        yield Asked(way.source, way.destination, questions, way.first_ns, way, way.destination in sending, names)
+
+
+def is_answered_unseen(facts: Facts, way: Way) -> bool:
+    """Whether what a host sends shows that it hears the other one, although the capture does not."""
+    if way.count(*_ANSWERS):
+        return True
+    return any(
+        flow.unseen or (flow.acked_unseen is not None and flow.acked_unseen & NUMBER_MASK not in _NOTHING_YET)
+        for each in facts.follower.conversations
+        for flow in each.flows
+        if flow.address == way.destination and flow.back.address == way.source
+    )

@@ -1,0 +1,108 @@
+"""Examines a capture, batch by batch, and says at the end what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from mxwire.analysis.conversations import Message
+from mxwire.analysis.diagnosis import troubles as troubles  # registers the diagnoses
+from mxwire.analysis.diagnosis.facts import Facts
+from mxwire.analysis.diagnosis.finding import Finding
+from mxwire.analysis.diagnosis.limits import limits
+from mxwire.analysis.diagnosis.registry import CATALOGUE, EXAMINERS, Examiner, catalogue
+from mxwire.frames import FrameBatch
+from mxwire.wire.decoder import DecodedBatch, Decoder
+
+_ORDER = {"high": 0, "medium": 1, "low": 2}
+
+
+class Examination:
+    """Looks for all troubles of the catalogue in one capture.
+
+    Batches go through :meth:`watch` on their way to ``decoder``, and decoded ones into :meth:`observe`; after
+    :meth:`finish` :meth:`findings` are complete. They may be asked for before: then they say what is known so far.
+    """
+
+    def __init__(self, decoder: Decoder) -> None:
+        self.facts = Facts(decoder)
+        self._examiners = [each() for each in EXAMINERS]
+        self._for_raw = [each for each in self._examiners if _has(each, "raw")]
+        self._for_frames = [each for each in self._examiners if _has(each, "frames")]
+        self._for_messages = [each for each in self._examiners if _has(each, "message")]
+        self._for_any_message = [each for each in self._examiners if _has(each, "any_message")]
+
+    def watch(self, batches: Iterable[FrameBatch]) -> Iterator[FrameBatch]:
+        """Hand batches on, and look at what is in them besides MXoE."""
+        for batch in batches:
+            for each in self._for_raw:
+                each.raw(batch)
+            yield batch
+
+    def observe(self, decoded: DecodedBatch) -> None:
+        """Take a batch into account."""
+        done = self.facts.observe(decoded)
+        if len(decoded):
+            for each in self._for_frames:
+                each.frames(decoded, self.facts)
+        self._take(done)
+
+    def wait_until(self, now_ns: int) -> None:
+        """It is this late, and no frame from before is to come."""
+        self._take(self.facts.follower.wait_until(now_ns))
+
+    def lose(self, frames: int) -> None:
+        """So many frames were lost by whoever made the capture."""
+        self.facts.dropped = frames
+
+    def finish(self) -> None:
+        """The capture is over."""
+        self._take(self.facts.follower.finish())
+
+    def findings(self) -> list[Finding]:
+        """What is wrong, in the order of the catalogue, the surest first; nothing that follows from something else."""
+        places = {each.id: place for place, each in enumerate(catalogue())}
+        found = [each for examiner in self._examiners for each in examiner.findings(self.facts)]
+        found = [each for each in found if not any(_explains(other, each) for other in found)]
+        return sorted(found, key=lambda each: (places[each.id], _ORDER[each.confidence], each.concerns))
+
+    def limits(self) -> list[str]:
+        """What could not be judged, a sentence each."""
+        return limits(self.facts)
+
+    def _take(self, messages: list[Message]) -> None:
+        for message in messages:
+            self.facts.note(message)
+            for each in self._for_any_message:
+                each.any_message(message, self.facts)
+            if is_eventful(message):
+                for each in self._for_messages:
+                    each.message(message, self.facts)
+
+
+def is_eventful(message: Message) -> bool:
+    """Whether something happened to a message that it could do without."""
+    if message.transmissions > 1 or message.nack is not None or message.ack is None:
+        return True
+    pull = message.pull
+    if pull is None:
+        return False
+    notice = pull.notice
+    return (
+        notice is None
+        or pull.re_requests > 0
+        or pull.refusal is not None
+        or notice.transmissions > 1
+        or notice.nack is not None
+    )
+
+
+def _has(examiner: Examiner, hook: str) -> bool:
+    return getattr(type(examiner), hook) is not getattr(Examiner, hook)
+
+
+def _explains(cause: Finding, finding: Finding) -> bool:
+    """Whether one finding follows from another: the catalogue says so, and they concern the same hosts."""
+    if cause.id not in CATALOGUE[finding.id].follows_from:
+        return False
+    hosts = {each.address for each in cause.concerns}
+    return {each.address for each in finding.concerns} <= hosts

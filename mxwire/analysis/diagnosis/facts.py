@@ -1,0 +1,155 @@
+"""What several diagnoses stand on, gathered once while a capture passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.analysis.conversations import Follower, Message
+from mxwire.analysis.diagnosis.finding import Evidence, Party, evidence
+from mxwire.analysis.diagnosis.libraries import Libraries, Voice, ends_of
+from mxwire.analysis.diagnosis.traffic import Traffic, groups_of
+from mxwire.wire.decoder import DecodedBatch, Decoder
+from mxwire.wire.detection import Detection, Detector
+from mxwire.wire.dialect import Dialect
+from mxwire.wire.remarks import UNKNOWN_SESSION
+
+if TYPE_CHECKING:
+    from mxwire.analysis.conversations import Flow
+
+VOICES: Final = 1 << 14
+SAMPLES: Final = 4
+
+
+class Facts:
+    """Follows the messages of a capture, and counts who sent what; memory is bounded."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self.decoder = decoder
+        """What decodes the capture."""
+        self.follower = Follower()
+        self.traffic = Traffic()
+        self.libraries = Libraries()
+        self.unknown_sessions: dict[Voice, dict[str, list[tuple[int, int]]]] = {}
+        """Who used the session 0xFFFFFFFF towards whom: number and time of the first frames, by layout."""
+        self.unknown_counts: dict[Voice, dict[str, int]] = {}
+        """How many such frames, by layout."""
+        self.first_ns: int | None = None
+        self.last_ns = 0
+        self.dropped = 0
+        """Frames that the capture is known to have lost, as whoever made it counted."""
+        self.first_numbered: dict[Flow, int] = {}
+        """When the first numbered packet of each flow was sent, of those that are done."""
+        self._senders = Detector(by_sender=True)
+
+    def observe(self, decoded: DecodedBatch) -> list[Message]:
+        """Take a batch into account; returns the messages that are done."""
+        if not len(decoded):
+            return []
+        times = decoded.batch.timestamp_ns
+        self.first_ns = int(times.min()) if self.first_ns is None else min(self.first_ns, int(times.min()))
+        self.last_ns = max(self.last_ns, int(times.max()))
+        self._senders.learn(decoded.located)
+        if decoded.located.has_destination:
+            self.traffic.observe(decoded)
+            self.libraries.observe(decoded)
+            self._observe_sessions(decoded)
+        return self.follower.observe(decoded)
+
+    def _observe_sessions(self, decoded: DecodedBatch) -> None:
+        keys = decoded.hosts.keys
+        for block in decoded.columns.blocks:
+            if "session" not in block.names:
+                continue
+            which = np.flatnonzero(block["session"] == UNKNOWN_SESSION)
+            if not len(which):
+                continue
+            at = block.place[which]
+            hosts = decoded.assignment.source[at].astype(np.int64) << 20 | decoded.assignment.destination[at]
+            ends = ends_of(block["src_endpoint"][which], block["dst_endpoint"][which])
+            for value, members in groups_of(hosts << 16 | ends):
+                hosts_of, ports = value >> 16, value & 0xFFFF
+                voice = Voice(keys[hosts_of >> 20], ports >> 8, keys[hosts_of & 0xFFFFF], ports & 0xFF)
+                self._uses_unknown(voice, block.layout.name, decoded, at[members])
+
+    def _uses_unknown(self, voice: Voice, layout: str, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
+        if voice not in self.unknown_sessions and len(self.unknown_sessions) >= VOICES:
+            return
+        kept = self.unknown_sessions.setdefault(voice, {}).setdefault(layout, [])
+        for place in places[: SAMPLES - len(kept)].tolist():
+            kept.append((int(decoded.batch.number[place]), int(decoded.batch.timestamp_ns[place])))
+        counts = self.unknown_counts.setdefault(voice, {})
+        counts[layout] = counts.get(layout, 0) + len(places)
+
+    def note(self, message: Message) -> None:
+        """A message is done."""
+        self._numbered(message.flow, message.first_ns)
+        if message.pull is not None and message.pull.notice is not None:
+            self._numbered(message.flow.back, message.pull.notice.first_ns)
+
+    def _numbered(self, flow: Flow, time_ns: int) -> None:
+        known = self.first_numbered.get(flow)
+        if known is None:
+            if len(self.first_numbered) < VOICES:
+                self.first_numbered[flow] = time_ns
+        elif time_ns < known:
+            self.first_numbered[flow] = time_ns
+
+    def dialects(self) -> dict[tuple[int, int], Dialect]:
+        """What pairs of hosts speak, as far as is known, by their addresses, the lower one first."""
+        found = ((sorted(each.hosts), each.dialect) for each in self.decoder.detections())
+        return {(low, high): dialect for (low, high), dialect in found if dialect is not None}
+
+    def senders(self) -> dict[int, Detection]:
+        """What each host speaks by itself, by its address, where its frames decide it."""
+        return {each.hosts[0]: each for each in self._senders.detections() if each.dialect is not None}
+
+    def name(self, address: int) -> str | None:
+        """What a host is called, where it told."""
+        return self.follower.names.get(address)
+
+    def since_start(self, time_ns: int) -> int:
+        """Nanoseconds since the first frame of the capture, of whatever protocol."""
+        start = self.decoder.start_ns
+        return time_ns - (start if start is not None else self.first_ns or 0)
+
+
+def voice_of(flow: Flow) -> Voice:
+    """The sender of a flow, and whom it sends to."""
+    return Voice(flow.address, flow.endpoint or 0, flow.back.address, flow.back.endpoint or 0)
+
+
+def sender_of(flow: Flow) -> Party:
+    """The endpoint that sends in a flow."""
+    return Party(flow.address, flow.endpoint)
+
+
+def ends(flow: Flow) -> tuple[Party, Party]:
+    """The endpoints of a flow, its sender first."""
+    return sender_of(flow), sender_of(flow.back)
+
+
+def first_frame(message: Message) -> int | None:
+    """Number of the first frame of a message."""
+    return next((first for first, _ in message.frames), None)
+
+
+def frames_of(messages: Iterable[Message]) -> list[int]:
+    """The first frame of each message."""
+    return [number for number in map(first_frame, messages) if number is not None]
+
+
+def named(message: Message) -> str:
+    """A message, as evidence calls it."""
+    length = "" if message.length is None else f" of {message.length} bytes"
+    return f"message {message.number} ({message.kind}{length})"
+
+
+def about(message: Message, text: str) -> Evidence:
+    """Evidence that a message gives: its first frame and those that repeated it."""
+    first = first_frame(message)
+    repeats = [each.frame for each in message.resends]
+    return evidence(f"{named(message)} {text}", [*([first] if first is not None else []), *repeats], message.first_ns)

@@ -1,0 +1,72 @@
+"""What a diagnosis says: what is wrong, how sure that is, whom it concerns, what shows it, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from mxwire.wire.address import mac_text
+
+Confidence = Literal["high", "medium", "low"]
+"""``high``: hardly anything else looks like this; ``medium``: the likeliest of a few causes, named in the advice;
+``low``: a hint, worth a look."""
+
+FRAMES_SHOWN: Final = 8
+"""Frames of one piece of evidence that are named."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Party:
+    """A host, or an endpoint of it."""
+
+    address: int
+    """Ethernet address as an integer."""
+    endpoint: int | None = None
+
+    def __str__(self) -> str:
+        """As a person writes it."""
+        host = mac_text(self.address)
+        return host if self.endpoint is None else f"{host} endpoint {self.endpoint}"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What in the capture shows it."""
+
+    text: str
+    """A sentence without its full stop."""
+    frames: tuple[int, ...] = ()
+    """Numbers of the frames, the first ones where there are many."""
+    time_ns: int | None = None
+    """Time of the first of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One trouble of a capture."""
+
+    id: str
+    """Its name in the catalogue, for example ``mtu-too-small``; the title stands there."""
+    confidence: Confidence
+    concerns: tuple[Party, ...]
+    summary: str
+    """What happens here, in a sentence."""
+    evidence: tuple[Evidence, ...]
+    advice: tuple[str, ...]
+    """What to do, the likeliest remedy first."""
+
+
+def evidence(text: str, frames: Iterable[int] = (), time_ns: int | None = None) -> Evidence:
+    """Evidence with at most :data:`FRAMES_SHOWN` frames, each once."""
+    return Evidence(text, tuple(dict.fromkeys(frames))[:FRAMES_SHOWN], time_ns)
+
+
+def count(number: int, what: str, several: str = "") -> str:
+    """``1 frame``, ``2 frames``; ``several`` is the plural where it has no plain s."""
+    return f"{number} {what if number == 1 else several or what + 's'}"
+
+
+def seconds(nanoseconds: int) -> str:
+    """A duration in a person's words."""
+    return f"{nanoseconds / 1e9:.1f} s" if nanoseconds >= 1e9 else f"{nanoseconds / 1e6:.1f} ms"

@@ -1,0 +1,142 @@
+"""When the library of an endpoint said something, and when it was silent while its host's card went on.
+
+The library only works while the application lets it (R-GEN-01): connects, numbered messages and acknowledgements are
+its words. The card answers PULLs, repeats its own and sends nacks by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.analysis.diagnosis.traffic import groups_of
+from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.enums import PacketType
+
+WAYS: Final = 1 << 14
+SILENCES_KEPT: Final = 64
+SILENCE_NS: Final = 400_000_000
+"""A silence that is worth remembering: about a resend delay."""
+BUCKET_NS: Final = 250_000_000
+BUCKETS_KEPT: Final = 4096
+_LIBRARY: Final = ("connect_request", "connect_reply", "tiny", "small", "medium", "rndv", "notify", "truc")
+_CARD: Final = (PacketType.PULL_REPLY, PacketType.PULL, PacketType.NACK_MCP, PacketType.NACK_LIB, PacketType.HOST_REPLY)
+_IS_CARD: Final = np.isin(np.arange(256), _CARD)
+
+
+class Voice(NamedTuple):
+    """One endpoint that speaks to another: address and number of both."""
+
+    source: int
+    source_endpoint: int
+    destination: int
+    destination_endpoint: int
+
+    @property
+    def back(self) -> Voice:
+        """The other direction."""
+        return Voice(self.destination, self.destination_endpoint, self.source, self.source_endpoint)
+
+
+class _Silences:
+    __slots__ = ("first_ns", "kept", "last_ns")
+
+    def __init__(self, time_ns: int) -> None:
+        self.first_ns = self.last_ns = time_ns
+        self.kept: list[tuple[int, int]] = []
+
+
+class Libraries:
+    """Remembers the silences of every endpoint towards every partner."""
+
+    def __init__(self) -> None:
+        self._voices: dict[Voice, _Silences] = {}
+        self._cards: dict[tuple[int, int], dict[int, int]] = {}
+
+    def observe(self, decoded: DecodedBatch) -> None:
+        """Take a batch into account."""
+        self._observe_cards(decoded)
+        found = [block for block in decoded.columns.blocks if block.layout.name in _LIBRARY]
+        if not found:
+            return
+        places = np.concatenate([block.place for block in found])
+        ends = np.concatenate([ends_of(block["src_endpoint"], block["dst_endpoint"]) for block in found])
+        order = np.argsort(places, kind="stable")
+        places, ends = places[order], ends[order]
+        source, destination = decoded.assignment.source[places], decoded.assignment.destination[places]
+        key = (source.astype(np.int64) << 20 | destination.astype(np.int64)) << 16 | ends
+        keys = decoded.hosts.keys
+        times = decoded.batch.timestamp_ns[places]
+        for value, members in groups_of(key):
+            hosts, ports = value >> 16, value & 0xFFFF
+            voice = Voice(keys[hosts >> 20], ports >> 8, keys[hosts & 0xFFFFF], ports & 0xFF)
+            self._speaks(voice, times[members])
+
+    def _speaks(self, voice: Voice, times: NDArray[np.int64]) -> None:
+        known = self._voices.get(voice)
+        if known is None:
+            if len(self._voices) >= WAYS:
+                return
+            known = self._voices[voice] = _Silences(int(times[0]))
+        gaps = np.diff(times, prepend=known.last_ns)
+        for at in np.flatnonzero(gaps > SILENCE_NS).tolist():
+            end = int(times[at])
+            known.kept.append((end - int(gaps[at]), end))
+        del known.kept[:-SILENCES_KEPT]
+        known.last_ns = max(known.last_ns, int(times[-1]))
+
+    def _observe_cards(self, decoded: DecodedBatch) -> None:
+        types = np.maximum(decoded.columns.packet_type, 0)
+        which = np.flatnonzero(_IS_CARD[types])
+        if not len(which):
+            return
+        keys = decoded.hosts.keys
+        hosts = decoded.assignment.source[which] << 20 | decoded.assignment.destination[which]
+        bucket = decoded.batch.timestamp_ns[which] // BUCKET_NS
+        for value, members in groups_of(hosts.astype(np.int64)):
+            key = keys[value >> 20], keys[value & 0xFFFFF]
+            if key not in self._cards and len(self._cards) >= WAYS:
+                continue
+            counts = self._cards.setdefault(key, {})
+            values, numbers = np.unique(bucket[members], return_counts=True)
+            for each, number in zip(values.tolist(), numbers.tolist(), strict=True):
+                counts[each] = counts.get(each, 0) + number
+            while len(counts) > BUCKETS_KEPT:
+                del counts[next(iter(counts))]
+
+    def spoke(self, voice: Voice) -> bool:
+        """Whether an endpoint ever said something to another."""
+        return voice in self._voices
+
+    def last_ns(self, voice: Voice) -> int | None:
+        """When it did so last."""
+        known = self._voices.get(voice)
+        return None if known is None else known.last_ns
+
+    def silence(self, voice: Voice, since_ns: int, until_ns: int) -> tuple[int, int | None] | None:
+        """The silence that covers a period: from when until when, None where it has not ended; None if it spoke."""
+        known = self._voices.get(voice)
+        if known is None:
+            return since_ns, None
+        if known.last_ns <= since_ns:
+            return known.last_ns, None
+        if known.first_ns >= until_ns:
+            return since_ns, known.first_ns
+        for start, end in reversed(known.kept):
+            if start <= since_ns and end >= until_ns:
+                return start, end
+        return None
+
+    def card_frames(self, source: int, destination: int, since_ns: int, until_ns: int) -> int:
+        """How many frames the card of a host sent to another one in a period, to a quarter of a second."""
+        counts = self._cards.get((source, destination), {})
+        first, last = since_ns // BUCKET_NS + 1, until_ns // BUCKET_NS
+        return sum(number for bucket, number in counts.items() if first <= bucket < last)
+
+
+def ends_of(source: NDArray[np.unsignedinteger], destination: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
+    """Endpoint numbers of source and destination in one number."""
+    made: NDArray[np.int64] = source.astype(np.int64) << 8 | destination.astype(np.int64)
+    return made

@@ -1,0 +1,39 @@
+"""What an examination could not judge, because of what the capture does not show."""
+
+from __future__ import annotations
+
+from mxwire.analysis.diagnosis.facts import Facts
+from mxwire.analysis.diagnosis.finding import count
+
+
+def limits(facts: Facts) -> list[str]:
+    """A sentence for each reason, without its full stop."""
+    follower = facts.follower
+    said = []
+    if not follower.frames:
+        skipped = facts.decoder.skipped
+        if skipped:
+            types = ", ".join(f"0x{each:04x}" for each in facts.decoder.ethertypes)
+            said.append(
+                f"no frame of MXoE (EtherType {types}) among {count(skipped, 'frame')} of other protocols: "
+                "only a changed EtherType could be looked for"
+            )
+        else:
+            said.append("the capture has no frames: nothing could be judged")
+        return said
+    if follower.cooked:
+        said.append(
+            "the capture does not say where frames were going (Linux cooked, as from tcpdump -i any): nothing that "
+            "concerns two hosts could be judged; capture one interface (-i eth0)"
+        )
+    if follower.malformed:
+        said.append(f"{count(follower.malformed, 'malformed frame')} said nothing certain and were left out")
+    late = sum(not each.connect_count for each in follower.conversations)
+    if late:
+        said.append(
+            f"{count(late, 'conversation')} without a connect: the capture began later, or is not complete; how they "
+            "were opened could not be judged"
+        )
+    if facts.traffic.forgotten or follower.evicted or follower.forgotten_conversations:
+        said.append("so many hosts, conversations or unfinished messages at a time that not all were followed")
+    return said

@@ -1,0 +1,103 @@
+"""The catalogue of what can be diagnosed, and who looks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party
+
+if TYPE_CHECKING:
+    from mxwire.analysis.conversations import Message
+    from mxwire.analysis.diagnosis.facts import Facts
+    from mxwire.frames import FrameBatch
+    from mxwire.wire.decoder import DecodedBatch
+
+Need = Literal["whole frames", "both directions", "every frame", "destinations", "all protocols", "exact times"]
+"""What a capture must be like for a diagnosis: if it is not, its absence says nothing."""
+
+Group = Literal["builds", "path", "peers", "connections", "processes", "network", "latency", "capture"]
+GROUPS: Final[dict[Group, str]] = {
+    "builds": "How hosts were built",
+    "path": "What the path lets through",
+    "peers": "Finding and knowing each other",
+    "connections": "Connections and endpoints",
+    "processes": "Applications and processes",
+    "network": "The quality of the network",
+    "latency": "Latency",
+    "capture": "The capture itself",
+}
+"""What diagnoses are about, in the order in which they are reported and documented."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """An entry of the catalogue; the texts are those of the documentation, in Markdown."""
+
+    id: str
+    """Stable name, for programs and for people."""
+    title: str
+    group: Group
+    users_see: str
+    """What users of MX and Open-MX notice."""
+    capture_shows: str
+    told_apart: str
+    """From what it must be told apart, and by what."""
+    advice: tuple[str, ...]
+    """What to do, the likeliest remedy first; sentences."""
+    needs: frozenset[Need] = frozenset()
+    follows_from: frozenset[str] = frozenset()
+    """Diagnoses that explain this one: where one of them concerns the same hosts, this one is not reported."""
+
+    def found(
+        self, confidence: Confidence, concerns: tuple[Party, ...], summary: str, shown: list[Evidence], *first: str
+    ) -> Finding:
+        """A finding of it; ``first`` is advice for this case, which goes before the general one."""
+        return Finding(self.id, confidence, concerns, summary, tuple(shown), (*first, *self.advice))
+
+
+class Examiner:
+    """Looks for one trouble, or for several of a kind, while a capture passes; remembers a bounded amount."""
+
+    def raw(self, batch: FrameBatch) -> None:
+        """Frames of all protocols, before they are decoded."""
+
+    def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
+        """A decoded batch; ``facts`` have taken it into account."""
+
+    def message(self, message: Message, facts: Facts) -> None:
+        """A message that is done and that something happened to: it was repeated, refused, or not answered."""
+
+    def any_message(self, message: Message, facts: Facts) -> None:
+        """Any message that is done."""
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """What was found, when the capture is over; must not change anything."""
+        raise NotImplementedError
+
+
+CATALOGUE: Final[dict[str, Diagnosis]] = {}
+"""All diagnoses by id."""
+EXAMINERS: Final[list[type[Examiner]]] = []
+
+_Class = TypeVar("_Class", bound=type[Examiner])
+
+
+def examines(*diagnoses: Diagnosis) -> Callable[[_Class], _Class]:
+    """Register a class, and what it looks for."""
+
+    def register(examiner: _Class) -> _Class:
+        for each in diagnoses:
+            assert each.id not in CATALOGUE, each.id
+            CATALOGUE[each.id] = each
+        EXAMINERS.append(examiner)
+        return examiner
+
+    return register
+
+
+def catalogue() -> list[Diagnosis]:
+    """All diagnoses, in the order in which they are reported and documented."""
+    order = list(GROUPS)
+    return sorted(CATALOGUE.values(), key=lambda each: order.index(each.group))

@@ -1,0 +1,118 @@
+"""What one side tells the other to use from now on, and whether it is used: peer indexes, session numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+KEYS: Final = 1 << 14
+SAMPLES: Final = 8
+GRACE_NS: Final = 50_000_000
+"""Frames that were on their way, or waited to be sent, when something else was told."""
+
+
+class Said(NamedTuple):
+    """Things that were told, or used: arrays of shape (n,), in the order of the capture."""
+
+    key: NDArray[np.int64]
+    """Who uses it towards whom, in one number."""
+    place: NDArray[np.intp]
+    value: NDArray[np.int64]
+
+
+class Misuse:
+    """Frames that use something else than what was told last."""
+
+    __slots__ = ("first_ns", "frames", "numbers", "told", "told_frame", "used")
+
+    def __init__(self, told: int, told_frame: int, used: int, first_ns: int) -> None:
+        self.told = told
+        self.told_frame = told_frame
+        self.used = used
+        self.first_ns = first_ns
+        self.frames = 0
+        self.numbers: list[int] = []
+
+
+class Told:
+    """Follows what is told and what is used under each key, batch by batch."""
+
+    def __init__(self) -> None:
+        self.latest: dict[int, tuple[int, int, int]] = {}
+        """By key: the value that was told last, when, and in which frame."""
+        self.misuses: dict[int, Misuse] = {}
+        """The first misuse under each key, and how often it happened."""
+
+    def observe(self, told: Said, used: Said, times: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
+        """The next batch; ``times`` and ``numbers`` are those of its frames."""
+        key = np.concatenate([told.key, used.key])
+        if not len(key):
+            return
+        place = np.concatenate([told.place, used.place])
+        value = np.concatenate([told.value, used.value])
+        is_told = np.zeros(len(key), np.bool_)
+        is_told[: len(told.key)] = True
+        order = np.lexsort((place, key))
+        key, place, value, is_told = key[order], place[order], value[order], is_told[order]
+        starts = np.flatnonzero(np.diff(key, prepend=-1))
+        if len(told.key):
+            # The place of the last telling before each frame, within the same key.
+            last = np.maximum.accumulate(np.where(is_told, np.arange(len(key)), -1))
+            first = np.repeat(starts, np.diff(starts, append=len(key)))
+            last = np.where(last >= first, last, -1)
+        else:
+            last = np.full(len(key), -1)
+        for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(key)], strict=True):
+            self._of_key(int(key[start]), slice(start, end), (place, value, is_told, last), times, numbers)
+
+    def _of_key(
+        self,
+        key: int,
+        which: slice,
+        columns: tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.bool_], NDArray[np.intp]],
+        times: NDArray[np.int64],
+        numbers: NDArray[np.int64],
+    ) -> None:
+        place, value, is_told, last = columns
+        before = self.latest.get(key)
+        mine, used = last[which], value[which]
+        known = mine >= 0
+        if before is not None or known.any():
+            was_told = np.where(known, value[mine], before[0] if before else 0)
+            when = np.where(known, times[place[mine]], before[1] if before else 0)
+            wrong = ~is_told[which] & (used != was_told) & (times[place[which]] > when + GRACE_NS)
+            if before is None:
+                wrong &= known
+            at = np.flatnonzero(wrong)
+            if len(at):
+                told_frame = int(numbers[place[mine[at[0]]]]) if known[at[0]] else (before[2] if before else 0)
+                self._note(key, int(was_told[at[0]]), told_frame, used[at], place[which][at], times, numbers)
+        tellings = np.flatnonzero(is_told[which])
+        if len(tellings) and (key in self.latest or len(self.latest) < KEYS):
+            at_last = int(place[which][tellings[-1]])
+            self.latest[key] = int(used[tellings[-1]]), int(times[at_last]), int(numbers[at_last])
+
+    def _note(
+        self,
+        key: int,
+        told: int,
+        told_frame: int,
+        used: NDArray[np.int64],
+        places: NDArray[np.intp],
+        times: NDArray[np.int64],
+        numbers: NDArray[np.int64],
+    ) -> None:
+        found = self.misuses.get(key)
+        if found is None:
+            if len(self.misuses) >= KEYS:
+                return
+            found = self.misuses[key] = Misuse(told, told_frame, int(used[0]), int(times[places[0]]))
+        found.frames += len(places)
+        found.numbers += numbers[places[: SAMPLES - len(found.numbers)]].tolist()
+
+    def misused(self, least: int) -> Iterator[tuple[int, Misuse]]:
+        """Keys under which at least so many frames are wrong."""
+        return ((key, each) for key, each in self.misuses.items() if each.frames >= least)

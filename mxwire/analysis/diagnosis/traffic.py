@@ -1,0 +1,145 @@
+"""Who sent what to whom, in numbers: the ground that the diagnoses stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.wire.address import BROADCAST
+from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.enums import PacketType
+
+PAIRS: Final = 1 << 14
+"""Pairs of hosts that are remembered, the two directions counted apart."""
+FIRST_KEPT: Final = 4
+_EVERYBODY: Final = int.from_bytes(BROADCAST, "big")
+
+
+@dataclass(slots=True)
+class Way:
+    """From one host to another."""
+
+    source: int
+    destination: int
+    first_ns: int
+    first_frame: int
+    last_ns: int = 0
+    last_frame: int = 0
+    frames: int = 0
+    longest: int = 0
+    """Length of the longest frame on the wire, in bytes."""
+    types: NDArray[np.int64] = field(default_factory=lambda: np.zeros(256, np.int64))
+    """How many frames of each packet type."""
+    samples: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    """Number and time of the first frames of each packet type."""
+
+    def count(self, *types: PacketType) -> int:
+        """How many frames there are of some types."""
+        return int(sum(self.types[each] for each in types))
+
+    def first(self, *types: PacketType) -> tuple[list[int], int | None]:
+        """Numbers of the first frames of some types, and the time of the first."""
+        found = sorted(each for kind in types for each in self.samples.get(kind, ()))
+        return [number for number, _ in found], found[0][1] if found else None
+
+
+class Traffic:
+    """Counts the frames between all pairs of hosts, batch by batch."""
+
+    def __init__(self) -> None:
+        self.ways: dict[tuple[int, int], Way] = {}
+        """By source and destination."""
+        self.forgotten = 0
+        """Frames between pairs beyond the first :data:`PAIRS`."""
+
+    def observe(self, decoded: DecodedBatch) -> None:
+        """Take a batch into account."""
+        keys = decoded.hosts.keys
+        assignment, batch = decoded.assignment, decoded.batch
+        types = np.maximum(decoded.columns.packet_type, 0)
+        length = decoded.located.wire_length
+        for source, destination, members in pairs_of(assignment.source, assignment.destination):
+            way = self._way(keys[source], keys[destination], batch.timestamp_ns, batch.number, members)
+            if way is None:
+                self.forgotten += len(members)
+                continue
+            mine = types[members]
+            counts = np.bincount(mine, minlength=256)
+            for kind in np.flatnonzero(counts).tolist():
+                samples = way.samples.setdefault(kind, [])
+                if len(samples) < FIRST_KEPT:
+                    at = members[np.flatnonzero(mine == kind)[: FIRST_KEPT - len(samples)]]
+                    samples += zip(batch.number[at].tolist(), batch.timestamp_ns[at].tolist(), strict=True)
+            way.types += counts
+            way.frames += len(members)
+            way.longest = max(way.longest, int(length[members].max()))
+            way.last_ns = max(way.last_ns, int(batch.timestamp_ns[members[-1]]))
+            way.last_frame = int(batch.number[members[-1]])
+
+    def _way(
+        self, source: int, destination: int, times: NDArray[np.int64], numbers: NDArray[np.int64], at: NDArray[np.intp]
+    ) -> Way | None:
+        key = source, destination
+        way = self.ways.get(key)
+        if way is None and len(self.ways) < PAIRS:
+            way = self.ways[key] = Way(source, destination, int(times[at[0]]), int(numbers[at[0]]))
+        return way
+
+    def way(self, source: int, destination: int) -> Way | None:
+        """What one host sent to another, None if that is nothing."""
+        return self.ways.get((source, destination))
+
+    def sent_by(self, source: int) -> Iterator[Way]:
+        """All that a host sent."""
+        return (way for way in self.ways.values() if way.source == source)
+
+    def hosts(self) -> dict[int, int]:
+        """How many frames each host sent, by its address."""
+        found: dict[int, int] = {}
+        for way in self.ways.values():
+            found[way.source] = found.get(way.source, 0) + way.frames
+        return found
+
+    def pairs(self) -> Iterator[tuple[Way, Way]]:
+        """Pairs of hosts that were seen in both directions, each once."""
+        for (source, destination), way in self.ways.items():
+            back = self.ways.get((destination, source))
+            if back is not None and source < destination:
+                yield way, back
+
+    def one_way(self) -> Iterator[Way]:
+        """What was sent to one host that was never seen sending back."""
+        for (source, destination), way in self.ways.items():
+            if destination != _EVERYBODY and not is_group(destination) and (destination, source) not in self.ways:
+                yield way
+
+
+def is_group(address: int) -> bool:
+    """Whether an address is that of a group of hosts, or of all; 0 is where a capture has no destinations."""
+    return bool(address >> 40 & 1) or address == 0
+
+
+def pairs_of(source: NDArray[np.intp], destination: NDArray[np.intp]) -> Iterator[tuple[int, int, NDArray[np.intp]]]:
+    """Each pair of codes with the places where it stands, ascending; arrays of shape (n,)."""
+    if not len(source):
+        return
+    key = source.astype(np.int64) << 32 | destination.astype(np.int64)
+    for value, members in groups_of(key):
+        yield value >> 32, value & 0xFFFFFFFF, members
+
+
+def groups_of(key: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Each different value of an array with the places where it stands, ascending."""
+    if not len(key):
+        return
+    if (key == key[0]).all():
+        yield int(key[0]), np.arange(len(key))
+        return
+    order = np.argsort(key, kind="stable")
+    starts = np.flatnonzero(np.diff(key[order])) + 1
+    for members in np.split(order, starts):
+        yield int(key[members[0]]), members

@@ -1,0 +1,43 @@
+"""One file a trouble, or a few of a kind; importing them registers them."""
+
+from mxwire.analysis.diagnosis.troubles import (
+    builds,
+    copies,
+    daemons,
+    endpoints,
+    ethertypes,
+    identity,
+    indexes,
+    latency,
+    loss,
+    nacks,
+    path,
+    peers,
+    progress,
+    recording,
+    resends,
+    reverse,
+    sessions,
+    zombies,
+)
+
+__all__ = [
+    "builds",
+    "copies",
+    "daemons",
+    "endpoints",
+    "ethertypes",
+    "identity",
+    "indexes",
+    "latency",
+    "loss",
+    "nacks",
+    "path",
+    "peers",
+    "progress",
+    "recording",
+    "resends",
+    "reverse",
+    "sessions",
+    "zombies",
+]

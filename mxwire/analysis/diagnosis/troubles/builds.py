@@ -1,0 +1,140 @@
+"""Hosts that were built differently: dialect, generation, frame limit, byte order. Nothing on the wire says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from mxwire.analysis.diagnosis.facts import Facts
+from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.wire.address import mac_text
+from mxwire.wire.detection import Detection
+from mxwire.wire.dialect import Dialect
+
+_SURE: Final = 0.7
+_OLD: Final = ("N1", "N2")
+
+DIALECT: Final = Diagnosis(
+    id="dialect-mismatch",
+    title="A build compatible with MX talks to a native one",
+    group="builds",
+    users_see="Hosts find each other and connect, messages up to 128 bytes arrive, longer ones never do. The card's "
+    "counters of dropped packets grow (bad data length, bad number of replies).",
+    capture_shows="One host sends MEDIUM or PULL in the layout of `mxoe`, the other one in that of `omx`. All other "
+    "packets look the same in both.",
+    told_apart="From a path that loses long frames: there both hosts use one layout.",
+    advice=(
+        "Build Open-MX alike on all hosts: wire-compatible with MX everywhere, or nowhere.",
+        "Where native MX hosts take part, all Open-MX hosts must be built wire-compatible.",
+    ),
+    needs=frozenset({"both directions"}),
+)
+GENERATION: Final = Diagnosis(
+    id="generation-mismatch",
+    title="Native builds of different generations",
+    group="builds",
+    users_see="Hosts with different releases of Open-MX exchange small messages, and some large ones; mediums arrive "
+    "empty, cut or not at all.",
+    capture_shows="Both hosts speak `omx`, but the layout of MEDIUM, or the size of PULL_REPLYs, is that of another "
+    "release (before 1.0.901, before 1.3.2, or since).",
+    told_apart="From different frame limits: there the layouts are the same and only sizes differ.",
+    advice=(
+        "Install the same release of Open-MX on all hosts, 1.3.2 or later.",
+        "Until then build wire-compatible with MX everywhere: that format has hardly changed.",
+    ),
+    needs=frozenset({"both directions"}),
+)
+FRAME_LIMIT: Final = Diagnosis(
+    id="frame-limit-mismatch",
+    title="Native builds with different frame limits",
+    group="builds",
+    users_see="Small messages arrive; mediums of more than one fragment and large messages hang, or fail after 500 s.",
+    capture_shows="Both hosts speak `omx`, but the sizes of their fragments, pull replies or blocks follow from "
+    "different frame limits (the MTU that Open-MX was built for).",
+    told_apart="From a path that loses long frames: there both hosts send the same sizes.",
+    advice=("Build Open-MX for the same MTU on all hosts: the limit is fixed then, and not negotiated.",),
+    needs=frozenset({"both directions"}),
+)
+BYTE_ORDER: Final = Diagnosis(
+    id="byte-order-mismatch",
+    title="The byte order option differs",
+    group="builds",
+    users_see="Hosts seem to find each other, but do not learn names and never connect.",
+    capture_shows="The integers of one host are little-endian, those of its partner are in network order.",
+    told_apart="From damage: every frame of the host is affected, and its magics and lengths fit when swapped.",
+    advice=(
+        "Build Open-MX endian-independent (the default) on all hosts; without that option only hosts of one byte "
+        "order, all built so, understand each other.",
+        "Native MX always uses network order.",
+    ),
+    needs=frozenset({"both directions"}),
+)
+
+
+@examines(DIALECT, GENERATION, FRAME_LIMIT, BYTE_ORDER)
+class Builds(Examiner):
+    """Compares what the hosts that talk to each other speak."""
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """Pairs of hosts that do not fit together."""
+        senders = facts.senders()
+        swapped = set(facts.decoder.swapped_hosts())
+        for way, back in facts.traffic.pairs():
+            one, other = way.source, back.source
+            if (one in swapped) != (other in swapped):
+                yield self._order(facts, one, other, one if one in swapped else other)
+            if one in senders and other in senders:
+                yield from self._compared(senders[one], senders[other])
+
+    @staticmethod
+    def _order(facts: Facts, one: int, other: int, swapped: int) -> Finding:
+        way = facts.traffic.way(swapped, other if swapped == one else one)
+        shown = [
+            evidence(
+                f"the integers of {mac_text(swapped)} only make sense as little-endian ones",
+                [way.first_frame] if way else (),
+                way.first_ns if way else None,
+            )
+        ]
+        summary = f"{mac_text(swapped)} sends its integers in little-endian order, its partner in network order"
+        return BYTE_ORDER.found("high", (Party(one), Party(other)), summary, shown)
+
+    @staticmethod
+    def _compared(one: Detection, other: Detection) -> Iterator[Finding]:
+        first, second = one.dialect, other.dialect
+        assert first is not None and second is not None
+        diagnosis, what = _difference(first, second)
+        if diagnosis is None:
+            return
+        shown = [*_shown(one), *_shown(other)]
+        sure: Confidence = "high" if min(one.confidence, other.confidence) >= _SURE else "medium"
+        parties = Party(one.hosts[0]), Party(other.hosts[0])
+        summary = f"{mac_text(one.hosts[0])} {what[0]}, {mac_text(other.hosts[0])} {what[1]}"
+        yield diagnosis.found(sure, parties, summary, shown)
+
+
+def _difference(one: Dialect, other: Dialect) -> tuple[Diagnosis | None, tuple[str, str]]:
+    """What keeps two hosts apart, and what each of them does."""
+    if one.family != other.family:
+        return DIALECT, (f"speaks {one.name}", f"speaks {other.name}")
+    if one.generation != other.generation:
+        return GENERATION, (f"sends the format {one.generation}", f"sends the format {other.generation}")
+    known = one.frame_limit_known and other.frame_limit_known
+    sizes = one.reply_payload, other.reply_payload
+    if sizes[0] != sizes[1] and (known or one.generation in _OLD):
+        return FRAME_LIMIT, (f"was built for {_limit(one)}", f"for {_limit(other)}")
+    return None, ("", "")
+
+
+def _limit(dialect: Dialect) -> str:
+    if dialect.generation in _OLD:
+        return f"pull replies of {dialect.reply_payload} bytes"
+    return f"frames of {dialect.frame_limit} bytes"
+
+
+def _shown(detection: Detection) -> list[Evidence]:
+    return [
+        evidence(f"{mac_text(detection.hosts[0])}: {each.text} ({count(each.frames, 'frame')})", [each.first_frame])
+        for each in detection.evidence[:2]
+    ]

@@ -1,0 +1,204 @@
+"""Endpoints that are not there: closed ones, numbers beyond the limit, none left, and wrong keys."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from mxwire.analysis.conversations import Message, Refusal
+from mxwire.analysis.diagnosis.facts import Facts, named, sender_of
+from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence
+from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.diagnosis.traffic import groups_of
+from mxwire.wire.address import mac_text
+from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.enums import ConnectStatus
+
+CLOSED: Final = Diagnosis(
+    id="endpoint-closed",
+    title="Nobody has that endpoint open",
+    group="connections",
+    users_see='Connecting fails with "remote endpoint closed", or messages that seemed sent are lost: the sender\'s '
+    "next call says so.",
+    capture_shows="A CONNECT, a message or the PULLs of a large message are refused with ENDPT_CLOSED: the process "
+    "is not running (any more), or has not opened that endpoint number.",
+    told_apart="From a number that the host does not have at all (BAD_ENDPT). A NOTIFY or an acknowledgement that "
+    "comes when its receiver has ended does no harm and is not reported.",
+    advice=(
+        "Start the receiving program first, and check which endpoint number it opens (omx_info shows open endpoints).",
+        "If it was running, find out why it ended: its own output, or the kernel log if it was killed.",
+        "Have programs exchange a last message before they close their endpoints: what is not acknowledged then is "
+        "lost.",
+    ),
+)
+RANGE: Final = Diagnosis(
+    id="endpoint-out-of-range",
+    title="An endpoint number that the host does not have",
+    group="connections",
+    users_see='Connecting fails with "bad endpoint id".',
+    capture_shows="Frames to an endpoint number are refused with BAD_ENDPT: the number is not below the host's limit "
+    "(32 by default).",
+    told_apart="From a number that is only closed: ENDPT_CLOSED.",
+    advice=(
+        "Use an endpoint number below the limit of the host (omx_info shows it), or load the driver with a higher one.",
+    ),
+)
+EXHAUSTED: Final = Diagnosis(
+    id="endpoints-exhausted",
+    title="All endpoints of a host are in use",
+    group="connections",
+    users_see="Opening an endpoint fails on a host with many processes (busy, or no resources); jobs with many ranks a "
+    "host do not start.",
+    capture_shows="Every endpoint number of a host takes part in the traffic: as many as it has by default (32), or as "
+    "many as its refusals show.",
+    told_apart="From numbers that were used one after the other: an endpoint whose refusals say that it was closed is "
+    "not counted.",
+    advice=(
+        "Load the driver with a higher limit of endpoints, or run fewer processes on the host.",
+        "Look for processes that were left behind by former jobs (omx_info shows who has which endpoint open).",
+    ),
+    needs=frozenset({"destinations"}),
+)
+KEY: Final = Diagnosis(
+    id="wrong-key",
+    title="Connecting with a wrong key",
+    group="connections",
+    users_see='Connecting fails with "bad connection key", although the endpoint is there.',
+    capture_shows="A CONNECT reply with status 11 (BAD_KEY): the key in the request is not the one that the endpoint "
+    "was opened with.",
+    told_apart="From a closed endpoint, which is refused by a nack instead.",
+    advice=(
+        "Give both programs the same key (the filter of mx_open_endpoint and mx_connect).",
+        "If the key is right, another program has the endpoint open: check its number.",
+        "Mind that even such a request changes what the target knows of its partner (D-2).",
+    ),
+)
+
+_KEPT: Final = 4096
+_SHOWN: Final = 4
+_DEFAULT: Final = 32
+_SEEN_KEPT: Final = 1 << 14
+
+
+class _Refused:
+    __slots__ = ("count", "refuser", "shown", "what")
+
+    def __init__(self, refuser: Party) -> None:
+        self.refuser = refuser
+        self.count = 0
+        self.shown: list[Evidence] = []
+        self.what: Counter[str] = Counter()
+
+    def add(self, text: str, refusal: Refusal, what: str) -> None:
+        self.count += 1
+        self.what[what] += 1
+        if len(self.shown) < _SHOWN:
+            self.shown.append(evidence(text, [refusal.frame], refusal.time_ns))
+
+
+@examines(CLOSED, RANGE, EXHAUSTED, KEY)
+class Endpoints(Examiner):
+    """Collects refusals, and the endpoints that are in use."""
+
+    def __init__(self) -> None:
+        self._refused: dict[tuple[str, Party, Party], _Refused] = {}
+        self._in_use: dict[int, set[int]] = {}
+
+    def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
+        """Which endpoints speak."""
+        for block in decoded.columns.blocks:
+            if "src_endpoint" not in block.names or block.layout.name.startswith("nack"):
+                continue
+            good = decoded.columns.reason[block.place] == 0
+            source = decoded.assignment.source[block.place[good]]
+            key = source.astype(np.int64) << 8 | block["src_endpoint"][good]
+            for value, _ in groups_of(key):
+                address = decoded.hosts.keys[value >> 8]
+                if address in self._in_use or len(self._in_use) < _SEEN_KEPT:
+                    self._in_use.setdefault(address, set()).add(value & 0xFF)
+
+    def message(self, message: Message, facts: Facts) -> None:
+        """A message that was refused."""
+        sender, receiver = sender_of(message.flow), sender_of(message.flow.back)
+        if message.nack is not None and message.sender == "nacked":
+            self._note(message.nack, receiver, sender, f"{named(message)} was refused", "message")
+        pull = message.pull
+        if pull is not None and pull.refusal is not None and message.receiver == "failed":
+            self._note(pull.refusal, sender, receiver, f"the data of {named(message)} was refused", "pull")
+
+    def _note(self, refusal: Refusal, refuser: Party, asking: Party, text: str, what: str) -> None:
+        key = refusal.reason, refuser, asking
+        if key in self._refused or len(self._refused) < _KEPT:
+            self._refused.setdefault(key, _Refused(refuser)).add(f"{text}: {refusal.reason}", refusal, what)
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """Everything but sessions, which have a file of their own."""
+        refused = {key: (each.count, list(each.shown), Counter(each.what)) for key, each in self._refused.items()}
+        for conversation in facts.follower.conversations:
+            for connect in conversation.connects:
+                if connect.nack is None:
+                    continue
+                asking = sender_of(conversation.flows[connect.side])
+                refuser = sender_of(conversation.flows[1 - connect.side])
+                key = connect.nack.reason, refuser, asking
+                number, shown, what = refused.get(key, (0, [], Counter[str]()))
+                shown.append(evidence(f"a CONNECT was refused: {connect.nack.reason}", [connect.nack.frame]))
+                what["connect"] += 1
+                refused[key] = number + 1, shown, what
+        for (reason, refuser, asking), (_, shown, what) in refused.items():
+            kinds = {"message": "message", "pull": "pull", "connect": "connect"}
+            told = " and ".join(
+                f"{what[each]} {name}{'s' * (what[each] != 1)}" for each, name in kinds.items() if what[each]
+            )
+            if reason == "ENDPT_CLOSED":
+                summary = f"{refuser} is not open: {told} of {asking} refused"
+                yield CLOSED.found("high", (refuser, asking), summary, shown[:_SHOWN])
+            elif reason == "BAD_ENDPT":
+                summary = f"{mac_text(refuser.address)} has no endpoint {refuser.endpoint}: {told} refused"
+                yield RANGE.found("high", (refuser, asking), summary, shown[:_SHOWN])
+        yield from self._exhausted(refused)
+        yield from _keys(facts)
+
+    def _exhausted(
+        self, refused: dict[tuple[str, Party, Party], tuple[int, list[Evidence], Counter[str]]]
+    ) -> Iterator[Finding]:
+        limits: dict[int, int] = {}
+        closed: dict[int, set[int]] = {}
+        for reason, refuser, _ in refused:
+            if refuser.endpoint is None:
+                continue
+            if reason == "BAD_ENDPT":
+                limits[refuser.address] = min(limits.get(refuser.address, 256), refuser.endpoint)
+            elif reason == "ENDPT_CLOSED":
+                closed.setdefault(refuser.address, set()).add(refuser.endpoint)
+        for host, used in self._in_use.items():
+            used = used - closed.get(host, set())
+            limit = limits.get(host, _DEFAULT)
+            if not (used >= set(range(_DEFAULT)) and len(used) >= min(limit, 2 * _DEFAULT)):
+                continue
+            if max(used) >= _DEFAULT and host not in limits:
+                # It was given a higher limit, which is not known.
+                continue
+            sure: Confidence = "high" if host in limits else "medium"
+            text = f"endpoints {min(used)} to {max(used)} all sent frames, and none of them was seen closed"
+            yield EXHAUSTED.found(
+                sure, (Party(host),), f"{mac_text(host)} uses all of its {len(used)} endpoints", [evidence(text)]
+            )
+
+
+def _keys(facts: Facts) -> Iterator[Finding]:
+    shown: dict[tuple[Party, Party], list[Evidence]] = {}
+    for conversation in facts.follower.conversations:
+        for connect in conversation.connects:
+            if connect.status != ConnectStatus.BAD_KEY:
+                continue
+            asking = sender_of(conversation.flows[connect.side])
+            target = sender_of(conversation.flows[1 - connect.side])
+            kept = shown.setdefault((target, asking), [])
+            key = "a key that was not seen" if connect.key is None else f"key 0x{connect.key:08x}"
+            kept.append(evidence(f"{key} was answered with BAD_KEY", [connect.frame], connect.time_ns))
+    for (target, asking), kept in shown.items():
+        yield KEY.found("high", (target, asking), f"{target} has another key than {asking} thinks", kept[:_SHOWN])

@@ -1,0 +1,203 @@
+"""MXoE under another EtherType, and frames of MXoE that something on the way takes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.analysis.diagnosis.asking import Asked, unanswered
+from mxwire.analysis.diagnosis.facts import Facts
+from mxwire.analysis.diagnosis.finding import Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.diagnosis.traffic import groups_of
+from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch
+from mxwire.wire.address import mac_text
+from mxwire.wire.byteorder import HOST_MAGIC_PREFIX, PULL_MAGIC_PREFIX
+from mxwire.wire.columns import row_type
+from mxwire.wire.encapsulation import HEADER_LENGTH, TAG_TYPES, Located, locate
+from mxwire.wire.enums import ETHERTYPE_MXOE, PacketType, TrucType
+from mxwire.wire.formats import (
+    CONNECT_REQUEST,
+    HOST_QUERY,
+    PULL_MXOE,
+    PULL_OMX,
+    PULL_REPLY,
+    RNDV,
+    TRUC,
+    PacketFormat,
+)
+from mxwire.wire.layout import layout_of
+
+CHANGED: Final = Diagnosis(
+    id="ethertype-changed",
+    title="The EtherType was changed",
+    group="path",
+    users_see="Hosts do not see each other although the network is fine; peers discovered by omxoed have no names.",
+    capture_shows="Frames with another EtherType hold MXoE: packet types, magics and lengths fit. omxoed's "
+    "announcements keep 0x86DF whatever the driver was built with.",
+    told_apart="From other protocols: several fields with known values must fit, in several frames.",
+    advice=(
+        "Build Open-MX with the same EtherType on all hosts; 0x86DF (the default) is the only one that native MX and "
+        "wire-compatible builds understand.",
+        "To look at this capture, tell mxwire which EtherType it is: --ethertype.",
+    ),
+    needs=frozenset({"all protocols"}),
+)
+FILTERED: Final = Diagnosis(
+    id="ethertype-filtered",
+    title="EtherType 0x86DF is filtered on the way",
+    group="path",
+    users_see="Ping and ssh between the hosts work, but no MXoE host answers another one.",
+    capture_shows="A host is asked again and again and never answers with MXoE, while its frames of other protocols "
+    "arrive.",
+    told_apart="From a host that is switched off: its other frames are there. From a host without the driver, or that "
+    "does not know who asks, it cannot be told for sure: look at the other end, too.",
+    advice=(
+        "Run mxwire capture at the other end: if the questions do not arrive there, something on the way drops "
+        "EtherType 0x86DF.",
+        "Look for EtherType filters, storm control and port security in switches, and for ebtables/nftables rules on "
+        "bridges of virtual machines.",
+        "If they do arrive, check that the driver is loaded and attached to that interface (omx_info), and that it "
+        "knows the host that asks.",
+    ),
+    needs=frozenset({"all protocols"}),
+)
+
+_TYPES_KEPT: Final = 64
+_PAIRS_KEPT: Final = 4096
+_FRAMES: Final = 3
+_SAMPLES: Final = 8
+_CONNECT_LENGTH: Final = 16
+
+
+@dataclass
+class _Suspect:
+    """Another EtherType under which MXoE seems to travel."""
+
+    frames: int = 0
+    numbers: list[int] = field(default_factory=list)
+    first_ns: int | None = None
+    hosts: dict[int, None] = field(default_factory=dict)
+
+
+@examines(CHANGED, FILTERED)
+class EtherTypes(Examiner):
+    """Looks at what is not MXoE by its EtherType."""
+
+    def __init__(self) -> None:
+        self._suspects: dict[int, _Suspect] = {}
+        self._others: dict[tuple[int, int], tuple[int, int, int]] = {}
+
+    def raw(self, batch: FrameBatch) -> None:
+        """Other protocols: who speaks them, and whether they are MXoE after all."""
+        if batch.link_type != LINKTYPE_ETHERNET:
+            return
+        whole = np.flatnonzero(batch.length >= HEADER_LENGTH)
+        at = batch.offset[whole]
+        types = batch.buffer[at + 12].astype(np.int64) << 8 | batch.buffer[at + 13]
+        other = (types != ETHERTYPE_MXOE) & ~np.isin(types, TAG_TYPES)
+        if not other.any():
+            return
+        types, whole = types[other], whole[other]
+        for value, members in groups_of(types):
+            if value >= 0x600 and (value in self._suspects or len(self._suspects) < _TYPES_KEPT):
+                self._look(value, batch.select(whole[members]))
+
+    def _look(self, value: int, batch: FrameBatch) -> None:
+        located = locate(batch, (value,))
+        sources, destinations = located.source, located.destination
+        strong = np.flatnonzero(looks_like_mxoe(located))
+        if len(strong):
+            found = self._suspects.setdefault(value, _Suspect())
+            found.frames += len(strong)
+            if found.first_ns is None:
+                found.first_ns = int(located.batch.timestamp_ns[strong[0]])
+            found.numbers += located.batch.number[strong[: _SAMPLES - len(found.numbers)]].tolist()
+            for each in np.unique(sources[strong])[: _PAIRS_KEPT - len(found.hosts)].tolist():
+                found.hosts[each] = None
+        for source in np.unique(sources).tolist():
+            mine = sources == source
+            for destination in np.unique(destinations[mine]).tolist():
+                which = np.flatnonzero(mine & (destinations == destination))
+                key = source, destination
+                known = self._others.get(key)
+                if known is None and len(self._others) >= _PAIRS_KEPT:
+                    return
+                first = int(located.batch.number[which[0]])
+                number, _, frame = known or (0, 0, first)
+                self._others[key] = number + len(which), int(located.batch.timestamp_ns[which[-1]]), frame
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """Both kinds."""
+        yield from self._changed(facts)
+        for each in unanswered(facts):
+            found = self._filtered(each)
+            if found is not None:
+                yield found
+
+    def _changed(self, facts: Facts) -> Iterator[Finding]:
+        for value, suspect in self._suspects.items():
+            if suspect.frames < _FRAMES or value in facts.decoder.ethertypes:
+                continue
+            shown = [
+                evidence(
+                    f"{count(suspect.frames, 'frame')} with EtherType 0x{value:04x} can only be MXoE",
+                    suspect.numbers,
+                    suspect.first_ns,
+                )
+            ]
+            usual = [each for each in facts.traffic.hosts() if each not in suspect.hosts]
+            if usual:
+                shown.append(evidence(f"{', '.join(map(mac_text, usual[:3]))} used 0x86df"))
+            parties = tuple(Party(each) for each in sorted(suspect.hosts)[:8])
+            yield CHANGED.found("high", parties, f"MXoE travels under EtherType 0x{value:04x} here", shown)
+
+    def _filtered(self, asked: Asked) -> Finding | None:
+        other = [
+            (number, frame)
+            for (source, _), (number, last_ns, frame) in self._others.items()
+            if source == asked.destination and last_ns >= asked.first_ns
+        ]
+        number = sum(each for each, _ in other)
+        if asked.seen or number < _FRAMES:
+            return None
+        shown = [
+            asked.evidence(),
+            evidence(
+                f"{mac_text(asked.destination)} sent {count(number, 'frame')} of other protocols meanwhile",
+                [frame for _, frame in other],
+            ),
+        ]
+        summary = f"{mac_text(asked.destination)} is alive, but no frame of MXoE comes from it"
+        return FILTERED.found("medium", (Party(asked.source), Party(asked.destination)), summary, shown)
+
+
+def looks_like_mxoe(located: Located) -> NDArray[np.bool_]:
+    """Which frames have fields that hardly another protocol has; shape (n,)."""
+    found = np.zeros(len(located.batch), np.bool_)
+    types = located.row_bytes[:, HEADER_LENGTH + 2]
+
+    def fields(packet_type: PacketType, packet_format: PacketFormat) -> tuple[NDArray[np.intp], NDArray[np.void]]:
+        layout = layout_of(packet_format)
+        place = np.flatnonzero((types == packet_type) & (located.captured >= layout.header_end))
+        return place, located.rows[place].view(row_type(layout, False))
+
+    place, view = fields(PacketType.CONNECT, CONNECT_REQUEST)
+    found[place] = (view["length"] == _CONNECT_LENGTH) & (view["is_reply"] <= 1) & (view["lib_seqnum"] == 0)
+    place, view = fields(PacketType.TRUC, TRUC)
+    found[place] = (view["liback.type"] == TrucType.ACK) & (view["session"] == view["liback.session_id"])
+    place, view = fields(PacketType.RNDV, RNDV)
+    found[place] = view["length"] == 8
+    for packet_type in (PacketType.HOST_QUERY, PacketType.HOST_REPLY):
+        place, view = fields(packet_type, HOST_QUERY)
+        found[place] = view["magic"] >> 8 == HOST_MAGIC_PREFIX
+    place, view = fields(PacketType.PULL_REPLY, PULL_REPLY)
+    found[place] = view["dst_magic"] >> 8 == PULL_MAGIC_PREFIX
+    for packet_format in (PULL_MXOE, PULL_OMX):
+        place, view = fields(PacketType.PULL, packet_format)
+        found[place] |= view["src_magic"] >> 8 == PULL_MAGIC_PREFIX
+    return found

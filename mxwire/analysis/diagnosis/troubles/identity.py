@@ -1,0 +1,143 @@
+"""Two hosts that pass for one: the same Ethernet address, or the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Final
+
+from mxwire.analysis.diagnosis.facts import Facts
+from mxwire.analysis.diagnosis.finding import Finding, Party, evidence
+from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.wire.address import mac_text
+from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.packets import HostReply
+from mxwire.wire.text import hostname_text
+
+MAC: Final = Diagnosis(
+    id="duplicate-mac",
+    title="Two hosts have the same Ethernet address",
+    group="peers",
+    users_see="Connections to a host work and fail in turn; sessions are refused although nobody was restarted. Cloned "
+    "virtual machines are the usual reason.",
+    capture_shows="One address tells two names, two serials of its discovery daemon, or two sessions of one endpoint, "
+    "and goes back and forth between them; or two addresses announce one NIC id.",
+    told_apart="From a restart: after that the old name, serial or session never comes back.",
+    advice=(
+        "Give each host an address of its own: in the settings of the virtual machine, or with ip link set dev IF "
+        "address MAC.",
+        "Until then switches deliver frames to whichever host sent last.",
+    ),
+)
+NAME: Final = Diagnosis(
+    id="duplicate-name",
+    title="Two hosts have the same name",
+    group="peers",
+    users_see="Programs that are given a host's name connect to the wrong host.",
+    capture_shows="HOST_REPLYs from two addresses tell the same name.",
+    told_apart="From a host with two interfaces: those have different names (node7:0 and node7:1).",
+    advice=(
+        "Give each host its own name (hostnamectl set-hostname NAME), then load the driver anew.",
+        "Then have the other hosts forget the names they know: load their drivers anew, too, or clear their peer "
+        "tables.",
+    ),
+)
+_KEPT: Final = 4096
+_VALUES: Final = 8
+
+
+@dataclass
+class _Identities:
+    """The different values that somebody told, and whether it went back to a former one."""
+
+    current: object
+    seen: dict[object, int] = field(default_factory=dict)
+    returns: list[tuple[int, int]] = field(default_factory=list)
+
+    def tell(self, value: object, frame: int, time_ns: int) -> None:
+        """It says this now."""
+        if value == self.current:
+            self.seen.setdefault(value, frame)
+            return
+        if value in self.seen and len(self.returns) < _VALUES:
+            self.returns.append((frame, time_ns))
+        if len(self.seen) < _VALUES:
+            self.seen.setdefault(value, frame)
+        self.current = value
+
+
+@examines(MAC, NAME)
+class Identity(Examiner):
+    """Remembers what each address says of itself."""
+
+    def __init__(self) -> None:
+        self._of_host: dict[tuple[int, str, int], _Identities] = {}
+        self._names: dict[str, dict[int, int]] = {}
+        self._announced: dict[int, dict[int, int]] = {}
+
+    def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
+        """Names, serials and sessions."""
+        numbers, times = decoded.batch.number, decoded.batch.timestamp_ns
+        told = []
+        for block in decoded.columns.of("host_reply", "raw_omxoed", "connect_request", "connect_reply"):
+            good = decoded.columns.reason[block.place] == 0
+            told += [(int(block.place[at]), at, block) for at in good.nonzero()[0].tolist()]
+        for place, at, block in sorted(told, key=itemgetter(0)):
+            source = decoded.hosts.keys[decoded.assignment.source[place]]
+            frame, time_ns = int(numbers[place]), int(times[place])
+            if block.layout.name == "raw_omxoed":
+                nic = int(block["nic_id_hi"][at]) << 32 | int(block["nic_id_lo"][at])
+                self._tell(source, "serials", nic & 0xFF, hex(int(block["serial"][at])), frame, time_ns)
+                if nic in self._announced or len(self._announced) < _KEPT:
+                    senders = self._announced.setdefault(nic, {})
+                    if len(senders) < _VALUES:
+                        senders.setdefault(source, frame)
+            elif block.layout.name == "host_reply":
+                self._tell_name(decoded, place, source, frame, time_ns)
+            else:
+                name = "src_session_id" if block.layout.name == "connect_request" else "target_session_id"
+                session = hex(int(block[name][at]))
+                self._tell(source, "sessions", int(block["src_endpoint"][at]), session, frame, time_ns)
+
+    def _tell(self, host: int, what: str, which: int, value: str, frame: int, time_ns: int) -> None:
+        key = host, what, which
+        known = self._of_host.get(key)
+        if known is None:
+            if len(self._of_host) >= _KEPT:
+                return
+            known = self._of_host[key] = _Identities(value)
+        known.tell(value, frame, time_ns)
+
+    def _tell_name(self, decoded: DecodedBatch, place: int, source: int, frame: int, time_ns: int) -> None:
+        reply = decoded.frame(place)
+        if not isinstance(reply, HostReply):
+            return
+        name = hostname_text(reply.hostname)
+        self._tell(source, "names", 0, name, frame, time_ns)
+        if name in self._names or len(self._names) < _KEPT:
+            holders = self._names.setdefault(name, {})
+            if len(holders) < _VALUES:
+                holders.setdefault(source, frame)
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """Addresses and names that two hosts have."""
+        for (host, what, which), known in self._of_host.items():
+            if not known.returns:
+                continue
+            of = f" of endpoint {which}" if what == "sessions" else ""
+            shown = [evidence(f"{value} first told", [frame]) for value, frame in list(known.seen.items())[:4]]
+            frames, times = zip(*known.returns, strict=True)
+            shown.append(evidence("a former one came back", frames, times[0]))
+            summary = f"{mac_text(host)} goes back and forth between {len(known.seen)} {what}{of}"
+            yield MAC.found("high" if len(frames) > 1 else "medium", (Party(host),), summary, shown)
+        for nic, senders in self._announced.items():
+            if len(senders) > 1:
+                shown = [evidence(f"announced by {mac_text(each)}", [frame]) for each, frame in senders.items()]
+                summary = f"{len(senders)} addresses announce the NIC id {mac_text(nic & 0xFFFFFFFFFFFF)}"
+                yield MAC.found("medium", tuple(map(Party, senders)), summary, shown)
+        for name, holders in self._names.items():
+            if len(holders) > 1 and name:
+                shown = [evidence(f"told by {mac_text(each)}", [frame]) for each, frame in holders.items()]
+                summary = f"{len(holders)} hosts say that they are {name}"
+                yield NAME.found("high", tuple(map(Party, holders)), summary, shown)

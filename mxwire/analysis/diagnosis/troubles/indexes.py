@@ -1,0 +1,117 @@
+"""Peer indexes: by them a host knows whose frame it has, so a wrong one gives a frame to somebody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from mxwire.analysis.diagnosis.facts import Facts
+from mxwire.analysis.diagnosis.finding import Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.diagnosis.telling import Said, Told
+from mxwire.wire.address import mac_text
+from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.formats import UNKNOWN_PEER_INDEX
+
+STALE: Final = Diagnosis(
+    id="stale-peer-index",
+    title="A host goes on using an index that was replaced",
+    group="peers",
+    users_see="After a peer table was cleared or a driver loaded anew, connections that were open hang, and messages "
+    "seem to come from another host.",
+    capture_shows="A host told its partner a new peer index (in HOST_QUERY, HOST_REPLY or CONNECT), and the partner's "
+    "frames still carry the old one. Open-MX drops them, or takes them for those of another host (R-NAK-02, D-6).",
+    told_apart="From frames that were on their way: those come within milliseconds.",
+    advice=(
+        "Restart the processes that talk to the host whose table was rebuilt, or let them connect again.",
+        "Do not clear peer tables while endpoints are open; after it, restart the discovery daemon on all hosts.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+)
+REUSED: Final = Diagnosis(
+    id="peer-index-reused",
+    title="One index for two hosts",
+    group="peers",
+    users_see="Messages from one host turn up as those of another, or are dropped; nacks go to a host that has sent "
+    "nothing.",
+    capture_shows="A host told two partners the same index in its peer table, and never corrected it: its table was "
+    "rebuilt, and one of the two has not heard of it.",
+    told_apart="From a table that is being rebuilt: there the other partner is told its new index soon after.",
+    advice=(
+        "Restart the discovery daemon on the host with the table, so that it asks all its peers for their names and "
+        "tells them their new indexes.",
+        "Have the other hosts connect anew.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+)
+_TELLING: Final = ("host_query", "host_reply", "connect_request", "connect_reply")
+_USING: Final = ("tiny", "small", "medium", "rndv", "notify", "pull", "truc")
+_LEAST: Final = 3
+
+
+@examines(STALE, REUSED)
+class Indexes(Examiner):
+    """Follows which index each host was told, and which it uses."""
+
+    def __init__(self) -> None:
+        self._told = Told()
+        self._keys: dict[int, tuple[int, int]] = {}
+
+    def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
+        """Take over what is told and what is used."""
+        if not decoded.located.has_destination:
+            return
+        used = self._said(decoded, _USING, "dst_src_peer_index", turned=False)
+        told = self._said(decoded, _TELLING, "src_dst_peer_index", turned=True)
+        self._told.observe(told, used, decoded.batch.timestamp_ns, decoded.batch.number)
+
+    @staticmethod
+    def _said(decoded: DecodedBatch, layouts: tuple[str, ...], field: str, *, turned: bool) -> Said:
+        """The values of a field: by who uses them, and towards whom."""
+        keys, places, values = [], [], []
+        for block in decoded.columns.of(*layouts):
+            good = decoded.columns.reason[block.place] == 0
+            place = block.place[good]
+            one, other = decoded.assignment.source[place], decoded.assignment.destination[place]
+            if turned:
+                one, other = other, one
+            keys.append(one.astype(np.int64) << 20 | other)
+            places.append(place)
+            values.append(block[field][good].astype(np.int64))
+        if not keys:
+            return Said(np.zeros(0, np.int64), np.zeros(0, np.intp), np.zeros(0, np.int64))
+        return Said(np.concatenate(keys), np.concatenate(places), np.concatenate(values))
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """Wrong indexes, and indexes that two hosts have."""
+        address = facts.decoder.hosts.keys
+        for key, misuse in self._told.misused(_LEAST):
+            user, host = address[key >> 20], address[key & 0xFFFFF]
+            text = f"{count(misuse.frames, 'frame')} with {_index(misuse.used)} after it was told {_index(misuse.told)}"
+            shown = [evidence(text, [misuse.told_frame, *misuse.numbers], misuse.first_ns)]
+            summary = f"{mac_text(user)} sends to {mac_text(host)} with an index that is not its own any more"
+            yield STALE.found("high", (Party(user), Party(host)), summary, shown)
+        yield from self._reused(address)
+
+    def _reused(self, address: list[int]) -> Iterator[Finding]:
+        owners: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        for key, (index, time_ns, frame) in self._told.latest.items():
+            if index != UNKNOWN_PEER_INDEX:
+                owners.setdefault((key & 0xFFFFF, index), []).append((time_ns, key >> 20, frame))
+        for (host, index), told in owners.items():
+            if len(told) < 2:
+                continue
+            told.sort()
+            shown = [
+                evidence(f"{mac_text(address[user])} was told that it is {index} there", [frame], time_ns)
+                for time_ns, user, frame in told[:4]
+            ]
+            parties = Party(address[host]), *(Party(address[user]) for _, user, _ in told[:4])
+            summary = f"{mac_text(address[host])} knows {len(told)} hosts as {index}"
+            yield REUSED.found("high", parties, summary, shown)
+
+
+def _index(value: int) -> str:
+    return "no index (0xffff)" if value == UNKNOWN_PEER_INDEX else f"index {value}"

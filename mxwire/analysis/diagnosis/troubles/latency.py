@@ -1,0 +1,194 @@
+"""Steps in latency: interrupt coalescing of network cards, and processors that fall asleep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.analysis.conversations import Conversation, Message
+from mxwire.analysis.diagnosis.facts import Facts
+from mxwire.analysis.diagnosis.finding import Finding, Party, evidence
+from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.diagnosis.traffic import groups_of
+from mxwire.wire.address import mac_text
+from mxwire.wire.decoder import DecodedBatch
+
+COALESCING: Final = Diagnosis(
+    id="interrupt-coalescing",
+    title="Frames come in bunches: interrupt coalescing",
+    group="latency",
+    users_see="Latency of small messages is tens of microseconds more than the hardware can do, and jumps in steps; "
+    "large messages are slower than the link.",
+    capture_shows="The replies of one block, which leave their host one right behind the other, come in bunches with "
+    "equal pauses in between: a card collects frames before it raises an interrupt.",
+    told_apart="From the rhythm of PULLs: only frames within one block, or of one medium, are compared. From a busy "
+    "host, whose pauses differ.",
+    advice=(
+        "Turn coalescing off, or down, on the host where this was captured: ethtool -C IF rx-usecs 0 adaptive-rx off "
+        "(ethtool -c IF shows it). Then the bunches are gone if they came from there.",
+        "If throughput matters more than latency, leave it at 10 to 25 microseconds.",
+    ),
+    needs=frozenset({"exact times"}),
+)
+SLEEP: Final = Diagnosis(
+    id="latency-after-idle",
+    title="The first message after a pause is slow: power saving",
+    group="latency",
+    users_see="A benchmark shows a good latency, an application that communicates now and then a much worse one.",
+    capture_shows="Round trips that follow a pause take a step longer than those that follow each other closely: "
+    "processors in a deep sleep state, or with a low clock, wake up first.",
+    told_apart="From a busy receiver, whose times vary: here both groups hardly overlap.",
+    advice=(
+        "Keep processors awake: cpupower idle-set -D 10, or the kernel parameter intel_idle.max_cstate=1; and use the "
+        "performance governor (cpupower frequency-set -g performance).",
+        "Check Energy Efficient Ethernet as well: ethtool --set-eee IF eee off.",
+        "Waiting by polling (mx_test in a loop) instead of blocking keeps a processor awake, too.",
+    ),
+    needs=frozenset({"exact times"}),
+)
+_PAIRS: Final = 1024
+_GAPS: Final = 8192
+_ENOUGH: Final = 200
+_SHORT_NS: Final = 5_000
+_LONG_NS: Final = 15_000
+_LONGEST_NS: Final = 1_000_000
+_MANY: Final = 30
+_ALIKE: Final = 0.1
+_TRIPS: Final = 4096
+_PAUSE_NS: Final = 1_000_000
+_GROUP: Final = 8
+_STEP_NS: Final = 20_000
+_SHORT_MESSAGE: Final = 128
+
+
+class _Trips:
+    """The round trips of one conversation: how long nothing was sent before, and how long each took."""
+
+    __slots__ = ("last_ns", "ping", "samples")
+
+    def __init__(self) -> None:
+        self.ping: tuple[Message, int] | None = None
+        self.last_ns: int | None = None
+        self.samples: list[tuple[int, int, int]] = []
+
+    def take(self, message: Message) -> None:
+        """The next message, in the order of first frames."""
+        ping = self.ping
+        if ping is not None and message.flow is ping[0].flow.back and message.length == ping[0].length:
+            if ping[1] >= 0 and not message.retransmissions:
+                self.samples.append((ping[1], message.first_ns - ping[0].first_ns, message.run_first))
+                del self.samples[:-_TRIPS]
+            self.ping = None
+        else:
+            idle = message.first_ns - self.last_ns if self.last_ns is not None else -1
+            self.ping = message, idle
+        self.last_ns = message.first_ns
+
+
+@examines(COALESCING, SLEEP)
+class Latency(Examiner):
+    """Collects gaps within blocks, and round trips of short messages with the pauses before them."""
+
+    def __init__(self) -> None:
+        self._gaps: dict[tuple[int, int], tuple[list[NDArray[np.int64]], int]] = {}
+        self._trips: dict[Conversation, _Trips] = {}
+
+    def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
+        """Gaps between the replies of a block."""
+        for block in decoded.columns.of("pull_reply"):
+            size = block.dialect.reply_payload
+            number = block["msg_offset"].astype(np.int64) // size
+            same = block["dst_pull_handle"][1:] == block["dst_pull_handle"][:-1]
+            same &= (np.diff(number) == 1) & (number[1:] % block.dialect.frames_per_block != 0)
+            self._add_gaps(decoded, block.place, same)
+        for block in decoded.columns.of("medium"):
+            same = block["lib_seqnum"][1:] == block["lib_seqnum"][:-1]
+            same &= np.diff(block["frag_seqnum"].astype(np.int64)) == 1
+            self._add_gaps(decoded, block.place, same)
+
+    def _add_gaps(self, decoded: DecodedBatch, place: NDArray[np.intp], same: NDArray[np.bool_]) -> None:
+        if not same.any():
+            return
+        gaps = np.diff(decoded.batch.timestamp_ns[place])
+        source, destination = decoded.assignment.source[place], decoded.assignment.destination[place]
+        same &= (source[1:] == source[:-1]) & (destination[1:] == destination[:-1]) & (gaps >= 0)
+        which = np.flatnonzero(same)
+        keys = decoded.hosts.keys
+        for value, members in groups_of(source[which].astype(np.int64) << 20 | destination[which]):
+            key = keys[value >> 20], keys[value & 0xFFFFF]
+            kept, number = self._gaps.get(key, ([], 0))
+            if number >= _GAPS or (not number and len(self._gaps) >= _PAIRS):
+                continue
+            kept.append(gaps[which[members[: _GAPS - number]]])
+            self._gaps[key] = kept, number + len(members)
+
+    def any_message(self, message: Message, facts: Facts) -> None:
+        """A short message, as it is done; round trips want them in their order."""
+        trips = self._trips.get(message.flow.conversation)
+        if trips is None:
+            if len(self._trips) >= _PAIRS:
+                return
+            trips = self._trips[message.flow.conversation] = _Trips()
+        if message.kind in ("TINY", "SMALL"):
+            trips.take(message)
+        else:
+            trips.ping, trips.last_ns = None, message.last_ns
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """Both kinds."""
+        for (source, destination), (kept, _) in self._gaps.items():
+            found = _comb(np.concatenate(kept))
+            if found is None:
+                continue
+            pause, bunch, number = found
+            text = f"{number} pauses of about {pause / 1000:.0f} microseconds, and {bunch:.1f} frames in a bunch"
+            summary = (
+                f"frames from {mac_text(source)} to {mac_text(destination)} come every {pause / 1000:.0f} microseconds"
+            )
+            yield COALESCING.found("medium", (Party(destination), Party(source)), summary, [evidence(text)])
+        for conversation, trips in self._trips.items():
+            step = _step(trips.samples)
+            if step is not None:
+                yield _asleep(conversation, trips, *step)
+
+
+def _comb(gaps: NDArray[np.int64]) -> tuple[float, float, int] | None:
+    """The pause in ns, frames in a bunch, and the number of pauses; None where there is no comb."""
+    if len(gaps) < _ENOUGH:
+        return None
+    short = int((gaps < _SHORT_NS).sum())
+    pauses = gaps[(gaps >= _LONG_NS) & (gaps <= _LONGEST_NS)]
+    if len(pauses) < _MANY or short < len(gaps) / 2 or short + len(pauses) < 0.9 * len(gaps):
+        return None
+    pause = float(np.median(pauses))
+    alike = np.abs(pauses - pause) <= _ALIKE * pause
+    if alike.mean() < 0.8:
+        return None
+    return pause, len(gaps) / len(pauses), len(pauses)
+
+
+def _step(samples: list[tuple[int, int, int]]) -> tuple[float, float, int] | None:
+    """Median of round trips after a pause, and of those without, in ns, and a frame; None where they are alike."""
+    cold = np.array([trip for idle, trip, _ in samples if idle >= _PAUSE_NS])
+    warm = np.array([trip for idle, trip, _ in samples if 0 <= idle < _PAUSE_NS])
+    if min(len(cold), len(warm)) < _GROUP:
+        return None
+    slow, fast = float(np.median(cold)), float(np.median(warm))
+    apart = np.percentile(cold, 20) > np.percentile(warm, 80)
+    if slow < fast * 1.5 or slow - fast < _STEP_NS or not apart:
+        return None
+    return slow, fast, next(frame for idle, _, frame in samples if idle >= _PAUSE_NS)
+
+
+def _asleep(conversation: Conversation, trips: _Trips, slow: float, fast: float, frame: int) -> Finding:
+    one, other = conversation.flows
+    text = (
+        f"round trips after a pause of 1 ms and more took {slow / 1000:.0f} microseconds, others {fast / 1000:.0f} "
+        f"(medians of {len(trips.samples)})"
+    )
+    summary = f"between {mac_text(one.address)} and {mac_text(other.address)} messages are slow after each pause"
+    parties = Party(one.address), Party(other.address)
+    return SLEEP.found("medium", parties, summary, [evidence(text, [frame])])

@@ -1,0 +1,273 @@
+"""Frames that the network loses, and where it hurts most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from mxwire.analysis.conversations import Flow, Message
+from mxwire.analysis.conversations.message import Pulled, Repeat
+from mxwire.analysis.diagnosis.facts import Facts, about, ends, sender_of, voice_of
+from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, count, evidence, seconds
+from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
+from mxwire.analysis.diagnosis.troubles.reverse import connected_ns
+from mxwire.wire.address import mac_text
+from mxwire.wire.dialect import MXOE, Dialect
+
+_BUILDS: Final = frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id})
+LOST: Final = Diagnosis(
+    id="frames-lost",
+    title="Frames are lost on the way",
+    group="network",
+    users_see="Bandwidth and latency vary, single messages take half a second or a second longer.",
+    capture_shows="Messages are sent again although their receiver is alive and answers others; blocks of large "
+    "messages are asked for again, and come.",
+    told_apart="From a receiver that does not progress: that one says nothing. From long frames that never pass: here "
+    "repeating helps.",
+    advice=(
+        "Look at the error and drop counters of both network cards (ethtool -S IF, ip -s link) and of the switch "
+        "ports between them.",
+        "Give the cards larger receive rings (ethtool -G IF rx N), and the switch flow control (ethtool -A IF rx on tx "
+        "on): MXoE has no congestion control of its own.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+    follows_from=_BUILDS,
+)
+TAIL: Final = Diagnosis(
+    id="tail-loss",
+    title="Loss at the end of large messages costs a second each",
+    group="network",
+    users_see="Some large messages take one second longer than others of the same length.",
+    capture_shows="The last blocks of a message are asked for again by the timer of 1000 ms (R-PUL-08). A loss further "
+    "ahead is noticed as soon as a later block is complete (R-PUL-07); behind the last block there is none.",
+    told_apart="From loss further ahead, which costs a fraction of a millisecond.",
+    advice=(
+        "Find and end the loss: see frames-lost. Few frames are enough, as each one at the end costs a second.",
+        "Split transfers in fewer, larger messages: each has one end only.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+    follows_from=_BUILDS,
+)
+BURST: Final = Diagnosis(
+    id="burst-loss",
+    title="Bursts are lost: no flow control",
+    group="network",
+    users_see="Small and medium messages are fast, large ones are slow, and slower with several senders.",
+    capture_shows="Several consecutive replies of a block are missing: a buffer in a switch, or a receive ring, was "
+    "full. A sender puts up to four blocks on the wire at once, whatever the receiver can take (R-SND-05, R-PUL-02).",
+    told_apart="From random loss, which takes single frames. From a lost PULL, after which a whole block is missing.",
+    advice=(
+        "Turn Ethernet flow control on, on cards and switch ports (ethtool -A IF rx on tx on).",
+        "Give the receiving card a larger ring (ethtool -G IF rx N), and look at its drop counters (ethtool -S IF).",
+        "Where a faster host sends to a slower one, or several send to one, only flow control helps.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+    follows_from=_BUILDS,
+)
+ORDER: Final = Diagnosis(
+    id="frames-out-of-order",
+    title="Frames overtake each other",
+    group="network",
+    users_see="Streams of messages stall for seconds, although nothing is lost for good.",
+    capture_shows="A numbered message comes after later ones, which are then sent again; or a PULL comes before those "
+    "of earlier blocks, which are then asked for again. A receiver of messages keeps what comes "
+    "early, but takes only two numbers for each frame that fills the gap (R-ORD-04, D-5): a burst of early messages "
+    "costs many resend delays.",
+    told_apart="From plain loss: there only the message that was lost is sent again. Whether the first transmission "
+    "was lost before it was captured, or was overtaken, the capture cannot tell. Of PULLs it can: a later block was "
+    "asked for first.",
+    advice=(
+        "Look for several paths between the hosts: link aggregation, multi-queue cards whose queues are not chosen by "
+        "endpoint, and switches that balance load frame by frame.",
+        "Look for loss before the place where this was captured: see frames-lost.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+    follows_from=_BUILDS,
+)
+_KEPT: Final = 4096
+_SHOWN: Final = 4
+_RECENT: Final = 256
+_BURST_FRAMES: Final = 4
+_LATE: Final = "a message comes after one with a later number"
+_RESET_NS: Final = 1_000_000_000
+
+Pair = tuple[int, int]
+
+
+class _Lost:
+    """What one host had to ask another for again."""
+
+    __slots__ = ("re_requests", "shown")
+
+    def __init__(self) -> None:
+        self.re_requests = 0
+        self.shown: list[Evidence] = []
+
+
+@examines(LOST, TAIL, BURST, ORDER)
+class Loss(Examiner):
+    """Collects what had to be sent again, by what must have been lost."""
+
+    def __init__(self) -> None:
+        self._lost: dict[Pair, _Lost] = {}
+        self._repeated: list[Message] = []
+        self._tails: dict[Pair, list[tuple[Message, Repeat]]] = {}
+        self._gaps: dict[Pair, list[tuple[Message, Repeat]]] = {}
+        self._counts: dict[tuple[str, Pair], int] = {}
+        self._recent: dict[Flow, dict[int, tuple[int, int, int]]] = {}
+        self._overtaken: dict[tuple[Party, Party], list[Evidence]] = {}
+
+    def any_message(self, message: Message, facts: Facts) -> None:
+        """Whether it came after later ones."""
+        if message.position < 0:
+            return
+        flow = message.flow
+        recent = self._recent.get(flow)
+        if recent is None:
+            if len(self._recent) >= _KEPT:
+                del self._recent[next(iter(self._recent))]
+            recent = self._recent[flow] = {}
+        at, resent = message.position, message.retransmissions
+        recent[at] = message.first_ns, resent, message.run_first
+        after, before = recent.get(at + 1), recent.get(at - 1)
+        if after is not None and after[0] < message.first_ns and after[1]:
+            self._note_overtaken(flow, _LATE, [after[2], recent[at][2]], message.first_ns)
+        if before is not None and before[0] > message.first_ns and resent:
+            self._note_overtaken(flow, _LATE, [recent[at][2], before[2]], before[0])
+        if len(recent) > _RECENT:
+            del recent[next(iter(recent))]
+
+    def _note_overtaken(self, flow: Flow, text: str, frames: list[int], time_ns: int) -> None:
+        key = sender_of(flow), sender_of(flow.back)
+        if key in self._overtaken or len(self._overtaken) < _KEPT:
+            kept = self._overtaken.setdefault(key, [])
+            if len(kept) < _SHOWN:
+                kept.append(evidence(text, frames, time_ns))
+
+    def message(self, message: Message, facts: Facts) -> None:
+        """A message that was repeated, or asked for again."""
+        pair = message.flow.address, message.flow.back.address
+        if self._may_be_lost(message, facts) and len(self._repeated) < _KEPT:
+            self._repeated.append(message)
+        pull = message.pull
+        if pull is None or not pull.requests or message.receiver not in ("received", "truncated"):
+            return
+        overtaken = [each for each in pull.requests if each.overtaken and not each.missing]
+        if overtaken:
+            text = f"a PULL of message {message.number} came before those of earlier blocks, which were asked for again"
+            frames = [each.frame for each in overtaken]
+            self._note_overtaken(message.flow.back, text, frames, overtaken[0].time_ns)
+        number = pull.re_requests - len(overtaken)
+        found = self._of(pair) if number else None
+        if found is not None:
+            found.re_requests += number
+            if len(found.shown) < _SHOWN:
+                text = f"blocks of message {message.number} were asked for again {count(number, 'time')}"
+                frames = [each.frame for each in pull.requests if each not in overtaken]
+                found.shown.append(evidence(text, frames, pull.requests[0].time_ns))
+        self._look_at_requests(pair, message, pull)
+
+    def _look_at_requests(self, pair: Pair, message: Message, pull: Pulled) -> None:
+        for each in pull.requests:
+            if each.cause == "timer" and each.end >= (pull.requested or 0):
+                self._keep(self._tails, "tail", pair, message, each)
+            if each.longest_gap:
+                self._keep(self._gaps, "gap", pair, message, each)
+
+    def _keep(
+        self, kept: dict[Pair, list[tuple[Message, Repeat]]], name: str, pair: Pair, message: Message, each: Repeat
+    ) -> None:
+        if pair not in kept and len(kept) >= _KEPT:
+            return
+        self._counts[name, pair] = self._counts.get((name, pair), 0) + 1
+        found = kept.setdefault(pair, [])
+        found.append((message, each))
+        if len(found) > _RECENT:
+            found.sort(key=lambda known: -known[1].longest_gap)
+            del found[_RECENT // 2 :]
+
+    def _of(self, pair: Pair) -> _Lost | None:
+        if pair in self._lost or len(self._lost) < _KEPT:
+            return self._lost.setdefault(pair, _Lost())
+        return None
+
+    @staticmethod
+    def _may_be_lost(message: Message, facts: Facts) -> bool:
+        """Whether a message was sent again although its receiver was there."""
+        if not message.retransmissions or message.nacks or message.position < 0 or message.ack is None:
+            return False
+        voice = voice_of(message.flow.back)
+        return facts.libraries.silence(voice, message.first_ns, message.last_sent_ns) is None
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """All kinds of loss."""
+        dialects = facts.dialects()
+        mixed = self._overtaken
+        lost = [each for each in self._repeated if not _is_reset(each, facts) and ends(each.flow) not in mixed]
+        pairs = {(each.flow.address, each.flow.back.address) for each in lost} | set(self._lost)
+        for pair in sorted(pairs):
+            mine = [each for each in lost if (each.flow.address, each.flow.back.address) == pair]
+            yield _lost_finding(pair, mine, self._lost.get(pair, _Lost()))
+        for pair, tails in self._tails.items():
+            yield self._tail_finding(pair, tails)
+        for pair, gaps in self._gaps.items():
+            dialect = dialects.get((min(pair), max(pair)), MXOE)
+            bursts = [each for each in gaps if _is_burst(each[1], dialect)]
+            if bursts:
+                yield _burst_finding(pair, bursts, dialect)
+        for (sender, receiver), shown in self._overtaken.items():
+            summary = f"frames of {sender} to {receiver} come out of order, and others are sent again because of it"
+            yield ORDER.found("high", (sender, receiver), summary, shown)
+
+    @staticmethod
+    def _tail_finding(pair: Pair, tails: list[tuple[Message, Repeat]]) -> Finding:
+        shown = [
+            evidence(
+                f"message {message.number}, {message.length} bytes: its end was asked for again after "
+                f"{seconds(each.after_ns)}",
+                [each.frame],
+                each.time_ns,
+            )
+            for message, each in tails[:_SHOWN]
+        ]
+        number = len({message.number for message, _ in tails})
+        summary = f"{count(number, 'large message')} to {mac_text(pair[1])} waited for the timer at the end"
+        return TAIL.found("high", (Party(pair[0]), Party(pair[1])), summary, shown)
+
+
+def _is_reset(message: Message, facts: Facts) -> bool:
+    """Whether the receiver began to count anew, as it was connected to late (R-CON-12)."""
+    connected = connected_ns(message.flow)
+    first = facts.first_numbered.get(message.flow)
+    if connected is None or first is None:
+        return False
+    return first < connected < message.last_sent_ns and message.first_ns < connected + _RESET_NS
+
+
+def _lost_finding(pair: Pair, lost: list[Message], pulls: _Lost) -> Finding:
+    what = [count(len(lost), "message") + " sent again"] if lost else []
+    what += [count(pulls.re_requests, "block") + " asked for again"] if pulls.re_requests else []
+    shown = [about(each, f"was sent {each.transmissions} times") for each in lost[:_SHOWN]] + pulls.shown
+    summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])}: {', '.join(what)}"
+    several = len(lost) + pulls.re_requests > 1
+    return LOST.found("high" if several else "medium", (Party(pair[0]), Party(pair[1])), summary, shown)
+
+
+def _is_burst(again: Repeat, dialect: Dialect) -> bool:
+    """Whether several consecutive frames of a block were missing, but not all of them."""
+    start = (again.end - 1) // dialect.block_length * dialect.block_length
+    return again.longest_gap >= _BURST_FRAMES * dialect.reply_payload and again.missing < again.end - start
+
+
+def _burst_finding(pair: Pair, bursts: list[tuple[Message, Repeat]], dialect: Dialect) -> Finding:
+    shown = [
+        evidence(
+            f"message {message.number}: {again.longest_gap // dialect.reply_payload} consecutive replies were missing",
+            [again.frame],
+            again.time_ns,
+        )
+        for message, again in bursts[:_SHOWN]
+    ]
+    summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])} whole bursts are lost, {count(len(bursts), 'time')}"
+    return BURST.found("high" if len(bursts) > 1 else "medium", (Party(pair[0]), Party(pair[1])), summary, shown)

@@ -1,0 +1,88 @@
+"""Storms of refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from mxwire.analysis.diagnosis.facts import Facts
+from mxwire.analysis.diagnosis.finding import Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.diagnosis.traffic import groups_of
+from mxwire.wire.address import mac_text
+from mxwire.wire.decoder import DecodedBatch
+
+STORM: Final = Diagnosis(
+    id="nack-storm",
+    title="A storm of nacks",
+    group="processes",
+    users_see="The network and one processor are busy, no work gets done; error messages in masses.",
+    capture_shows="One host refuses the frames of another one dozens of times within a second: somebody goes on "
+    "sending to an endpoint that is gone, and every fragment and every PULL draws a nack.",
+    told_apart="From the end of a program, which draws a nack or two for each message under way.",
+    advice=(
+        "Stop the sending program, or have it stop at the first error: a nack does not reset or reconnect anything "
+        "(R-NAK-10), so whatever it sends next is refused, too.",
+        "See the findings on closed endpoints and changed sessions for the reason.",
+    ),
+)
+_SECOND: Final = 1_000_000_000
+_MANY: Final = 50
+_KEPT: Final = 4096
+
+
+class _Rate:
+    __slots__ = ("frames", "most", "number", "second", "time_ns", "total")
+
+    def __init__(self) -> None:
+        self.total = self.number = self.most = 0
+        self.second = -1
+        self.frames: list[int] = []
+        self.time_ns = 0
+
+
+@examines(STORM)
+class Nacks(Examiner):
+    """Counts nacks by second."""
+
+    def __init__(self) -> None:
+        self._rates: dict[tuple[int, int], _Rate] = {}
+
+    def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
+        """The nacks of a batch."""
+        places = [block.place for block in decoded.columns.of("nack_lib", "nack_mcp")]
+        if not places:
+            return
+        place = np.sort(np.concatenate(places))
+        keys = decoded.hosts.keys
+        hosts = decoded.assignment.source[place].astype(np.int64) << 20 | decoded.assignment.destination[place]
+        for value, members in groups_of(hosts):
+            key = keys[value >> 20], keys[value & 0xFFFFF]
+            if key not in self._rates and len(self._rates) >= _KEPT:
+                continue
+            rate = self._rates.setdefault(key, _Rate())
+            mine = place[members]
+            rate.total += len(mine)
+            seconds = decoded.batch.timestamp_ns[mine] // _SECOND
+            for second, which in groups_of(seconds):
+                rate.number = rate.number + len(which) if second == rate.second else len(which)
+                rate.second = second
+                if rate.number > rate.most:
+                    rate.most = rate.number
+                    rate.frames = decoded.batch.number[mine[which[:8]]].tolist()
+                    rate.time_ns = int(decoded.batch.timestamp_ns[mine[which[0]]])
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """Hosts that refuse very much."""
+        for (refuser, sender), rate in self._rates.items():
+            if rate.most < _MANY:
+                continue
+            shown = [
+                evidence(
+                    f"{count(rate.most, 'nack')} within one second, {rate.total} in all", rate.frames, rate.time_ns
+                )
+            ]
+            summary = f"{mac_text(refuser)} refuses what {mac_text(sender)} sends, {rate.most} times a second"
+            yield STORM.found("high", (Party(sender), Party(refuser)), summary, shown)

@@ -1,0 +1,175 @@
+"""A path that lets short frames pass and drops long ones: the MTU of a network card or of a switch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from mxwire.analysis.conversations import Message
+from mxwire.analysis.diagnosis.facts import Facts, about, voice_of
+from mxwire.analysis.diagnosis.finding import Confidence, Finding, Party, evidence
+from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT
+from mxwire.wire.address import mac_text
+from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, MXOE, PULL_REPLY_DATA_OFFSET, Dialect
+
+MTU: Final = Diagnosis(
+    id="mtu-too-small",
+    title="Long frames do not get through: an MTU is too small",
+    group="path",
+    users_see="Connecting and short messages work, messages above some length hang. Both hosts are fine, the network "
+    "seems fine; only long transfers never end.",
+    capture_shows="Every frame longer than some length goes unanswered, however often it is sent: MEDIUMs are never "
+    "acknowledged, or blocks are pulled every second without an end, while shorter frames of the same hosts pass at "
+    "the same time.",
+    told_apart="From loss: that hits frames of all lengths, and repeating helps. From a receiver that is stopped: that "
+    "one does not answer short frames either. From a pull whose process was killed: that one had made progress.",
+    advice=(
+        "Set the MTU of both network cards, and of every switch port and bridge between them, to at least {mtu} "
+        "(ip link set dev IF mtu 9000 where all can).",
+        "Test the path with frames of that length: ping -M do -s {ping} HOST must work in both directions.",
+        "Where long frames cannot be had, build Open-MX for a smaller MTU on all hosts; a wire-compatible build "
+        "always needs frames of 4144 bytes.",
+        "If the path is fine, compare how both hosts were built: a dialect that the receiver does not understand looks "
+        "the same if it never sends long messages itself.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+    follows_from=frozenset({DIALECT.id, FRAME_LIMIT.id}),
+)
+
+_WAYS: Final = 4096
+_KEPT: Final = 16
+_REPEATS: Final = 2
+_WINDOW: Final = 4
+"""Blocks that are asked for before the first one is there (R-PUL-02)."""
+_ETHERNET: Final = 14
+_IP_AND_ICMP: Final = 28
+
+
+@dataclass
+class _Lengths:
+    """What got through from one host to another, and what did not."""
+
+    fragment: int = 0
+    """Longest message, in bytes, of an acknowledged MEDIUM; what is longer than a fragment counts as one."""
+    pulled: int = 0
+    """Longest large message that was received."""
+    short_ns: int = 0
+    """When the last short message was acknowledged."""
+    hung: list[Message] = field(default_factory=list)
+
+
+@examines(MTU)
+class Path(Examiner):
+    """Compares the lengths of what arrives with those of what does not."""
+
+    def __init__(self) -> None:
+        self._ways: dict[tuple[int, int], _Lengths] = {}
+
+    def any_message(self, message: Message, facts: Facts) -> None:
+        """How long it was, and whether it arrived."""
+        key = message.flow.address, message.flow.back.address
+        way = self._ways.get(key)
+        if way is None:
+            if len(self._ways) >= _WAYS:
+                return
+            way = self._ways[key] = _Lengths()
+        length = message.length or 0
+        if message.pull is not None:
+            if message.receiver in ("received", "truncated") and message.pull.replies:
+                way.pulled = max(way.pulled, length)
+            elif _never_begins(message):
+                _keep(way.hung, message)
+        elif message.ack is not None:
+            if message.kind == "MEDIUM":
+                way.fragment = max(way.fragment, length)
+            else:
+                way.short_ns = max(way.short_ns, message.ack.time_ns)
+        elif message.kind == "MEDIUM" and message.retransmissions >= _REPEATS and message.nack is None:
+            _keep(way.hung, message)
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """Pairs of hosts between which everything beyond a length hangs."""
+        dialects = facts.dialects()
+        for (source, destination), way in self._ways.items():
+            if not way.hung:
+                continue
+            dialect = dialects.get((min(source, destination), max(source, destination)), MXOE)
+            passed = max(_fragment(way.fragment, dialect), _reply(way.pulled, dialect))
+            hung = [each for each in way.hung if _longest(each, dialect) > passed and _is_heard(each, facts)]
+            if hung:
+                yield _finding(facts, source, destination, way, hung, dialect, passed)
+
+
+def _keep(kept: list[Message], message: Message) -> None:
+    if len(kept) < _KEPT:
+        kept.append(message)
+
+
+def _never_begins(message: Message) -> bool:
+    """Whether a large message is pulled again and again, and not even the first block is ever complete."""
+    pull = message.pull
+    assert pull is not None
+    timers = sum(each.cause == "timer" for each in pull.requests)
+    return (
+        timers >= _REPEATS
+        and pull.pulls - pull.re_requests <= _WINDOW
+        and pull.refusal is None
+        and (pull.notice is None or message.receiver == "failed")
+    )
+
+
+def _is_heard(message: Message, facts: Facts) -> bool:
+    """Whether the receiver was alive all the time: it said something after the message had been repeated."""
+    if message.pull is not None:
+        # Who pulls is alive, and what it asks for is announced and acknowledged: only the data is missing.
+        return message.ack is not None or message.pull.pulls > 0
+    last = facts.libraries.last_ns(voice_of(message.flow.back))
+    return last is not None and bool(message.resends) and last > message.resends[0].time_ns
+
+
+def _fragment(length: int, dialect: Dialect) -> int:
+    """The longest frame of a MEDIUM, in bytes."""
+    return min(length, dialect.fragment_payload) + MEDIUM_DATA_OFFSET if length else 0
+
+
+def _reply(length: int, dialect: Dialect) -> int:
+    """The longest PULL_REPLY of a large message, in bytes."""
+    return min(length, dialect.reply_payload) + PULL_REPLY_DATA_OFFSET if length else 0
+
+
+def _longest(message: Message, dialect: Dialect) -> int:
+    length = message.length or (message.pull.requested if message.pull is not None else 0) or 0
+    return _fragment(length, dialect) if message.pull is None else _reply(length, dialect)
+
+
+def _finding(
+    facts: Facts, source: int, destination: int, way: _Lengths, hung: list[Message], dialect: Dialect, passed: int
+) -> Finding:
+    shortest = min(_longest(each, dialect) for each in hung)
+    shown = []
+    for each in hung[:3]:
+        if each.pull is None:
+            shown.append(about(each, f"was sent {each.transmissions} times and never acknowledged"))
+        else:
+            again = each.pull.requests
+            frames = [request.frame for request in again]
+            text = f"message {each.number}, {each.length} bytes: its first blocks were asked for again"
+            shown.append(evidence(f"{text} {each.pull.re_requests} times", frames, again[0].time_ns))
+    shorter = f"frames of up to {passed} bytes" if passed else "short messages"
+    begun = min(each.first_ns for each in hung)
+    alive = way.short_ns > begun
+    if alive:
+        shown.append(evidence("short messages between the same hosts were acknowledged meanwhile", (), way.short_ns))
+    elif passed or way.short_ns:
+        shown.append(evidence(f"{shorter} between the same hosts got through"))
+    confidence: Confidence = "high" if alive or len(hung) > 1 else "medium"
+    needed = dialect.frame_limit - _ETHERNET
+    concerns = Party(source), Party(destination)
+    summary = (
+        f"from {mac_text(source)} to {mac_text(destination)} {shorter} pass, those of {shortest} bytes and more do not"
+    )
+    made = MTU.found(confidence, concerns, summary, shown)
+    advice = tuple(each.format(mtu=needed, ping=needed - _IP_AND_ICMP) for each in made.advice)
+    return Finding(made.id, made.confidence, made.concerns, made.summary, made.evidence, advice)

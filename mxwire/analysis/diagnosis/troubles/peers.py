@@ -1,0 +1,98 @@
+"""Hosts that do not answer: mute ones, and ones that do not know who asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from mxwire.analysis.diagnosis.asking import unanswered
+from mxwire.analysis.diagnosis.facts import Facts
+from mxwire.analysis.diagnosis.finding import Confidence, Finding, Party, evidence
+from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.diagnosis.troubles.builds import BYTE_ORDER
+from mxwire.analysis.diagnosis.troubles.ethertypes import FILTERED
+from mxwire.wire.address import mac_text
+from mxwire.wire.enums import PacketType
+
+MUTE: Final = Diagnosis(
+    id="mute-peer",
+    title="A host never answers",
+    group="peers",
+    users_see="Connecting to a host times out, its name stays unknown (omx_info shows a peer without a name).",
+    capture_shows="CONNECT or HOST_QUERY frames to one address, repeated every half second or every 5 s, and not a "
+    "single frame from there.",
+    told_apart="From a capture that misses one direction: there the asking host shows that it hears answers. From a "
+    "host that is seen talking to others: that one does not know who asks.",
+    advice=(
+        "Check that the host is up, that its driver is loaded and attached to this network (omx_info there), and that "
+        "its address has not changed.",
+        "Check there that the asking host is in its peer table: a host drops what comes from unknown addresses without "
+        "a word (R-DISC-01). Run the discovery daemon (omxoed) on both, or enter the peer by hand: omx_init_peers MAC "
+        "NAME.",
+        "Run mxwire capture at the other end: if the questions do not arrive there, look at the path, and for filters "
+        "of EtherType 0x86DF.",
+    ),
+    needs=frozenset({"both directions", "destinations"}),
+    follows_from=frozenset({FILTERED.id}),
+)
+INCOMPLETE: Final = Diagnosis(
+    id="discovery-incomplete",
+    title="A host is there, but does not know who asks",
+    group="peers",
+    users_see="Some hosts can talk to each other and others cannot; connects time out in one direction, or names stay "
+    "unknown.",
+    capture_shows="A host announces itself or talks to others, but never answers the HOST_QUERYs or CONNECTs of one "
+    "host: it drops what comes from addresses that are not in its peer table.",
+    told_apart="From a mute host: this one is seen sending. The first HOST_QUERY to a host that has just started may "
+    "stay without an answer (R-HOST-04); the second one, 5 s later, may not.",
+    advice=(
+        "Check that the discovery daemon runs on the host that asks, so that the other one learns its address, and "
+        "that its broadcasts arrive (mxwire discover on the other host).",
+        "With static peer tables, enter the asking host there: omx_init_peers MAC NAME.",
+        "Look at the counter of frames from bad peer addresses there (omx_counters).",
+    ),
+    needs=frozenset({"both directions", "destinations"}),
+    follows_from=frozenset({BYTE_ORDER.id}),
+)
+
+_SURE: Final = 6
+_QUERIES: Final = 3
+_QUERY_SPAN_NS: Final = 9_000_000_000
+
+
+@examines(MUTE, INCOMPLETE)
+class Peers(Examiner):
+    """Looks for questions that nobody answers."""
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """Hosts that never answer another one."""
+        for asked in unanswered(facts):
+            confidence: Confidence = "high" if asked.questions >= _SURE else "medium"
+            parties = Party(asked.destination), Party(asked.source)
+            shown = [asked.evidence()]
+            if asked.seen:
+                others = next(facts.traffic.sent_by(asked.destination))
+                text = f"{mac_text(asked.destination)} is there: it sent frames to {mac_text(others.destination)}"
+                shown.append(evidence(text, [others.first_frame], others.first_ns))
+                summary = f"{mac_text(asked.destination)} drops what {mac_text(asked.source)} sends"
+                yield INCOMPLETE.found(confidence, parties, summary, shown)
+            else:
+                summary = f"{mac_text(asked.destination)} never sent a frame, whatever {mac_text(asked.source)} asked"
+                yield MUTE.found(confidence, parties, summary, shown)
+        yield from self._nameless(facts)
+
+    @staticmethod
+    def _nameless(facts: Facts) -> Iterator[Finding]:
+        """Hosts that talk, but do not tell their name."""
+        for one, other in facts.traffic.pairs():
+            for way, back in ((one, other), (other, one)):
+                queries = way.count(PacketType.HOST_QUERY)
+                if queries < _QUERIES or back.count(PacketType.HOST_REPLY):
+                    continue
+                numbers, first_ns = way.first(PacketType.HOST_QUERY)
+                if way.last_ns - (first_ns or 0) < _QUERY_SPAN_NS:
+                    continue
+                text = f"{queries} HOST_QUERYs to {mac_text(way.destination)}, no HOST_REPLY"
+                summary = f"{mac_text(way.destination)} talks to {mac_text(way.source)}, but never tells its name"
+                parties = Party(way.destination), Party(way.source)
+                yield INCOMPLETE.found("medium", parties, summary, [evidence(text, numbers, first_ns)])

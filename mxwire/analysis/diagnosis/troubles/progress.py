@@ -1,0 +1,125 @@
+"""Receivers whose application does not let its library work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from mxwire.analysis.conversations import Message
+from mxwire.analysis.diagnosis.facts import Facts, about, sender_of, voice_of
+from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, count, evidence, seconds
+from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
+from mxwire.analysis.diagnosis.troubles.path import MTU
+from mxwire.wire.address import mac_text
+
+STOPPED: Final = Diagnosis(
+    id="receiver-not-progressing",
+    title="The receiving application does not progress",
+    group="processes",
+    users_see="Messages hang for seconds, then all arrive at once; or a partner is reported unreachable although its "
+    "process exists.",
+    capture_shows="All messages to an endpoint are sent again every half second, and its library says nothing for more "
+    "than a second: no acknowledgement, no message, no connect reply. Its card goes on all the same: it answers PULLs, "
+    "and what had arrived is acknowledged at once when the application comes back.",
+    told_apart="From loss: there the library answers something in between. From a dead host or path: there nothing "
+    "comes from the card either, and what was sent must be sent again.",
+    advice=(
+        "Find out what the process does instead of communicating (top, gdb, py-spy): Open-MX has no progress thread, "
+        "so a process that computes, sleeps or is stopped neither acknowledges nor retransmits (R-GEN-01).",
+        "Have it call the library now and then (mx_test, mx_progress), or more often than every half second.",
+        "Look for more processes than processors, swapping, and debuggers or SIGSTOP.",
+        "If the host itself is gone, nothing of it comes either: ping it.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+    follows_from=frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id, MTU.id}),
+)
+_KEPT: Final = 4096
+_SHOWN: Final = 4
+_REPEATS: Final = 2
+_LONG_NS: Final = 900_000_000
+_UNDER_WAY_NS: Final = 100_000_000
+"""Answers that were under way when the receiver fell silent."""
+_STORED_NS: Final = 20_000_000
+"""Who acknowledges so long after the last transmission had the message before."""
+
+
+class _Stopped:
+    __slots__ = ("card", "ended_ns", "first_ns", "last_ns", "messages", "shown", "stored")
+
+    def __init__(self, first_ns: int) -> None:
+        self.first_ns = first_ns
+        self.last_ns = first_ns
+        self.ended_ns: int | None = None
+        self.messages = 0
+        self.card = 0
+        self.stored = 0
+        self.shown: list[Evidence] = []
+
+
+@examines(STOPPED)
+class Progress(Examiner):
+    """Looks for messages that were repeated while the receiver's library was silent."""
+
+    def __init__(self) -> None:
+        self._stopped: dict[tuple[Party, Party], _Stopped] = {}
+
+    def message(self, message: Message, facts: Facts) -> None:
+        """A message that was sent several times."""
+        if message.retransmissions < _REPEATS or message.last_sent_ns - message.first_ns < _LONG_NS or message.nacks:
+            return
+        voice = voice_of(message.flow.back)
+        if not facts.libraries.spoke(voice):
+            return
+        quiet = facts.libraries.silence(voice, message.first_ns + _UNDER_WAY_NS, message.last_sent_ns)
+        if quiet is None:
+            return
+        key = sender_of(message.flow.back), sender_of(message.flow)
+        found = self._stopped.get(key)
+        if found is None:
+            if len(self._stopped) >= _KEPT:
+                return
+            found = self._stopped[key] = _Stopped(message.first_ns)
+        self._add(found, message, quiet[1], facts)
+
+    @staticmethod
+    def _add(found: _Stopped, message: Message, ended_ns: int | None, facts: Facts) -> None:
+        found.messages += 1
+        found.first_ns = min(found.first_ns, message.first_ns)
+        found.last_ns = max(found.last_ns, message.last_sent_ns)
+        found.ended_ns = ended_ns if ended_ns is not None else found.ended_ns
+        receiver = message.flow.back
+        until = ended_ns if ended_ns is not None else facts.last_ns
+        found.card = max(
+            found.card, facts.libraries.card_frames(receiver.address, message.flow.address, message.first_ns, until)
+        )
+        ack = message.ack
+        if ack is not None and ack.time_ns - message.last_sent_ns > _STORED_NS:
+            found.stored += 1
+        if len(found.shown) < _SHOWN:
+            end = (
+                "never acknowledged" if ack is None else f"acknowledged after {seconds(ack.time_ns - message.first_ns)}"
+            )
+            found.shown.append(about(message, f"was sent {message.transmissions} times and {end}"))
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """Endpoints that were silent for long."""
+        for (receiver, sender), found in self._stopped.items():
+            until = found.ended_ns if found.ended_ns is not None else found.last_ns
+            shown = list(found.shown)
+            if found.card:
+                text = f"the card of {mac_text(receiver.address)} sent {count(found.card, 'frame')} meanwhile"
+                shown.append(evidence(text))
+            if found.stored:
+                verb = "it" if found.stored == 1 else "them"
+                text = (
+                    f"{count(found.stored, 'message')} acknowledged without having been sent again: the host had "
+                    f"{verb} all the time"
+                )
+                shown.append(evidence(text, (), found.ended_ns))
+            sure: Confidence = "high" if found.card or found.stored else "medium"
+            ending = "" if found.ended_ns is not None else " and longer"
+            summary = (
+                f"the library of {receiver} said nothing to {sender} for {seconds(until - found.first_ns)}{ending}"
+            )
+            yield STOPPED.found(sure, (receiver, sender), summary, shown)

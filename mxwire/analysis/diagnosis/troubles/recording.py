@@ -1,0 +1,141 @@
+"""Faults of the capture itself: they limit what else can be said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from mxwire.analysis.conversations import Flow, Message
+from mxwire.analysis.diagnosis.asking import is_answered_unseen
+from mxwire.analysis.diagnosis.facts import Facts, about
+from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.wire.address import mac_text
+from mxwire.wire.decoder import DecodedBatch
+
+DROPPED: Final = Diagnosis(
+    id="capture-incomplete",
+    title="The capture lost frames",
+    group="capture",
+    users_see="Reports on the capture speak of missing frames and half seen messages; the hosts themselves are fine.",
+    capture_shows="Messages are acknowledged that are not in the capture, or data arrived that is not: it was not lost "
+    "by the network, as its receiver has it.",
+    told_apart="From frames that the network lost: those are sent again, and nobody acknowledges them before.",
+    advice=(
+        "Capture with a larger buffer (mxwire capture --buffer 512; tcpdump -B) and without looking at the frames "
+        "meanwhile (without -l), or only the headers (-s 160).",
+        "Write to a fast disk, or to memory (/dev/shm).",
+        "What is said about lost and repeated frames is less sure here.",
+    ),
+)
+CUT: Final = Diagnosis(
+    id="capture-frames-cut",
+    title="The capture cut frames",
+    group="capture",
+    users_see="Payloads cannot be extracted or compared.",
+    capture_shows="Frames are shorter in the file than they were on the wire: the snap length of the capture.",
+    told_apart="From truncated messages, which the protocol knows: there the frames are whole.",
+    advice=("For contents, capture whole frames: mxwire capture does by default, tcpdump with -s 0.",),
+)
+ONE_WAY: Final = Diagnosis(
+    id="capture-one-direction",
+    title="The capture shows one direction only",
+    group="capture",
+    users_see="Reports say that nothing is ever answered, although the hosts work.",
+    capture_shows="One host acknowledges, pulls or is given data of another one that is never seen sending.",
+    told_apart="From a mute host: nobody acknowledges what a mute host has not sent.",
+    advice=(
+        "Mirror both directions of the switch port, or capture on one of the hosts.",
+        "What concerns the answers cannot be judged.",
+    ),
+)
+_SHOWN: Final = 4
+_PAIRS_SHOWN: Final = 16
+
+
+@examines(DROPPED, CUT, ONE_WAY)
+class Recording(Examiner):
+    """Looks for what must have been on the wire, but is not in the capture."""
+
+    def __init__(self) -> None:
+        self._cut = 0
+        self._cut_frames: list[int] = []
+        self._shortest = 1 << 62
+        self._holes = 0
+        self._shown: list[Evidence] = []
+
+    def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
+        """Frames that were cut."""
+        batch = decoded.batch
+        cut = np.flatnonzero(batch.wire_length > batch.length)
+        if len(cut):
+            self._cut += len(cut)
+            self._cut_frames += batch.number[cut[: _SHOWN - len(self._cut_frames)]].tolist()
+            self._shortest = min(self._shortest, int(batch.length[cut].min()))
+
+    def any_message(self, message: Message, facts: Facts) -> None:
+        """A message whose receiver has more of it than the capture."""
+        if not message.half_seen:
+            return
+        unseen = [each for each in message.half_seen if each.endswith("bytes not seen")]
+        if unseen and message.receiver == "received" and message.position >= 0 and _both(message):
+            self._holes += 1
+            if len(self._shown) < _SHOWN:
+                self._shown.append(about(message, f"was received as a whole: {unseen[0]}"))
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """Faults of the capture."""
+        yield from self._dropped(facts)
+        if self._cut:
+            text = f"{count(self._cut, 'frame')} cut, the shortest to {self._shortest} bytes"
+            summary = f"{self._cut} of {facts.follower.frames} frames are not in the capture as a whole"
+            yield CUT.found("high", (), summary, [evidence(text, self._cut_frames)])
+        yield from _one_way(facts)
+
+    def _dropped(self, facts: Facts) -> Iterator[Finding]:
+        missing = sum(
+            _missing(flow)
+            for each in facts.follower.conversations
+            for flow in each.flows
+            if flow.frames and flow.back.frames
+        )
+        shown = list(self._shown)
+        if facts.dropped:
+            shown.insert(0, evidence(f"{count(facts.dropped, 'frame')} found no room while this was captured"))
+        if missing:
+            text = f"{count(missing, 'numbered packet')} acknowledged that {'is' if missing == 1 else 'are'} not there"
+            shown.append(evidence(text))
+        if shown:
+            sure: Confidence = "high" if facts.dropped or missing + self._holes > 1 else "medium"
+            yield DROPPED.found(sure, (), "frames that were on the wire are not in the capture", shown)
+
+
+def _both(message: Message) -> bool:
+    return bool(message.flow.frames and message.flow.back.frames)
+
+
+def _missing(flow: Flow) -> int:
+    """Numbers of a flow that its receiver has acknowledged, but that were never seen, at least."""
+    unseen = flow.unseen
+    for stream in (flow.stream, flow.former):
+        if stream is not None:
+            unseen += max(stream.acked - stream.first - stream.seen, 0)
+    return unseen
+
+
+def _one_way(facts: Facts) -> Iterator[Finding]:
+    shown = 0
+    for way in facts.traffic.one_way():
+        if shown >= _PAIRS_SHOWN or not is_answered_unseen(facts, way):
+            continue
+        shown += 1
+        text = f"{count(way.frames, 'frame')} from {mac_text(way.source)} to {mac_text(way.destination)}, none back"
+        found = [
+            evidence(text, [way.first_frame, way.last_frame], way.first_ns),
+            evidence("what it sends shows that it gets answers"),
+        ]
+        parties = Party(way.source), Party(way.destination)
+        summary = f"nothing that {mac_text(way.destination)} sends is in the capture"
+        yield ONE_WAY.found("high", parties, summary, found)

@@ -1,0 +1,109 @@
+"""Partners that are about to be given up, or were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from mxwire.analysis.conversations import Message
+from mxwire.analysis.diagnosis.facts import Facts, named, sender_of
+from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, count, evidence, seconds
+from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.rules.state.sequence import GIVEN_UP_NEXT, NUMBER_MASK
+from mxwire.wire.decoder import DecodedBatch
+
+NEAR: Final = Diagnosis(
+    id="resend-limit-near",
+    title="A partner will soon be given up",
+    group="processes",
+    users_see="Nothing yet: a request hangs for minutes. After about 500 s it and all others to that partner fail as "
+    "unreachable.",
+    capture_shows="A message or a CONNECT was sent more than 500 times, or a large message is pulled for more than "
+    "250 s: half of what a host tries by default (1001 transmissions, R-RTX-03; R-PUL-09).",
+    told_apart="From a limit that was set lower: that cannot be seen before it is reached.",
+    advice=(
+        "Look at the other findings for why the partner does not answer; after the limit both sides count from "
+        "different numbers and must connect anew.",
+        "If the partner needs that long, raise the limit (OMX_RESENDS_MAX).",
+    ),
+)
+REACHED: Final = Diagnosis(
+    id="partner-given-up",
+    title="A partner was given up",
+    group="processes",
+    users_see="All requests to a host fail as unreachable at the same moment; after connecting again, messages of the "
+    "former connection turn up or vanish.",
+    capture_shows="A CONNECT request asks for a start number of 0x30F1 with the next session number: its sender has "
+    "reached its resend limit before (R-RTX-05).",
+    told_apart="From a restart: a new process asks for 1.",
+    advice=(
+        "Find out why the partner did not answer for so long: see the other findings.",
+        "If it only was busy, raise the limit (OMX_RESENDS_MAX) or let it call the library more often.",
+        "Restart both sides, or let both disconnect and connect: messages that were under way are lost.",
+    ),
+)
+_HALF: Final = 500
+_LONG_PULL_NS: Final = 250_000_000_000
+_KEPT: Final = 4096
+_SHOWN: Final = 4
+
+
+@examines(NEAR, REACHED)
+class Resends(Examiner):
+    """Counts how often things were sent."""
+
+    def __init__(self) -> None:
+        self._near: dict[tuple[Party, Party], list[Evidence]] = {}
+        self._given_up: dict[tuple[Party, Party], list[Evidence]] = {}
+
+    def message(self, message: Message, facts: Facts) -> None:
+        """A message that was sent very often, or is pulled for very long."""
+        one, other = sender_of(message.flow), sender_of(message.flow.back)
+        if message.transmissions > _HALF:
+            _keep(self._near, (one, other), evidence(f"{named(message)} was sent {message.transmissions} times"))
+        pull = message.pull
+        if pull is None or pull.first_pull_ns is None:
+            return
+        if pull.notice is not None and pull.notice.transmissions > _HALF:
+            text = f"the NOTIFY of {named(message)} was sent {pull.notice.transmissions} times"
+            _keep(self._near, (other, one), evidence(text, [pull.notice.frame], pull.notice.first_ns))
+        if pull.requests and pull.requests[-1].time_ns - pull.first_pull_ns > _LONG_PULL_NS:
+            last = pull.requests[-1]
+            text = f"{named(message)} was still asked for after {seconds(last.time_ns - pull.first_pull_ns)}"
+            _keep(self._near, (other, one), evidence(text, [last.frame], last.time_ns))
+
+    def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
+        """Requests of hosts that have given up before."""
+        for block in decoded.columns.of("connect_request"):
+            start = block["target_recv_seqnum_start"]
+            good = decoded.columns.reason[block.place] == 0
+            for at in (good & (start & NUMBER_MASK == GIVEN_UP_NEXT)).nonzero()[0].tolist():
+                place = int(block.place[at])
+                keys, assignment = decoded.hosts.keys, decoded.assignment
+                one = Party(keys[assignment.source[place]], int(block["src_endpoint"][at]))
+                other = Party(keys[assignment.destination[place]], int(block["dst_endpoint"][at]))
+                text = f"a CONNECT request asks to start with 0x{int(start[at]):04x}"
+                number, time_ns = int(decoded.batch.number[place]), int(decoded.batch.timestamp_ns[place])
+                _keep(self._given_up, (one, other), evidence(text, [number], time_ns))
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """Both kinds."""
+        near = {key: list(shown) for key, shown in self._near.items()}
+        for conversation in facts.follower.conversations:
+            for connect in conversation.connects:
+                if connect.requests > _HALF:
+                    one = sender_of(conversation.flows[connect.side])
+                    other = sender_of(conversation.flows[1 - connect.side])
+                    text = f"{count(connect.requests, 'CONNECT request')} with number {connect.number}"
+                    _keep(near, (one, other), evidence(text, [connect.frame], connect.time_ns))
+        for (one, other), shown in near.items():
+            yield NEAR.found("high", (one, other), f"{one} will soon give {other} up", shown)
+        for (one, other), shown in self._given_up.items():
+            yield REACHED.found("high", (one, other), f"{one} had given {other} up, and connects again", shown)
+
+
+def _keep(kept: dict[tuple[Party, Party], list[Evidence]], key: tuple[Party, Party], shown: Evidence) -> None:
+    if key in kept or len(kept) < _KEPT:
+        found = kept.setdefault(key, [])
+        if len(found) < _SHOWN:
+            found.append(shown)

@@ -1,0 +1,147 @@
+"""Connections in one direction only: who has not been connected to does not know where to send what must be refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from mxwire.analysis.conversations import Connect, Flow, Message
+from mxwire.analysis.diagnosis.facts import Facts, ends, voice_of
+from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, count, evidence, seconds
+from mxwire.analysis.diagnosis.libraries import Voice
+from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+
+NONE: Final = Diagnosis(
+    id="no-reverse-connect",
+    title="Connected in one direction only",
+    group="connections",
+    users_see="Small messages work both ways, but large messages towards the endpoint that connected fail with a bad "
+    "session; large ones from it work, but are acknowledged late or never.",
+    capture_shows="Acknowledgements, PULLs or NOTIFYs with session 0xFFFFFFFF: their sender has connected, but was "
+    "never connected to, and a CONNECT reply does not tell it the session (R-CON-12, D-1). All of them are refused.",
+    told_apart="From a session that changed: there the session is that of a former process, not 0xFFFFFFFF. From a "
+    "late reverse connect: there a CONNECT request follows.",
+    advice=(
+        "Have the program at {silent} connect back (mx_connect) to whoever connects to it, before it sends the first "
+        "message.",
+        "One-way traffic of short messages needs no reverse connect.",
+    ),
+    needs=frozenset({"both directions"}),
+)
+LATE: Final = Diagnosis(
+    id="late-reverse-connect",
+    title="Connected back too late: a stall of half a second",
+    group="connections",
+    users_see="The first exchange with a server takes half a second, everything after it is fast; the first message "
+    "may be delivered twice.",
+    capture_shows="An endpoint sends numbered messages (or a NOTIFY) before its own first CONNECT request; the request "
+    "resets the receive numbers of its partner to 1, and everything is sent again a resend delay later (R-CON-12).",
+    told_apart="From loss: the repeated messages were sent before the CONNECT request, or right after it with numbers "
+    "that count on.",
+    advice=(
+        "Have the server connect back when it gets the connection, and wait for it, before it sends or receives the "
+        "first message.",
+        "omx_perf shows this, too, once at its start: the measurement itself is not affected.",
+    ),
+    needs=frozenset({"both directions"}),
+)
+_KEPT: Final = 4096
+_SHOWN: Final = 4
+_KINDS: Final = {"truc": "acknowledgement", "pull": "PULL", "notify": "NOTIFY"}
+
+
+@examines(NONE, LATE)
+class Reverse(Examiner):
+    """Looks for sessions that nobody has told, and for what had to be sent again after a late connect."""
+
+    def __init__(self) -> None:
+        self._late: dict[Flow, list[tuple[Message, int]]] = {}
+        self._unacked: dict[Voice, int] = {}
+
+    def message(self, message: Message, facts: Facts) -> None:
+        """A message, or its NOTIFY, that was sent again after its sender had connected."""
+        self._compare(message.flow, message.first_ns, message.last_sent_ns, message.transmissions, message)
+        notice = message.pull.notice if message.pull is not None else None
+        if notice is not None:
+            back = message.flow.back
+            self._compare(back, notice.first_ns, notice.last_ns, notice.transmissions, message)
+            if notice.transmissions > 1:
+                voice = voice_of(back)
+                if voice in self._unacked or len(self._unacked) < _KEPT:
+                    self._unacked[voice] = self._unacked.get(voice, 0) + notice.transmissions - 1
+
+    def _compare(self, flow: Flow, first_ns: int, last_ns: int, transmissions: int, message: Message) -> None:
+        connected = connected_ns(flow)
+        if transmissions < 2 or connected is None or not first_ns < connected < last_ns:
+            return
+        if flow in self._late or len(self._late) < _KEPT:
+            kept = self._late.setdefault(flow, [])
+            if len(kept) < _SHOWN:
+                kept.append((message, last_ns))
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """Both kinds."""
+        for voice, frames in facts.unknown_sessions.items():
+            frames = {kind: each for kind, each in frames.items() if kind in _KINDS}
+            if frames and not _connects_later(facts, voice, min(each[0][1] for each in frames.values())):
+                yield self._none(facts, voice, frames)
+        yield from self._stalls()
+
+    def _none(self, facts: Facts, voice: Voice, frames: dict[str, list[tuple[int, int]]]) -> Finding:
+        counts = facts.unknown_counts[voice]
+        shown = [
+            evidence(
+                f"{count(counts[kind], _KINDS[kind])} to session 0xffffffff, all refused",
+                [frame for frame, _ in each],
+                each[0][1],
+            )
+            for kind, each in frames.items()
+        ]
+        repeated = self._unacked.get(voice.back, 0)
+        if repeated:
+            shown.append(Evidence(f"NOTIFYs were sent again {count(repeated, 'time')}, as nothing acknowledged them"))
+        caller = Party(voice.source, voice.source_endpoint)
+        silent = Party(voice.destination, voice.destination_endpoint)
+        summary = f"{caller} has connected to {silent}, which never connects back"
+        made = NONE.found("high", (silent, caller), summary, shown)
+        advice = tuple(each.format(silent=silent) for each in made.advice)
+        return Finding(made.id, made.confidence, made.concerns, made.summary, made.evidence, advice)
+
+    def _stalls(self) -> Iterator[Finding]:
+        by_voice: dict[Voice, list[tuple[Flow, Message, int]]] = {}
+        for flow, kept in self._late.items():
+            message, last_ns = kept[0]
+            by_voice.setdefault(voice_of(flow), []).append((flow, message, last_ns))
+        for stalls in by_voice.values():
+            shown = []
+            for flow, message, last_ns in stalls[:_SHOWN]:
+                connect = next(each for each in flow.conversation.connects if _is_request(each, flow.side))
+                waited = seconds(last_ns - connect.time_ns)
+                what = "its NOTIFY" if message.flow is not flow else "it"
+                text = f"message {message.number}: {what} was sent before the CONNECT request, and again {waited} later"
+                shown.append(evidence(text, [connect.frame], connect.time_ns))
+            late, other = ends(stalls[0][0])
+            times = "" if len(stalls) == 1 else f", {len(stalls)} times"
+            summary = f"{late} connects back to {other} only after it has sent{times}"
+            yield LATE.found("high", (late, other), summary, shown)
+
+
+def connected_ns(flow: Flow) -> int | None:
+    """When the sender of a flow asked to connect for the first time, None where it did not."""
+    times = [each.time_ns for each in flow.conversation.connects if _is_request(each, flow.side)]
+    return min(times, default=None)
+
+
+def _is_request(connect: Connect, side: int) -> bool:
+    return connect.side == side and connect.requests > 0
+
+
+def _connects_later(facts: Facts, voice: Voice, since_ns: int) -> bool:
+    """Whether the other end of a connection connects back after all."""
+    return any(
+        each.time_ns > since_ns and _is_request(each, flow.side)
+        for conversation in facts.follower.conversations
+        for flow in conversation.flows
+        if voice_of(flow) == voice.back
+        for each in conversation.connects
+    )

@@ -1,0 +1,148 @@
+"""Sessions that changed, and the session number in the upper two bits of sequence numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.analysis.conversations import Flow, Message, Refusal
+from mxwire.analysis.diagnosis.facts import Facts, named, sender_of, voice_of
+from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.libraries import ends_of
+from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.diagnosis.telling import Said, Told
+from mxwire.rules.state.sequence import SESSION_MASK
+from mxwire.wire.address import mac_text
+from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.enums import ConnectStatus
+from mxwire.wire.remarks import UNKNOWN_SESSION
+
+CHANGED: Final = Diagnosis(
+    id="session-changed",
+    title="A partner was restarted, and nobody connected again",
+    group="connections",
+    users_see='After a program was restarted, messages to it fail with "bad session"; others, that connect anew, work.',
+    capture_shows="Messages, or the PULLs of large ones, name a session that the endpoint does not have any more and "
+    "are refused with BAD_SESSION. Nothing but a CONNECT tells the new one (R-CLS-04).",
+    told_apart="From a missing reverse connect: there the session is 0xFFFFFFFF.",
+    advice=(
+        "Connect again after the partner was restarted; best from the restarted side (R-CLS-07), as the other way "
+        "round both may count from different numbers (D-3).",
+        "Give a program that is restarted another endpoint number, or have its partners treat a bad session as the end "
+        "of the connection.",
+    ),
+)
+BITS: Final = Diagnosis(
+    id="session-number-differs",
+    title="The session number in sequence numbers does not fit",
+    group="connections",
+    users_see="After a connection had been given up and opened again, messages vanish: they are sent again and again, "
+    "and neither acknowledged nor refused.",
+    capture_shows="The upper two bits of sequence numbers are not those that the receiver asked for in its last "
+    "CONNECT; it drops such frames without a word (R-SEQ-03, R-SEQ-07).",
+    told_apart="From a receiver that is stopped: that one acknowledges everything once it goes on.",
+    advice=(
+        "Restart the programs on both sides, or let both disconnect and connect again: a partner that was given up by "
+        "one side only stays out of step (D-4).",
+        "If one of them is not Open-MX: the number that a partner asks for must be used with its upper two bits.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+)
+_KEPT: Final = 4096
+_SHOWN: Final = 4
+_LEAST: Final = 2
+_NUMBERED: Final = ("tiny", "small", "medium", "rndv", "notify")
+
+
+@examines(CHANGED, BITS)
+class Sessions(Examiner):
+    """Collects refused sessions, and follows the session numbers that are asked for and used."""
+
+    def __init__(self) -> None:
+        self._refused: dict[tuple[Party, Party], list[Evidence]] = {}
+        self._counts: dict[tuple[Party, Party], int] = {}
+        self._told = Told()
+
+    def message(self, message: Message, facts: Facts) -> None:
+        """A message that was refused because of its session."""
+        pull = message.pull
+        own = "rndv" if message.kind == "RNDV" else message.kind.lower()
+        self._note(message.flow, message.nack, own, f"{named(message)} was refused", facts)
+        if pull is not None:
+            back = message.flow.back
+            self._note(back, pull.refusal, "pull", f"the PULLs of {named(message)} were refused", facts)
+            nack = pull.notice.nack if pull.notice is not None else None
+            self._note(back, nack, "notify", f"the NOTIFY of {named(message)} was refused", facts)
+
+    def _note(self, flow: Flow, refusal: Refusal | None, layout: str, text: str, facts: Facts) -> None:
+        if refusal is None or refusal.reason != "BAD_SESSION":
+            return
+        if layout in facts.unknown_sessions.get(voice_of(flow), {}):
+            return
+        key = sender_of(flow.back), sender_of(flow)
+        if key in self._refused or len(self._refused) < _KEPT:
+            self._counts[key] = self._counts.get(key, 0) + 1
+            kept = self._refused.setdefault(key, [])
+            if len(kept) < _SHOWN:
+                kept.append(evidence(f"{text}: BAD_SESSION", [refusal.frame], refusal.time_ns))
+
+    def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
+        """Take over which session numbers are asked for and used."""
+        if decoded.located.has_destination:
+            batch = decoded.batch
+            self._told.observe(_asked(decoded), _used(decoded), batch.timestamp_ns, batch.number)
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """Both kinds."""
+        for (target, sender), shown in self._refused.items():
+            number = self._counts[target, sender]
+            summary = f"{sender} goes on with a session that {target} does not have: {count(number, 'refusal')}"
+            yield CHANGED.found("high", (sender, target), summary, shown)
+        address = facts.decoder.hosts.keys
+        for key, misuse in self._told.misused(_LEAST):
+            hosts, ports = key >> 16, key & 0xFFFF
+            sender = Party(address[hosts >> 20], ports >> 8)
+            target = Party(address[hosts & 0xFFFFF], ports & 0xFF)
+            text = (
+                f"{count(misuse.frames, 'frame')} with session number {misuse.used >> 14}; "
+                f"{mac_text(target.address)} had asked for {misuse.told >> 14}"
+            )
+            shown = [evidence(text, [misuse.told_frame, *misuse.numbers], misuse.first_ns)]
+            summary = f"{target} drops what {sender} sends: its session number is another one"
+            yield BITS.found("high" if misuse.frames > _LEAST else "medium", (sender, target), summary, shown)
+
+
+def _asked(decoded: DecodedBatch) -> Said:
+    """Which session number each end asks the other one to use."""
+    found = []
+    for block in decoded.columns.of("connect_request", "connect_reply"):
+        good = decoded.columns.reason[block.place] == 0
+        if "connect_status_code" in block.names:
+            good &= block["connect_status_code"] == ConnectStatus.SUCCESS
+        place = block.place[good]
+        hosts = decoded.assignment.destination[place].astype(np.int64) << 20 | decoded.assignment.source[place]
+        key = hosts << 16 | ends_of(block["dst_endpoint"][good], block["src_endpoint"][good])
+        found.append((key, place, (block["target_recv_seqnum_start"][good] & SESSION_MASK).astype(np.int64)))
+    return _said(found)
+
+
+def _used(decoded: DecodedBatch) -> Said:
+    """Which session number each end uses."""
+    found = []
+    for block in decoded.columns.of(*_NUMBERED):
+        good = (decoded.columns.reason[block.place] == 0) & (block["session"] != UNKNOWN_SESSION)
+        place = block.place[good]
+        hosts = decoded.assignment.source[place].astype(np.int64) << 20 | decoded.assignment.destination[place]
+        key = hosts << 16 | ends_of(block["src_endpoint"][good], block["dst_endpoint"][good])
+        found.append((key, place, (block["lib_seqnum"][good] & SESSION_MASK).astype(np.int64)))
+    return _said(found)
+
+
+def _said(found: list[tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.int64]]]) -> Said:
+    if not found:
+        return Said(np.zeros(0, np.int64), np.zeros(0, np.intp), np.zeros(0, np.int64))
+    key, place, value = (np.concatenate(each) for each in zip(*found, strict=True))
+    return Said(key, place, value)

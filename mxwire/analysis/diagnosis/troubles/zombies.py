@@ -1,0 +1,107 @@
+"""Pulls that go on although nobody waits for the data any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from mxwire.analysis.conversations import Message
+from mxwire.analysis.diagnosis.facts import Facts, named, sender_of, voice_of
+from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.diagnosis.troubles.path import MTU
+from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.enums import NackType
+
+ZOMBIE: Final = Diagnosis(
+    id="zombie-pull",
+    title="A killed process goes on pulling",
+    group="processes",
+    users_see="After a process was killed in the middle of a large receive, its host keeps the network busy for up to "
+    "500 s; the sender's request never ends.",
+    capture_shows="The same PULLs every second, although their data comes each time, or although a nack has ended "
+    "them: the card repeats the pulls of an endpoint that is closed, and drops the replies (R-CLS-08).",
+    told_apart="From long frames that are lost: there not even the first block is ever complete. From loss: there the "
+    "data comes after one repetition or two, and the pull goes on.",
+    advice=(
+        "Nothing needs to be done about the pull itself: it ends after about 500 s, or when the sender closes its "
+        "endpoint.",
+        "Do not reopen that endpoint number before: replies and nacks of the old pull may hit a new one (D-13).",
+        "Find out why the process was killed, and have it finish or cancel its receives before it ends.",
+    ),
+    needs=frozenset({"both directions"}),
+    follows_from=frozenset({MTU.id}),
+)
+_KEPT: Final = 4096
+_SHOWN: Final = 4
+_TIMERS: Final = 2
+_WINDOW: Final = 4
+_LATE_NS: Final = 100_000_000
+
+
+@examines(ZOMBIE)
+class Zombies(Examiner):
+    """Looks for blocks that are asked for again and again, for no reason."""
+
+    def __init__(self) -> None:
+        self._closed: dict[Party, list[tuple[int, int]]] = {}
+        self._found: dict[tuple[Party, Party], tuple[Confidence, str, list[Evidence]]] = {}
+
+    def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
+        """Which endpoints say that they are closed, or another one."""
+        for block in decoded.columns.of("nack_lib"):
+            gone = (block["nack_type"] == NackType.ENDPT_CLOSED) | (block["nack_type"] == NackType.BAD_SESSION)
+            for at in gone.nonzero()[0].tolist():
+                place = int(block.place[at])
+                address = decoded.hosts.keys[decoded.assignment.source[place]]
+                party = Party(address, int(block["src_endpoint"][at]))
+                if party in self._closed or len(self._closed) < _KEPT:
+                    kept = self._closed.setdefault(party, [])
+                    if len(kept) < _SHOWN:
+                        kept.append((int(decoded.batch.timestamp_ns[place]), int(decoded.batch.number[place])))
+
+    def message(self, message: Message, facts: Facts) -> None:
+        """A large message that was asked for several times."""
+        pull = message.pull
+        if pull is None or not pull.requests or pull.first_pull_ns is None:
+            return
+        shown: list[Evidence] = []
+        puller = sender_of(message.flow.back)
+        after_nack = [
+            each
+            for each in pull.requests
+            if pull.refusal is not None and each.time_ns > pull.refusal.time_ns + _LATE_NS
+        ]
+        if after_nack and pull.refusal is not None:
+            frames = [pull.refusal.frame, *(each.frame for each in after_nack)]
+            text = f"{count(len(after_nack), 'PULL')} after the nack that would have ended a living one"
+            shown.append(evidence(text, frames, pull.refusal.time_ns))
+        for time_ns, frame in self._closed.get(puller, ()):
+            later = [each.frame for each in pull.requests if each.time_ns > time_ns]
+            if time_ns > pull.first_pull_ns and later:
+                text = f"{puller} says that it is closed, and {count(len(later), 'PULL')} of it follow"
+                shown.append(evidence(text, [frame, *later], time_ns))
+                break
+        served = [each for each in pull.requests if each.cause == "timer" and not each.missing]
+        if len(served) >= _TIMERS and pull.notice is None and (shown or self._is_silent(message, facts)):
+            text = f"{count(len(served), 'PULL')} for blocks that had come as a whole"
+            shown.append(evidence(text, [each.frame for each in served], served[0].time_ns))
+        elif not shown:
+            return
+        sure: Confidence = "high" if after_nack or len(shown) > 1 else "medium"
+        key = puller, sender_of(message.flow)
+        if key not in self._found and len(self._found) < _KEPT:
+            self._found[key] = sure, f"{puller} goes on pulling {named(message)} for nobody", shown
+
+    @staticmethod
+    def _is_silent(message: Message, facts: Facts) -> bool:
+        """Whether the puller had got somewhere, and its library has said nothing since."""
+        pull = message.pull
+        assert pull is not None
+        last = facts.libraries.last_ns(voice_of(message.flow.back))
+        return pull.pulls - pull.re_requests > _WINDOW and (last is None or last < pull.requests[0].time_ns)
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """Endpoints whose pulls have outlived them."""
+        for (puller, owner), (sure, summary, shown) in self._found.items():
+            yield ZOMBIE.found(sure, (puller, owner), summary, shown)
