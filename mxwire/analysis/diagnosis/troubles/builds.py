@@ -25,7 +25,8 @@ DIALECT: Final = Diagnosis(
     "packets look the same in both.",
     told_apart="From a path that loses long frames: there both hosts use one layout.",
     advice=(
-        "Build Open-MX alike on all hosts: wire-compatible with MX everywhere, or nowhere.",
+        "Build Open-MX alike on all hosts: wire-compatible with MX everywhere (then omx_info says wire in its "
+        "line on the build), or nowhere.",
         "Where native MX hosts take part, all Open-MX hosts must be built wire-compatible.",
     ),
     needs=frozenset({"both directions"}),

@@ -28,7 +28,7 @@ CLOSED: Final = Diagnosis(
     told_apart="From a number that the host does not have at all (BAD_ENDPT). A NOTIFY or an acknowledgement that "
     "comes when its receiver has ended does no harm and is not reported.",
     advice=(
-        "Start the receiving program first, and check which endpoint number it opens (omx_info shows open endpoints).",
+        "Start the receiving program first, and check which endpoint number it opens.",
         "If it was running, find out why it ended: its own output, or the kernel log if it was killed.",
         "Have programs exchange a last message before they close their endpoints: what is not acknowledged then is "
         "lost.",
@@ -58,7 +58,7 @@ EXHAUSTED: Final = Diagnosis(
     "not counted.",
     advice=(
         "Load the driver with a higher limit of endpoints, or run fewer processes on the host.",
-        "Look for processes that were left behind by former jobs (omx_info shows who has which endpoint open).",
+        "Look for processes that were left behind by former jobs, and end them.",
     ),
     needs=frozenset({"destinations"}),
 )

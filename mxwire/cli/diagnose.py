@@ -1,0 +1,196 @@
+"""``mxwire diagnose``: what is wrong with the hosts and the network of a capture, and what to do."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mxwire.cli.inputs import Inputs, input_options
+from mxwire.cli.options import dialect_option, ethertype_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mxwire.analysis.diagnosis import Examination, Finding
+    from mxwire.cli.live_batches import Source
+    from mxwire.wire.decoder import Decoder
+
+EPILOG = """\b
+Examples:
+  mxwire diagnose trace.pcap                        what is wrong, what shows it, and what to do
+  mxwire diagnose -i eth0 --time 30                 of what passes an interface within 30 s
+  mxwire diagnose --only mtu-too-small *.pcap       one trouble, in many captures
+  mxwire diagnose --json trace.pcap | jq -r 'select(.record == "finding") | [.id, .confidence, .summary] | @tsv'
+  mxwire diagnose --list                            all that can be found
+  mxwire diagnose --explain zombie-pull             what it means, and how it is told apart
+
+\b
+Confidence: high (hardly anything else looks like this), medium (the likeliest of a few causes), low (a hint).
+Exit code: 0 nothing found, 1 something found, 2 something could not be read.
+"""
+
+
+def _list(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    from mxwire.report.diagnosis import catalogue_table
+    from mxwire.report.document import show
+
+    show([catalogue_table()])
+    context.exit()
+
+
+def _explain(context: click.Context, _option: click.Parameter, name: str | None) -> None:
+    if name is None:
+        return
+    from mxwire.report.diagnosis import explanation
+    from mxwire.report.document import show
+
+    show(explanation(_diagnosis(name)))
+    context.exit()
+
+
+def _diagnosis(name: str) -> Any:
+    from mxwire.analysis.diagnosis import CATALOGUE
+    from mxwire.errors import MxwireError
+
+    if name not in CATALOGUE:
+        raise MxwireError(f"no diagnosis {name!r}: mxwire diagnose --list shows them all")
+    return CATALOGUE[name]
+
+
+@click.command(epilog=EPILOG)
+@input_options
+@click.option("--only", metavar="ID", multiple=True, help="Report this diagnosis only; may be repeated.")
+@click.option(
+    "--all-protocols",
+    is_flag=True,
+    help="With -i: look at frames of other protocols, too, for a changed or filtered EtherType.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: findings, then a summary for each file.")
+@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List all diagnoses.")
+@click.option(
+    "--explain", metavar="ID", is_eager=True, expose_value=False, callback=_explain, help="Explain a diagnosis."
+)
+@dialect_option
+@ethertype_option
+def command(
+    inputs: Inputs,
+    only: tuple[str, ...],
+    all_protocols: bool,
+    as_json: bool,
+    dialect: str,
+    ethertypes: tuple[int, ...],
+) -> None:
+    """Say what is wrong in captures: with how hosts were built, with the path, with peers and connections, with
+    applications, with the network, or with the capture itself.
+
+    Each finding says how sure it is, whom it concerns, which frames show it, and what to do.
+    """
+    from mxwire.analysis.diagnosis import Examination
+    from mxwire.cli.following import decoder_of
+    from mxwire.cli.reading import Failures, tell_notes
+    from mxwire.errors import MxwireError
+    from mxwire.report.diagnosis import blocks, finding_line, summary_line
+    from mxwire.report.document import show
+
+    if all_protocols and not inputs.live:
+        raise MxwireError("--all-protocols goes with -i: of a file everything is looked at anyway")
+    wanted = {_diagnosis(each).id for each in only}
+    failures = Failures()
+    total = 0
+    for name in inputs.names:
+        # Two EtherTypes are more than the kernel can choose from, so it hands out everything.
+        listened = ethertypes * 2 if all_protocols and ethertypes else (0x86DF,) * 2 if all_protocols else ethertypes
+        with failures.noted(), inputs.open(name, listened) as reader:
+            decoder = decoder_of(dialect, ethertypes)
+            examination = Examination(decoder)
+            _examine(examination, decoder, reader, quiet=as_json)
+            found = [each for each in examination.findings() if not wanted or each.id in wanted]
+            total += len(found)
+            if as_json:
+                for each in found:
+                    click.echo(finding_line(reader.name, examination, each))
+                click.echo(summary_line(reader.name, examination, found))
+            else:
+                show(blocks(reader.name, examination, found))
+                if decoder.skipped and not examination.facts.follower.frames:
+                    tell_notes(reader.name, decoder)
+    failures.end()
+    if total:
+        sys.exit(1)
+
+
+def _examine(examination: Examination, decoder: Decoder, source: Source, *, quiet: bool) -> None:
+    """Take a whole capture, or what passes an interface until it is over."""
+    from mxwire.cli.live_batches import LiveSource
+    from mxwire.cli.reading import judged_batches
+
+    tell = _told_as_found(examination) if isinstance(source, LiveSource) and not quiet else None
+    for decoded in judged_batches(decoder, _Watched(source, examination)):
+        examination.observe(decoded)
+        if isinstance(source, LiveSource):
+            examination.lose(source.dropped)
+            examination.wait_until(source.quiet_until_ns)
+            if tell is not None:
+                tell()
+    examination.finish()
+
+
+def _told_as_found(examination: Examination) -> Callable[[], None]:
+    """Says on standard error what was found meanwhile, each once, every few seconds."""
+    import time
+
+    from mxwire.cli.reading import say
+    from mxwire.report.diagnosis import headline
+
+    told: set[object] = set()
+    due = time.monotonic() + _INTERVAL
+
+    def key(found: Finding) -> object:
+        return found.id, found.concerns
+
+    def tell() -> None:
+        nonlocal due
+        if time.monotonic() < due:
+            return
+        for each in examination.findings():
+            if key(each) not in told:
+                told.add(key(each))
+                say(headline(each))
+        due = time.monotonic() + _INTERVAL
+
+    return tell
+
+
+_INTERVAL = 2.0
+"""Seconds between looks at what has been found."""
+
+
+class _Watched:
+    """A source whose batches are looked at before they are decoded."""
+
+    def __init__(self, source: Source, examination: Examination) -> None:
+        self._source = source
+        self._examination = examination
+
+    @property
+    def name(self) -> str:
+        """What the source is called."""
+        return self._source.name
+
+    @property
+    def bytes_read(self) -> int:
+        """How much of a file was read."""
+        return self._source.bytes_read
+
+    @property
+    def total_bytes(self) -> int | None:
+        """The size of a file."""
+        return self._source.total_bytes
+
+    def __iter__(self) -> Any:
+        """The batches."""
+        return self._examination.watch(self._source)
