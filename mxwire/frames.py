@@ -58,6 +58,19 @@ class FrameBatch:
             self.link_type,
         )
 
+    def compact(self) -> FrameBatch:
+        """The same frames over a copy of their bytes alone."""
+        copied = FrameBatch.from_frames([self.frame(place) for place in range(len(self))])
+        return FrameBatch(
+            copied.buffer,
+            copied.offset,
+            self.length,
+            self.wire_length,
+            self.timestamp_ns,
+            self.number,
+            self.link_type,
+        )
+
     @classmethod
     def from_frames(
         cls,
@@ -86,3 +99,18 @@ class FrameBatch:
             number=np.arange(first_number, first_number + len(pieces), dtype=np.int64),
             link_type=link_type,
         )
+
+
+def concatenate(batches: Sequence[FrameBatch]) -> FrameBatch:
+    """The frames of one or more batches of one link type, one after the other, over a buffer of their own."""
+    batches = [each.compact() if 2 * int(each.length.sum()) < each.buffer.nbytes else each for each in batches]
+    starts = np.cumsum([0, *(len(each.buffer) for each in batches)])[:-1].tolist()
+    return FrameBatch(
+        np.concatenate([each.buffer for each in batches]),
+        np.concatenate([each.offset + start for each, start in zip(batches, starts, strict=True)]),
+        np.concatenate([each.length for each in batches]),
+        np.concatenate([each.wire_length for each in batches]),
+        np.concatenate([each.timestamp_ns for each in batches]),
+        np.concatenate([each.number for each in batches]),
+        batches[0].link_type,
+    )

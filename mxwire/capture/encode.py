@@ -116,24 +116,31 @@ class PcapngEncoder:
     def __init__(self, settings: Settings, interface_name: str | None, comment: str | None) -> None:
         """``comment`` is on the whole section; all interfaces have the same name."""
         self._settings = settings
-        self._interface_options = b"" if interface_name is None else option(OPTION_INTERFACE_NAME, interface_name)
-        self._interface_options += option(OPTION_INTERFACE_RESOLUTION, b"\x09" if settings.nanoseconds else b"\x06")
+        self._interface_name = interface_name
         self._section_options = b"" if comment is None else option(OPTION_COMMENT, comment)
         self._section_options += option(OPTION_SECTION_APPLICATION, APPLICATION)
         self._interfaces: dict[int, int] = {}
-        """Their numbers by link type."""
+        """Their numbers by link type, where frames do not say which they are from."""
+        self._interface_count = 0
 
     def begin(self, link_type: int) -> bytes:
         """The section header before the first interface, and an interface for each new link type."""
         if link_type in self._interfaces:
             return b""
+        made, self._interfaces[link_type] = self.add_interface(self._interface_name, link_type)
+        return made
+
+    def add_interface(self, name: str | None, link_type: int) -> tuple[bytes, int]:
+        """One more interface, and its number; the section header before the first one."""
         section = b""
-        if not self._interfaces:
+        if not self._interface_count:
             header = pack("<IHHq", BYTE_ORDER_MAGIC, 1, 0, _SECTION_LENGTH_UNKNOWN)
             section = block(SECTION_HEADER_BLOCK, header + ended(self._section_options))
-        self._interfaces[link_type] = len(self._interfaces)
+        options = b"" if name is None else option(OPTION_INTERFACE_NAME, name)
+        options += option(OPTION_INTERFACE_RESOLUTION, b"\x09" if self._settings.nanoseconds else b"\x06")
         interface = pack("<HxxI", link_type, self._settings.snap_length)
-        return section + block(INTERFACE_DESCRIPTION_BLOCK, interface + ended(self._interface_options))
+        self._interface_count += 1
+        return section + block(INTERFACE_DESCRIPTION_BLOCK, interface + ended(options)), self._interface_count - 1
 
     def names(self, names: Mapping[bytes, str]) -> bytes:
         """What hosts are called, by their Ethernet addresses."""
@@ -143,8 +150,12 @@ class PcapngEncoder:
         """How many frames came to the first interface up to a time, and how many of them were lost."""
         return statistics(0, end_ns // self._settings.nanoseconds_per_tick, received, dropped)
 
-    def frames(self, batch: FrameBatch, comments: Mapping[int, str]) -> memoryview:
-        """An enhanced packet block for each frame."""
+    def frames(
+        self, batch: FrameBatch, comments: Mapping[int, str], interfaces: NDArray[np.intp] | None = None
+    ) -> memoryview:
+        """An enhanced packet block for each frame; ``interfaces`` are their numbers, if not that of the link type."""
+        if interfaces is None:
+            interfaces = np.full(len(batch), self._interfaces[batch.link_type], np.intp)
         layout = PACKET_LAYOUTS[ENHANCED_PACKET_BLOCK]
         captured = self._settings.captured_length(batch)
         ticks = self._settings.ticks(batch, 1 << 63)
@@ -159,7 +170,7 @@ class PcapngEncoder:
             blocks,
             np.full(len(batch), ENHANCED_PACKET_BLOCK, np.int64),
             block_bytes,
-            np.full(len(batch), self._interfaces[batch.link_type], np.int64),
+            interfaces,
             ticks >> 32,
             ticks & 0xFFFFFFFF,
             captured,

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.frames import FrameBatch
+from mxwire.frames import FrameBatch, concatenate
 
 WINDOW_NS: Final = 100_000_000
 """A frame whose time is further back than this is where it belongs: the clock was set back."""
@@ -46,7 +46,7 @@ def _parted(held: FrameBatch, batch: FrameBatch, window_ns: int) -> tuple[list[F
         return [held], batch
     split = int(np.searchsorted(_running(held.timestamp_ns), first, side="right"))
     certain = [held.select(np.arange(split))] if split else []
-    return certain, _sorted(_joined(held.select(np.arange(split, len(held))), batch), window_ns)
+    return certain, _sorted(concatenate([held.select(np.arange(split, len(held))), batch]), window_ns)
 
 
 def _running(times: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -67,35 +67,3 @@ def _sorted(batch: FrameBatch, window_ns: int) -> FrameBatch:
         if start == len(times):
             break
     return batch.select(order)
-
-
-def _joined(one: FrameBatch, other: FrameBatch) -> FrameBatch:
-    """The frames of both in one buffer."""
-    if one.buffer is other.buffer:
-        buffer, shift = one.buffer, 0
-    else:
-        one = _compact(one)
-        buffer, shift = np.concatenate([one.buffer, other.buffer]), len(one.buffer)
-    return FrameBatch(
-        buffer,
-        np.concatenate([one.offset, other.offset + shift]),
-        np.concatenate([one.length, other.length]),
-        np.concatenate([one.wire_length, other.wire_length]),
-        np.concatenate([one.timestamp_ns, other.timestamp_ns]),
-        np.concatenate([one.number, other.number]),
-        one.link_type,
-    )
-
-
-def _compact(batch: FrameBatch) -> FrameBatch:
-    """The frames in a buffer that holds nothing else."""
-    copied = FrameBatch.from_frames([batch.frame(place) for place in range(len(batch))])
-    return FrameBatch(
-        copied.buffer,
-        copied.offset,
-        batch.length,
-        batch.wire_length,
-        batch.timestamp_ns,
-        batch.number,
-        batch.link_type,
-    )

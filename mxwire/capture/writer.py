@@ -10,7 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Literal, Self, cast
 
+import numpy as np
 import zstandard
+from numpy.typing import NDArray
 
 from mxwire.capture.encode import Encoder, PcapEncoder, PcapngEncoder, Settings
 from mxwire.capture.pcap import ORDINARY_LARGEST_FRAME
@@ -85,18 +87,36 @@ class CaptureWriter:
         self._target.write(self._encoder.begin(link_type))
         self._begun = True
 
-    def write(self, batch: FrameBatch, comments: Mapping[int, str] | None = None) -> None:
+    def add_interface(self, name: str, link_type: int = LINKTYPE_ETHERNET) -> int:
+        """Another interface that frames may be from; returns its number. Only into pcapng."""
+        made, number = self._pcapng().add_interface(name, link_type)
+        self._target.write(made)
+        self._begun = True
+        return number
+
+    def write(
+        self,
+        batch: FrameBatch,
+        comments: Mapping[int, str] | None = None,
+        interfaces: NDArray[np.intp] | None = None,
+    ) -> None:
         """Write the frames of a batch, with comments on those whose numbers are in ``comments``.
 
-        Only pcapng has comments: with pcap, giving any is a ``ValueError``.
+        ``interfaces`` (shape (n,)) says which of :meth:`add_interface` each is from; without it they are from one of
+        their own for each link type. Only pcapng has comments and several interfaces: with pcap, giving any is a
+        ``ValueError``.
         """
         if self._closed:
             raise ValueError(f"{self.name} is closed")
         if comments and not self._comments_allowed:
             raise ValueError("a pcap file cannot hold comments, only pcapng can")
-        self.begin(batch.link_type)
+        if interfaces is None:
+            self.begin(batch.link_type)
         if len(batch):
-            self._target.write(self._encoder.frames(batch, comments or {}))
+            if interfaces is None:
+                self._target.write(self._encoder.frames(batch, comments or {}))
+            else:
+                self._target.write(self._pcapng().frames(batch, comments or {}, interfaces))
             self.frames += len(batch)
 
     def write_names(self, names: Mapping[bytes, str]) -> None:

@@ -132,17 +132,9 @@ class LiveSource:
             for batch in passing(self._tap, self._signals, self._end):
                 self.frames += len(batch)
                 self.quiet_until_ns = time.time_ns() - _LATE_NS if not len(batch) else int(batch.timestamp_ns[-1])
-                yield _kept(batch)
+                yield batch.compact()
         except LinkError as error:
             self.error = error
-
-
-def _kept(batch: FrameBatch) -> FrameBatch:
-    """The same frames in memory of their own."""
-    kept = FrameBatch.from_frames([batch.frame(place) for place in range(len(batch))])
-    return FrameBatch(
-        kept.buffer, kept.offset, kept.length, batch.wire_length, batch.timestamp_ns, batch.number, batch.link_type
-    )
 
 
 @contextmanager

@@ -1,0 +1,257 @@
+"""How the clock of one capture reads against that of another, by frames that both have seen.
+
+A frame that comes from the first capture's end is seen there before it is seen at the second, and the other way round:
+so the difference of the clocks lies above the one kind of points and below the other. The line that keeps the same
+distance from both is taken, which is right as far as the least delay is the same both ways, and wrong by that delay at
+most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.analysis.merging.errors import MergeError
+
+Side = Literal["first", "second"]
+
+DRIFT_MOST: Final = 1e-3
+"""No clock of a computer drifts more against another."""
+DRIFT_KNOWN: Final = 20e-6
+"""A drift that is less sure than this is not believed if none would explain the frames as well."""
+OUTLIER_NS: Final = 100_000_000
+"""Frames that differ more from the others than this are not the same: one of them was sent again."""
+LEAST: Final = 4
+"""Frames that must be the same in both captures."""
+_BUCKETS: Final = 1024
+_MEDIANS: Final = 96
+_ROUNDING_NS: Final = 50.0
+_STRAYS: Final = 0.02
+"""More points than this proportion are no strays: then a clock was set."""
+_FAR: Final = 10.0
+_SPREAD_NS: Final = 20_000.0
+"""What delays may differ by, at least."""
+
+Points = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The second capture's clock, read by the first's."""
+
+    base_ns: int
+    """A time of the second clock."""
+    offset_ns: int
+    """How far it is ahead of the first then."""
+    drift: float = 0.0
+    """How much it gains on the first, per unit of its own time."""
+
+    def to_first(self, time_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What the first clock says at times of the second."""
+        return time_ns - self.ahead_ns(time_ns)
+
+    def ahead_ns(self, time_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How far the second clock is ahead, at times of its own."""
+        gained: NDArray[np.int64] = np.rint((time_ns - self.base_ns) * self.drift).astype(np.int64)
+        return self.offset_ns + gained
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Two clocks, compared. Times are in nanoseconds."""
+
+    clock: Clock
+    compared: int
+    """Frames that were compared."""
+    sides: dict[int, Side]
+    """At which end a source address is, where that shows: its frames are seen there first."""
+    uncertainty_ns: float | None
+    """How wrong the offset may be: the least one-way delay, if it is the same both ways. None where frames of one
+    direction only are the same: then the offset contains the delay."""
+    drift_uncertainty: float
+    """How wrong the drift may be, as a proportion."""
+    drift_seen: bool
+    """False where the captures are too short to tell a drift, and none is assumed."""
+    acausal: int
+    """Frames that were received before they were sent, whatever is assumed: a clock was set, or does not go evenly."""
+
+
+def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], source: NDArray[np.int64]) -> Alignment:
+    """Compare two clocks by the times at which they saw the same frames, and who sent these; shapes (n,).
+
+    Raises :class:`~mxwire.analysis.merging.MergeError` where the frames contradict each other.
+    """
+    base, ahead = int(second_ns[0]), int(np.median(second_ns - first_ns))
+    x = (second_ns - base).astype(np.float64)
+    y = (second_ns - first_ns - ahead).astype(np.float64)
+    slope, level = _rough_line(x, y)
+    near = np.abs(y - level - slope * x) <= OUTLIER_NS
+    if int(near.sum()) < max(LEAST, len(x) // 2):
+        raise MergeError(
+            f"of {len(x)} frames that look the same only {int(near.sum())} fit one difference of the clocks: one of "
+            "them was set meanwhile, or the captures are not of the same time"
+        )
+    # Without the drift as it looks at first sight, what is near in time can be compared.
+    x, y, source = x[near], (y - slope * x)[near], source[near]
+    sides = _sides(x, y, source)
+    from_first = np.isin(source, [each for each, side in sides.items() if side == "first"])
+    from_second = np.isin(source, [each for each, side in sides.items() if side == "second"])
+    if not sides:
+        return _same_place(x, y, slope, base, ahead)
+    from_first = _without_strays(y, from_first)
+    from_second = _without_strays(-y, from_second)
+    if not from_first.any() or not from_second.any():
+        return _one_way(x, y, slope, base, ahead, sides)
+    later, earlier = _lower(x[from_first], y[from_first]), _upper(x[from_second], y[from_second])
+    drift, width, seen = _drift(later, earlier, -slope)
+    low, high = _bounds(later, earlier, drift)
+    clock = Clock(base, ahead + round((low + high) / 2), slope + drift)
+    rest = y - drift * x - (low + high) / 2
+    acausal = 0
+    if high < low - 2 * _ROUNDING_NS:
+        acausal = int((rest[from_first] < -_ROUNDING_NS).sum() + (rest[from_second] > _ROUNDING_NS).sum())
+    return Alignment(clock, len(x), sides, abs(high - low) / 2, width, seen, acausal)
+
+
+def _without_strays(y: NDArray[np.float64], chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The same without single points far below the others: frames that were taken for others, which were sent again."""
+    if not chosen.any():
+        return chosen
+    low, middle = np.percentile(y[chosen], (10, 50))
+    strays = chosen & (y < low - _FAR * max(middle - low, _SPREAD_NS))
+    return chosen & ~strays if int(strays.sum()) <= max(1.0, _STRAYS * int(chosen.sum())) else chosen
+
+
+def _bounds(later: Points, earlier: Points, drift: float) -> tuple[float, float]:
+    """Between what the offset lies: above frames from the second end, below frames from the first."""
+    return float((earlier[1] - drift * earlier[0]).max()), float((later[1] - drift * later[0]).min())
+
+
+def _drift(later: Points, earlier: Points, none: float) -> tuple[float, float, bool]:
+    """The drift that leaves most room between the bounds, how wrong it may be, and whether there is one.
+
+    If it is not sure, and ``none`` would explain the points as well, it is that.
+    """
+
+    def room(drift: float) -> float:
+        low, high = _bounds(later, earlier, drift)
+        return high - low
+
+    best = _summit(room)
+    most = room(best)
+    enough = min(0.0, 2 * most) - _ROUNDING_NS
+    least, largest = (_edge(room, best, sign * 2 * DRIFT_MOST, enough) for sign in (-1, 1))
+    width = max(largest - best, best - least)
+    if least <= none <= largest and width > DRIFT_KNOWN:
+        return none, width, False
+    return best, width, True
+
+
+def _summit(room: Callable[[float], float]) -> float:
+    """Where a function that first grows and then shrinks is largest."""
+    low, high = -2 * DRIFT_MOST, 2 * DRIFT_MOST
+    for _ in range(120):
+        one, other = low + (high - low) / 3, high - (high - low) / 3
+        if room(one) < room(other):
+            low = one
+        else:
+            high = other
+    return (low + high) / 2
+
+
+def _edge(room: Callable[[float], float], inside: float, outside: float, enough: float) -> float:
+    """How far towards ``outside`` there still is enough room."""
+    if room(outside) >= enough:
+        return outside
+    for _ in range(60):
+        middle = (inside + outside) / 2
+        if room(middle) >= enough:
+            inside = middle
+        else:
+            outside = middle
+    return inside
+
+
+def _same_place(x: NDArray[np.float64], y: NDArray[np.float64], slope: float, base: int, ahead: int) -> Alignment:
+    """No frame is later at one end than at the other: what most of them say is the offset."""
+    level = float(np.median(y))
+    spread = float(np.median(np.abs(y - level)))
+    width = 2 * max(spread, _ROUNDING_NS) / max(float(np.ptp(x)), 1.0)
+    return Alignment(Clock(base, ahead + round(level), slope), len(x), {}, spread, width, True, 0)
+
+
+def _one_way(
+    x: NDArray[np.float64], y: NDArray[np.float64], slope: float, base: int, ahead: int, sides: dict[int, Side]
+) -> Alignment:
+    """Only one end has sent anything that both have seen: the least delay cannot be told from the offset."""
+    seen = float(np.ptp(x)) * DRIFT_KNOWN > float(np.ptp(y))
+    rest = y if seen else y + slope * x
+    clock = Clock(base, ahead + round(float(rest.min())), slope if seen else 0.0)
+    return Alignment(clock, len(x), sides, None, DRIFT_KNOWN, seen, 0)
+
+
+def _lower(x: NDArray[np.float64], y: NDArray[np.float64]) -> Points:
+    """The lowest points, a bounded number."""
+    return _extreme(x, y, np.minimum)
+
+
+def _upper(x: NDArray[np.float64], y: NDArray[np.float64]) -> Points:
+    return _extreme(x, y, np.maximum)
+
+
+def _extreme(x: NDArray[np.float64], y: NDArray[np.float64], best: np.ufunc) -> Points:
+    """The lowest or highest point of each stretch of time, and the lowest or highest ends of it.
+
+    Within a stretch a drift hardly tells; but the points that are kept are ones that were seen.
+    """
+    if len(x) <= 2 * _BUCKETS:
+        return x, y
+    order = np.argsort(x, kind="stable")
+    edges = np.linspace(0, len(x), _BUCKETS, endpoint=False).astype(np.intp)
+    bests = best.reduceat(y[order], edges)
+    which = np.repeat(np.arange(_BUCKETS), np.diff([*edges.tolist(), len(x)]))
+    places = order[np.flatnonzero(y[order] == bests[which])]
+    return x[places], y[places]
+
+
+def _rough_line(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
+    """Slope and level of a line through most of the points, whatever the others say (Theil and Sen)."""
+    order = np.argsort(x, kind="stable")
+    parts = np.array_split(order, min(_MEDIANS, len(x)))
+    middles = np.array([[np.median(x[part]), np.median(y[part])] for part in parts])
+    left, right = np.triu_indices(len(parts), 1)
+    width = middles[right, 0] - middles[left, 0]
+    wide = width > 0
+    slope = 0.0
+    if wide.any():
+        slope = float(np.median((middles[right, 1] - middles[left, 1])[wide] / width[wide]))
+    slope = min(max(slope, -DRIFT_MOST), DRIFT_MOST)
+    return slope, float(np.median(y - slope * x))
+
+
+def _sides(x: NDArray[np.float64], y: NDArray[np.float64], source: NDArray[np.int64]) -> dict[int, Side]:
+    """At which end each source is: its frames are later at the other one than those that come from there.
+
+    Those in between, whose frames come to both ends from elsewhere, are at neither.
+    """
+    every = np.unique(source).tolist()
+    if len(every) == 1:
+        return dict.fromkeys(every, "first")
+    # Only frames that follow each other are compared, so that neither a drift nor a clock that was set matters.
+    order = np.argsort(x, kind="stable")
+    before, after = order[:-1], order[1:]
+    turns = source[before] != source[after]
+    before, after = before[turns], after[turns]
+    later = np.concatenate([y[before] - y[after], y[after] - y[before]])
+    whose = np.concatenate([source[before], source[after]])
+    middle = {each: float(np.median(later[whose == each])) for each in every}
+    least, most = min(middle.values()), max(middle.values())
+    if most - least <= _ROUNDING_NS:
+        return {}
+    third = (most - least) / 3
+    sides: dict[int, Side] = {each: "first" for each, value in middle.items() if value >= most - third}
+    return sides | {each: "second" for each, value in middle.items() if value <= least + third}

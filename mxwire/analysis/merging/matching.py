@@ -1,0 +1,160 @@
+"""Which frames of two captures are the same: by their bytes, and by their order where several are alike."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.analysis.merging.clocks import LEAST, OUTLIER_NS, Alignment, align
+from mxwire.analysis.merging.errors import MergeError
+from mxwire.analysis.merging.fingerprints import Fingerprints
+
+COPY_NS: Final = 1_000_000
+"""A frame that a capture has again within this time was doubled, by the network or by a mirror port."""
+_ALIKE: Final = 64
+"""Frames alike that are compared each with each, while nothing is known of the clocks."""
+_CANDIDATES: Final = 200_000
+_WINDOW_NS: Final = 2_000_000
+"""Differences of the clocks that are the same but for delays and drift."""
+_AMBIGUOUS: Final = 0.75
+
+Places = NDArray[np.intp]
+
+
+def matched(first: Fingerprints, second: Fingerprints) -> tuple[Alignment, Places, Places]:
+    """Compare the clocks, and pair the frames: their places in the first capture, and in the second.
+
+    Raises :class:`~mxwire.analysis.merging.MergeError` where too few frames are the same.
+    """
+    cut = first.cut or second.cut
+    groups = _Groups(first.keys(cut), second.keys(cut))
+    one, other = groups.certain(first.time_ns, second.time_ns)
+    alone = len(one)
+    if len(one) < LEAST:
+        one, other = _most_likely(first, second, *groups.every_pair())
+    if len(one) < LEAST:
+        raise MergeError(_too_few(first, second, len(one)))
+    alignment = align(first.time_ns[one], second.time_ns[other], first.source[one])
+    one, other = groups.in_order(first.time_ns, alignment.clock.to_first(second.time_ns))
+    if len(one) >= LEAST and (alone < LEAST or not alignment.drift_seen):
+        # Frames that are alike tell more of the clocks, now that it is known which of them belong together.
+        better = align(first.time_ns[one], second.time_ns[other], first.source[one])
+        if alone < LEAST or (better.drift_seen and better.acausal <= alignment.acausal):
+            alignment = better
+            one, other = groups.in_order(first.time_ns, alignment.clock.to_first(second.time_ns))
+    if len(one) < LEAST:
+        raise MergeError(_too_few(first, second, len(one)))
+    return alignment, one, other
+
+
+def _too_few(first: Fingerprints, second: Fingerprints, count: int) -> str:
+    same = "none is" if not count else f"only {count} can be told to be"
+    return (
+        f"{first.name} and {second.name}: of {len(first)} and {len(second)} frames {same} the same in both; merge "
+        f"needs {LEAST}: are they captures of the two ends of one way, taken at the same time?"
+    )
+
+
+def _most_likely(first: Fingerprints, second: Fingerprints, one: Places, other: Places) -> tuple[Places, Places]:
+    """The pairs that agree on a difference of the clocks, out of all that are possible."""
+    ahead = second.time_ns[other] - first.time_ns[one]
+    order = np.argsort(ahead, kind="stable")
+    sorted_ahead = ahead[order]
+    ends = np.searchsorted(sorted_ahead, sorted_ahead + _WINDOW_NS, side="right")
+    counts = ends - np.arange(len(ends))
+    if not len(counts):
+        return one, other
+    best = int(counts.argmax())
+    apart = np.abs(sorted_ahead - sorted_ahead[best]) > 2 * _WINDOW_NS
+    if apart.any() and int(counts[apart].max()) >= _AMBIGUOUS * int(counts[best]) and int(counts[best]) >= LEAST:
+        raise MergeError(
+            f"{first.name} and {second.name}: what they have in common repeats itself, so that it fits at several "
+            "differences of their clocks: take longer captures, or such with messages in them"
+        )
+    chosen = order[best : ends[best]]
+    return one[chosen], other[chosen]
+
+
+class _Groups:
+    """Frames with equal keys that are in both captures."""
+
+    def __init__(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> None:
+        self._first, self._second = np.argsort(first, kind="stable"), np.argsort(second, kind="stable")
+        keys, self._start, self._count = np.unique(first[self._first], return_index=True, return_counts=True)
+        other_keys, start, count = np.unique(second[self._second], return_index=True, return_counts=True)
+        _, here, there = np.intersect1d(keys, other_keys, assume_unique=True, return_indices=True)
+        self._start, self._count = self._start[here], self._count[here]
+        self._other_start, self._other_count = start[there], count[there]
+
+    def single(self) -> tuple[Places, Places]:
+        """The frames of which there is one in each capture."""
+        once = (self._count == 1) & (self._other_count == 1)
+        return self._first[self._start[once]], self._second[self._other_start[once]]
+
+    def certain(self, first_ns: NDArray[np.int64], second_ns: NDArray[np.int64]) -> tuple[Places, Places]:
+        """Of each group whose frames are all of one moment, in both captures, the first of them.
+
+        They are one frame, which a mirror port or the network has doubled; frames that were sent again are later.
+        """
+        one, other = self._first[self._start], self._second[self._other_start]
+        last = self._first[self._start + self._count - 1]
+        other_last = self._second[self._other_start + self._other_count - 1]
+        brief = (first_ns[last] - first_ns[one] <= COPY_NS) & (second_ns[other_last] - second_ns[other] <= COPY_NS)
+        return one[brief], other[brief]
+
+    def every_pair(self) -> tuple[Places, Places]:
+        """Each frame with each that is alike, of a bounded number."""
+        ones, others, total = [], [], 0
+        few = (self._count <= _ALIKE) & (self._other_count <= _ALIKE)
+        for group in np.flatnonzero(few).tolist():
+            one, other = self._members(group)
+            ones.append(np.repeat(one, len(other)))
+            others.append(np.tile(other, len(one)))
+            total += len(one) * len(other)
+            if total > _CANDIDATES:
+                break
+        nothing = np.zeros(0, np.intp)
+        return np.concatenate([nothing, *ones]), np.concatenate([nothing, *others])
+
+    def in_order(self, first_ns: NDArray[np.int64], second_ns: NDArray[np.int64]) -> tuple[Places, Places]:
+        """The pairs, by times of one clock; of frames that are alike those belong together that are nearest in time."""
+        one, other = self.single()
+        fits = np.abs(second_ns[other] - first_ns[one]) <= OUTLIER_NS
+        ones, others = [one[fits]], [other[fits]]
+        for group in np.flatnonzero((self._count > 1) | (self._other_count > 1)).tolist():
+            here, there = self._members(group)
+            pairs = _nearest(first_ns[here].tolist(), second_ns[there].tolist())
+            ones.append(here[[each for each, _ in pairs]])
+            others.append(there[[each for _, each in pairs]])
+        return np.concatenate(ones), np.concatenate(others)
+
+    def _members(self, group: int) -> tuple[Places, Places]:
+        start, other_start = int(self._start[group]), int(self._other_start[group])
+        return (
+            self._first[start : start + int(self._count[group])],
+            self._second[other_start : other_start + int(self._other_count[group])],
+        )
+
+
+def _nearest(one: list[int], other: list[int]) -> list[tuple[int, int]]:
+    """Pairs of places in two lists of times, in order, each with the one that is nearest to it."""
+    pairs, here, there = [], 0, 0
+    while here < len(one) and there < len(other):
+        apart = abs(other[there] - one[here])
+        more = (len(one) - here) - (len(other) - there)
+        if more > 0 and here + 1 < len(one) and abs(other[there] - one[here + 1]) < apart:
+            here += 1
+        elif more < 0 and there + 1 < len(other) and abs(other[there + 1] - one[here]) < apart:
+            there += 1
+        elif apart > OUTLIER_NS:
+            if other[there] < one[here]:
+                there += 1
+            else:
+                here += 1
+        else:
+            pairs.append((here, there))
+            here += 1
+            there += 1
+    return pairs

@@ -1,0 +1,97 @@
+"""One capture as two: what would have been recorded at both ends of the way, each with a clock of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from mxwire.analysis.merging import Fingerprints, Merge, Plan, merged, plan
+from mxwire.capture import open_capture
+from mxwire.frames import FrameBatch, concatenate
+
+CAPTURES = Path(__file__).parents[3] / "captures"
+FIRST_HOST = bytes.fromhex("5254000a0001")
+"""The host at the first end; all others are at the second."""
+
+Frame = tuple[int, bytes, int]
+"""When it was seen, its captured bytes, and how long it was."""
+
+
+@cache
+def frames_of(name: str) -> tuple[Frame, ...]:
+    """A capture's frames."""
+    with open_capture(CAPTURES / name) as capture:
+        return tuple(
+            (time, batch.frame(place), length)
+            for batch in capture
+            for place, (time, length) in enumerate(
+                zip(batch.timestamp_ns.tolist(), batch.wire_length.tolist(), strict=True)
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Way:
+    """What lies between the two recordings. Times are in nanoseconds."""
+
+    offset: int = 0
+    drift: float = 0.0
+    delay: tuple[int, int] = (0, 0)
+    """The least, from the first end and from the second."""
+    jitter: int = 0
+    loss: float = 0.0
+    seed: int = 1
+
+    def second_clock(self, time: int, start: int) -> int:
+        """What the second end's clock says when the first's says ``time``."""
+        return time + self.offset + round((time - start) * self.drift)
+
+
+def split(frames: tuple[Frame, ...], way: Way) -> tuple[list[Frame], list[Frame]]:
+    """Both recordings; a frame that is lost is in that of its sender alone."""
+    random, start = Random(way.seed), frames[0][0]
+    ends: tuple[list[Frame], list[Frame]] = [], []
+    for time, data, length in frames:
+        begins = 0 if data[6:12] == FIRST_HOST else 1
+        arrives = time + way.delay[begins] + random.randint(0, way.jitter)
+        lost = random.random() < way.loss
+        for end in (0, 1):
+            if end == begins or not lost:
+                ends[end].append((time if end == begins else arrives, data, length))
+    ends[1][:] = [(way.second_clock(time, start), data, length) for time, data, length in ends[1]]
+    return sorted(ends[0], key=lambda each: each[0]), sorted(ends[1], key=lambda each: each[0])
+
+
+def batches(frames: list[Frame], size: int = 50) -> list[FrameBatch]:
+    """The frames in several batches, as a file gives them."""
+    made = []
+    for start in range(0, len(frames), size):
+        part = frames[start : start + size]
+        batch = FrameBatch.from_frames(
+            [data for _, data, _ in part], [time for time, _, _ in part], first_number=start + 1
+        )
+        batch.wire_length[:] = [length for _, _, length in part]
+        made.append(batch)
+    return made
+
+
+def planned(ends: tuple[list[Frame], list[Frame]], *, keep_both: bool = False) -> Plan:
+    """What is found out about two recordings."""
+    captures = []
+    for name, frames in zip(("A", "B"), ends, strict=True):
+        capture = Fingerprints(name)
+        for batch in batches(frames):
+            capture.add(batch)
+        captures.append(capture)
+    return plan(*captures, keep_both=keep_both)
+
+
+def together(ends: tuple[list[Frame], list[Frame]], *, keep_both: bool = False) -> tuple[Plan, Merge]:
+    """Both recordings as one, in one batch."""
+    made = planned(ends, keep_both=keep_both)
+    parts = list(merged(made, batches(ends[0]), batches(ends[1])))
+    return made, Merge(concatenate([each.batch for each in parts]), np.concatenate([each.origin for each in parts]))

@@ -1,0 +1,88 @@
+"""``mxwire merge``, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from analysis.merging.splitting import CAPTURES, Way, batches, frames_of, split
+
+from mxwire.capture import create_capture, open_capture
+
+from .support import ROOT, mxwire
+
+LOSSY = "mxoe-lossy-1M.pcap"
+
+
+@pytest.fixture(scope="module")
+def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Both ends of a way that loses some frames, the second's clock 1.5 s ahead."""
+    folder = tmp_path_factory.mktemp("ends")
+    made = folder / "alpha.pcap", folder / "beta.pcapng.gz"
+    way = Way(offset=1_500_000_000, delay=(12_000, 12_000), jitter=3_000, loss=0.03)
+    for path, frames in zip(made, split(frames_of(LOSSY), way), strict=True):
+        with create_capture(path) as writer:
+            for batch in batches(frames):
+                writer.write(batch)
+    return made
+
+
+def test_what_is_written_is_what_passed(ends, tmp_path):
+    both = tmp_path / "both.pcapng"
+    run = mxwire("merge", *ends, "-w", both)
+    assert run.code == 0 and run.err == ""
+    assert "840 frames written" in run.out and "1.5000" in run.out
+    with open_capture(both) as capture:
+        times = [time for batch in capture for time in batch.timestamp_ns.tolist()]
+        assert [each.name for each in capture.interfaces] == ["A: alpha.pcap", "B: beta.pcapng.gz"]
+    assert len(times) == len(frames_of(LOSSY)) and times == sorted(times)
+    kept = ("message", "kind", "length", "match", "frames", "sender", "receiver")
+    one, other = (
+        [[each[key] for key in kept] for each in mxwire("messages", "--json", path).objects]
+        for path in (CAPTURES / LOSSY, both)
+    )
+    assert one == other
+    assert mxwire("verify", both).code == 0
+
+
+def test_the_capture_can_go_into_a_pipe(ends, tmp_path):
+    script = f"{sys.executable} {ROOT / 'cli.py'} merge {ends[0]} {ends[1]} -w - --json"
+    done = subprocess.run(["sh", "-c", f"{script} > {tmp_path / 'piped.pcapng'}"], capture_output=True, text=True)
+    assert done.returncode == 0 and json.loads(done.stderr)["written"] == 840
+    assert len(mxwire("messages", tmp_path / "piped.pcapng").lines) > 1
+
+
+def test_json_says_everything(ends):
+    (found,) = mxwire("merge", *ends, "--json").objects
+    assert found["offset_ns"] == pytest.approx(1_500_000_000, abs=found["offset_uncertainty_ns"])
+    assert found["both"] + sum(each["only"] for each in found["captures"]) == 840
+    assert set(found["hosts"].values()) == {"A", "B"} and found["written"] is None
+
+
+def test_both_copies_can_be_kept(ends, tmp_path):
+    both = tmp_path / "both.pcapng"
+    (found,) = mxwire("merge", *ends, "-w", both, "--keep-both", "--json").objects
+    assert found["written"] == sum(each["frames"] for each in found["captures"])
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("A", "-"), "read twice"),
+        (("A", "A"), "one and the same file"),
+        (("A", "B", "-w", "B"), "is one of the captures"),
+        (("A", "B", "-w", "x.pcap"), "name it x.pcapng"),
+        (("A", "B", "--keep-both"), "give -w FILE too"),
+        (("A", "nosuch.pcap"), "nosuch.pcap"),
+        (("A", CAPTURES / "omx9000-many.pcap"), "none is the same in both"),
+        (("A", "B", "-w", "nosuch/x.pcapng"), "no such directory"),
+        (("A",), "Missing argument"),
+    ],
+)
+def test_what_cannot_be_merged_is_said_in_one_line(ends, words, complaint):
+    names = dict(zip("AB", ends, strict=True))
+    run = mxwire("merge", *(names.get(word, word) for word in words))
+    assert run.code == 2 and complaint in run.err and len(run.err.splitlines()) == 1 and run.out == ""
