@@ -5,107 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from mxwire.rules import chapters as chapters  # registers the rules
 from mxwire.rules.chapters.encapsulation import MALFORMED
 from mxwire.rules.finding import Violation
-from mxwire.rules.registry import RULES, Breach, WireRule
-from mxwire.rules.state import connecting, discovering, numbered, pulling
+from mxwire.rules.plans import Plans, plans
+from mxwire.rules.registry import Breach, WireRule
+from mxwire.rules.state import discovering
 from mxwire.rules.state.flows import ANY_INDEX, UNKNOWN_INDEX, Flow, Pair
 from mxwire.rules.state.hosts import Host
 from mxwire.rules.state.sighting import Sighting
 from mxwire.rules.vantage import CAPTURE, Vantage
+from mxwire.wire.address import is_group
 from mxwire.wire.checks import Reason
 from mxwire.wire.codec import Malformed
 from mxwire.wire.dialect import Dialect
-from mxwire.wire.packets import (
-    FRAME_CLASSES,
-    Announcement,
-    ConnectReply,
-    ConnectRequest,
-    Frame,
-    HostQuery,
-    HostReply,
-    Medium,
-    NackLib,
-    NackMcp,
-    Notify,
-    Pull,
-    PullReply,
-    Raw,
-    Rndv,
-    Small,
-    Tiny,
-    Truc,
-)
+from mxwire.wire.packets import Announcement, Frame
 
 DialectLookup = Callable[[bytes, bytes], Dialect]
 """The dialect that two hosts speak, by their Ethernet addresses (source, destination)."""
 
-_Tracker = Callable[[Sighting], None]
 _ADDRESSES: Final = 12
-_FLOWLESS: Final = (Raw, Announcement, HostQuery, HostReply, PullReply, NackLib, NackMcp)
-_WITHOUT_INDEX: Final = (Raw, Announcement, HostQuery, HostReply, PullReply)
-
-
-def _nothing(seen: Sighting) -> None:
-    """Such frames leave no trace."""
-
-
-_LOOK: Final[dict[type[Frame], _Tracker]] = {
-    Tiny: numbered.look,
-    Small: numbered.look,
-    Medium: numbered.look,
-    Rndv: numbered.look,
-    Notify: pulling.look_notify,
-    Truc: numbered.look_liback,
-    ConnectRequest: connecting.look_request,
-    ConnectReply: connecting.look_reply,
-    Pull: pulling.look_pull,
-    PullReply: pulling.look_reply,
-    NackLib: discovering.look_nack_lib,
-    NackMcp: pulling.look_nack_mcp,
-}
-"""What finds out what a frame is to those before it, before the rules are applied."""
-
-_APPLY: Final[dict[type[Frame], _Tracker]] = {
-    Tiny: numbered.apply,
-    Small: numbered.apply,
-    Medium: numbered.apply,
-    Rndv: numbered.apply,
-    Notify: numbered.apply,
-    Truc: numbered.apply_liback,
-    ConnectRequest: connecting.apply_request,
-    ConnectReply: connecting.apply_reply,
-    Pull: pulling.apply_pull,
-    PullReply: pulling.apply_reply,
-    NackLib: discovering.apply_nack_lib,
-    NackMcp: pulling.apply_nack_mcp,
-    HostQuery: discovering.apply_query,
-    HostReply: discovering.apply_host_reply,
-}
-"""What remembers a frame, after the rules have been applied."""
-
-
-class _Plan:
-    """What is done with the frames of one class."""
-
-    __slots__ = ("apply", "has_flow", "has_index", "look", "rules", "teaches")
-
-    def __init__(self, frame_class: type[Frame], complete: bool) -> None:
-        self.look = _LOOK.get(frame_class, _nothing)
-        self.apply = _APPLY.get(frame_class, _nothing)
-        self.rules = tuple(
-            (each.check, each) for each in RULES if frame_class in each.frames and (complete or each.alone)
-        )
-        self.has_flow = frame_class not in _FLOWLESS
-        self.has_index = frame_class not in _WITHOUT_INDEX
-        self.teaches = frame_class in (ConnectRequest, ConnectReply)
-
-
-_PLANS: Final[dict[bool, dict[type, _Plan]]] = {
-    complete: {each: _Plan(each, complete) for each in FRAME_CLASSES} for complete in (True, False)
-}
-"""By whether all frames are observed: if not, only rules of single frames are applied."""
 
 
 class Judge:
@@ -122,7 +40,6 @@ class Judge:
         self._hosts: dict[bytes, Host] = {}
         self._pairs: dict[bytes, Pair] = {}
         self._seen = Sighting(vantage)
-        self._plans = _PLANS[vantage.complete]
 
     def observe(
         self,
@@ -143,17 +60,15 @@ class Judge:
         if that is not known; ``copies`` is how often it reaches it, where that is known. Never raises, whatever the
         frame says.
         """
-        plan = self._plans.get(type(frame))
-        if plan is None:
+        if isinstance(frame, Malformed):
             return self._malformed(time_ns, frame, raw, number)
-        assert not isinstance(frame, Malformed)
         pair = self._pairs.get(frame.dst_mac + frame.src_mac)
         if pair is None:
             pair = self._pair(frame.src_mac, frame.dst_mac)
+        plan = pair.plans[type(frame)]
         seen = self._seen
         seen.begin(time_ns, number, delivered_ns, copies)
         seen.frame = frame
-        seen.raw = raw
         seen.length = len(raw) if wire_length is None else wire_length
         seen.pair = pair
         if plan.has_flow:
@@ -168,21 +83,29 @@ class Judge:
                 back.renew(back.source.epoch)
         plan.look(seen)
         found: list[Violation] | None = None
-        for check, rule in plan.rules:
+        for check, rule in plan.rules[seen.status]:
             breach = check(seen)
             if breach is not None:
                 found = found if found is not None else []
                 found.append(self._violation(rule, breach, frame.src_mac))
         plan.apply(seen)
-        if plan.has_index:
+        if plan.has_index and (len(pair.indexes) > 1 or pair.indexes[0] == ANY_INDEX):
             discovering.apply_index(seen)
-            if plan.teaches:
-                discovering.teach(seen)
+        if plan.teaches:
+            discovering.teach(seen)
         if pair.known_ns is None:
             pair.known_ns = time_ns
         if isinstance(frame, Announcement):
             discovering.announce(seen, self._hosts.values())
         return found or ()
+
+    def speaks(self, source: bytes, destination: bytes, dialect: Dialect) -> None:
+        """From now on two hosts are known to speak a dialect, in both directions."""
+        pair = self._pairs.get(destination + source)
+        if pair is not None and pair.dialect is not dialect:
+            for each in (pair, pair.back):
+                each.dialect = dialect
+                each.plans = self._plans(each)
 
     def restarted(self, host: bytes, since_ns: int | None = None) -> None:
         """Forget the state of a host that was switched off or whose driver was loaded anew: its peer table is empty
@@ -242,7 +165,19 @@ class Judge:
         else:
             pair.back = Pair(other, one, dialect, indexes=[index], back=pair)
             self._pairs[source + destination] = pair.back
+        for each in (pair, pair.back):
+            each.plans = self._plans(each)
         return pair
+
+    def _plans(self, pair: Pair) -> Plans:
+        """What is done with the frames of two hosts."""
+        source, destination = pair.source.address, pair.destination.address
+        return plans(
+            complete=self.vantage.complete,
+            as_sent=self.vantage.as_sent,
+            sized=pair.dialect.frame_limit_known,
+            strange=source == destination or is_group(destination),
+        )
 
     def _flow(self, pair: Pair, frame: Any) -> Flow:
         source, destination = pair.source.endpoint(frame.src_endpoint), pair.destination.endpoint(frame.dst_endpoint)

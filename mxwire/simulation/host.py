@@ -69,13 +69,13 @@ class Host:
         """Nobody is told of an endpoint's events any more."""
         self._owners.pop(endpoint, None)
 
-    def deliver(self, interface: int, what: list[FrameBatch | bytes]) -> None:
+    def deliver(self, interface: int, batches: list[FrameBatch]) -> None:
         """Take frames from the network."""
         node = self.node
         if node is None:
             return
         now = self.world.schedule.now
-        for batch in _batches(what, now):
+        for batch in batches:
             node.receive(batch, now, interface)
         self.step()
 
@@ -146,7 +146,7 @@ class Host:
             self.step()
 
 
-def _batches(what: list[FrameBatch | bytes], now: int) -> list[FrameBatch]:
+def batches_of(what: list[FrameBatch | bytes], now: int) -> list[FrameBatch]:
     """Single frames that follow each other are one batch."""
     found: list[FrameBatch] = []
     singles: list[bytes] = []

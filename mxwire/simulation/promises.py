@@ -41,7 +41,7 @@ def fallen(scenario: Scenario) -> dict[str, str]:
 
 def fallen_rules(scenario: Scenario) -> dict[str, str]:
     """The rules of the wire that need not be kept in a scenario, each with the reason."""
-    return {"W-5": _WRONG_INDEX} if _teaches_wrong_indexes(scenario) else {}
+    return dict.fromkeys(("W-5", "R-HOST-06"), _WRONG_INDEX) if _teaches_wrong_indexes(scenario) else {}
 
 
 def _teaches_wrong_indexes(scenario: Scenario) -> bool:

@@ -28,11 +28,14 @@ Progress = Callable[[int, int], None]
 
 
 class Simulation:
-    """One run of a scenario. ``tap`` is given all frames as they are sent."""
+    """One run of a scenario. ``tap`` is given all frames as they are sent; with ``at`` what the host of that number
+    sends and what reaches it, as a capture on it has it."""
 
-    def __init__(self, scenario: Scenario, tap: Tap | None = None, progress: Progress | None = None) -> None:
+    def __init__(
+        self, scenario: Scenario, tap: Tap | None = None, progress: Progress | None = None, *, at: int | None = None
+    ) -> None:
         self.scenario = scenario
-        self.world = World(scenario, tap)
+        self.world = World(scenario, tap, at)
         self._progress = progress
         self._judge = WireJudge(scenario, self.world.ledger, self.world.schedule) if scenario.judged else None
         if self._judge is not None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Partner
 from mxwire.simulation.application import Application
 from mxwire.simulation.digest import Digest
-from mxwire.simulation.host import Host
+from mxwire.simulation.host import Host, batches_of
 from mxwire.simulation.incidents import Incidents
 from mxwire.simulation.ledger import Ledger
 from mxwire.simulation.network import Network, Port
@@ -22,13 +25,14 @@ from mxwire.simulation.workload import Message
 from mxwire.simulation.workload import plan as plan_messages
 
 Tap = Callable[[FrameBatch], Any]
-"""Given all frames as they are sent."""
+"""Given frames as they are sent, or what one host sends and what reaches it."""
 
 
 class World:
-    """A scenario come to life."""
+    """A scenario come to life. ``tap`` is given all frames as they are sent; with ``at`` what the host of that number
+    sends and what reaches it, as a capture on it has it."""
 
-    def __init__(self, scenario: Scenario, tap: Tap | None = None) -> None:
+    def __init__(self, scenario: Scenario, tap: Tap | None = None, at: int | None = None) -> None:
         self.scenario = scenario
         self.schedule = Schedule()
         self.digest = Digest()
@@ -53,6 +57,7 @@ class World:
         self.incidents = Incidents(self)
         self.restart_listeners: list[Callable[[bytes], None]] = []
         self._tap = tap
+        self._at = at
 
     def _host(self, number: int) -> Host:
         return Host(self, number, [address for address, port in self.addresses.items() if port[0] == number])
@@ -116,12 +121,19 @@ class World:
     def sent(self, host: int, interface: int, batch: FrameBatch) -> None:
         """A host puts frames on the wire."""
         self.digest.frames(self.schedule.now, host, interface, batch)
-        if self._tap is not None:
+        if self._tap is not None and self._at in (None, host):
             self._tap(batch)
         self.network.send((host, interface), batch)
 
     def _deliver(self, target: Port, what: list[FrameBatch | bytes]) -> None:
-        self.hosts[target[0]].deliver(target[1], what)
+        host = self.hosts[target[0]]
+        if host.node is None:
+            return
+        batches = batches_of(what, self.schedule.now)
+        if self._tap is not None and self._at == host.number:
+            for batch in batches:
+                self._tap(replace(batch, timestamp_ns=np.full(len(batch), self.schedule.now)))
+        host.deliver(target[1], batches)
 
     def restarted(self, host: Host) -> None:
         """A host has been switched on again."""

@@ -11,6 +11,11 @@ BROADCAST = b"\xff" * 6
 _MAC = re.compile(r"[0-9a-f]{2}([:-])[0-9a-f]{2}(?:\1[0-9a-f]{2}){4}", re.IGNORECASE)
 
 
+def is_group(address: bytes) -> bool:
+    """Whether six bytes are the address of several hosts."""
+    return bool(address[0] & 1)
+
+
 def mac_text(address: bytes | int) -> str:
     """``52:54:00:0a:00:01`` for six bytes, or for the integer of a column."""
     raw = address.to_bytes(6, "big") if isinstance(address, int) else address

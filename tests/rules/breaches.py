@@ -100,6 +100,17 @@ def outdated_index(on):
     on.send(on.a.tiny(), after_ms=20)
 
 
+@breaks("W-5", vantage=CAPTURE)
+def index_of_another_interface_in_a_capture(on):
+    """What it knows of the partner it has from a CONNECT that has taught the index too (R-LOC-03)."""
+    on.send(on.a.tiny(dst_src_peer_index=2))
+
+
+@breaks("W-5", vantage=CAPTURE, fresh=True)
+def reply_with_another_index_than_the_request_taught(on):
+    on.send(on.a.request(), on.b.reply(dst_src_peer_index=2))
+
+
 @breaks("W-6")
 def unknown_packet_type(on):
     raw = bytearray(build(on.a.tiny(), on.dialect))
@@ -207,6 +218,12 @@ def two_names_for_one_query(on):
 @breaks("R-HOST-06")
 def name_with_another_magic(on):
     on.send(on.b.query(), on.a.name(magic=6))
+
+
+@breaks("R-HOST-06", fresh=True)
+def name_with_the_index_of_the_query(on):
+    """Defect of Open-MX before 0.7.0."""
+    on.send(on.a.query(), on.b.query(), on.b.name(src_dst_peer_index=1))
 
 
 @breaks("R-HOST-08")
@@ -350,6 +367,13 @@ def pull_without_session_is_served(on):
 @breaks("R-SEQ-03")
 def another_session_number(on):
     on.send(on.a.tiny(), on.a.tiny(lib_seqnum=0x4002))
+
+
+@breaks("R-SEQ-03", vantage=STARTED, fresh=True)
+def asks_for_another_session_number_than_before(on):
+    """A partner is given up after two transmissions at the earliest (R-RTX-05)."""
+    on.send(on.b.request(target_recv_seqnum_start=0x8001))
+    on.send(on.b.request(target_recv_seqnum_start=1), on.b.request(target_recv_seqnum_start=0x8001), after_ms=200)
 
 
 @breaks("R-SEQ-04")
@@ -556,7 +580,19 @@ def counter_used_again(on):
 
 @breaks("R-RDV-01", "deviation")
 def counter_left_out(on):
-    on.send(on.a.rndv(50_000), on.a.rndv(50_000, pulled_rdma_seqnum=25))
+    on.large(50_000)
+    on.send(on.a.rndv(50_000, pulled_rdma_seqnum=25))
+
+
+@breaks("R-RDV-01")
+def region_used_again_before_its_notify(on):
+    """Its send cannot have ended yet (R-NOT-02)."""
+    on.send(on.a.rndv(50_000), on.a.rndv(50_000))
+
+
+@breaks("R-RDV-01", vantage=STARTED)
+def region_used_again_before_its_notify_in_a_capture(on):
+    on.send(on.a.rndv(50_000), on.a.rndv(50_000))
 
 
 @breaks("R-RDV-04")

@@ -259,6 +259,7 @@ class Stage:
         self.judge = Listening(dialect, vantage)
         self.time_ns = 1_000_000_000
         self.number = 0
+        self.sent: list[tuple[int, bytes]] = []
         self.found: list[Violation] = []
         self.a = Side(self, b"\x02\0\0\0\0\x0a", 0, 0x11112222, 1)
         self.b = Side(self, b"\x02\0\0\0\0\x0b", 5, 0x33334444, 3)
@@ -273,6 +274,7 @@ class Stage:
         """Bytes as they are."""
         self.time_ns += int(after_ms * MILLISECOND)
         self.number += 1
+        self.sent.append((self.time_ns, raw))
         frame = parse(raw, self.dialect)
         self.found += self.judge.observe(self.time_ns, frame, raw, self.number, **knowledge)
 

@@ -50,6 +50,34 @@ def test_long_transfer_moves_its_window():
     assert quiet(on)
 
 
+@pytest.mark.rule("R-CON-12", "R-RTX-02")
+@pytest.mark.parametrize("from_start", [False, True])
+def test_a_lost_number_that_the_receiver_asks_for_is_no_new_beginning(from_start):
+    """In a capture a number may come for the first time when it is sent again: also where a late CONNECT of the
+    receiver has asked for just this one."""
+    on = Stage(vantage=replace(CAPTURE, from_start=from_start))
+    on.send(on.a.request(), on.b.reply())
+    on.send(on.a.rndv(100, lib_seqnum=2), on.a.tiny(lib_seqnum=3))
+    on.send(on.b.request(target_recv_seqnum_start=1), on.a.reply())
+    on.send(on.a.tiny(lib_seqnum=1), on.a.rndv(100, lib_seqnum=2), on.a.tiny(lib_seqnum=3), after_ms=510)
+    on.b.expected = on.a.next = 4
+    on.send(on.b.liback(), on.a.tiny())
+    assert quiet(on)
+
+
+@pytest.mark.rule("R-PUL-01", "R-PUL-13", "R-SND-03")
+def test_where_nobody_knows_how_much_a_frame_carries_nothing_is_said_of_sizes():
+    """Hosts with frames of 1500 bytes, read as if they had the usual 9000."""
+    right = Stage(omx(1500)).connect()
+    right.send(right.a.medium(3000, 0), right.a.medium(3000, 1), right.a.medium(3000, 2), right.b.liback())
+    right.large(100_000)
+    for known in (True, False):
+        judge, found = Judge(replace(omx(9000), frame_limit_known=known), replace(CAPTURE, from_start=True)), []
+        for time, raw in right.sent:
+            found += judge.observe(time, parse(raw, omx(9000)), raw, len(found) + 1)
+        assert bool(found) == known, found
+
+
 def test_resent_in_time_with_the_present_acknowledgement():
     on = Stage().connect()
     on.send(on.a.tiny(), on.b.tiny(lib_piggyack=1))

@@ -12,11 +12,11 @@ from mxwire.wire.packets import ConnectReply, ConnectRequest
 from mxwire.wire.remarks import UNKNOWN_SESSION
 
 
-@judges("R-CON-01", ConnectRequest, severity="deviation")
+@judges("R-CON-01", ConnectRequest, severity="deviation", when=(Status.NEW,), as_sent=True)
 def connect_number(seen: Sighting) -> Breach | None:
     """Connects to a partner are numbered 0, 1, 2 …; from 0 again after the partner was forgotten."""
     flow, number = seen.flow, seen.frame.connect_seqnum
-    if seen.status is not Status.NEW or not seen.vantage.as_sent or flow.connect_next is None:
+    if flow.connect_next is None:
         return None
     if flow.source.session != seen.frame.src_session_id or number in (0, flow.connect_next):
         return None
@@ -63,11 +63,25 @@ def _is_late_start(back: Flow, start: int) -> bool:
     return start not in {each for told in back.told.values() for each in told.starts}
 
 
-@judges("R-CON-02", ConnectRequest, severity="deviation")
+@judges("R-SEQ-03", ConnectRequest, ConnectReply)
+def session_number_asked(seen: Sighting) -> Breach | None:
+    """The session number that a receiver asks for grows by one when it gives its partner up, and is 0 for a new one."""
+    flow, start = seen.flow, seen.frame.target_recv_seqnum_start
+    if flow.asked is None or _is_reopened(seen) or not start & SESSION_MASK:
+        return None
+    steps = ((start & SESSION_MASK) - (flow.asked & SESSION_MASK) & SESSION_MASK) >> 14
+    since = seen.time_ns - flow.asked_ns
+    # Each giving up but the first one takes at least two transmissions more.
+    if steps < 2 or not seen.within_reordering <= since < (steps - 1) * 2 * seen.resend_delay:
+        return None
+    return Breach(f"the session number of 0x{flow.asked:04x}, or one more", f"asks for 0x{start:04x}")
+
+
+@judges("R-CON-02", ConnectRequest, severity="deviation", when=(Status.REPEAT,))
 def request_repeated(seen: Sighting) -> Breach | None:
     """A request without answer is repeated after the resend delay, unchanged, and not for ever."""
     connect, frame = seen.connect, seen.frame
-    if connect is None or seen.status is not Status.REPEAT:
+    if connect is None:
         return None
     if connect.key != frame.app_key:
         return Breach(
@@ -132,11 +146,11 @@ def reply_by_key(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-CON-12", *NUMBERED, severity="note")
+@judges("R-CON-12", *NUMBERED, severity="note", when=(Status.NEW,))
 def connected_both_ways(seen: Sighting) -> Breach | None:
     """Whoever sends has sent a CONNECT request of his own before, or acks and pulls cannot come back."""
     flow = seen.flow
-    if seen.status is not Status.NEW or flow.unannounced or flow.connects or not flow.told:
+    if flow.unannounced or flow.connects or not flow.told:
         return None
     if seen.frame.session == UNKNOWN_SESSION:
         return None

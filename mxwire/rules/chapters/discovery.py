@@ -24,7 +24,7 @@ def announcement_interval(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-LOC-02", *NUMBERED, *CONNECTS, Pull, Truc, NackLib, severity="deviation", alone=True)
+@judges("R-LOC-02", *NUMBERED, *CONNECTS, Pull, Truc, NackLib, severity="deviation", alone=True, strange=True)
 def local_traffic(seen: Sighting) -> Breach | None:
     """Endpoints of one host do not talk over the wire (R-LOC-01 where it is the same endpoint)."""
     frame = seen.frame
@@ -33,7 +33,7 @@ def local_traffic(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-LOC-01", *NUMBERED, *CONNECTS, Pull, Truc, also=("R-CON-07",), alone=True)
+@judges("R-LOC-01", *NUMBERED, *CONNECTS, Pull, Truc, also=("R-CON-07",), alone=True, strange=True)
 def talking_to_itself(seen: Sighting) -> Breach | None:
     """An endpoint reaches itself without any packet (also R-CON-07)."""
     frame = seen.frame

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from mxwire.rules.registry import CONNECTS, NUMBERED, Breach, judges
+from mxwire.rules.registry import CONNECTS, NUMBERED, SESSIONED, Breach, judges
 from mxwire.rules.state.flows import ANY_INDEX, UNKNOWN_INDEX
 from mxwire.rules.state.sighting import Sighting
-from mxwire.wire.address import BROADCAST, mac_text
+from mxwire.wire.address import BROADCAST, is_group, mac_text
 from mxwire.wire.checks import Reason
 from mxwire.wire.enums import TrucType
 from mxwire.wire.packets import (
@@ -40,7 +40,6 @@ _DATA_AT: Final[dict[type[Frame], tuple[int, str]]] = {
 }
 _DISCOVERY: Final = (Raw, Announcement)
 _ALL_BUT_RAW: Final = tuple(each for each in FRAME_CLASSES if each not in _DISCOVERY)
-_GROUP_BIT: Final = 1
 
 MALFORMED: Final[dict[Reason, tuple[str, str]]] = {
     Reason.BAD_HEADER_LENGTH: ("W-2", "a frame holds its whole header, and at least 60 bytes"),
@@ -73,10 +72,10 @@ def frame_length(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("W-2", *_ALL_BUT_RAW, severity="deviation", alone=True)
+@judges("W-2", *_ALL_BUT_RAW, severity="deviation", alone=True, strange=True)
 def unicast(seen: Sighting) -> Breach | None:
     """Everything but RAW goes to one host."""
-    if seen.frame.dst_mac[0] & _GROUP_BIT:
+    if is_group(seen.frame.dst_mac):
         return Breach("only RAW frames are broadcast", f"destination {mac_text(seen.frame.dst_mac)}")
     return None
 
@@ -88,12 +87,22 @@ def peer_index(seen: Sighting) -> Breach | None:
     known = seen.pair.indexes
     if index == known[-1]:
         return None
+    if seen.pair.lesson is not None and index != UNKNOWN_INDEX and _has_heard(seen):
+        return Breach(f"the destination taught {seen.pair.lesson}", f"dst_src_peer_index {index}")
     if index in known:
         return _outdated(seen, index)
     if ANY_INDEX in known or (index == UNKNOWN_INDEX and not seen.vantage.as_sent):
         return None
     taught = " or ".join(_index(each) for each in known)
     return Breach(f"the destination taught {taught}", f"dst_src_peer_index {_index(index)}")
+
+
+def _has_heard(seen: Sighting) -> bool:
+    """Whether the sender says something that it knows from a CONNECT, which has taught it the index as well."""
+    frame = seen.frame
+    if isinstance(frame, ConnectReply):
+        return seen.connect is not None
+    return isinstance(frame, SESSIONED) and frame.session in seen.flow.told
 
 
 def _outdated(seen: Sighting, index: int) -> Breach | None:

@@ -9,6 +9,8 @@ from mxwire.wire.packets import HostQuery, HostReply
 from mxwire.wire.remarks import HOSTNAME_MAXIMUM
 
 _FIRST_MAGIC = 0x13052008
+_REBUILT_IN = 100 * MILLISECOND
+"""A host may have made its peer table anew in this time, so that it has another index for the same peer."""
 
 
 @judges("R-HOST-02", HostQuery, severity="deviation")
@@ -50,6 +52,18 @@ def reply_magic(seen: Sighting) -> Breach | None:
     return None
 
 
+@judges("R-HOST-06", HostReply)
+def reply_index(seen: Sighting) -> Breach | None:
+    """The reply teaches the replier's own index for the one who asked, not the one that came with the query."""
+    back = seen.pair.back
+    index, taught = seen.frame.src_dst_peer_index, back.lesson
+    if index != back.query_index or taught is None or index == taught:
+        return None
+    if seen.time_ns - back.lesson_ns > _REBUILT_IN:
+        return None
+    return Breach(f"src_dst_peer_index {taught}, as its sender has taught before", f"{index}, as in the query")
+
+
 @judges("R-HOST-04", HostReply, severity="deviation")
 def asked_for(seen: Sighting) -> Breach | None:
     """A host tells its name when it is asked, once each time (accepted all the same: R-HOST-07)."""
@@ -73,7 +87,7 @@ def name_length(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("D-14", HostReply, severity="note", alone=True)
+@judges("D-14", HostReply, severity="note", alone=True, strange=True)
 def renaming(seen: Sighting) -> Breach | None:
     """A reply from the receiver's own address renames it."""
     if seen.frame.src_mac == seen.frame.dst_mac:

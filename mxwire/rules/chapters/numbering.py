@@ -19,11 +19,11 @@ def session_bits(seen: Sighting) -> Breach | None:
     return Breach(f"session number {stream.session_bits >> 14}", f"{number >> 14} in lib_seqnum 0x{number:04x}")
 
 
-@judges("R-SEQ-04", *NUMBERED, also=("R-SEQ-01", "R-SEQ-02"))
+@judges("R-SEQ-04", *NUMBERED, also=("R-SEQ-01", "R-SEQ-02"), when=(Status.NEW,), as_sent=True)
 def consecutive(seen: Sighting) -> Breach | None:
     """Numbers are consecutive in the order of first sending."""
     stream = seen.flow.stream
-    if seen.status is not Status.NEW or seen.starts or stream is None or not seen.vantage.as_sent:
+    if seen.starts or stream is None:
         return None
     if seen.position > stream.next:
         expected = f"lib_seqnum 0x{stream.number(stream.next):04x} comes next"
@@ -58,11 +58,11 @@ def _is_reachable(number: int, start: int) -> bool:
     return number & SESSION_MASK == start & SESSION_MASK and (number - start) & ~SESSION_MASK & 0xFFFF < WINDOW
 
 
-@judges("R-SEQ-06", *NUMBERED)
+@judges("R-SEQ-06", *NUMBERED, when=(Status.NEW,))
 def window(seen: Sighting) -> Breach | None:
     """At most 8191 numbers are outstanding."""
     stream = seen.flow.stream
-    if seen.status is not Status.NEW or seen.starts or stream is None or stream.adopted:
+    if seen.starts or stream is None or stream.adopted:
         return None
     outstanding = seen.position - stream.acknowledged
     if outstanding >= WINDOW:

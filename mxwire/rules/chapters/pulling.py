@@ -15,7 +15,7 @@ BLOCKS_IN_FLIGHT: Final = 4
 MAGIC: Final = 0x21071980
 
 
-@judges("R-PUL-01", Pull, also=("D-7", "D-15"))
+@judges("R-PUL-01", Pull, also=("D-7", "D-15"), sized=True)
 def block_arithmetic(seen: Sighting) -> Breach | None:
     """A PULL asks for one whole block, as the transfer is cut."""
     frame, dialect = seen.frame, seen.pair.dialect
@@ -43,11 +43,11 @@ def _defect(seen: Sighting) -> str | None:
     return "D-7" if seen.time_ns - transfer.first_ns >= seen.pull_timer else None
 
 
-@judges("R-PUL-02", Pull)
+@judges("R-PUL-02", Pull, when=(Status.NEW,), sized=True)
 def blocks_in_flight(seen: Sighting) -> Breach | None:
     """Four blocks are outstanding at most, counted from the oldest one that is not complete."""
     transfer = seen.transfer
-    if seen.status is not Status.NEW or seen.block is not None or _is_adopted(seen):
+    if seen.block is not None or _is_adopted(seen):
         return None
     oldest, per_block = (0, seen.pair.dialect.frames_per_block) if transfer is None else _window(transfer)
     block, over = divmod(seen.frame.frame_index, per_block)
@@ -120,11 +120,11 @@ def as_announced(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-PUL-08", Pull, severity="deviation", also=("R-PUL-07",))
+@judges("R-PUL-08", Pull, severity="deviation", also=("R-PUL-07",), when=(Status.REPEAT,), sized=True)
 def requested_again(seen: Sighting) -> Breach | None:
     """A block is asked for again after 1000 ms, or once because a later one is complete (R-PUL-07)."""
     transfer, block = seen.transfer, seen.block
-    if seen.status is not Status.REPEAT or transfer is None or block is None:
+    if transfer is None or block is None:
         return None
     since = seen.time_ns - block.last_ns
     if since >= seen.pull_timer:
@@ -151,11 +151,11 @@ def time_limit(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-PUL-10", Pull)
+@judges("R-PUL-10", Pull, as_sent=True)
 def not_after_the_end(seen: Sighting) -> Breach | None:
     """Nothing is requested once the transfer has ended with its NOTIFY."""
     transfer = seen.transfer
-    if transfer is None or not transfer.ended or not seen.vantage.as_sent or transfer.announcement is None:
+    if transfer is None or not transfer.ended or transfer.announcement is None:
         return None
     if transfer.announcement.repeated_delivery:
         return None
@@ -164,11 +164,11 @@ def not_after_the_end(seen: Sighting) -> Breach | None:
     )
 
 
-@judges("R-PUL-12", PullReply)
+@judges("R-PUL-12", PullReply, as_sent=True, sized=True)
 def as_often_as_asked(seen: Sighting) -> Breach | None:
     """Each PULL is answered once, in order."""
     block = seen.block
-    if block is None or not seen.vantage.as_sent:
+    if block is None:
         return None
     if block.exact and block.answers[seen.place] >= block.deliveries:
         return Breach(
@@ -182,7 +182,7 @@ def as_often_as_asked(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-PUL-13", PullReply)
+@judges("R-PUL-13", PullReply, sized=True)
 def answers_a_pull(seen: Sighting) -> Breach | None:
     """Number, length and offset follow from the PULL."""
     frame, transfer, block = seen.frame, seen.transfer, seen.block
@@ -220,7 +220,7 @@ def _not_asked_for(seen: Sighting) -> Breach | None:
     )
 
 
-@judges("R-PUL-13", PullReply)
+@judges("R-PUL-13", PullReply, sized=True)
 def same_data(seen: Sighting) -> Breach | None:
     """A frame that is asked for again carries the same data."""
     block = seen.block

@@ -6,17 +6,16 @@ from typing import Final
 
 from mxwire.rules.registry import Breach, judges
 from mxwire.rules.state.sighting import Sighting, Status
+from mxwire.rules.state.transfers import Announcement
 from mxwire.wire.packets import Notify, Pull, Rndv
 
 FIRST_COUNTER: Final = 23
-_FIRST_SIGHT = (Status.NEW, Status.LATE)
+_FIRST_SIGHT: Final = (Status.NEW, Status.LATE)
 
 
-@judges("R-RDV-01", Rndv)
+@judges("R-RDV-01", Rndv, when=(Status.NEW,))
 def use_counter(seen: Sighting) -> Breach | None:
     """Each use of a region has the next counter, the first one 23."""
-    if seen.status is not Status.NEW:
-        return None
     frame = seen.frame
     counter = frame.pulled_rdma_seqnum
     last = seen.flow.source.region_counters.get(frame.pulled_rdma_id)
@@ -26,12 +25,33 @@ def use_counter(seen: Sighting) -> Breach | None:
             f"{counter}",
             "violation" if _is_pending(seen) else "deviation",
         )
+    in_use = _use_before(seen)
+    if in_use is not None:
+        return Breach(
+            f"region {frame.pulled_rdma_id} is in use until the NOTIFY for counter {last}",
+            f"it is used again, with counter {counter}",
+            frames=(in_use.number,),
+        )
     if not seen.vantage.as_sent:
         return None
     wanted = FIRST_COUNTER if last is None else (last + 1) & 0xFF
     if counter != wanted:
         return Breach(f"use counter {wanted} for region {frame.pulled_rdma_id}", f"{counter}", "deviation")
     return None
+
+
+def _use_before(seen: Sighting) -> Announcement | None:
+    """The use of the region that nothing can have ended yet: not its NOTIFY, no nack, and no giving up, which takes
+    at least one resend delay (R-NOT-02, R-RTX-03)."""
+    flow, region = seen.flow, seen.frame.pulled_rdma_id
+    last, own = flow.source.region_counters.get(region), flow.source.session
+    if last is None or own is None or seen.starts:
+        return None
+    known: Announcement | None = flow.announced(own, region, last)
+    if known is None or known.notified is not None or seen.time_ns - known.time_ns >= seen.resend_delay:
+        return None
+    message = flow.stream.messages.get(known.position) if flow.stream is not None else None
+    return known if message is not None and message.first_number == known.number and not message.nacks else None
 
 
 def _is_pending(seen: Sighting) -> bool:
@@ -50,12 +70,10 @@ def not_empty(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-NOT-01", Notify)
+@judges("R-NOT-01", Notify, when=_FIRST_SIGHT)
 def announced(seen: Sighting) -> Breach | None:
     """A NOTIFY ends a large message that was announced, once, with its region and counter."""
     frame = seen.frame
-    if seen.status not in _FIRST_SIGHT:
-        return None
     announcement = seen.announcement
     region = f"region {frame.pulled_rdma_id}, counter {frame.pulled_rdma_seqnum}"
     if announcement is None:
@@ -75,11 +93,11 @@ def announced(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-NOT-01", Notify)
+@judges("R-NOT-01", Notify, when=_FIRST_SIGHT, sized=True)
 def transferred(seen: Sighting) -> Breach | None:
     """``total_length`` is what was pulled, or 0 if the pull failed."""
     announcement, total = seen.announcement, seen.frame.total_length
-    if total == 0 or announcement is None or seen.status not in _FIRST_SIGHT:
+    if total == 0 or announcement is None:
         return None
     transfer = announcement.transfer
     if transfer is None:

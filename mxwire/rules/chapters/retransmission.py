@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from mxwire.rules.registry import NUMBERED, Breach, judges
 from mxwire.rules.state.numbered import content
 from mxwire.rules.state.sighting import Sighting, Status
@@ -9,14 +11,14 @@ from mxwire.rules.timing import MILLISECOND
 from mxwire.wire.enums import packet_type_name
 from mxwire.wire.packets import Medium
 
-_AGAIN = (Status.REPEAT, Status.DUPLICATE)
+_AGAIN: Final = (Status.REPEAT, Status.DUPLICATE)
 
 
-@judges("R-RTX-01", *NUMBERED, severity="deviation")
+@judges("R-RTX-01", *NUMBERED, severity="deviation", when=(Status.REPEAT,))
 def resend_delay(seen: Sighting) -> Breach | None:
     """Nothing is sent again before the resend delay has passed."""
     message = seen.message
-    if seen.status is not Status.REPEAT or message is None:
+    if message is None:
         return None
     since = seen.time_ns - message.last_ns
     if since < seen.resend_delay:
@@ -28,11 +30,11 @@ def resend_delay(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-RTX-02", *NUMBERED)
+@judges("R-RTX-02", *NUMBERED, when=_AGAIN)
 def same_content(seen: Sighting) -> Breach | None:
     """What is sent again is the same: type, length, match information, region, data."""
     message, frame = seen.message, seen.frame
-    if message is None or seen.status not in _AGAIN:
+    if message is None:
         return None
     made = content(frame)
     if made == (message.kind, message.length, message.match, message.region, message.data):
@@ -47,7 +49,7 @@ def same_content(seen: Sighting) -> Breach | None:
     )
 
 
-@judges("R-RTX-02", Medium)
+@judges("R-RTX-02", Medium, when=(*_AGAIN, Status.FRAGMENT))
 def same_fragment(seen: Sighting) -> Breach | None:
     """A fragment that is sent again carries the same data."""
     message, frame = seen.message, seen.frame
@@ -63,11 +65,11 @@ def same_fragment(seen: Sighting) -> Breach | None:
     )
 
 
-@judges("R-RTX-02", Medium)
+@judges("R-RTX-02", Medium, when=(Status.REPEAT,), as_sent=True, sized=True)
 def all_fragments(seen: Sighting) -> Breach | None:
     """All fragments are sent each time, never a subset."""
     message = seen.message
-    if not seen.vantage.as_sent or message is None or seen.status is not Status.REPEAT:
+    if message is None:
         return None
     size = seen.pair.dialect.fragment_payload if seen.frame.frag_pipeline is None else 1 << seen.frame.frag_pipeline
     wanted = max(1, -(-message.length // size))
@@ -81,18 +83,18 @@ def all_fragments(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-RTX-03", *NUMBERED, severity="deviation")
+@judges("R-RTX-03", *NUMBERED, severity="deviation", when=(Status.REPEAT,))
 def resend_limit(seen: Sighting) -> Breach | None:
     """A request is transmitted 1001 times at most, by default."""
     message, most = seen.message, seen.vantage.resends_maximum
-    if message is None or most is None or seen.status is not Status.REPEAT:
+    if message is None or most is None:
         return None
     if message.transmissions > most:
         return Breach(f"at most {most + 1} transmissions", f"transmission {message.transmissions + 1}")
     return None
 
 
-@judges("R-RTX-04", *NUMBERED)
+@judges("R-RTX-04", *NUMBERED, when=(*_AGAIN, Status.FRAGMENT))
 def same_session(seen: Sighting) -> Breach | None:
     """The session id of the first transmission is kept."""
     message = seen.message

@@ -27,7 +27,7 @@ def _fragment_size(seen: Sighting) -> int:
     return seen.pair.dialect.fragment_payload if pipeline is None else 1 << min(pipeline, 16)
 
 
-@judges("R-SND-03", Medium, severity="deviation", alone=True)
+@judges("R-SND-03", Medium, severity="deviation", alone=True, sized=True)
 def fragment_length(seen: Sighting) -> Breach | None:
     """All fragments but the last carry F bytes, the last one the rest."""
     frame = seen.frame
@@ -39,10 +39,10 @@ def fragment_length(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-SND-03", Medium, severity="deviation")
+@judges("R-SND-03", Medium, severity="deviation", as_sent=True)
 def fragment_order(seen: Sighting) -> Breach | None:
     """Fragments are sent in order, from 0 on."""
-    if not seen.vantage.as_sent or seen.status is Status.STALE:
+    if seen.status is Status.STALE:
         return None
     message = seen.message
     wanted = message.round.bit_count() if message is not None and seen.status is Status.FRAGMENT else 0
@@ -59,7 +59,7 @@ def fragment_number(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-MED-04", Medium, alone=True)
+@judges("R-MED-04", Medium, alone=True, sized=True)
 def fragment_inside(seen: Sighting) -> Breach | None:
     """The fragments' lengths add up to the message's: none reaches beyond it."""
     frame = seen.frame
@@ -69,11 +69,11 @@ def fragment_inside(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("W-6.7", Medium)
+@judges("W-6.7", Medium, when=(Status.FRAGMENT,))
 def same_header(seen: Sighting) -> Breach | None:
     """Length and match information are the same in all fragments of a message."""
     message, frame = seen.message, seen.frame
-    if message is None or seen.status is not Status.FRAGMENT:
+    if message is None:
         return None
     if (message.length, message.match) != (frame.length, (frame.match_a, frame.match_b)):
         return Breach(

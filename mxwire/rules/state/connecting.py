@@ -85,8 +85,9 @@ def _renew(seen: Sighting, flow: Flow, session: int) -> None:
     host.limit_above = max(host.limit_above, flow.source_number)
 
 
-def _disturb(flow: Flow) -> None:
+def _disturb(seen: Sighting, flow: Flow) -> None:
     """A CONNECT may have reset what both sides expect (R-CON-10, R-CON-05)."""
+    flow.asked, flow.asked_ns = seen.frame.target_recv_seqnum_start, seen.time_ns
     for each in (flow, flow.back):
         each.acknowledged = None
         each.acknum_restart = True
@@ -102,12 +103,13 @@ def apply_request(seen: Sighting) -> None:
     arrivals = 0 if seen.lost else seen.copies
     exact = seen.delivered_ns is not None
     if seen.status is Status.NEW or known is None:
+        former = flow.connects.get(frame.connect_seqnum)
         if flow.connect_next and frame.connect_seqnum == 0:
             flow.restart = True
+            flow.forgot = former is None or seen.time_ns - former.last_ns >= seen.within_reordering
             for each in seen.back.announcements.values():
                 each.repeated_delivery = True
         flow.connect_next = (frame.connect_seqnum + 1) & 0xFF
-        former = flow.connects.get(frame.connect_seqnum)
         if former is not None and former.session == frame.src_session_id:
             # A target that slept answers those of the same number as well, which it has had before.
             arrivals += max(0, former.deliveries - former.replies)
@@ -130,7 +132,7 @@ def apply_request(seen: Sighting) -> None:
         if seen.status is not Status.DUPLICATE:
             known.requests += 1
             known.last_ns = seen.time_ns
-    _disturb(flow)
+    _disturb(seen, flow)
     if not seen.lost:
         seen.back.tell(frame.src_session_id, frame.target_recv_seqnum_start, by_request=True)
         # The target may expect number 1 again, and take for new what it has had (R-CON-12).
@@ -172,6 +174,6 @@ def apply_reply(seen: Sighting) -> None:
             connect.reply = (frame.target_session_id, frame.connect_status_code)
         if frame.connect_status_code == 0:
             flow.source.key = connect.key
-    _disturb(flow)
+    _disturb(seen, flow)
     if frame.connect_status_code == 0 and not seen.lost:
         seen.back.tell(frame.target_session_id, frame.target_recv_seqnum_start, by_request=False)

@@ -15,10 +15,9 @@ MAGICS = 16
 
 
 def apply_index(seen: Sighting) -> None:
-    """The sender has used an index: it has learnt that one, and forgotten those before it."""
+    """The sender has used an index: it has learnt that one, and forgotten those before it. Only where several are
+    possible."""
     pair = seen.pair
-    if len(pair.indexes) == 1 and pair.indexes[0] != ANY_INDEX:
-        return
     index = seen.frame.dst_src_peer_index
     if index in pair.indexes:
         if seen.vantage.as_sent:
@@ -32,6 +31,7 @@ def teach(seen: Sighting) -> None:
     """The sender tells the receiver its index in the sender's own peer table (wire format, section 5)."""
     if not seen.lost:
         seen.pair.back.teach(seen.frame.src_dst_peer_index, seen.delivered_ns)
+        seen.pair.back.lesson_ns = seen.time_ns
 
 
 def apply_query(seen: Sighting) -> None:
@@ -47,6 +47,7 @@ def apply_query(seen: Sighting) -> None:
         pair.query_times = (pair.query_times[1], seen.time_ns)
         pair.query_numbers = (pair.query_numbers[1], seen.number)
     pair.source.magic = magic
+    pair.query_index = seen.frame.src_dst_peer_index
     teach(seen)
 
 

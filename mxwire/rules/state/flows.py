@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from mxwire.rules.state.hosts import Endpoint, Host
 from mxwire.rules.state.streams import Stream
@@ -79,6 +79,11 @@ class Flow:
     """The stream before."""
     restart: bool = False
     """A CONNECT was seen since the stream began: the source may have forgotten its partner, and start anew."""
+    forgot: bool = False
+    """The source has counted its connects anew since the stream began: it has forgotten its partner."""
+    asked: int | None = None
+    """The number that the source has asked for last, in a CONNECT request or reply of its present opening."""
+    asked_ns: int = 0
     connects: dict[int, Connect] = field(default_factory=dict)
     """The source's requests by connect_seqnum."""
     connect_next: int | None = 0
@@ -126,6 +131,7 @@ class Flow:
         self.told = {}
         self.former = self.stream
         self.stream = None
+        self.asked = None
         self.connects = {}
         self.connect_next = 0 if self.source.fresh else None
         self.acknowledged = None
@@ -153,6 +159,8 @@ class Pair:
     destination: Host
     dialect: Dialect
     back: Pair = field(default=None, repr=False)  # type: ignore[assignment]
+    plans: dict[type, Any] = field(default_factory=dict, repr=False)
+    """What is done with the frames of each class (:mod:`mxwire.rules.plans`)."""
     flows: dict[int, Flow] = field(default_factory=dict)
     """By source endpoint x 256 + destination endpoint."""
     indexes: list[int] = field(default_factory=lambda: [UNKNOWN_INDEX])
@@ -161,12 +169,19 @@ class Pair:
     """When each of the indexes reached the source, where that is known."""
     retaught_ns: int | None = None
     """When the last index reached the source last, where that is known."""
+    lesson: int | None = None
+    """The one index that was taught under observation; None before, and once there were others."""
+    taught: bool = False
+    lesson_ns: int = 0
+    """When it was taught last."""
     known_ns: int | None = None
     """When the source first sent something to the destination, and so had it in its peer table."""
     transfers: dict[int, Transfer] = field(default_factory=dict)
     """Pulls by the source, by handle x 2^32 + magic."""
     queries: dict[int, int] = field(default_factory=dict)
     """HOST_QUERYs sent by the source, by magic."""
+    query_index: int | None = None
+    """What the last of them taught."""
     query_times: tuple[int, int] = (0, 0)
     """Times of the last two queries."""
     query_numbers: tuple[int, int] = (0, 0)
@@ -186,6 +201,10 @@ class Pair:
     def teach(self, index: int, delivered_ns: int | None) -> None:
         """The destination teaches the source its index."""
         self.retaught_ns = delivered_ns
+        if not self.taught:
+            self.taught, self.lesson = True, index
+        elif self.lesson != index:
+            self.lesson = None
         if self.indexes[-1] != index:
             self.indexes.append(index)
             self.taught_ns.append(delivered_ns)

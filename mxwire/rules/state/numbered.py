@@ -82,7 +82,8 @@ def _look_in(seen: Sighting, flow: Flow, stream: Stream) -> None:
         return
     message = stream.messages.get(position)
     if message is None:
-        seen.starts = _may_restart(seen, flow)
+        # In a capture it may also be one that was lost or held up on its way here, which the receiver asks for again.
+        seen.starts = (seen.vantage.as_sent or flow.forgot) and _may_restart(seen, flow)
         if not seen.starts:
             forgotten = stream.first <= position < stream.floor
             seen.status = Status.STALE if forgotten else Status.LATE
@@ -193,7 +194,7 @@ def _add(seen: Sighting) -> Message:
     if seen.starts or flow.stream is None:
         flow.former = flow.stream
         flow.stream = _new_stream(seen)
-        flow.restart = False
+        flow.restart = flow.forgot = False
         seen.position = position_of(frame.lib_seqnum, flow.stream.next)
     stream = flow.stream
     if stream.session is None and frame.session != UNKNOWN_SESSION:

@@ -54,7 +54,6 @@ class Sighting:
         "place",
         "position",
         "pull_timer",
-        "raw",
         "resend_delay",
         "starts",
         "status",
@@ -75,7 +74,6 @@ class Sighting:
         self.time_ns = 0
         self.number = 0
         self.frame: Any = None
-        self.raw: bytes = b""
         self.length = 0
         """Bytes of the frame on the wire."""
         self.delivered_ns: int | None = None
