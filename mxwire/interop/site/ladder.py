@@ -20,8 +20,10 @@ MOST_HOSTS: Final = 6
 _HEAD: Final = 34
 _ROW: Final = 30
 _NOTE: Final = 24
-_LINE: Final = 19
-"""Where in a row an arrow begins; it ends lower, as time goes on while a frame travels."""
+_BASE: Final = 13
+"""Where in a row its words stand; what follows counts from there."""
+_LINE: Final = 6
+"""Where an arrow begins; it ends lower, as time goes on while a frame travels."""
 _FALL: Final = 5
 _BESIDE: Final = 3
 """Between the two lines of an arrow that stands for several frames."""
@@ -61,12 +63,16 @@ _DEFINITIONS: Final = Markup(
 )
 _LIFE: Final = Markup('<line class="life" x1="{0}%" x2="{0}%" y1="{1}" y2="{2}"/>')
 _HOST: Final = Markup('<text class="host{}" x="{}%" y="20">{}</text>')
-_STEP: Final = Markup(
-    '<a class="{classes}" href="#f{first}" data-frame="{first}" data-last="{last}" transform="translate(0 {y})"><rect/>'
-    '<text y="13">{number}</text><text class="at" x="{at}%" y="13">{ms:.3f}</text>{flag}'
-    '<text class="w" x="{middle}%" y="13">{wide}</text><text class="n" x="{middle}%" y="13">{narrow}</text>{arrows}</a>'
+_STEP: Final = (
+    '<a class="{classes}" href="#f{first}"{last} transform="translate(0 {y})"><rect y="-13"/>'
+    '<text>{number}</text><text class="at" x="{at}%">{ms:.3f}</text>{flag}'
+    '<text class="says" x="{middle}%">{says}</text>{arrows}</a>'
 )
-_FLAG: Final = Markup('<text class="flag" x="{}%" y="25">{}</text>')
+"""For plain text: all that is put in is a number, a name of ours, or markup."""
+_FLAG: Final = Markup('<text class="flag" x="{}%" y="12">{}</text>')
+_FATE: Final = Markup('<tspan class="fate">{}</tspan> ')
+_SAYS: Final = Markup("{}<tspan>{}</tspan> {}")
+_SAYS_MORE: Final = Markup('{}<tspan>{}</tspan> {}<tspan class="more">{}</tspan><tspan class="less">…</tspan>')
 _BAND: Final = Markup('<g class="{}" transform="translate(0 {})"><rect/><text x="{}%" y="16">{}</text></g>')
 _ARROW: Final = Markup('<line x1="{}%" y1="{}" x2="{}%" y2="{}"/><use href="#{}" x="{}%" y="{}"/>')
 
@@ -113,21 +119,21 @@ class Drawing:
         targets = self._targets(seen)
         end = targets[-1] if targets and targets[-1] != source else _FIRST + _LAST - source
         room = abs(end - source) / (_LAST - _FIRST)
-        return _STEP.format(
-            classes=_classes(step),
-            first=seen.number,
-            last=step.last.number,
-            y=y,
-            number=f"{seen.number}-{step.last.number}" if len(step.frames) > 1 else seen.number,
-            at=_FIRST - 1.5,
-            ms=seen.time_ns / 1e6,
-            flag=_FLAG.format(_FIRST - 1.5, _flag(seen)) if seen.concerned else "",
-            middle=round((source + end) / 2, 2),
-            wide=_label(step, int(_WIDE * room)),
-            narrow=_label(step, int(_NARROW * room)),
-            arrows=_joined(
-                Markup('<use href="#{}"/>').format(self._named(source, target, _look(step))) for target in targets
-            ),
+        arrows = [f'<use href="#{self._named(source, target, _look(step))}"/>' for target in targets]
+        return Markup(
+            _STEP.format(
+                classes=_classes(step),
+                first=seen.number,
+                last=f' data-last="{step.last.number}"' if len(step.frames) > 1 else "",
+                y=y + _BASE,
+                number=f"{seen.number}-{step.last.number}" if len(step.frames) > 1 else seen.number,
+                at=_FIRST - 1.5,
+                ms=seen.time_ns / 1e6,
+                flag=_FLAG.format(_FIRST - 1.5, _flag(seen)) if seen.concerned else "",
+                middle=round((source + end) / 2, 2),
+                says=_says(step, int(_WIDE * room), int(_NARROW * room)),
+                arrows="".join(arrows),
+            )
         )
 
     def _targets(self, seen: Seen) -> list[float]:
@@ -189,16 +195,22 @@ def _arrow(name: str, source: float, target: float, look: str) -> Markup:
     return Markup('<g id="{}">{}</g>').format(name, drawn)
 
 
-def _label(step: Step, room: int) -> Markup:
-    """The type and the beginning of what the frame says; what befell it comes first."""
+def _says(step: Step, wide: int, narrow: int) -> Markup:
+    """The type and the beginning of what the frame says; what befell it comes first.
+
+    In narrow places the end of it is left out.
+    """
     seen = step.first
     fate = _fate(seen)
     folded = len(step.frames) > 1
-    many = f" ({len(step.frames)} frames)" if folded else ""
-    text = f"{seen.text} … {step.last.text}" if folded else seen.text
-    rest = _cut(text, max(room - len(seen.type) - len(fate) - len(many) - 2, 0))
-    marked = Markup('<tspan class="fate">{}</tspan> ').format(fate) if fate else ""
-    return Markup("{}<tspan>{}{}</tspan> {}").format(marked, seen.type, many, rest)
+    kind = f"{seen.type} ({len(step.frames)} frames)" if folded else seen.type
+    taken = len(kind) + len(fate) + 2
+    text = _cut(f"{seen.text} … {step.last.text}" if folded else seen.text, max(wide - taken, 0))
+    marked = _FATE.format(fate) if fate else ""
+    room = max(narrow - taken, 0)
+    if len(text) <= room:
+        return _SAYS.format(marked, kind, text)
+    return _SAYS_MORE.format(marked, kind, text[:room], text[room:])
 
 
 def _fate(seen: Seen) -> str:

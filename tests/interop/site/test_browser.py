@@ -133,7 +133,7 @@ def test_a_frame_shows_the_fields_that_the_decoder_sees(browser, site):
         (decoded,) = Decoder().decode_all(reader)
     with browser.page(site / FAILED) as page:
         for number in (1, 9, 45, 64, 87):
-            page.locator(f".ladder [data-frame='{number}']").click()
+            page.locator(f".ladder [href='#f{number}']").click()
             seen = record(decoded, number - 1, verbose=True)
             assert page.locator("#detail h3").inner_text() == f"{number} {seen['type']}"
             rows = page.locator("#detail tr").all()
@@ -147,7 +147,7 @@ def test_a_frame_shows_the_fields_that_the_decoder_sees(browser, site):
 def test_the_ladder_is_walked_with_keys(browser, site):
     with browser.page(site / FAILED) as page:
         title = page.locator("#detail h3")
-        page.locator(".ladder [data-frame='4']").focus()
+        page.locator(".ladder [href='#f4']").focus()
         page.keyboard.press("Enter")
         assert title.inner_text().startswith("4 ")
         page.keyboard.press("ArrowDown")
@@ -159,17 +159,17 @@ def test_the_ladder_is_walked_with_keys(browser, site):
         assert title.inner_text().startswith("4 ")
         page.keyboard.press("Escape")
         assert page.locator("#detail").is_hidden()
-        assert page.evaluate("document.activeElement.dataset.frame") == "4"
+        assert page.evaluate("document.activeElement.getAttribute('href')") == "#f4"
 
 
 def test_what_befell_frames_and_what_they_break_is_seen(browser, site):
     with browser.page(site / FAILED) as page:
         for number, word in ((9, "LOST"), (12, "TWICE"), (15, "LATE")):
-            assert page.locator(f".ladder [data-frame='{number}'] .w").text_content().startswith(f"{word} ")
-        assert [each.get_attribute("data-frame") for each in page.locator(".ladder .concerned").all()] == ["20", "76"]
-        page.locator("#findings + .scroll a[data-frame='76']").click()
+            assert page.locator(f".ladder [href='#f{number}'] .says").text_content().startswith(f"{word} ")
+        assert [each.get_attribute("href") for each in page.locator(".ladder .concerned").all()] == ["#f20", "#f76"]
+        page.locator("#findings + .scroll a[href='#f76']").click()
         assert page.locator("#detail .remark").all_inner_texts() == ["shows that R-CON-12 is broken"]
-        assert page.locator(".ladder .chosen").get_attribute("data-frame") == "76"
+        assert page.locator(".ladder .chosen").get_attribute("href") == "#f76"
     with browser.page(site / f"{FAILED}#f12") as page:
         assert "arrives 2 times" in page.locator("#detail").inner_text()
 
@@ -179,7 +179,7 @@ def test_a_long_exchange_is_folded_and_shown_in_full(browser, site):
         assert page.locator(".ladder .step").count() <= 120
         assert "not shown here" in page.locator("#exchange + p").inner_text()
         run = page.locator(".ladder .step", has_text="frames)").first
-        first, last = run.get_attribute("data-frame"), run.get_attribute("data-last")
+        first, last = run.get_attribute("href").removeprefix("#f"), run.get_attribute("data-last")
         run.click()
         assert page.locator("#detail h3").inner_text() == f"{first} PULL_REPLY"
         page.get_by_role("button", name="Next frame").click()

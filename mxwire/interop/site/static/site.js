@@ -96,10 +96,11 @@ function startFrames(detail) {
   const { texts, frames: records } = JSON.parse(find("#records").textContent);
   const numbers = Object.keys(records).map(Number).sort((one, two) => one - two);
   const steps = all(".ladder .step");
+  const numberOf = (link) => Number(link.getAttribute("href").slice(2));
   let chosen = null;
 
   function stepOf(number) {
-    return steps.find(({ dataset }) => Number(dataset.frame) <= number && number <= Number(dataset.last));
+    return steps.find((step) => numberOf(step) <= number && number <= Number(step.dataset.last ?? numberOf(step)));
   }
 
   function button(text, label, act) {
@@ -170,11 +171,11 @@ function startFrames(detail) {
     if (chosen) chosen.focus();
   }
 
-  for (const link of all("a[data-frame]")) {
+  for (const link of all('a[href^="#f"]').filter((each) => records[numberOf(each)])) {
     link.addEventListener("click", (event) => {
       event.preventDefault();
-      show(Number(link.dataset.frame));
-      const step = stepOf(Number(link.dataset.frame));
+      show(numberOf(link));
+      const step = stepOf(numberOf(link));
       if (step && !step.contains(link)) step.scrollIntoView({ block: "center" });
     });
   }
@@ -184,7 +185,7 @@ function startFrames(detail) {
       if (!to) return;
       event.preventDefault();
       to.focus();
-      if (!detail.hidden) show(Number(to.dataset.frame));
+      if (!detail.hidden) show(numberOf(to));
     }),
   );
   document.addEventListener("keydown", (event) => {
