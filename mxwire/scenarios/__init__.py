@@ -1,7 +1,9 @@
 """Scenarios: what one side sends and what must come back, and when, as short readable texts."""
 
 from mxwire.scenarios.errors import ScriptError
+from mxwire.scenarios.live import LiveTarget, run_live
 from mxwire.scenarios.loading import library, load
+from mxwire.scenarios.meeting import meet
 from mxwire.scenarios.outcome import Difference, Outcome, Remark, Verdict
 from mxwire.scenarios.parser import parse
 from mxwire.scenarios.script import Script
@@ -9,6 +11,7 @@ from mxwire.scenarios.simulated import run_simulated
 
 __all__ = [
     "Difference",
+    "LiveTarget",
     "Outcome",
     "Remark",
     "Script",
@@ -16,6 +19,8 @@ __all__ = [
     "Verdict",
     "library",
     "load",
+    "meet",
     "parse",
+    "run_live",
     "run_simulated",
 ]

@@ -145,11 +145,14 @@ class NodeApplication:
             now = self.node.counters
             return {name: now[each] - self._before.get(each, 0) for name, each in COUNTERS.items()}
         if action.subject == "events":
-            self.events += self.node.events()
+            self.events += self._new_events()
             return {name: sum(each.kind is kind for each in self.events) for name, kind in EVENTS.items()}
         if action.subject == "peer":
             return self._peer(action.tester)
         return _result(action.target)
+
+    def _new_events(self) -> list[Event]:
+        return self.node.events()
 
     def _peer(self, tester: Tester) -> Mapping[str, Value]:
         found = self.node.peers.by_address(tester.station.mac)

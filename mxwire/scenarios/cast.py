@@ -39,6 +39,17 @@ def prelude_of(connected: str) -> tuple[Step, ...]:
     return parse(texts[connected], f"<connected: {connected}>").steps if connected in texts else ()
 
 
+def known_hosts(script: Script) -> dict[int, str | None]:
+    """The tester's hosts that the host under test knows from the start, by number, with the names it knows."""
+    known: dict[int, str | None] = {HOST: f"tester{HOST}:0"}
+    for each in script.actors:
+        if each.known:
+            known[each.host] = f"tester{each.host}:0" if each.named else None
+        else:
+            known.pop(each.host, None)
+    return dict(sorted(known.items()))
+
+
 class Cast:
     """Who takes part; ``addresses`` are those of the tester's hosts by number."""
 
@@ -50,7 +61,10 @@ class Cast:
         addresses: Mapping[int, bytes],
         rng: Random,
         targets: Mapping[int, Target] | None = None,
+        shift: int = 0,
     ) -> None:
+        """``shift`` is added to the numbers of the testers' endpoints, so that those of an earlier run are not used."""
+        self._shift = shift
         self.dialect = dialect
         self.target = target
         self.targets = {0: target} if targets is None else {0: target, **targets}
@@ -65,7 +79,8 @@ class Cast:
     def _tester(self, actor: Actor, rng: Random) -> Tester:
         session = rng.randrange(1, SESSION_NONE)
         station, target = self.stations[actor.host], self.targets[actor.interface]
-        return Tester(actor.name, station, actor.endpoint, session, target, self.dialect)
+        endpoint = (actor.endpoint + self._shift) & 0xFF
+        return Tester(actor.name, station, endpoint, session, target, self.dialect)
 
     def tester(self, name: str) -> Tester:
         """A tester by its name; the empty name is the one that has none."""

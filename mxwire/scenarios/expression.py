@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 from typing import Final, Protocol
 
@@ -203,6 +204,7 @@ def _word(token: Token) -> Expression:
 # Functions.
 
 
+@lru_cache(16)
 def pattern(length: int, seed: int = 0) -> bytes:
     """Bytes that differ from place to place; what messages consist of where nothing else is said."""
     return Random((length << 8) | seed).randbytes(length)

@@ -146,7 +146,7 @@ def _tester(head: Head, text: str, place: Place) -> None:
     head.actors.append(Actor(name, **values))
 
 
-_NAMES: Final = {"ignore": "ignored", "verdict": "info"}
+_NAMES: Final = {"ignore": "ignored", "verdict": "info", "only-simulated": "only_simulated"}
 KEYS: Final[dict[str, Callable[[Head, str, Place], None]]] = {
     "title": _text("title"),
     "about": _text("about"),
@@ -158,6 +158,7 @@ KEYS: Final[dict[str, Callable[[Head, str, Place], None]]] = {
     "host": _host,
     "endpoint": _choice("endpoint", {"open": True, "none": False}),
     "discovery": _choice("discovery", {each: each for each in ("no", "listen", "announce")}),
+    "only-simulated": _text("only_simulated"),
     "within": _within,
     "ignore": _ignored,
     "tester": _tester,

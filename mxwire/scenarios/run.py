@@ -44,6 +44,8 @@ _MANNERLY: Final = {"HOST_QUERY": "HOST_REPLY", "CONNECT_REQUEST": "CONNECT_REPL
 """What the tester answers by itself where a scenario does not speak of it."""
 _PASSED_OVER: Final = frozenset({"RAW", "RAW_OMXOED"})
 """What it passes over then."""
+_AGAIN: Final = 5_000_000
+"""Nanoseconds between two questions."""
 _UNASKED: Final = frozenset({"TRUC"})
 """What it passes over then too, but not in silence."""
 
@@ -153,9 +155,9 @@ class Run:
     def arrive(self, now: int, raw: bytes) -> None:
         """Take a frame of the host."""
         self.now = max(self.now, now)
-        self.log.append((self.now, False, raw))
+        self.log.append((now, False, raw))
         self.heard += 1
-        self._queue.append(Arrival(self.now, len(self.log) - 1, self._codec.parse(raw)))
+        self._queue.append(Arrival(now, len(self.log) - 1, self._codec.parse(raw)))
 
     @property
     def verdict(self) -> Verdict:
@@ -407,23 +409,36 @@ class Run:
         self._mark = self.now
 
     def _check(self, step: Check) -> Play:
+        """Ask, where the run has patience again and again, until it is as it should be."""
+        limit = self.now + self.patience
+        while True:
+            failure = yield from self._asked(step)
+            if failure is None:
+                return
+            if self.now >= limit:
+                self._miss(step, failure)
+                return
+            self.deadline = min(limit, self.now + _AGAIN)
+            while self.now < self.deadline:
+                yield None
+
+    def _asked(self, step: Check) -> Generator[Any, Any, Failed | None]:
         tester = self.cast.tester(step.tester)
         found: Mapping[str, Value] | None
         found = yield Ask(step.subject, self.bound.get(step.target), tester)
         if found is None:
-            return
+            return None
         missing = [name for name in step.conditions if name not in found]
         if missing:
             raise ScriptError(f"{step.target or step.subject} does not say {missing[0]}", step.place)
-        wrong = differences(step.conditions, found, self.scope(tester))
-        if wrong:
-            what = f"${step.target}" if step.target else step.subject
-            scope = self.scope(tester)
-            expected = ", ".join(f"{name} {wanted(each, scope)}" for name, each in step.conditions.items())
-            text = f"{what}: {'; '.join(map(str, wrong))}"
-            self._miss(
-                step, Failed(step, text, expected=expected, found="; ".join(each.found for each in wrong), wrong=wrong)
-            )
+        scope = self.scope(tester)
+        wrong = differences(step.conditions, found, scope)
+        if not wrong:
+            return None
+        what = f"${step.target}" if step.target else step.subject
+        expected = ", ".join(f"{name} {wanted(each, scope)}" for name, each in step.conditions.items())
+        text = f"{what}: {'; '.join(map(str, wrong))}"
+        return Failed(step, text, expected=expected, found=", ".join(each.found for each in wrong), wrong=wrong)
 
     def _leftovers(self) -> None:
         """Frames at the end that nobody has expected."""

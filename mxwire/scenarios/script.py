@@ -64,6 +64,8 @@ class Script:
     """Packets that are passed over where they are not expected."""
     actors: tuple[Actor, ...] = ()
     """Testers besides the one that has no name, and the one that has, where the head describes it."""
+    only_simulated: str = ""
+    """Why it cannot be played against a live host, where it cannot."""
     info: bool = False
     """Whether the host is free to do what it likes, and the outcome tells what."""
 

@@ -11,7 +11,7 @@ from mxwire.frames import FrameBatch
 from mxwire.protocol import Node, Profile, profile_by_name
 from mxwire.scenarios.actions import Transmit, answer
 from mxwire.scenarios.application import NodeApplication
-from mxwire.scenarios.cast import HOST, Cast
+from mxwire.scenarios.cast import HOST, Cast, known_hosts
 from mxwire.scenarios.outcome import Outcome, Verdict
 from mxwire.scenarios.run import Run
 from mxwire.scenarios.script import Script
@@ -64,14 +64,8 @@ def stations(script: Script) -> dict[int, bytes]:
 
 
 def _node(script: Script, profile: Profile, dialect: Dialect, rng: Random) -> Node:
-    known: dict[int, str | None] = {HOST: f"tester{HOST}:0"}
-    for each in script.actors:
-        if each.known:
-            known[each.host] = f"tester{each.host}:0" if each.named else None
-        elif each.host in known:
-            del known[each.host]
     addresses = stations(script)
-    peers = {addresses[number]: name for number, name in sorted(known.items())}
+    peers = {addresses[number]: name for number, name in known_hosts(script).items()}
     return Node(
         [_host_mac(number) for number in range(script.interfaces)],
         "host",
@@ -123,8 +117,10 @@ def _interface_of(node: Node, frame: bytes) -> int:
     return next((each.number for each in node.interfaces if each.address == frame[:6]), 0)
 
 
-def outcome_of(run: Run, dialect: Dialect, profile: str, seed: int, origin: int = START) -> Outcome:
-    """The outcome of a run that has ended; times of frames count from ``origin``."""
+def outcome_of(
+    run: Run, dialect: Dialect, profile: str, seed: int, *, origin: int = START, start: int = START
+) -> Outcome:
+    """The outcome of a run that has ended; times of frames count from ``origin``, and it began at ``start``."""
     failure, times = run.failure, [each[0] - origin for each in run.log]
     return Outcome(
         script=run.script,
@@ -141,7 +137,7 @@ def outcome_of(run: Run, dialect: Dialect, profile: str, seed: int, origin: int 
         sent=np.array([each[1] for each in run.log], bool),
         failed_frame=failure.frame if failure else None,
         seed=seed,
-        duration_ns=run.now - origin,
+        duration_ns=run.now - start,
     )
 
 
