@@ -127,6 +127,7 @@ class Pulled:
     """How a large message was pulled."""
 
     __slots__ = (
+        "asked_replies",
         "counter",
         "duplicate_pulls",
         "duplicate_replies",
@@ -157,6 +158,8 @@ class Pulled:
         """Requests, those for a block that was asked for before included."""
         self.duplicate_pulls = 0
         """Copies of requests that the network or the capture made."""
+        self.asked_replies = 0
+        """Replies that all of the requests ask for, repeated ones and copies included (R-PUL-12)."""
         self.re_requests = 0
         self.requests: list[Repeat] = []
         """The first of the repeated requests."""

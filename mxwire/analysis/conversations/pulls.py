@@ -107,6 +107,7 @@ class Pulls:
         pull = message.pull
         assert pull is not None
         pull.pulls += 1
+        pull.asked_replies += -(-(first + length) // transfer.payload)
         message.add_frame(number, time_ns)
         if books.watch is not None:
             books.saw(message, Role.PULL)

@@ -53,51 +53,59 @@ class Copies(Examiner):
     """Counts copies by who sent the first of them."""
 
     def __init__(self) -> None:
+        self._counts: dict[Pair, int] = {}
         self._shown: dict[Pair, list[Evidence]] = {}
 
     def any_message(self, message: Message, facts: Facts) -> None:
-        """Examples of what came twice."""
+        """What of it came twice."""
         pull = message.pull
-        copied = pull is not None and (pull.duplicate_pulls or pull.duplicate_replies)
-        if not message.duplicates and not copied:
-            return
         pair = message.flow.address, message.flow.back.address
-        if pair in self._shown or len(self._shown) < _KEPT:
-            kept = self._shown.setdefault(pair, [])
-            if len(kept) < _SHOWN:
-                what = [count(message.duplicates, "copy", "copies") + " of its frames"] if message.duplicates else []
-                if pull is not None and pull.duplicate_pulls:
-                    what.append(count(pull.duplicate_pulls, "copy", "copies") + " of PULLs")
-                if pull is not None and pull.duplicate_replies:
-                    what.append(count(pull.duplicate_replies, "copy", "copies") + " of its data")
-                first = first_frame(message)
-                frames = [first] if first is not None else []
-                kept.append(evidence(f"{named(message)}: {', '.join(what)}", frames, message.first_ns))
+        if message.duplicates:
+            self._note(pair, message, message.duplicates, "of its frames")
+        if pull is None:
+            return
+        if pull.duplicate_pulls:
+            self._note((pair[1], pair[0]), message, pull.duplicate_pulls, "of PULLs")
+        elif pull.duplicate_replies:
+            # Where a PULL was copied, so are the answers to it (R-PUL-12), and nothing can be said of these.
+            self._note(pair, message, pull.duplicate_replies, "of its data")
+        if pull.notice is not None and pull.notice.duplicates:
+            self._note((pair[1], pair[0]), message, pull.notice.duplicates, "of its NOTIFY")
+
+    def _note(self, pair: Pair, message: Message, number: int, what: str) -> None:
+        if pair not in self._counts and len(self._counts) >= _KEPT:
+            return
+        self._counts[pair] = self._counts.get(pair, 0) + number
+        kept = self._shown.setdefault(pair, [])
+        if len(kept) < _SHOWN:
+            first = first_frame(message)
+            frames = [first] if first is not None else []
+            text = f"{named(message)}: {count(number, 'copy', 'copies')} {what}"
+            kept.append(evidence(text, frames, message.first_ns))
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Pairs of hosts with copies."""
         frames: dict[Pair, int] = {}
-        copies: dict[Pair, int] = {}
         for conversation in facts.follower.conversations:
             for flow in conversation.flows:
                 pair = flow.address, flow.back.address
                 frames[pair] = frames.get(pair, 0) + flow.frames
-                copies[pair] = copies.get(pair, 0) + flow.duplicates
         doubled = {
-            pair for pair, number in copies.items() if number >= _ENOUGH and number >= _NEARLY_ALL * frames[pair]
+            pair
+            for pair, number in self._counts.items()
+            if number >= _ENOUGH and number >= _NEARLY_ALL * frames.get(pair, 0)
         }
-        for pair, number in copies.items():
+        for pair, number in self._counts.items():
             source, destination = pair
             back = destination, source
-            if number < _LEAST or (back in doubled and pair in doubled and source > destination):
-                continue
-            shown = [*self._shown.get(pair, []), *self._shown.get(back, [])][:_SHOWN]
             parties = Party(source), Party(destination)
+            shown = self._shown[pair]
             if pair in doubled and back in doubled:
-                summary = f"{number + copies[back]} of {frames[pair] + frames[back]} frames are copies of others"
-                yield DOUBLED.found("high", parties, summary, shown)
-            else:
-                summary = (
-                    f"{number} of {frames[pair]} frames from {mac_text(source)} to {mac_text(destination)} are copies"
-                )
+                if source < destination:
+                    both = number + self._counts[back]
+                    summary = f"{both} of {frames[pair] + frames[back]} frames are copies of others"
+                    yield DOUBLED.found("high", parties, summary, [*shown[:2], *self._shown[back][:2]])
+            elif number >= _LEAST:
+                way = f"from {mac_text(source)} to {mac_text(destination)}"
+                summary = f"{number} of {frames.get(pair, number)} frames {way} are copies"
                 yield COPIES.found("high" if number > _LEAST else "medium", parties, summary, shown)

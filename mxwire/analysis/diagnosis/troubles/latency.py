@@ -99,10 +99,12 @@ class Latency(Examiner):
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Gaps between the replies of a block."""
         for block in decoded.columns.of("pull_reply"):
-            size = block.dialect.reply_payload
-            number = block["msg_offset"].astype(np.int64) // size
+            # The layout is that of all dialects, so a block may hold several.
+            dialects, which = decoded.assignment.dialects, decoded.assignment.which[block.place]
+            number = block["msg_offset"] // np.array([each.reply_payload for each in dialects])[which]
+            within = number % np.array([each.frames_per_block for each in dialects])[which] != 0
             same = block["dst_pull_handle"][1:] == block["dst_pull_handle"][:-1]
-            same &= (np.diff(number) == 1) & (number[1:] % block.dialect.frames_per_block != 0)
+            same &= (np.diff(number) == 1) & within[1:]
             self._add_gaps(decoded, block.place, same)
         for block in decoded.columns.of("medium"):
             same = block["lib_seqnum"][1:] == block["lib_seqnum"][:-1]

@@ -95,22 +95,13 @@ _RESET_NS: Final = 1_000_000_000
 Pair = tuple[int, int]
 
 
-class _Lost:
-    """What one host had to ask another for again."""
-
-    __slots__ = ("re_requests", "shown")
-
-    def __init__(self) -> None:
-        self.re_requests = 0
-        self.shown: list[Evidence] = []
-
-
 @examines(LOST, TAIL, BURST, ORDER)
 class Loss(Examiner):
     """Collects what had to be sent again, by what must have been lost."""
 
     def __init__(self) -> None:
-        self._lost: dict[Pair, _Lost] = {}
+        self._pulled: list[Message] = []
+        self._passed: dict[tuple[int, ...], None] = {}
         self._repeated: list[Message] = []
         self._tails: dict[Pair, list[tuple[Message, Repeat]]] = {}
         self._gaps: dict[Pair, list[tuple[Message, Repeat]]] = {}
@@ -155,24 +146,19 @@ class Loss(Examiner):
             return
         overtaken = [each for each in pull.requests if each.overtaken and not each.missing]
         if overtaken:
+            self._passed[tuple(sorted(pair))] = None
             text = f"a PULL of message {message.number} came before those of earlier blocks, which were asked for again"
             frames = [each.frame for each in overtaken]
             self._note_overtaken(message.flow.back, text, frames, overtaken[0].time_ns)
-        number = pull.re_requests - len(overtaken)
-        found = self._of(pair) if number else None
-        if found is not None:
-            found.re_requests += number
-            if len(found.shown) < _SHOWN:
-                text = f"blocks of message {message.number} were asked for again {count(number, 'time')}"
-                frames = [each.frame for each in pull.requests if each not in overtaken]
-                found.shown.append(evidence(text, frames, pull.requests[0].time_ns))
+        if len(self._pulled) < _KEPT:
+            self._pulled.append(message)
         self._look_at_requests(pair, message, pull)
 
     def _look_at_requests(self, pair: Pair, message: Message, pull: Pulled) -> None:
         for each in pull.requests:
             if each.cause == "timer" and each.end >= (pull.requested or 0):
                 self._keep(self._tails, "tail", pair, message, each)
-            if each.longest_gap:
+            if each.longest_gap and _missing(pull):
                 self._keep(self._gaps, "gap", pair, message, each)
 
     def _keep(
@@ -187,11 +173,6 @@ class Loss(Examiner):
             found.sort(key=lambda known: -known[1].longest_gap)
             del found[_RECENT // 2 :]
 
-    def _of(self, pair: Pair) -> _Lost | None:
-        if pair in self._lost or len(self._lost) < _KEPT:
-            return self._lost.setdefault(pair, _Lost())
-        return None
-
     @staticmethod
     def _may_be_lost(message: Message, facts: Facts) -> bool:
         """Whether a message was sent again although its receiver was there."""
@@ -205,10 +186,14 @@ class Loss(Examiner):
         dialects = facts.dialects()
         mixed = self._overtaken
         lost = [each for each in self._repeated if not _is_reset(each, facts) and ends(each.flow) not in mixed]
-        pairs = {(each.flow.address, each.flow.back.address) for each in lost} | set(self._lost)
-        for pair in sorted(pairs):
-            mine = [each for each in lost if (each.flow.address, each.flow.back.address) == pair]
-            yield _lost_finding(pair, mine, self._lost.get(pair, _Lost()))
+        by_pair: dict[Pair, tuple[list[Message], list[Message]]] = {}
+        for message in lost:
+            by_pair.setdefault(_pair(message), ([], []))[0].append(message)
+        for message in self._pulled:
+            if self._is_pull_lost(message):
+                by_pair.setdefault(_pair(message), ([], []))[1].append(message)
+        for pair, found in by_pair.items():
+            yield _lost_finding(pair, *found)
         for pair, tails in self._tails.items():
             yield self._tail_finding(pair, tails)
         for pair, gaps in self._gaps.items():
@@ -219,6 +204,14 @@ class Loss(Examiner):
         for (sender, receiver), shown in self._overtaken.items():
             summary = f"frames of {sender} to {receiver} come out of order, and others are sent again because of it"
             yield ORDER.found("high", (sender, receiver), summary, shown)
+
+    def _is_pull_lost(self, message: Message) -> bool:
+        """Whether blocks were asked for again because replies, or PULLs, were lost, rather than overtaken."""
+        pull = message.pull
+        assert pull is not None
+        if _missing(pull) or any(each.cause == "timer" for each in pull.requests):
+            return True
+        return tuple(sorted(_pair(message))) not in self._passed
 
     @staticmethod
     def _tail_finding(pair: Pair, tails: list[tuple[Message, Repeat]]) -> Finding:
@@ -245,13 +238,31 @@ def _is_reset(message: Message, facts: Facts) -> bool:
     return first < connected < message.last_sent_ns and message.first_ns < connected + _RESET_NS
 
 
-def _lost_finding(pair: Pair, lost: list[Message], pulls: _Lost) -> Finding:
+def _pair(message: Message) -> Pair:
+    return message.flow.address, message.flow.back.address
+
+
+def _lost_finding(pair: Pair, lost: list[Message], pulled: list[Message]) -> Finding:
+    again = sum(each.pull.re_requests for each in pulled if each.pull is not None)
     what = [count(len(lost), "message") + " sent again"] if lost else []
-    what += [count(pulls.re_requests, "block") + " asked for again"] if pulls.re_requests else []
-    shown = [about(each, f"was sent {each.transmissions} times") for each in lost[:_SHOWN]] + pulls.shown
+    what += [count(again, "block") + " asked for again"] if again else []
+    shown = [about(each, f"was sent {each.transmissions} times") for each in lost[:_SHOWN]]
+    shown += [_pull_evidence(each.number, each.pull) for each in pulled[:_SHOWN] if each.pull is not None]
     summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])}: {', '.join(what)}"
-    several = len(lost) + pulls.re_requests > 1
+    several = len(lost) + again > 1
     return LOST.found("high" if several else "medium", (Party(pair[0]), Party(pair[1])), summary, shown)
+
+
+def _missing(pull: Pulled) -> int:
+    """Replies that were asked for and never seen: every valid PULL is answered in full (R-PUL-12)."""
+    return 0 if pull.nacks else max(pull.asked_replies - pull.replies, 0)
+
+
+def _pull_evidence(number: int, pull: Pulled) -> Evidence:
+    text = f"blocks of message {number} were asked for again {count(pull.re_requests, 'time')}"
+    if _missing(pull):
+        text += f", and {count(_missing(pull), 'reply', 'replies')} never passed here"
+    return evidence(text, [each.frame for each in pull.requests], pull.requests[0].time_ns)
 
 
 def _is_burst(again: Repeat, dialect: Dialect) -> bool:

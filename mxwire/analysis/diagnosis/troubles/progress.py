@@ -10,6 +10,7 @@ from mxwire.analysis.diagnosis.facts import Facts, about, sender_of, voice_of
 from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, count, evidence, seconds
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
+from mxwire.analysis.diagnosis.troubles.indexes import STALE
 from mxwire.analysis.diagnosis.troubles.path import MTU
 from mxwire.wire.address import mac_text
 
@@ -32,7 +33,7 @@ STOPPED: Final = Diagnosis(
         "If the host itself is gone, nothing of it comes either: ping it.",
     ),
     needs=frozenset({"both directions", "every frame"}),
-    follows_from=frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id, MTU.id}),
+    follows_from=frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id, MTU.id, STALE.id}),
 )
 _KEPT: Final = 4096
 _SHOWN: Final = 4

@@ -1,0 +1,755 @@
+"""For each diagnosis a play in which it is right, and one that comes near and in which it would be wrong.
+
+A play that shows something else as well says so. The plays of diagnoses that no real capture shows are also the
+examples of the documentation; ``python -m tests.analysis.diagnosis.write`` saves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mxwire.wire.dialect import MXOE, Dialect, omx
+from mxwire.wire.packets import Raw
+
+from .scene import RESEND_MS, Scene
+
+Play = Callable[[Scene], None]
+SMALL_FRAMES = omx(256)
+"""Frames of 256 bytes: large messages of many blocks stay small captures."""
+BROADCAST = b"\xff" * 6
+UNKNOWN = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Case:
+    id: str
+    play: Play
+    dialect: Dialect = MXOE
+    others: frozenset[str] = field(default_factory=frozenset)
+    """What else is rightly found."""
+
+    def scene(self) -> Scene:
+        made = Scene(self.dialect)
+        self.play(made)
+        return made
+
+
+SHOWS: dict[str, Case] = {}
+"""By id: it must be found."""
+MISSES: dict[str, Case] = {}
+"""By id: it must not be found."""
+
+
+def shows(name: str, *others: str, dialect: Dialect = MXOE) -> Callable[[Play], Play]:
+    def register(play: Play) -> Play:
+        SHOWS[name] = Case(name, play, dialect, frozenset(others))
+        return play
+
+    return register
+
+
+def misses(name: str, *others: str, dialect: Dialect = MXOE) -> Callable[[Play], Play]:
+    def register(play: Play) -> Play:
+        MISSES[name] = Case(name, play, dialect, frozenset(others))
+        return play
+
+    return register
+
+
+# How hosts were built
+
+
+def mediums(on: Scene, side, dialect: Dialect, length: int = 600, transmissions: int = 1) -> None:
+    on.dialect = dialect
+    count = -(-length // dialect.fragment_payload)
+    fragments = [side.medium(length, place) for place in range(count)]
+    on.send(*fragments)
+    on.again(*fragments, times=transmissions - 1)
+
+
+@shows("dialect-mismatch")
+def one_build_compatible_with_mx(on):
+    on.connect()
+    mediums(on, on.a, MXOE, transmissions=3)
+    mediums(on, on.b, omx(9000), transmissions=3)
+
+
+@misses("dialect-mismatch")
+def two_native_builds(on):
+    on.connect()
+    mediums(on, on.a, omx(9000))
+    mediums(on, on.b, omx(9000))
+    on.send(on.a.liback())
+
+
+@shows("generation-mismatch")
+def old_and_new_native_builds(on):
+    on.connect()
+    mediums(on, on.a, omx(9000), transmissions=3)
+    mediums(on, on.b, omx(9000, "N3"), transmissions=3)
+
+
+@misses("generation-mismatch")
+def two_old_native_builds(on):
+    on.connect()
+    mediums(on, on.a, omx(9000, "N3"))
+    mediums(on, on.b, omx(9000, "N3"))
+    on.send(on.a.liback())
+
+
+def pulls(on: Scene, owner, puller, dialect: Dialect, total: int) -> None:
+    on.dialect = dialect
+    on.send(owner.rndv(total), *(puller.pull(total, block) for block in range(4)), puller.liback())
+    puller.handle += 1
+
+
+@shows("frame-limit-mismatch")
+def frames_of_1500_and_9000_bytes(on):
+    on.connect()
+    pulls(on, on.a, on.b, omx(1500), 500_000)
+    pulls(on, on.b, on.a, omx(9000), 2_000_000)
+
+
+@misses("frame-limit-mismatch")
+def frames_of_9000_bytes(on):
+    on.connect()
+    pulls(on, on.a, on.b, omx(9000), 2_000_000)
+    pulls(on, on.b, on.a, omx(9000), 2_000_000)
+
+
+@shows("byte-order-mismatch")
+def one_host_without_the_option(on):
+    on.swapped.add(on.b.mac)
+    on.again(on.a.query(), on.b.query(), times=3, every_ms=5000)
+
+
+@misses("byte-order-mismatch")
+def both_hosts_without_the_option(on):
+    on.swapped |= {on.a.mac, on.b.mac}
+    on.send(on.a.query(), on.b.name(), on.b.query(), on.a.name(hostname=b"other:0\0"))
+
+
+# The path
+
+
+def with_type(raw: bytes, ethertype: int) -> bytes:
+    return raw[:12] + ethertype.to_bytes(2, "big") + raw[14:]
+
+
+@shows("ethertype-changed")
+def mxoe_as_86dd(on):
+    on.connect().send(on.a.rndv(8), on.b.pull(8), on.a.data(8, 0), on.b.notify(8), on.a.liback())
+    on.frames = [with_type(each, 0x86DD) for each in on.frames]
+    on.send(on.a.announcement(), on.b.announcement())
+
+
+@misses("ethertype-changed")
+def real_version_6_of_ip(on):
+    on.connect()
+    for number in range(40):
+        body = bytes([0x60, 0, 0, 0, 0, 40, 58, 255]) + bytes((number * place) & 0xFF for place in range(80))
+        on.send_bytes(on.b.mac + on.a.mac + b"\x86\xdd" + body)
+
+
+def ip(on: Scene, source, destination, count: int) -> None:
+    for number in range(count):
+        on.send_bytes(destination.mac + source.mac + b"\x08\0" + bytes([0x45, 0, 0, 84, 0, number]) + bytes(78), 200)
+
+
+@shows("ethertype-filtered")
+def ping_works_and_mxoe_does_not(on):
+    request = on.a.request()
+    on.send(request)
+    on.again(request, times=2)
+    ip(on, on.b, on.a, 4)
+    on.again(request, times=3)
+
+
+@misses("ethertype-filtered", "mute-peer")
+def nothing_comes_at_all(on):
+    request = on.a.request()
+    on.send(request)
+    ip(on, on.a, on.b, 4)
+    on.again(request, times=5)
+
+
+@shows("mtu-too-small")
+def frames_above_1500_bytes_vanish(on):
+    on.connect().send(on.a.small(), on.b.liback())
+    mediums(on, on.a, MXOE, 1200)
+    on.send(on.b.liback())
+    fragments = [on.a.medium(3000, 0)]
+    on.send(*fragments)
+    for _ in range(5):
+        on.again(*fragments, times=1)
+        on.b.expected = 3
+        on.send(on.b.tiny())
+
+
+@misses("mtu-too-small", "frames-lost")
+def a_long_frame_is_lost_and_repeated(on):
+    on.connect()
+    fragments = [on.a.medium(3000, 0)]
+    on.send(*fragments)
+    for _ in range(3):
+        on.b.expected = 1
+        on.send(on.b.tiny())
+        on.again(*fragments, times=1)
+    on.b.expected = 2
+    on.send(on.b.liback())
+
+
+# Peers
+
+
+@shows("mute-peer")
+def nobody_answers_connects(on):
+    request = on.a.request()
+    on.send(request)
+    on.again(request, times=6)
+
+
+@misses("mute-peer")
+def the_third_connect_is_answered(on):
+    request = on.a.request()
+    on.send(request)
+    on.again(request, times=2)
+    on.send(on.b.reply())
+
+
+@shows("discovery-incomplete")
+def who_announces_itself_tells_no_name(on):
+    on.send(on.a.announcement(), on.b.announcement())
+    on.again(on.a.query(), times=4, every_ms=5000)
+
+
+@misses("discovery-incomplete")
+def the_second_query_is_answered(on):
+    on.send(on.a.announcement(), on.b.announcement(), on.a.query())
+    on.send(on.a.query(), after_ms=5000)
+    on.send(on.b.name())
+
+
+@shows("mixed-discovery-daemons")
+def omxoed_and_another_one(on):
+    other = on.host(0x0C)
+    for number in range(3):
+        on.send(on.a.announcement(), on.b.announcement())
+        on.send(Raw(dst_mac=BROADCAST, src_mac=other.mac, opaque=bytes([1, number]) * 60), after_ms=900)
+
+
+@misses("mixed-discovery-daemons")
+def omxoed_everywhere(on):
+    other = on.host(0x0C)
+    on.send(on.a.announcement(), on.b.announcement(), other.announcement())
+
+
+@shows("duplicate-mac")
+def two_machines_with_one_address(on):
+    for serial in (0x1111, 0x2222, 0x1111, 0x2222):
+        on.send(on.b.announcement(serial=serial), after_ms=500)
+
+
+@misses("duplicate-mac")
+def a_daemon_is_restarted(on):
+    for serial in (0x1111, 0x1111, 0x2222, 0x2222):
+        on.send(on.b.announcement(serial=serial), after_ms=500)
+
+
+@shows("duplicate-name")
+def two_hosts_with_one_name(on):
+    other = on.host(0x0C)
+    other.peer = on.a
+    on.send(on.a.query(), on.b.name(), on.a.query(dst_mac=other.mac, src_dst_peer_index=2), other.name())
+
+
+@misses("duplicate-name")
+def two_interfaces_of_a_host(on):
+    other = on.host(0x0C)
+    other.peer = on.a
+    on.send(
+        on.a.query(), on.b.name(), on.a.query(dst_mac=other.mac, src_dst_peer_index=2), other.name(hostname=b"node:1\0")
+    )
+
+
+@shows("stale-peer-index")
+def the_old_index_after_a_new_one(on):
+    on.connect().send(on.a.tiny(), on.b.liback())
+    on.send(on.b.query(src_dst_peer_index=9))
+    message = on.a.tiny(dst_src_peer_index=3)
+    on.send(message, after_ms=100)
+    on.again(message, times=4)
+
+
+@misses("stale-peer-index")
+def the_new_index_after_a_new_one(on):
+    on.connect().send(on.a.tiny(), on.b.liback())
+    on.send(on.b.query(src_dst_peer_index=9), on.a.name())
+    on.wait(100)
+    for _ in range(4):
+        on.send(on.a.tiny(), on.b.liback(), after_ms=20)
+
+
+@shows("peer-index-reused")
+def two_hosts_are_told_one_index(on):
+    other = on.host(0x0C, index=1)
+    on.connect()
+    on.b.peer = other
+    on.send(on.b.query(src_dst_peer_index=3), other.name())
+
+
+@misses("peer-index-reused")
+def both_are_told_anew(on):
+    other = on.host(0x0C, index=1)
+    on.connect()
+    on.b.peer = other
+    on.send(on.b.query(src_dst_peer_index=3), other.name())
+    on.b.peer = on.a
+    on.send(on.b.query(src_dst_peer_index=4), on.a.name(hostname=b"other:0\0"))
+
+
+# Connections
+
+
+@shows("endpoint-closed")
+def a_message_to_a_closed_endpoint(on):
+    on.connect().send(on.a.tiny(), on.b.nack(2, 1))
+
+
+@misses("endpoint-closed")
+def a_notify_to_an_endpoint_that_has_ended(on):
+    on.connect().large(8)
+    number = on.b.next - 1
+    on.send(on.a.nack(2, number))
+
+
+@shows("endpoint-out-of-range")
+def a_connect_to_endpoint_40(on):
+    on.b.endpoint = 40
+    on.send(on.a.request(), on.b.nack(1, 0))
+
+
+@misses("endpoint-out-of-range", "endpoint-closed")
+def a_connect_to_a_closed_endpoint(on):
+    on.send(on.a.request(), on.b.nack(2, 0))
+
+
+def many_endpoints(on: Scene, count: int) -> None:
+    for endpoint in range(count):
+        on.b.endpoint, on.b.session = endpoint, 0x7000 + endpoint
+        on.b.connects = on.a.connects = 0
+        on.connect()
+
+
+@shows("endpoints-exhausted")
+def thirty_two_endpoints(on):
+    many_endpoints(on, 32)
+
+
+@misses("endpoints-exhausted")
+def thirty_one_endpoints(on):
+    many_endpoints(on, 31)
+
+
+@shows("wrong-key")
+def a_key_that_does_not_fit(on):
+    on.send(on.a.request(app_key=0xDEADBEEF), on.b.reply(connect_status_code=11))
+
+
+@misses("wrong-key")
+def a_key_that_fits(on):
+    on.connect()
+
+
+def one_way_large(on: Scene, notifies: int = 3):
+    """A large message from a to b, acknowledged to a session that a does not know."""
+    on.send(on.a.request(), on.b.reply(), on.a.rndv(8), on.b.pull(8), on.a.data(8, 0))
+    notify = on.b.notify(8)
+    on.send(notify, on.a.liback(session=UNKNOWN, liback_session_id=UNKNOWN))
+    on.again(notify, times=notifies - 1)
+
+
+@shows("no-reverse-connect")
+def nobody_connects_back(on):
+    one_way_large(on)
+
+
+@misses("no-reverse-connect", "late-reverse-connect")
+def somebody_connects_back_in_the_end(on):
+    one_way_large(on, notifies=1)
+    notify = on.b.notify(8, lib_seqnum=1, lib_piggyack=2, pulled_rdma_seqnum=23)
+    on.send(on.b.request(), on.a.reply())
+    on.again(notify, times=1)
+    on.send(on.a.liback())
+
+
+@shows("late-reverse-connect")
+def the_server_connects_after_its_notify(on):
+    somebody_connects_back_in_the_end(on)
+
+
+@misses("late-reverse-connect")
+def the_server_connects_first(on):
+    on.connect().large(8)
+    on.send(on.a.liback())
+
+
+@shows("session-changed")
+def messages_for_a_former_process(on):
+    on.connect().send(on.a.tiny(), on.b.liback())
+    for number in (2, 3):
+        on.send(on.a.tiny(), on.b.nack(3, number))
+
+
+@misses("session-changed", "no-reverse-connect")
+def pulls_without_a_session(on):
+    on.send(on.a.request(), on.b.reply(), on.b.rndv(8), on.a.pull(8, session=UNKNOWN), on.b.nack_pull(3))
+
+
+@shows("session-number-differs", "receiver-not-progressing")
+def upper_bits_that_are_forgotten(on):
+    on.b.expected = 0x4001
+    on.connect()
+    message = on.a.tiny(lib_seqnum=1, lib_piggyack=1)
+    on.send(message, after_ms=100)
+    on.again(message, times=4)
+
+
+@misses("session-number-differs")
+def upper_bits_that_are_kept(on):
+    on.b.expected = 0x4001
+    on.connect()
+    on.wait(100)
+    on.a.next, on.b.expected = 0x4001, 0x4001
+    for _ in range(4):
+        on.send(on.a.tiny(), on.b.liback())
+
+
+# Processes
+
+
+@shows("receiver-not-progressing")
+def a_process_is_stopped_for_three_seconds(on):
+    on.connect()
+    messages = on.a.tiny(), on.a.small()
+    on.send(*messages, after_ms=300)
+    on.again(*messages, times=5)
+    on.wait(250)
+    on.send(on.b.liback())
+
+
+@misses("receiver-not-progressing")
+def a_process_is_away_for_half_a_second(on):
+    on.connect()
+    messages = on.a.tiny(), on.a.small()
+    on.send(*messages, after_ms=300)
+    on.again(*messages, times=1)
+    on.wait(250)
+    on.send(on.b.liback())
+
+
+@shows("resend-limit-near", "receiver-not-progressing")
+def half_of_all_transmissions(on):
+    on.connect()
+    message = on.a.tiny()
+    on.send(message)
+    on.again(message, times=510)
+
+
+@misses("resend-limit-near", "receiver-not-progressing")
+def a_third_of_all_transmissions(on):
+    on.connect()
+    message = on.a.tiny()
+    on.send(message)
+    on.again(message, times=330)
+
+
+@shows("partner-given-up")
+def a_connect_after_giving_up(on):
+    on.connect()
+    on.send(on.a.request(target_recv_seqnum_start=0x70F1), on.b.reply())
+
+
+@misses("partner-given-up")
+def a_connect_after_a_restart(on):
+    on.connect()
+    on.a.session += 1
+    on.a.connects, on.a.expected = 0, 1
+    on.send(on.a.request(), on.b.reply())
+
+
+TRANSFER = 8 * SMALL_FRAMES.block_length
+"""Eight blocks of 32 replies."""
+
+
+def pulled(on: Scene, blocks: range, *, leave_out: frozenset[int] = frozenset()) -> None:
+    """Blocks of the large message of a, asked for and served, without the replies of some numbers."""
+    for block in blocks:
+        on.send(on.b.pull(TRANSFER, block), after_ms=0.1)
+        first = block * SMALL_FRAMES.frames_per_block
+        for place in range(first, first + SMALL_FRAMES.frames_per_block):
+            if place not in leave_out:
+                on.send(on.a.data(TRANSFER, place), after_ms=0.003)
+
+
+def finished(on: Scene) -> None:
+    on.send(on.b.notify(TRANSFER), on.a.liback())
+
+
+@shows("zombie-pull", dialect=SMALL_FRAMES)
+def blocks_that_nobody_takes(on):
+    on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
+    pulled(on, range(6))
+    for _ in range(3):
+        on.wait(1004)
+        pulled(on, range(2, 6))
+
+
+@misses("zombie-pull", "frames-lost", dialect=SMALL_FRAMES)
+def blocks_that_are_asked_for_once_more(on):
+    on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
+    pulled(on, range(6))
+    on.wait(1004)
+    pulled(on, range(2, 8))
+    finished(on)
+
+
+@shows("nack-storm", "endpoint-closed")
+def sixty_nacks_in_a_second(on):
+    on.connect()
+    for number in range(1, 61):
+        on.send(on.a.tiny(), on.b.nack(2, number), after_ms=0.2)
+
+
+@misses("nack-storm", "endpoint-closed")
+def twenty_nacks_in_a_second(on):
+    on.connect()
+    for number in range(1, 21):
+        on.send(on.a.tiny(), on.b.nack(2, number), after_ms=0.2)
+
+
+# The network
+
+
+@shows("frames-lost")
+def a_message_is_lost(on):
+    on.connect()
+    for _ in range(2):
+        message = on.a.tiny()
+        on.b.expected -= 1
+        on.send(message, on.b.tiny(), after_ms=5)
+        on.again(message, times=1)
+        on.b.expected += 1
+        on.send(on.b.liback(), on.a.liback())
+
+
+@misses("frames-lost")
+def a_message_waits_for_its_receiver(on):
+    on.connect()
+    message = on.a.tiny()
+    on.send(message, after_ms=200)
+    on.again(message, times=1)
+    on.wait(200)
+    on.send(on.b.liback())
+
+
+@shows("tail-loss", "frames-lost", dialect=SMALL_FRAMES)
+def the_last_reply_is_lost(on):
+    last = TRANSFER // SMALL_FRAMES.reply_payload - 1
+    on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
+    pulled(on, range(8), leave_out=frozenset({last}))
+    on.wait(1004)
+    pulled(on, range(7, 8))
+    finished(on)
+
+
+@misses("tail-loss", "frames-lost", dialect=SMALL_FRAMES)
+def a_reply_in_the_middle_is_lost(on):
+    on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
+    pulled(on, range(8), leave_out=frozenset({70}))
+    on.wait(2)
+    pulled(on, range(2, 3))
+    finished(on)
+
+
+@shows("burst-loss", "frames-lost", dialect=SMALL_FRAMES)
+def twelve_replies_in_a_row_are_lost(on):
+    on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
+    pulled(on, range(8), leave_out=frozenset(range(80, 92)) | frozenset(range(140, 152)))
+    on.wait(2)
+    pulled(on, range(2, 3))
+    pulled(on, range(4, 5))
+    finished(on)
+
+
+@misses("burst-loss", "frames-lost", dialect=SMALL_FRAMES)
+def three_replies_here_and_there_are_lost(on):
+    on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
+    pulled(on, range(8), leave_out=frozenset({80, 85, 91, 140}))
+    on.wait(2)
+    pulled(on, range(2, 3))
+    pulled(on, range(4, 5))
+    finished(on)
+
+
+@shows("frames-out-of-order")
+def the_first_of_five_comes_last(on):
+    on.connect()
+    first, *others = [on.a.tiny(bytes([number])) for number in range(5)]
+    on.send(*others, after_ms=0.1)
+    on.send(first, after_ms=3)
+    on.b.expected = 3
+    on.send(on.b.liback())
+    for expected, message in ((3, others[0]), (5, others[1]), (5, others[2]), (6, others[3])):
+        on.again(message, times=1)
+        on.b.expected = expected
+        on.send(on.b.liback())
+
+
+@misses("frames-out-of-order")
+def five_in_order(on):
+    on.connect()
+    on.send(*(on.a.tiny(bytes([number])) for number in range(5)), on.b.liback())
+
+
+@shows("frames-duplicated")
+def every_third_message_comes_twice(on):
+    on.connect()
+    for number in range(9):
+        message = on.a.tiny(bytes([number]))
+        on.send(message)
+        if number % 3 == 0:
+            on.send(message, after_ms=0.4)
+        on.send(on.b.tiny(bytes([number])))
+
+
+@misses("frames-duplicated")
+def messages_are_sent_again(on):
+    on.connect()
+    for _ in range(3):
+        message = on.a.tiny()
+        on.send(message, after_ms=300)
+        on.again(message, times=1)
+        on.wait(200)
+        on.send(on.b.liback())
+
+
+# Latency
+
+
+def blocks_in_bunches(on: Scene, pause_us: Callable[[int], float]) -> None:
+    on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
+    for block in range(8):
+        on.send(on.b.pull(TRANSFER, block), after_ms=0.2)
+        first = block * SMALL_FRAMES.frames_per_block
+        for place in range(first, first + SMALL_FRAMES.frames_per_block):
+            on.send(on.a.data(TRANSFER, place), after_ms=pause_us(place) / 1000 if place % 4 == 0 else 0.001)
+    finished(on)
+
+
+@shows("interrupt-coalescing", dialect=SMALL_FRAMES)
+def bunches_of_four_every_50_microseconds(on):
+    blocks_in_bunches(on, lambda place: 50 + place % 3)
+
+
+@misses("interrupt-coalescing", dialect=SMALL_FRAMES)
+def a_host_that_is_interrupted_now_and_then(on):
+    blocks_in_bunches(on, lambda place: 16 + place * 37 % 200)
+
+
+def echoes(on: Scene, pauses_ms: list[float], trip_us: Callable[[float], float]) -> None:
+    on.connect()
+    for pause in pauses_ms:
+        on.send(on.a.tiny(), after_ms=pause)
+        on.send(on.b.tiny(), after_ms=trip_us(pause) / 1000)
+
+
+@shows("latency-after-idle")
+def echoes_after_pauses_are_slow(on):
+    echoes(on, [0.02] * 20 + [20.0] * 20, lambda pause: 120 if pause > 1 else 25)
+
+
+@misses("latency-after-idle")
+def echoes_are_alike(on):
+    echoes(on, [0.02] * 20 + [20.0] * 20, lambda pause: 25 + pause / 4)
+
+
+# The capture itself
+
+
+def conversation(on: Scene) -> None:
+    on.connect()
+    for number in range(12):
+        on.send(on.a.tiny(bytes([number])), on.b.tiny(bytes([number])))
+
+
+@shows("capture-frames-doubled")
+def a_mirror_of_two_ports(on):
+    conversation(on)
+    doubled = [(raw, time_ns + extra) for raw, time_ns in zip(on.frames, on.times, strict=True) for extra in (0, 4000)]
+    on.frames, on.times = [raw for raw, _ in doubled], [time_ns for _, time_ns in doubled]
+    on.wire_lengths = [len(raw) for raw in on.frames]
+
+
+@misses("capture-frames-doubled", "frames-duplicated")
+def one_direction_is_doubled(on):
+    conversation(on)
+    doubled = [
+        (raw, time_ns + extra)
+        for raw, time_ns in zip(on.frames, on.times, strict=True)
+        for extra in ((0, 4000) if raw[6:12] == on.a.mac else (0,))
+    ]
+    on.frames, on.times = [raw for raw, _ in doubled], [time_ns for _, time_ns in doubled]
+    on.wire_lengths = [len(raw) for raw in on.frames]
+
+
+@shows("capture-incomplete")
+def frames_that_only_the_receiver_has(on):
+    conversation(on)
+    for place in (10, 12, 14):
+        on.frames[place] = b""
+    kept = [place for place, raw in enumerate(on.frames) if raw]
+    on.frames = [on.frames[place] for place in kept]
+    on.times = [on.times[place] for place in kept]
+    on.wire_lengths = [len(raw) for raw in on.frames]
+
+
+@misses("capture-incomplete")
+def frames_that_everybody_has(on):
+    conversation(on)
+
+
+@shows("capture-frames-cut")
+def frames_cut_at_64_bytes(on):
+    conversation(on)
+    on.send_bytes(b"".join((on.b.mac, on.a.mac, b"\x86\xdf", bytes(50))), wire_length=200)
+    on.send(on.a.small(bytes(100)), on.b.liback())
+    on.frames[-3] = on.frames[-2][:64]
+    on.wire_lengths[-3] = on.wire_lengths[-2]
+    del on.frames[-2], on.wire_lengths[-2], on.times[-2]
+
+
+@misses("capture-frames-cut")
+def whole_frames(on):
+    conversation(on)
+
+
+def of(on: Scene, mac: bytes) -> None:
+    kept = [place for place, raw in enumerate(on.frames) if raw[6:12] == mac]
+    on.frames = [on.frames[place] for place in kept]
+    on.times = [on.times[place] for place in kept]
+    on.wire_lengths = [on.wire_lengths[place] for place in kept]
+
+
+@shows("capture-one-direction")
+def only_what_one_host_sends(on):
+    conversation(on)
+    of(on, on.a.mac)
+
+
+@misses("capture-one-direction", "mute-peer")
+def a_host_that_is_really_not_there(on):
+    request = on.a.request()
+    on.send(request)
+    on.again(request, times=3, every_ms=RESEND_MS)

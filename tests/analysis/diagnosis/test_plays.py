@@ -1,0 +1,27 @@
+"""Each diagnosis is made where it is right, and only there."""
+
+from __future__ import annotations
+
+import pytest
+
+from mxwire.analysis.diagnosis import CATALOGUE
+
+from .plays import MISSES, SHOWS
+from .scene import diagnosed, ids
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_diagnosis_is_made_where_it_is_right(name):
+    case = SHOWS[name]
+    findings = diagnosed(case.scene().batch())
+    assert ids(findings) == {name} | case.others, findings
+    for found in findings:
+        assert found.summary and found.advice, found
+        assert found.evidence, found
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_diagnosis_is_not_made_where_it_only_looks_like_it(name):
+    case = MISSES[name]
+    findings = diagnosed(case.scene().batch())
+    assert ids(findings) == case.others, findings
