@@ -79,7 +79,7 @@ def run_live(
 def address_of(link: Link, host: int) -> bytes:
     """The address of one of the tester's hosts: that of the link, or one made from it."""
     own = link.address
-    return own if host == HOST else bytes([own[0] & 0xFE | 2, *own[1:5], (own[5] + host - HOST) & 0xFF])
+    return own if host == HOST else bytes([own[0] & 0xFE | 2, *own[1:4], own[4] ^ 0x80, own[5] ^ host])
 
 
 def why_not(script: Script, dialect: Dialect, ours: bool, longest: int = LONGEST) -> str | None:

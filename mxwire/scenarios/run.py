@@ -418,8 +418,9 @@ class Run:
             if self.now >= limit:
                 self._miss(step, failure)
                 return
-            self.deadline = min(limit, self.now + _AGAIN)
-            while self.now < self.deadline:
+            again = min(limit, self.now + _AGAIN)
+            while self.now < again:
+                self.deadline = again
                 yield None
 
     def _asked(self, step: Check) -> Generator[Any, Any, Failed | None]:
