@@ -1,0 +1,105 @@
+"""All builds that would look like what a host has shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+from mxwire.analysis.compatibility.build import Build
+from mxwire.wire.detection import HINTS, Detection, Hint
+from mxwire.wire.dialect import MXOE, Dialect, Generation, omx
+
+FRAME_LIMITS: Final = (1500, 4144, 8240, 9000)
+"""Frame limits that are tried where none was seen: each leads to other sizes."""
+_GENERATIONS: Final[tuple[Generation, ...]] = ("N1", "N2", "N3", "N4")
+_OWN_PIPELINE: Final = 12
+_LARGEST_PIPELINE: Final = 15
+
+_NO_FORMAT: Final = "no MEDIUM, PULL or PULL_REPLY of it tells its format"
+_NO_GENERATION: Final = "no MEDIUM of it tells whether it is older than release 1.3.2"
+_OLD_GENERATION: Final = "nothing tells whether it is older than release 0.6.0"
+_NO_LIMIT: Final = "no full frame of a large message tells its frame limit"
+_NO_PIPELINE: Final = "nothing tells whether it honours other fragment sizes (1.0.901 to 1.3.1 do not)"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a host has shown."""
+
+    detection: Detection | None
+    longest: int
+    """Its longest frame, in bytes."""
+    pipelines: tuple[int, ...]
+    region_offset: int
+    swapped: bool
+    ethertype: int
+
+    @property
+    def is_piped(self) -> bool:
+        """Whether its fragments tell their size."""
+        dialect = self.detection.dialect if self.detection is not None else None
+        return dialect is not None and (dialect.family == "mxoe" or dialect.generation in ("N1", "N2"))
+
+
+def candidates(shown: Shown) -> tuple[tuple[Build, ...], tuple[str, ...]]:
+    """The builds, and what would have to be seen to tell them apart."""
+    unknown: list[str] = []
+    dialects = tuple(_dialects(shown, unknown))
+    ignoring = (False, True) if any(each.family == "mxoe" for each in dialects) else (False,)
+    if len(ignoring) > 1:
+        unknown.append(_NO_PIPELINE)
+    builds = tuple(
+        Build(
+            dialect,
+            fragment=_fragment(shown, dialect),
+            pipeline_ignored=ignores,
+            region_offset=shown.region_offset,
+            swapped=shown.swapped,
+            ethertype=shown.ethertype,
+        )
+        for dialect, ignores in product(dialects, ignoring)
+        if not ignores or dialect.family == "mxoe"
+    )
+    return builds, tuple(unknown)
+
+
+def _fragment(shown: Shown, dialect: Dialect) -> int | None:
+    told = [each for each in shown.pipelines if each <= _LARGEST_PIPELINE]
+    if not shown.is_piped or not told or dialect.family != "mxoe":
+        return None
+    return 1 << max(told) if max(told) != _OWN_PIPELINE else None
+
+
+def _dialects(shown: Shown, unknown: list[str]) -> list[Dialect]:
+    found = shown.detection.dialect if shown.detection is not None else None
+    if found is None:
+        unknown.append(_NO_FORMAT)
+        return [MXOE, *(each for generation in _GENERATIONS for each in _of_limits(generation, shown.longest))]
+    if found.family == "mxoe":
+        return [MXOE]
+    generations = _generations(found, shown, unknown)
+    if found.frame_limit_known:
+        return [omx(found.frame_limit, each) for each in generations]
+    if found.generation in ("N1", "N2"):
+        # A size that was seen decides; otherwise the usual one is as good as any.
+        return [omx(found.frame_limit, each) for each in generations]
+    unknown.append(_NO_LIMIT)
+    return [each for generation in generations for each in _of_limits(generation, shown.longest)]
+
+
+def _generations(found: Dialect, shown: Shown, unknown: list[str]) -> tuple[Generation, ...]:
+    if found.generation in ("N1", "N2"):
+        unknown.append(_OLD_GENERATION)
+        return ("N1", "N2")
+    assert shown.detection is not None
+    texts = {each.text for each in shown.detection.evidence}
+    if texts & {HINTS[each].text for each in (Hint.MEDIUM_LENGTH_32, Hint.MEDIUM_NO_PIPELINE)}:
+        return (found.generation,)
+    unknown.append(_NO_GENERATION)
+    return ("N3", "N4")
+
+
+def _of_limits(generation: Generation, longest: int) -> list[Dialect]:
+    fitting = [each for each in FRAME_LIMITS if each >= longest] or [max(longest, FRAME_LIMITS[-1])]
+    return [omx(min(each, 65535), generation) for each in fitting]

@@ -1,0 +1,120 @@
+"""Whether two builds can talk, for each class of messages; and two sides of which not everything is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Final, Literal
+
+from mxwire.analysis.compatibility.build import Build
+from mxwire.analysis.compatibility.reach import NO_END, Reach, reach
+from mxwire.wire.dialect import SMALL_MAXIMUM
+
+if TYPE_CHECKING:
+    from mxwire.analysis.compatibility.sides import Side
+
+MessageClass = Literal["discovery", "connect", "tiny", "small", "medium", "large"]
+Word = Literal["yes", "partly", "no", "unknown"]
+
+CLASSES: Final[dict[MessageClass, str]] = {
+    "discovery": "announcements, and host names",
+    "connect": "connects",
+    "tiny": "0 to 32 bytes",
+    "small": "33 to 128 bytes",
+    "medium": "129 to 32768 bytes",
+    "large": "more, and synchronous sends",
+}
+"""What two hosts exchange, from the first step on."""
+_WORSE: Final[dict[Word, int]] = {"yes": 0, "unknown": 1, "partly": 2, "no": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Whether one class of messages passes, both ways."""
+
+    word: Word
+    why: str = ""
+    change: str = ""
+    """What to change so that it does."""
+
+
+YES: Final = Answer("yes")
+
+Judgement = dict[MessageClass, Answer]
+
+
+def judge(one: Build, other: Build) -> Judgement:
+    """Whether two builds can talk."""
+    apart = _apart(one, other)
+    if apart is not None:
+        return apart
+    ways = ("→", reach(one, other)), ("←", reach(other, one))
+    return {
+        "discovery": YES,
+        "connect": YES,
+        "tiny": YES,
+        "small": YES,
+        "medium": _worst([_medium(arrow, each) for arrow, each in ways]),
+        "large": _worst([_large(arrow, each) for arrow, each in ways]),
+    }
+
+
+def _apart(one: Build, other: Build) -> Judgement | None:
+    """Builds that do not even understand each other's headers."""
+    if one.ethertype != other.ethertype:
+        nothing = Answer(
+            "no",
+            f"one sends EtherType 0x{one.ethertype:04X}, the other 0x{other.ethertype:04X}",
+            "build both hosts with the same EtherType; with MX only 0x86DF works",
+        )
+        return dict.fromkeys(CLASSES, nothing)
+    if one.swapped != other.swapped:
+        nothing = Answer(
+            "no",
+            "one sends integers in network order, the other in little-endian order",
+            "build both hosts with the endian option on; MX needs it",
+        )
+        heard = Answer("partly", f"hosts and names are found, their indexes misread: {nothing.why}", nothing.change)
+        return dict.fromkeys(CLASSES, nothing) | {"discovery": heard}
+    return None
+
+
+def _medium(arrow: str, way: Reach) -> Answer:
+    if way.medium >= way.threshold:
+        return YES
+    if way.medium <= SMALL_MAXIMUM:
+        return Answer("no", f"{arrow} {way.why_medium}", way.change_medium)
+    return Answer("partly", f"{arrow} up to {way.medium:.0f} bytes: {way.why_medium}", way.change_medium)
+
+
+def _large(arrow: str, way: Reach) -> Answer:
+    if way.large == NO_END:
+        return YES
+    if way.large <= 0:
+        return Answer("no", f"{arrow} {way.why_large}", way.change_large)
+    if way.large <= way.threshold:
+        only = f"only synchronous sends of up to {way.large:.0f} bytes"
+        return Answer("no", f"{arrow} {only}: {way.why_large}", way.change_large)
+    return Answer("partly", f"{arrow} up to {way.large:.0f} bytes: {way.why_large}", way.change_large)
+
+
+def _worst(answers: Sequence[Answer]) -> Answer:
+    """Of both ways together."""
+    word = max((each.word for each in answers), key=lambda each: _WORSE[each])
+    why = "; ".join(dict.fromkeys(each.why for each in answers if each.why))
+    return Answer(word, why, "; ".join(dict.fromkeys(each.change for each in answers if each.change)))
+
+
+def judge_sides(one: Side, other: Side) -> Judgement:
+    """Whether two sides can talk, of which only some things are known: what depends on the others is unknown."""
+    every = [judge(*pair) for pair in product(one.candidates, other.candidates)]
+    open_questions = "; ".join(f"{each.label}: {reason}" for each in (one, other) for reason in each.unknown)
+    found: Judgement = {}
+    for each in CLASSES:
+        answers = [judgement[each] for judgement in every]
+        if len({answer.word for answer in answers}) == 1:
+            found[each] = answers[0]
+        else:
+            found[each] = Answer("unknown", open_questions)
+    return found

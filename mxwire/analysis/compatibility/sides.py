@@ -1,0 +1,260 @@
+"""What each host of a capture shows of how it was built and set, with the frames that show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from mxwire.analysis.compatibility.build import Build
+from mxwire.analysis.compatibility.candidates import Shown, candidates
+from mxwire.analysis.conversations import Follower, Message
+from mxwire.analysis.verification import Verification
+from mxwire.rules import Violation
+from mxwire.wire.address import mac_text
+from mxwire.wire.codec import TYPE_OFFSET
+from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.detection import Detection, Detector
+from mxwire.wire.encapsulation import Located
+from mxwire.wire.enums import PacketType
+
+_ADDRESS: Final = 6
+_ETHERTYPE: Final = 12
+_CLASS_OF: Final = {"TINY": "tiny", "SMALL": "small", "MEDIUM": "medium", "RNDV": "large"}
+_HOSTS: Final = 4096
+"""Hosts that are looked at; a capture with more is hostile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that a host shows."""
+
+    what: str
+    value: str
+    frames: int = 0
+    """How many frames show it."""
+    first_frame: int | None = None
+    """The first of them."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One host, as far as a capture shows it."""
+
+    label: str
+    address: int
+    candidates: tuple[Build, ...]
+    """All builds that would look so."""
+    unknown: tuple[str, ...]
+    """What the capture does not show of it."""
+    facts: tuple[Fact, ...]
+
+    @property
+    def build(self) -> Build | None:
+        """What it is, if only one answer is left but for what nothing on the wire can show."""
+        return (
+            self.candidates[0]
+            if len({replace(each, pipeline_ignored=False) for each in self.candidates}) == 1
+            else None
+        )
+
+
+@dataclass(slots=True)
+class _Host:
+    """What is gathered of one sender."""
+
+    frames: int = 0
+    longest: int = 0
+    longest_frame: int = 0
+    ethertypes: dict[int, int] = field(default_factory=dict)
+    """Each with the first frame that had it."""
+    pipelines: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Each with the first frame and how many there are."""
+    offsets: tuple[int, int, int] = (0, 0, 0)
+    """Of regions: the largest, its first frame, and how many are not 0."""
+    announcements: tuple[int, int] = (0, 0)
+    """How many there are, and the first."""
+    queries: tuple[int, int] = (0, 0)
+    transmissions: int = 1
+    """The most of one message."""
+    given_up: bool = False
+    defects: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+class Sides:
+    """Looks at a capture, batch by batch; memory grows with hosts only."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[int, _Host] = {}
+        self._detector = Detector()
+        self._follower = Follower()
+        self._verification = Verification()
+        self.exchanged: dict[tuple[int, int, str], tuple[int, int]] = {}
+        """By source, destination and class: messages that arrived, and all."""
+
+    def observe(self, decoded: DecodedBatch) -> None:
+        """Take the next batch into account."""
+        if not len(decoded):
+            return
+        self._detector.learn(_alone(decoded.located))
+        self._count(decoded)
+        self._mediums(decoded)
+        self._regions(decoded)
+        for message in self._follower.observe(decoded):
+            self._message(message)
+        for found in self._verification.observe(decoded):
+            self._finding(found)
+
+    def finish(self) -> None:
+        """The capture is over."""
+        for message in self._follower.finish():
+            self._message(message)
+
+    @property
+    def hosts(self) -> list[int]:
+        """Addresses of whoever sent a frame, the busiest first."""
+        return sorted(self._hosts, key=lambda each: -self._hosts[each].frames)
+
+    def side(self, address: int, label: str) -> Side:
+        """What one host shows."""
+        known = self._hosts[address]
+        detection = next((each for each in self._detector.detections() if each.hosts[0] == address), None)
+        shown = Shown(
+            detection=detection,
+            longest=known.longest,
+            pipelines=tuple(known.pipelines),
+            region_offset=known.offsets[0],
+            swapped=address in self._detector.swapped_hosts(),
+            ethertype=next(iter(known.ethertypes)),
+        )
+        builds, unknown = candidates(shown)
+        return Side(label, address, builds, unknown, tuple(_facts(known, shown, detection)))
+
+    def _host(self, address: int) -> _Host | None:
+        if address not in self._hosts and len(self._hosts) >= _HOSTS:
+            return None
+        return self._hosts.setdefault(address, _Host())
+
+    def _count(self, decoded: DecodedBatch) -> None:
+        located = decoded.located
+        rows = located.row_bytes
+        types = rows[:, TYPE_OFFSET]
+        ethertypes = rows[:, _ETHERTYPE].astype(np.int64) << 8 | rows[:, _ETHERTYPE + 1]
+        numbers = located.batch.number
+        lengths = located.wire_length
+        for address, places in _by_sender(located):
+            host = self._host(address)
+            if host is None:
+                continue
+            host.frames += len(places)
+            longest = places[int(lengths[places].argmax())]
+            if int(lengths[longest]) > host.longest:
+                host.longest, host.longest_frame = int(lengths[longest]), int(numbers[longest])
+            for ethertype in np.unique(ethertypes[places]).tolist():
+                host.ethertypes.setdefault(int(ethertype), int(numbers[places[ethertypes[places] == ethertype][0]]))
+            host.announcements = _more(host.announcements, numbers[places[types[places] == PacketType.RAW]])
+            host.queries = _more(host.queries, numbers[places[types[places] == PacketType.HOST_QUERY]])
+
+    def _mediums(self, decoded: DecodedBatch) -> None:
+        numbers = decoded.batch.number
+        for block in decoded.columns.blocks:
+            if "frag_pipeline" not in block.names:
+                continue
+            for address, places in _by_sender(decoded.located, block.place):
+                host = self._host(address)
+                values = block["frag_pipeline"][places]
+                for value in np.unique(values).tolist() if host is not None else ():
+                    which = block.place[places[values == value]]
+                    assert host is not None
+                    first, count = host.pipelines.get(int(value), (int(numbers[which[0]]), 0))
+                    host.pipelines[int(value)] = first, count + len(which)
+
+    def _regions(self, decoded: DecodedBatch) -> None:
+        numbers = decoded.batch.number
+        for block in decoded.columns.blocks:
+            if block.layout.name != "rndv":
+                continue
+            for address, places in _by_sender(decoded.located, block.place):
+                host = self._host(address)
+                values = block["pulled_rdma_offset"][places]
+                nonzero = np.flatnonzero(values)
+                if host is None or not len(nonzero):
+                    continue
+                largest, first, count = host.offsets
+                first = first or int(numbers[block.place[places[nonzero[0]]]])
+                host.offsets = max(largest, int(values.max())), first, count + len(nonzero)
+
+    def _message(self, message: Message) -> None:
+        source, destination = message.flow.address, message.flow.back.address
+        host = self._hosts.get(source)
+        if host is not None:
+            host.transmissions = max(host.transmissions, message.transmissions)
+            host.given_up = host.given_up or message.sender == "given up"
+        key = source, destination, _CLASS_OF[message.kind]
+        if key in self.exchanged or len(self.exchanged) < _HOSTS:
+            arrived, every = self.exchanged.get(key, (0, 0))
+            self.exchanged[key] = arrived + (message.receiver in ("received", "truncated")), every + 1
+
+    def _finding(self, found: Violation) -> None:
+        if found.severity == "note" and found.rule.startswith("D-"):
+            host = self._hosts.get(int.from_bytes(found.host, "big"))
+            if host is not None:
+                first, count = host.defects.get(found.rule, (found.frames[-1], 0))
+                host.defects[found.rule] = first, count + 1
+
+
+def _more(known: tuple[int, int], numbers: np.ndarray) -> tuple[int, int]:
+    count, first = known
+    return count + len(numbers), first or (int(numbers[0]) if len(numbers) else 0)
+
+
+def _by_sender(located: Located, places: np.ndarray | None = None) -> Iterator[tuple[int, np.ndarray]]:
+    """Each sender with the places of its frames (among ``places``, if given)."""
+    source = located.source if places is None else located.source[places]
+    for address in np.unique(source).tolist():
+        yield int(address), np.flatnonzero(source == address)
+
+
+def _alone(located: Located) -> Located:
+    """The same frames as if each host spoke to itself: so each is judged by what it sends, not by its partners."""
+    rows = located.row_bytes.copy()
+    rows[:, :_ADDRESS] = rows[:, _ADDRESS : 2 * _ADDRESS]
+    return replace(located, rows=rows.view(located.rows.dtype).reshape(-1))
+
+
+def _facts(host: _Host, shown: Shown, detection: Detection | None) -> Iterator[Fact]:
+    for each in detection.evidence if detection is not None else ():
+        yield Fact(f"format {each.supports}", each.text, each.frames, each.first_frame)
+    yield Fact("longest frame", f"{host.longest} bytes", 1, host.longest_frame)
+    order = "little-endian (endian option off)" if shown.swapped else "network order"
+    yield Fact("byte order", order)
+    for ethertype, first in host.ethertypes.items():
+        yield Fact("EtherType", f"0x{ethertype:04X}", 0, first)
+    if shown.is_piped:
+        for pipeline, (first, count) in sorted(host.pipelines.items()):
+            yield Fact("fragments", f"of {1 << min(pipeline, 32)} bytes (pipeline {pipeline})", count, first)
+    largest, first, count = host.offsets
+    if count:
+        yield Fact("regions", f"large messages start within their page, at {largest} for example", count, first)
+    yield from _discovery(host)
+    if host.transmissions > 1:
+        end = ", and then given up: its resend limit" if host.given_up else ""
+        yield Fact("resends", f"up to {host.transmissions} transmissions of a message{end}")
+    for defect, (first, count) in sorted(host.defects.items(), key=lambda each: int(each[0][2:])):
+        yield Fact("defect", f"{defect} (mxwire rules {defect})", count, first)
+
+
+def _discovery(host: _Host) -> Iterator[Fact]:
+    count, first = host.announcements
+    if count:
+        yield Fact("discovery", "announces itself as omxoed and mxoed do", count, first)
+    count, first = host.queries
+    if count:
+        yield Fact("discovery", "asks for host names", count, first)
+
+
+def label_of(address: int) -> str:
+    """What a host is called where nothing else is known."""
+    return mac_text(address)
