@@ -312,6 +312,29 @@ def _rules() -> str:
     return "\n".join(blocks)
 
 
+def _mutants() -> str:
+    """Which rules find the engine that was broken on purpose, or why none can."""
+    sys.path.insert(0, str(ROOT))
+    try:
+        from tests.mutants import MUTANTS
+        from tests.mutants_seen import SEEN, Found
+    finally:
+        sys.path.remove(str(ROOT))
+    columns = (Column("what is wrong"), Column("breaks"), Column("found by"))
+    rows = []
+    for mutant in MUTANTS:
+        seen = SEEN[mutant.name]
+        if isinstance(seen, Found):
+            found = ", ".join(f"`{rule}`" for rule in sorted(seen.rules))
+            found += f" in a capture on host {seen.at}" if seen.at is not None else " in a capture of all frames"
+            found += ", with `--from-start`" if seen.from_start else ""
+        else:
+            found = f"*{seen.why}*"
+        before = f" (Open-MX before {mutant.mended_in})" if mutant.mended_in else ""
+        rows.append(Row((mutant.name + before, f"`{mutant.rule}`", found)))
+    return _raw_markdown_table(columns, rows)
+
+
 def _places(listed: tuple[str, ...]) -> str:
     """The first of some places, and how many more there are."""
     shown = [f"`{each.removeprefix('mxwire/').removeprefix('tests/')}`" for each in listed[:2]]
@@ -462,6 +485,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "captures": _captures,
     "imports": _imports,
     "rules": _rules,
+    "mutants": _mutants,
 }
 
 

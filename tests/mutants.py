@@ -6,17 +6,21 @@ if one survives. Most are the interoperability defects that Open-MX had once (di
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.abc import MetaPathFinder, SourceLoader
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 PACKAGE = Path(__file__).parents[1] / "mxwire"
+ROOMS = ("mxwire.protocol", "mxwire.simulation")
+"""What is loaded anew for each mutant."""
 SEEDS = 400
 """No mutant may live longer than this."""
 
@@ -361,26 +365,6 @@ MUTANTS = (
     ),
 )
 
-_CHILD = """
-import json, sys
-from pathlib import Path
-import mxwire
-from mxwire.simulation import Simulation, draw_scenario
-
-folder, seeds, options, script = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3]), sys.argv[4]
-assert Path(mxwire.__file__).is_relative_to(folder), mxwire.__file__
-sys.path.append(script)
-from mutants import fixed_by
-fixed = fixed_by(options)
-for seed in range(seeds):
-    outcome = Simulation(draw_scenario(seed, **fixed)).run()
-    if not outcome.held:
-        print(json.dumps([seed, outcome.breaches[0].invariant, outcome.breaches[0].text]))
-        break
-else:
-    print("null")
-"""
-
 
 def fixed_by(options: dict[str, object]) -> dict[str, object]:
     """Options with profiles and dialect in the place of their names."""
@@ -395,21 +379,66 @@ def fixed_by(options: dict[str, object]) -> dict[str, object]:
     return fixed
 
 
+class _Changed(SourceLoader):
+    """Loads one file of the engine with a mutant's change, and leaves no bytecode behind."""
+
+    def __init__(self, mutant: Mutant, name: str, path: Path) -> None:
+        self.mutant, self.name, self.path = mutant, name, path
+
+    def get_filename(self, fullname: str) -> str:
+        return str(self.path)
+
+    def get_data(self, path: str) -> bytes:
+        if path != str(self.path):
+            raise OSError(path)
+        return self.mutant.source().encode()
+
+
+class _Finder(MetaPathFinder):
+    """Finds the changed file before the one that is on the disk."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self.mutant = mutant
+        self.name = ".".join(("mxwire", "protocol", *Path(mutant.file).with_suffix("").parts))
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
+        if fullname != self.name:
+            return None
+        file = PACKAGE / "protocol" / self.mutant.file
+        return spec_from_file_location(fullname, file, loader=_Changed(self.mutant, fullname, file))
+
+
+@contextmanager
+def engine(mutant: Mutant | None) -> Iterator[ModuleType]:
+    """The simulation on an engine with a mutant's change, as a module; without a mutant on the engine as it is.
+
+    Both rooms are loaded anew, and what was loaded before is there again at the end.
+    """
+    kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith(ROOMS)}
+    finders = [] if mutant is None else [_Finder(mutant)]
+    sys.meta_path[:0] = finders
+    try:
+        yield import_module("mxwire.simulation")
+        assert all(each.name in sys.modules for each in finders)
+    finally:
+        del sys.meta_path[: len(finders)]
+        for name in [name for name in sys.modules if name.startswith(ROOMS)]:
+            del sys.modules[name]
+        sys.modules.update(kept)
+        for name in ROOMS:
+            if name in kept:
+                setattr(sys.modules["mxwire"], name.rpartition(".")[2], kept[name])
+
+
 def verdict(mutant: Mutant | None, seeds: int = SEEDS, options: dict[str, object] | None = None) -> list | None:
     """Seed, invariant and text that killed a mutant, or None if it lives; without one, the engine as it is."""
-    with tempfile.TemporaryDirectory(prefix="mxwire-mutant-") as folder:
-        copy = Path(folder).resolve() / "mxwire"
-        shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-        if mutant is not None:
-            (copy / "protocol" / mutant.file).write_text(mutant.source(), encoding="utf-8")
-            options = mutant.options
-        command = [sys.executable, "-c", _CHILD, str(copy.parent), str(seeds), json.dumps(options or {})]
-        command.append(str(Path(__file__).parent))
-        environment = os.environ | {"PYTHONPATH": str(copy.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
-        if done.returncode:
-            raise RuntimeError(f"{mutant.name if mutant else 'the engine'}: {done.stderr}")
-        return json.loads(done.stdout)
+    with engine(mutant) as simulation:
+        fixed = fixed_by(mutant.options if mutant is not None else options or {})
+        for seed in range(seeds):
+            outcome = simulation.Simulation(simulation.draw_scenario(seed, **fixed)).run()
+            if not outcome.held:
+                return [seed, outcome.breaches[0].invariant, outcome.breaches[0].text]
+    return None
 
 
 def _tried(mutant: Mutant) -> tuple[int | None, str]:
@@ -426,7 +455,7 @@ def main() -> int:
     alive = 0
     columns = "{:50} {:24} {:10} {:10} {:>5}  {}"
     print(columns.format("mutant", "file", "mended in", "rule", "seed", "killed by"))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ProcessPoolExecutor() as pool:
         for mutant, (seed, found) in zip(MUTANTS, pool.map(_tried, MUTANTS), strict=True):
             alive += seed is None
             shown = "-" if seed is None else seed

@@ -83,12 +83,16 @@ def _microseconds(name: str, text: str) -> Callable[[Any], Any]:
 @_count("mtu", "Times that long frames do not pass.")
 @click.option("--judge/--no-judge", "judged", default=None, help="Hold all frames against the rules, or do not.")
 @click.option("--pcap", type=click.Path(dir_okay=False), metavar="FILE", help="Write all frames to a capture file.")
+@click.option(
+    "--at", type=click.IntRange(0), metavar="HOST", help="With --pcap: capture on one host, what it sends and receives."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a run, a line each.")
 def command(
     seed: int | None,
     seeds: range | None,
     jobs: int | None,
     pcap: str | None,
+    at: int | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -107,7 +111,7 @@ def command(
 
     fixed = simulating.fixed_by(options)
     if seeds is None:
-        outcome = simulating.run_one(simulating.scenario_of(seed or 0, fixed), pcap)
+        outcome = simulating.run_one(simulating.scenario_of(seed or 0, fixed), pcap, at)
         failed = simulating.tell(outcome, as_json)
     elif seed is not None or pcap is not None:
         raise MxwireError("--seeds makes many runs: use it without --seed and --pcap")

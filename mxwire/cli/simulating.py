@@ -77,15 +77,19 @@ def command_for(scenario: Scenario) -> str:
 # Runs
 
 
-def run_one(scenario: Scenario, pcap: str | None) -> Outcome:
-    """Run a scenario, with progress on a terminal, and with all frames in a file if one is named."""
+def run_one(scenario: Scenario, pcap: str | None, at: int | None = None) -> Outcome:
+    """Run a scenario, with progress on a terminal; all frames, or those that one host sees, go to a file if it is named."""
+    if at is not None and pcap is None:
+        raise MxwireError("--at chooses the host to capture on: say with --pcap where the frames go")
+    if at is not None and at >= scenario.hosts:
+        raise MxwireError(f"--at {at}: the hosts are 0 to {scenario.hosts - 1}")
     with _progress("messages") as progress:
         if pcap is None:
             return Simulation(scenario, progress=progress).run()
         from mxwire.capture import create_capture
 
         with create_capture(pcap) as capture:
-            return Simulation(scenario, tap=capture.write, progress=progress).run()
+            return Simulation(scenario, tap=capture.write, progress=progress, at=at).run()
 
 
 def campaign(seeds: range, jobs: int | None, fixed: dict[str, Any], as_json: bool) -> bool:

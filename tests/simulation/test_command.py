@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,23 @@ def test_a_run_for_a_person() -> None:
     assert "all 13 invariants held: delivery, once, order" in run.out
 
 
+def test_a_capture_on_one_host_has_what_it_sends_and_what_reaches_it(tmp_path: Path) -> None:
+    """Lost frames are in the capture on their sender only, those that arrive twice are twice in that on their receiver;
+    nothing in it is taken for wrong."""
+    many = ("--hosts", 3, "--seed", 5, "--loss", 0.1, "--duplicate", 0.1, "--reorder", 0.2)
+    one(*many, "--pcap", tmp_path / "all.pcapng")
+    sent = Counter(each["source"] for each in mxwire("decode", "--json", tmp_path / "all.pcapng").objects)
+    for host, address in enumerate(sorted(sent)):
+        file = tmp_path / f"host{host}.pcapng"
+        one(*many, "--pcap", file, "--at", host)
+        seen = mxwire("decode", "--json", file).objects
+        assert sum(each["source"] == address for each in seen) == sent[address]
+        assert all(address in (each["source"], each["destination"]) for each in seen)
+        there = Counter(each["source"] for each in seen if each["destination"] == address)
+        assert there and all(0 < number != sent[each] for each, number in there.items())
+        assert mxwire("verify", "--from-start", file).code == 0
+
+
 def test_promises_that_fall_are_told() -> None:
     _, out = invoke(*SMALL, "--tamper", 0.01)
     assert "not held against the engine, because bytes were changed and no check found it:" in out
@@ -216,7 +234,7 @@ def test_a_failing_campaign_shows_the_first_and_names_the_others(leaky: None) ->
 def test_the_process_ends_with_1_where_an_invariant_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also behind ``mxwire``, which is more than the command alone."""
 
-    def broken(scenario: Scenario, pcap: str | None) -> Outcome:
+    def broken(scenario: Scenario, pcap: str | None, at: int | None) -> Outcome:
         return Outcome(scenario, "0", 0, breaches=(Breach("once", 0, "planted"),))
 
     monkeypatch.setattr(simulating, "run_one", broken)
@@ -250,6 +268,8 @@ def test_the_process_ends_with_1_where_an_invariant_breaks(monkeypatch: pytest.M
         (("--profile", "open-mx/0"), "for example open-mx/250"),
         (("--resend-maximum", 0), "'--resend-maximum': 0 is not in the range x>=1"),
         (("--pcap", "/no/such/place/x.pcap"), "/no/such/place/x.pcap"),
+        (("--at", 1), "--at chooses the host to capture on: say with --pcap where the frames go"),
+        (("--at", 2, "--pcap", "x.pcap"), "--at 2: the hosts are 0 to 1"),
         (("--jitter", -5), "'--jitter': -5 is not in the range 0<=x<=1000000000"),
         (("extra",), "Got unexpected extra argument (extra)"),
     ],

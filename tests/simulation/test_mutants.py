@@ -55,7 +55,7 @@ def test_the_table_says_what_was_killed_and_what_was_not(
     assert words[:6] == ["libacks", "without", "counter", "library/acks.py", "0.1.0", "R-ACK-06"]
     assert words[6:8] == ["0", "rules:"]
     monkeypatch.setattr(mutants, "MUTANTS", (deadly, harmless))
-    monkeypatch.setattr(mutants, "verdict", lambda mutant: [0, "rules", "…"] if mutant is deadly else None)
+    monkeypatch.setattr(mutants, "verdict", lambda mutant: [0, "rules", "…"] if mutant == deadly else None)
     assert mutants.main() == 1
     out = capsys.readouterr().out
     assert "SURVIVES" in out and out.endswith("1 killed, 1 alive\n")

@@ -1,0 +1,78 @@
+"""What is wrong with an engine and visible on the wire is found in a capture of it: each mutant is run, captured and
+verified as ``mxwire verify`` does it. ``pytest -s`` prints the table of mutants and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from mxwire.analysis.verification import Verification
+from mxwire.capture import create_capture, open_capture
+from mxwire.rules import CAPTURE, CATALOGUE
+from mxwire.wire.decoder import Decoder
+from tests.mutants import MUTANTS, Mutant, engine, fixed_by
+from tests.mutants_seen import SEEN, Found, Unseen
+
+SEEDS = 120
+"""Runs that are tried where the one that has shown a mutant before does not any more, since the engine has changed."""
+LINES: dict[str, str] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def table() -> Iterator[None]:
+    yield
+    print("", *(LINES[each.name] for each in MUTANTS if each.name in LINES), sep="\n")
+
+
+def broken(simulation: ModuleType, mutant: Mutant, seed: int, at: int | None, from_start: bool, path: Path) -> set[str]:
+    """The rules that the capture of a run breaks."""
+    scenario = simulation.draw_scenario(seed, **fixed_by(mutant.options | {"judged": False}))
+    if scenario.tamper or "rules" in simulation.promises.fallen(scenario):
+        return set()
+    with create_capture(path) as capture:
+        simulation.Simulation(scenario, capture.write, at=at).run()
+    verification = Verification(replace(CAPTURE, from_start=from_start))
+    with open_capture(path) as capture:
+        found = [each for batch in Decoder().decode_all(capture) for each in verification.observe(batch)]
+    return {each.rule for each in found if each.severity == "violation"}
+
+
+def test_each_mutant_is_found_or_there_is_a_reason() -> None:
+    assert list(SEEN) == [each.name for each in MUTANTS]
+    assert {rule for each in SEEN.values() if isinstance(each, Found) for rule in each.rules} <= set(CATALOGUE)
+
+
+@pytest.mark.parametrize(
+    "mutant", [each for each in MUTANTS if isinstance(SEEN[each.name], Found)], ids=lambda m: m.name
+)
+def test_what_the_wire_shows_is_found(mutant: Mutant, tmp_path: Path) -> None:
+    seen = SEEN[mutant.name]
+    assert isinstance(seen, Found)
+    rest = [seed for seed in range(SEEDS) if seed != seen.seed]
+    with engine(mutant) as simulation:
+        for seed in chain([seen.seed], rest):
+            found = broken(simulation, mutant, seed, seen.at, seen.from_start, tmp_path / "mutant.pcap")
+            if found >= seen.rules:
+                break
+        else:
+            pytest.fail(f"no capture of {SEEDS} shows {mutant.name}")
+    LINES[mutant.name] = f"{mutant.name:50} {mutant.rule:9} found by {', '.join(sorted(found))}"
+    with engine(None) as simulation:
+        assert not broken(simulation, mutant, seed, seen.at, seen.from_start, tmp_path / "right.pcap")
+
+
+@pytest.mark.parametrize(
+    "mutant", [each for each in MUTANTS if isinstance(SEEN[each.name], Unseen)], ids=lambda m: m.name
+)
+def test_of_the_others_nothing_is_said(mutant: Mutant, tmp_path: Path) -> None:
+    seen = SEEN[mutant.name]
+    assert isinstance(seen, Unseen)
+    LINES[mutant.name] = f"{mutant.name:50} {mutant.rule:9} not seen: {seen.why}"
+    with engine(mutant) as simulation:
+        for at in (None, 0, 1):
+            assert not broken(simulation, mutant, seen.seed, at, True, tmp_path / "mutant.pcap")
