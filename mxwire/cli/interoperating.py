@@ -144,7 +144,9 @@ def _show_coloured(report: Report) -> None:
     console = Console(highlight=False)
     console.print(Text(report.title, style="bold cyan"))
     console.print()
-    console.print(Text(" " * widest + "".join(each.rjust(telling.WIDTH) for each in headings), style="bold"), no_wrap=True)
+    console.print(
+        Text(" " * widest + "".join(each.rjust(telling.WIDTH) for each in headings), style="bold"), no_wrap=True
+    )
     for name, row in zip(names, rows, strict=True):
         line = Text(name.ljust(widest), style="cyan")
         for text, style in row:

@@ -34,6 +34,8 @@ class Hosts:
     """What others are taken to speak."""
     excused: frozenset[str] = field(default_factory=frozenset)
     """Defects that are known of others."""
+    from_start: bool = True
+    """Whether all endpoints were opened after the first frame."""
 
     def dialect(self, address: bytes) -> Dialect:
         """What a host speaks."""
@@ -46,7 +48,7 @@ class Hosts:
         defects = frozenset(defect.value for profile in profiles for defect in profile.defects)
         rates = {profile.hz for profile in profiles}
         seen = Vantage(
-            from_start=True,
+            from_start=self.from_start,
             resends_maximum=None,
             query_interval_ns=min((each.query_interval for each in profiles), default=_QUERIES),
             excused=defects | self.excused,
@@ -116,11 +118,9 @@ def comments(frames: Sequence[Recorded], findings: Sequence[Violation]) -> dict[
             said.setdefault(number, []).append(
                 f"{found.severity} of {found.rule}: {found.found}; expected: {found.expected}"
             )
-    odd = [(number, each) for number, each in enumerate(frames, 1) if each.arrival_ns == LOST or each.copies > 1]
-    for number, each in odd[:_SHOWN]:
-        text = "lost on the way" if each.arrival_ns == LOST else f"arrives {each.copies} times"
-        said.setdefault(number, []).append(text)
-    return {number: "; ".join(dict.fromkeys(texts)) for number, texts in said.items()}
+    for number, fate in fates(frames).items():
+        said.setdefault(number, []).extend(fate.lines)
+    return {number: "\n".join(dict.fromkeys(texts)) for number, texts in said.items()}
 
 
 def batch_of(frames: Sequence[Recorded]) -> FrameBatch:

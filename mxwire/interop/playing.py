@@ -199,5 +199,6 @@ def _verdict(
     for severity, verdict in _SEVERITIES:
         of_kind = [each for each in findings if each.severity == severity]
         if of_kind:
-            return verdict, f"{reason}, but {len(of_kind)} {severity}s, first {of_kind[0]}"
+            count = f"{len(of_kind)} {severity}" + ("s" if len(of_kind) > 1 else "")
+            return verdict, f"{reason}, but {count}: {of_kind[0]}"
     return "pass", reason

@@ -66,6 +66,10 @@ class FaultyWay:
         """Whether everything passes as it is."""
         return self.faults == Faults() and not self._held
 
+    def draw_from(self, random: Random) -> None:
+        """What happens to the next frames, this says."""
+        self._random = random
+
     def put(self, frame: bytes, now: int) -> None:
         """A frame goes in at ``now``, in ns of any clock."""
         faults, draw = self.faults, self._random.random

@@ -66,10 +66,15 @@ class FaultyLink:
         """How many frames are held back, in both directions."""
         return self._sending.under_way + self._receiving.under_way
 
-    def change(self, *, sending: Faults | None = None, receiving: Faults | None = None) -> None:
-        """Go on with other faults; what is under way stays so."""
+    def change(
+        self, *, sending: Faults | None = None, receiving: Faults | None = None, seed: int | None = None
+    ) -> None:
+        """Go on with other faults, and with a seed as if from the start; what is under way stays so."""
         self._sending.faults = sending or self._sending.faults
         self._receiving.faults = receiving or self._receiving.faults
+        if seed is not None:
+            self._sending.draw_from(Random(f"{seed} sending"))
+            self._receiving.draw_from(Random(f"{seed} receiving"))
 
     def send(self, batch: FrameBatch) -> int:
         """Give frames to the wire, or to its faults; returns how many were taken, which includes the lost."""

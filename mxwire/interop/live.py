@@ -1,0 +1,321 @@
+"""A live stage: hosts on interfaces of this machine, turned by one thread, so that a case is played as in a simulation.
+
+What is done to frames is done by links of our own: the case's cuts, and the seeded impairment.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import ClassVar, Final
+
+import numpy as np
+
+from mxwire.frames import FrameBatch
+from mxwire.host.core import Core
+from mxwire.host.opening import Hosting
+from mxwire.interop.impairments import Cut, Treatment
+from mxwire.interop.stage import Casting, Introduction, Recorded, Role, Side, Stage, Told, Unsuitable, Where
+from mxwire.link import FaultyLink, Link
+from mxwire.link.link import LinkStatistics
+from mxwire.protocol import Node
+
+PATIENCE: Final = 15.0
+"""Seconds that a case waits for what should work."""
+_SECOND: Final = 1_000_000_000
+_CALM: Final = 2.0
+"""Seconds that a stranger has to acknowledge what was sent, before the next case begins."""
+_LULL: Final = 0.03
+"""Seconds for what is still on its way: longer than an ack may wait."""
+_LONGEST: Final = 50
+"""Longest sleep, in ms: applications are looked after in between."""
+
+
+class CuttingLink:
+    """A link that loses chosen frames of those that leave, and with ``both`` of those that come too."""
+
+    def __init__(self, link: Link, *, both: bool) -> None:
+        self.link = link
+        self._both = both
+        self.cuts: list[Cut] = []
+
+    @property
+    def name(self) -> str:
+        """The name of the link behind it."""
+        return self.link.name
+
+    @property
+    def address(self) -> bytes:
+        """The address of the link behind it, 6 bytes."""
+        return self.link.address
+
+    @property
+    def mtu(self) -> int:
+        """How many bytes a frame may have after its Ethernet header."""
+        return self.link.mtu
+
+    def send(self, batch: FrameBatch) -> int:
+        """Give frames to the link behind it; returns how many were taken, which includes the lost."""
+        kept = self._kept(batch)
+        return self.link.send(kept) + len(batch) - len(kept)
+
+    def receive(self, timeout: float | None = 0.0) -> FrameBatch:
+        """The frames that have arrived and were not chosen to be lost."""
+        batch = self.link.receive(timeout)
+        return self._kept(batch) if self._both else batch
+
+    def _kept(self, batch: FrameBatch) -> FrameBatch:
+        if not self.cuts or not len(batch):
+            return batch
+        lost = np.zeros(len(batch), np.bool_)
+        for index in range(len(batch)):
+            frame = batch.frame(index)
+            for cut in self.cuts:
+                lost[index] |= cut.takes(frame)
+        return batch.select(~lost) if lost.any() else batch
+
+    def wake(self) -> None:
+        """End a ``receive`` that waits."""
+        self.link.wake()
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when there is something to receive."""
+        return self.link.fileno()
+
+    def statistics(self) -> LinkStatistics:
+        """What the link behind it has carried."""
+        return self.link.statistics()
+
+    def close(self) -> None:
+        """Close the link behind it too."""
+        self.link.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """An external host, as far as it is known."""
+
+    name: str
+    """What it calls itself, with the number of its interface."""
+    address: bytes | None
+    """Its Ethernet address; None where its name has to do."""
+    start: Callable[[Role], Where]
+    """Sees to it that a program with a role runs there, and says where."""
+
+
+class LiveSide(Side):
+    """A host of ours on a link."""
+
+    def __init__(
+        self,
+        stage: LiveStage,
+        casting: Casting,
+        link: CuttingLink,
+        known: dict[str | bytes, str | None],
+        *,
+        announce: bool,
+        seed: str,
+    ) -> None:
+        super().__init__(stage, casting.name, casting.profile, casting.dialect)
+        self._stage = stage
+        self.link = link
+        self._known, self._announce, self._seed = known, announce, seed
+        self._boots = 0
+        self.core = self._boot()
+
+    @property
+    def node(self) -> Node:
+        """The engine."""
+        return self.core.node
+
+    @property
+    def address(self) -> bytes:
+        """The Ethernet address of its interface."""
+        return self.link.address
+
+    def _boot(self) -> Core:
+        self._boots += 1
+        hosting = Hosting(
+            self.link,
+            name=self.name,
+            dialect=self.dialect,
+            profile=self.profile,
+            peers=self._known,
+            announce=self._announce,
+            on_event=self.heard,
+            rng=Random(f"{self._seed}/{self._boots}"),
+        )
+        hosting.core.watchers.append(self._watch)
+        return hosting.core
+
+    def _watch(self, batch: FrameBatch, leaving: bool) -> None:
+        self._stage.seen(batch, leaving)
+
+    def reboot(self) -> None:
+        """Start anew, with nothing remembered."""
+        self.note("starts again")
+        self.ends.clear()
+        self._stage.applications = [each for each in self._stage.applications if each not in self.applications]
+        self.core = self._boot()
+        self._stage.reboots.append((len(self._stage.frames), self.address))
+        self.push()
+
+    def push(self) -> None:
+        """Let leave what a call has made ready."""
+        with self.core.section:
+            self.core.flush()
+
+    def step(self) -> None:
+        """Take what has arrived, and do what is due."""
+        with self.core.section:
+            self.core.step()
+            self.core.must_be_open()
+
+
+class LiveStage(Stage):
+    """One or two hosts of ours on links; the left one plays against a stranger where there is no right one.
+
+    ``links`` are taken over, and closed at the end. Raises :class:`~mxwire.errors.MxwireError` where a dialect does
+    not fit into the MTU of a link.
+    """
+
+    live: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        castings: tuple[Casting, ...],
+        links: tuple[Link, ...],
+        treatment: Treatment,
+        seed: int,
+        *,
+        introduction: Introduction = "names",
+        patience: float = PATIENCE,
+        stranger: Stranger | None = None,
+    ) -> None:
+        super().__init__(patience)
+        self.reboots: list[tuple[int, bytes]] = []
+        self.stranger = stranger
+        both = stranger is not None
+        self._links = [CuttingLink(_treated(link, treatment, seed, both=both), both=both) for link in links]
+        self._hosts: list[LiveSide] = []
+        self._started = time.monotonic_ns()
+        self._since_1970 = time.time_ns() - self._started
+        try:
+            for place, (casting, link) in enumerate(zip(castings, self._links, strict=True)):
+                known = self._known(place, castings, introduction)
+                announce = introduction == "announcements" or stranger is not None
+                side = LiveSide(self, casting, link, known, announce=announce, seed=f"{seed}/{place}")
+                self._hosts.append(side)
+        except BaseException:
+            self.close()
+            raise
+        self.left = self._hosts[0]
+        for each in self._hosts:
+            each.push()
+
+    def _known(
+        self, place: int, castings: tuple[Casting, ...], introduction: Introduction
+    ) -> dict[str | bytes, str | None]:
+        """Whom a host knows from the start."""
+        if self.stranger is not None:
+            return {} if self.stranger.address is None else {self.stranger.address: self.stranger.name}
+        if introduction == "announcements":
+            return {}
+        other = 1 - place
+        name = f"{castings[other].name}:0" if introduction == "names" else None
+        return {self._links[other].address: name}
+
+    @property
+    def right(self) -> Side:
+        """The second host."""
+        if len(self._hosts) < 2:
+            raise Unsuitable("the case needs both hosts in its hand, and the right one is external")
+        return self._hosts[1]
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """The hosts of ours."""
+        return tuple(self._hosts)
+
+    def far(self, role: Role) -> Where:
+        """Where a program with a role is."""
+        if self.stranger is None:
+            return super().far(role)
+        found = self.roles.get(role)
+        if found is None:
+            found = self.roles[role] = self.stranger.start(role)
+            self.meet(found)
+        return found
+
+    def meet(self, where: Where) -> None:
+        """Wait until the stranger is known: it announces itself, or answers a question for its name."""
+        if isinstance(where.host, str):
+            node, name = self.left.node, where.host
+            self.until(lambda: node.peers.by_name(name) is not None)
+
+    def renew(self, treatment: Treatment, seed: int, patience: float) -> None:
+        """Begin another case on the same host: a stranger would take one that has forgotten all for a new one."""
+        self.settle(_CALM)
+        for side in self._hosts:
+            for end in side.ends:
+                if end.engine.open:
+                    end.close()
+            side.ends.clear()
+        self.let_pass(_LULL)
+        for each in self._links:
+            each.cuts.clear()
+            if isinstance(each.link, FaultyLink):
+                each.link.change(sending=treatment.faults, receiving=treatment.faults, seed=seed)
+        self.patience = patience
+        self.frames, self.events, self.told = [], Told(), []
+        self.applications.clear()
+        self.roles.clear()
+        self._started = time.monotonic_ns()
+
+    def clock(self) -> int:
+        """A clock that never runs backwards, in ns."""
+        return time.monotonic_ns()
+
+    def turn(self, limit: int) -> bool:
+        """Sleep until there is something to do, and do it."""
+        now = time.monotonic_ns()
+        if now >= limit:
+            return False
+        pauses = [each.core.pause() for each in self._hosts]
+        wait = min([limit - now, *(each for each in pauses if each is not None)]) / 1_000_000
+        poller = select.poll()
+        for each in self._hosts:
+            poller.register(each.link.fileno(), select.POLLIN)
+        poller.poll(min(max(wait, 0.0), _LONGEST))
+        for each in self._hosts:
+            each.step()
+        return True
+
+    def cut(self, packet_type: int, *places: int, source: Side | None = None) -> None:
+        """Lose these frames of a type, counted from 0 from now on."""
+        chosen = Cut(packet_type, frozenset(places), None if source is None else source.address)
+        for each in self._links:
+            each.cuts.append(chosen)
+
+    def seen(self, batch: FrameBatch, leaving: bool) -> None:
+        """A host of ours sends frames, or has received some: what a stranger sends is only seen as it arrives."""
+        if not leaving and self.stranger is None:
+            return
+        now = time.monotonic_ns() + self._since_1970
+        self.frames += [Recorded(now, batch.frame(index)) for index in range(len(batch))]
+
+    def close(self) -> None:
+        """Close hosts and links; owed acks are not sent."""
+        for each in self._links:
+            each.close()
+
+
+def _treated(link: Link, treatment: Treatment, seed: int, *, both: bool) -> Link:
+    """A link with the faults of an impairment: in what we send, and in what comes where the other end is not ours."""
+    faults = treatment.faults
+    if both:
+        return FaultyLink(link, seed=seed, sending=faults, receiving=faults)
+    return link if treatment.name == "none" else FaultyLink(link, seed=seed, sending=faults)

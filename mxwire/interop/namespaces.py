@@ -1,0 +1,117 @@
+"""Network namespaces joined by a virtual cable: two machines on one. Making them wants root and the program ip."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from mxwire.errors import MxwireError
+
+_CLONE_NEWNET: Final = 0x40000000
+_CARRIER_SECONDS: Final = 10.0
+_FOLDER: Final = Path("/run/netns")
+
+
+class NamespaceError(MxwireError):
+    """A network namespace cannot be made or entered."""
+
+
+@contextmanager
+def inside(name: str | None) -> Iterator[None]:
+    """What this thread opens belongs to the namespace of that name, and stays there afterwards; None: as it is.
+
+    Raises :class:`NamespaceError` where there is none, or it may not be entered.
+    """
+    if name is None:
+        yield
+        return
+    try:
+        there = (_FOLDER / name).open()
+    except OSError as error:
+        raise NamespaceError(f"network namespace {name}: {error.strerror or error} (ip netns add {name})") from None
+    with Path("/proc/thread-self/ns/net").open() as here, there:
+        _enter(there.fileno(), name)
+        try:
+            yield
+        finally:
+            _enter(here.fileno(), "that it came from")
+
+
+def _enter(descriptor: int, name: str) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(descriptor, _CLONE_NEWNET):
+        raise NamespaceError(
+            f"network namespace {name}: cannot be entered: {os.strerror(ctypes.get_errno())}; run as root"
+        )
+
+
+@contextmanager
+def made(ends: tuple[tuple[str, str], tuple[str, str]], mtu: int) -> Iterator[None]:
+    """Two namespaces with an interface each, given as (namespace, interface), and a cable between them; removed at
+    the end.
+
+    Raises :class:`NamespaceError` where they cannot be made, or are there already: then they are somebody's.
+    """
+    if os.geteuid() != 0:
+        raise NamespaceError("making network namespaces wants root: run with sudo, or describe interfaces that exist")
+    if shutil.which("ip") is None:
+        raise NamespaceError("making network namespaces wants the program ip (package iproute2)")
+    done: list[str] = []
+    try:
+        for namespace, _ in ends:
+            if (_FOLDER / namespace).exists():
+                raise NamespaceError(
+                    f"network namespace {namespace} exists already: remove it (ip netns del {namespace}), or use it "
+                    "as it is with make = false"
+                )
+            _ip("netns", "add", namespace)
+            done.append(namespace)
+            _ip("-n", namespace, "link", "set", "dev", "lo", "up")
+        (one, left), (other, right) = ends
+        _ip(
+            *("link", "add", left, "netns", one, "mtu", str(mtu), "type", "veth"),
+            *("peer", "name", right, "netns", other, "mtu", str(mtu)),
+        )
+        for namespace, interface in ends:
+            _ip("-n", namespace, "link", "set", "dev", interface, "up")
+        for namespace, interface in ends:
+            _wait_for_carrier(namespace, interface)
+        yield
+    finally:
+        for namespace in reversed(done):
+            _remove(namespace)
+
+
+def _wait_for_carrier(namespace: str, interface: str) -> None:
+    end = time.monotonic() + _CARRIER_SECONDS
+    while "NO-CARRIER" in _ip("-n", namespace, "link", "show", "dev", interface):
+        if time.monotonic() > end:
+            raise NamespaceError(f"{interface} in {namespace} has no carrier")
+        time.sleep(0.01)
+
+
+def _remove(namespace: str) -> None:
+    """End what runs in a namespace, and remove it with its interfaces."""
+    with suppress(NamespaceError):
+        for process in _ip("netns", "pids", namespace).split():
+            if int(process) != os.getpid():
+                with suppress(ProcessLookupError):
+                    os.kill(int(process), 9)
+    with suppress(NamespaceError):
+        _ip("netns", "del", namespace)
+
+
+def _ip(*words: str) -> str:
+    try:
+        return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
+    except subprocess.CalledProcessError as error:
+        raise NamespaceError(f"ip {' '.join(words)}: {error.stderr.strip()}") from None
+    except OSError as error:
+        raise NamespaceError(f"ip: {error.strerror or error}") from None
