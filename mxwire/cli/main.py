@@ -27,6 +27,7 @@ COMMANDS = (
     "formats",
     "rules",
     "simulate",
+    "scenario",
     "interop",
     "plugin",
     "discover",
@@ -57,6 +58,7 @@ and a live host on any Ethernet interface.
   mxwire formats [TYPE]         how the packets are laid out
   mxwire rules [NUMBER]         what hosts must and should do, by the numbers of the specification
   mxwire simulate --loss 0.05   hosts in a network with faults: does everything hold?
+  mxwire scenario run           what hosts must do, in short texts, played to the engine or live
   mxwire interop                who can talk to whom, and where exactly not (--html DIR: a site)
   mxwire plugin install         the protocol in Wireshark and tshark (then: mxwire plugin check)
   mxwire discover -i eth0       live: which hosts are on this Ethernet

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -61,6 +61,27 @@ def names() -> list[str]:
     """The names of the library's scenarios, in order."""
     here = library_folder()
     return sorted(each.relative_to(here).with_suffix("").as_posix() for each in here.rglob(f"*{SUFFIX}"))
+
+
+def paths_of(wanted: Iterable[str]) -> list[Path]:
+    """The files that a user names: files and folders, or names and folders of the library; without any, all of it.
+
+    Raises :class:`~mxwire.errors.MxwireError` for a name that is none of these.
+    """
+    here = library_folder()
+    found: list[Path] = []
+    wanted = list(wanted)
+    for each in wanted:
+        path = Path(each)
+        folder = path if path.is_dir() else here / each.removeprefix("replay/").rstrip("/")
+        if not path.is_file() and ".." not in path.parts and folder.is_dir():
+            inside = sorted(folder.rglob(f"*{SUFFIX}"))
+            if not inside:
+                raise MxwireError(f"{each}: no scenarios ({SUFFIX}) in this folder")
+            found += inside
+        else:
+            found.append(_found(path))
+    return found if wanted else [here / f"{name}{SUFFIX}" for name in names()]
 
 
 def library() -> Iterator[Script]:

@@ -1,0 +1,264 @@
+"""What ``mxwire scenario`` does, and ``mxwire replay`` with a scenario: scenarios are found, played and told."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from mxwire.capture import create_capture
+from mxwire.capture.writer import CaptureWriter
+from mxwire.errors import MxwireError
+from mxwire.protocol import profile_by_name
+from mxwire.report.document import Column, Paragraph, Row, Table, show
+from mxwire.report.exchange import exchange_lines
+from mxwire.rules.catalogue import CATALOGUE
+from mxwire.scenarios import Outcome, Script, ScriptError, Verdict, load, run_simulated
+from mxwire.scenarios.errors import suggestion
+from mxwire.scenarios.loading import paths_of
+from mxwire.wire.dialect import dialect_by_name
+
+if TYPE_CHECKING:
+    from mxwire.cli.live import Destination
+
+_MANY: Final = 24
+"""From so many runs on only those are told that are not well."""
+_MARKS: Final = {Verdict.FAIL: "FAIL", Verdict.MISSING: "MISSING"}
+
+
+# Finding
+
+
+def scripts_of(names: Iterable[str]) -> Iterator[Script]:
+    """The scenarios that a user names: files, folders, names and folders of the library; without any, all of it."""
+    for path in paths_of(names):
+        yield load(path)
+
+
+def tell_list(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) -> None:
+    """Say which scenarios there are."""
+    for rule in rules:
+        if rule not in CATALOGUE:
+            raise MxwireError(f"no rule {rule}{suggestion(rule, CATALOGUE)} (mxwire rules lists them)")
+    found = [each for each in scripts_of(names) if not rules or set(rules) & set(each.rules)]
+    if as_json:
+        for each in found:
+            click.echo(json.dumps(_as_object(each)))
+        return
+    if not found:
+        raise MxwireError(f"no scenario is about {' or '.join(rules)}")
+    columns = (Column("name", code=True), Column("title", wraps=True), Column("rules", wraps=True))
+    rows = tuple(Row((each.name, each.title, " ".join(each.rules))) for each in found)
+    show([Table(columns, rows), Paragraph(f"{len(found)} scenarios; mxwire scenario show NAME shows one.")])
+
+
+def _as_object(script: Script) -> dict[str, Any]:
+    return {
+        "name": script.name,
+        "file": script.file,
+        "title": script.title,
+        "about": script.about,
+        "history": script.history,
+        "rules": list(script.rules),
+        "dialects": list(script.dialects),
+        "needs_application": script.needs_application,
+    }
+
+
+def tell_text(name: str) -> None:
+    """Show the text of a scenario, in colours on a terminal."""
+    script = load(name)
+    if not sys.stdout.isatty():
+        click.echo(script.text, nl=False)
+        return
+    from mxwire.cli.colouring import coloured
+
+    for line in script.text.splitlines():
+        click.echo(coloured(line))
+
+
+def tell_check(names: tuple[str, ...], as_json: bool) -> bool:
+    """Read scenarios, and say what is wrong; whether nothing is."""
+    good = bad = 0
+    for path in paths_of(names):
+        problem: MxwireError | None = None
+        try:
+            load(path)
+            good += 1
+        except MxwireError as error:
+            problem, bad = error, bad + 1
+        if as_json:
+            click.echo(json.dumps({"file": str(path), "ok": problem is None, **_problem(problem)}))
+        elif problem is not None:
+            click.echo(str(problem), err=True)
+    if not as_json:
+        click.echo(f"{good} scenarios are well formed" + (f", {bad} are not" if bad else ""))
+    return not bad
+
+
+def _problem(problem: MxwireError | None) -> dict[str, Any]:
+    if not isinstance(problem, ScriptError) or problem.place is None:
+        return {"line": None, "column": None, "error": None if problem is None else str(problem)}
+    return {"line": problem.place.line, "column": problem.place.column, "error": problem.reason}
+
+
+# Playing
+
+
+def simulate(names: tuple[str, ...], profile: str, dialect: str | None, seed: int) -> Iterator[Outcome]:
+    """Play scenarios against the engine, in one dialect or all that the library is tried in."""
+    chosen = profile_by_name(profile)
+    only = None if dialect is None else dialect_by_name(dialect)
+    for script in list(scripts_of(names)):
+        for each in script.played_in() if only is None else (only,):
+            yield run_simulated(script, chosen, each, seed)
+
+
+def play_live(
+    names: tuple[str, ...],
+    interface: str,
+    host: Destination,
+    *,
+    dialect: str = "mxoe",
+    key: int = 0x12345678,
+    timeout: float | None = None,
+) -> Iterator[Outcome]:
+    """Play scenarios against a live host on an interface of this machine.
+
+    Raises :class:`~mxwire.errors.MxwireError` where the host does not answer, and
+    :class:`~mxwire.link.errors.LinkError` where the interface cannot be used.
+    """
+    from mxwire.cli.live import MEETING_POINT
+    from mxwire.link import PacketLink
+    from mxwire.scenarios.live import run_live
+    from mxwire.scenarios.meeting import TIMEOUT, meet
+    from mxwire.wire.address import mac_bytes
+
+    scripts = list(scripts_of(names))
+    who = mac_bytes(host.host) if host.host.count(":") > 1 or "-" in host.host else host.host
+    endpoint = MEETING_POINT if host.endpoint is None else host.endpoint
+    link = PacketLink.open(interface, promiscuous=True)
+    try:
+        target = meet(link, who, dialect_by_name(dialect), endpoint=endpoint, key=key, timeout=timeout or TIMEOUT)
+        for number, script in enumerate(scripts):
+            yield run_live(script, link, target, shift=number * 8)
+    finally:
+        link.close()
+
+
+def replay_scenario(
+    file: str,
+    interface: str | None,
+    hosts: tuple[str, ...],
+    *,
+    dialect: str = "mxoe",
+    key: int = 0x12345678,
+    endpoints: tuple[str, ...] = (),
+    as_json: bool = False,
+) -> bool:
+    """``mxwire replay FILE.mxs -i IF --host HOST``: play a scenario against a live host; whether it has not failed.
+
+    Raises :class:`~mxwire.errors.MxwireError` where it is not said against whom.
+    """
+    from mxwire.cli.live import DestinationType
+
+    if interface is None or len(hosts) != 1:
+        raise MxwireError(f"{file} is a scenario: say against whom it is played, like -i eth0 --host alpha:0")
+    if len(endpoints) > 1 or not all(each.isdecimal() and int(each) < 256 for each in endpoints):
+        raise MxwireError(f"a scenario is played to one endpoint, not to {', '.join(endpoints)}: use --endpoint 3")
+    destination = DestinationType().convert(hosts[0], None, None)
+    if endpoints:
+        destination = replace(destination, endpoint=int(endpoints[0]))
+    spoken = "mxoe" if dialect == "auto" else dialect
+    outcomes = play_live((file,), interface, destination, dialect=spoken, key=key)
+    return Telling(as_json=as_json, ladder=True).tell(outcomes)
+
+
+# Telling
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """How outcomes are told."""
+
+    as_json: bool = False
+    ladder: bool = False
+    verbose: bool = False
+    write: str | None = None
+
+    def tell(self, outcomes: Iterable[Outcome]) -> bool:
+        """Tell them as they come; whether none has failed."""
+        counts: Counter[Verdict] = Counter()
+        told = 0
+        with create_capture(self.write) if self.write else nullcontext() as capture:
+            for outcome in outcomes:
+                counts[outcome.verdict] += 1
+                if isinstance(capture, CaptureWriter):
+                    _write(capture, outcome)
+                if self.as_json:
+                    click.echo(json.dumps(outcome.as_object()))
+                    continue
+                told += 1
+                self._tell(outcome, few=told <= _MANY)
+        if not self.as_json:
+            click.echo(_summary(counts))
+        return not (counts[Verdict.FAIL] or counts[Verdict.MISSING])
+
+    def _tell(self, outcome: Outcome, *, few: bool) -> None:
+        well = outcome.verdict in (Verdict.PASS, Verdict.INFO, Verdict.SKIPPED)
+        if not (self.verbose or self.ladder or few or not well):
+            return
+        click.echo(_line(outcome))
+        for text in _explanation(outcome):
+            click.echo(f"    {text}")
+        if self.ladder and len(outcome.frames):
+            click.echo()
+            names = ("tester", "host")
+            dialect = dialect_by_name(outcome.dialect)
+            for line in exchange_lines(
+                outcome.frames, outcome.sent.tolist(), dialect, names=names, marked=outcome.failed_frame
+            ):
+                click.echo(line)
+            click.echo()
+
+
+def _line(outcome: Outcome) -> str:
+    mark = _MARKS.get(outcome.verdict, outcome.verdict.value)
+    return f"{mark:10}  {outcome.script.name} ({outcome.dialect}): {outcome.script.title}"
+
+
+def _explanation(outcome: Outcome) -> Iterator[str]:
+    if outcome.reason:
+        place = f"{outcome.script.file}:{outcome.line}: " if outcome.line else ""
+        yield f"{place}{outcome.reason}"
+    if outcome.line:
+        yield f"  {outcome.script.text.splitlines()[outcome.line - 1].strip()}"
+    if outcome.expected:
+        yield f"expected  {outcome.expected}"
+    if outcome.found:
+        yield f"found     {outcome.found}"
+    if outcome.line and outcome.script.rules:
+        yield f"rules     {' '.join(outcome.script.rules)}"
+    for each in outcome.remarks:
+        yield f"line {each.line}: {each.text}"
+
+
+def _summary(counts: Counter[Verdict]) -> str:
+    parts = [f"{counts[each]} {each.value}" for each in Verdict if counts[each]]
+    return f"{sum(counts.values())} runs: {', '.join(parts)}" if parts else "nothing was played"
+
+
+def _write(capture: CaptureWriter, outcome: Outcome) -> None:
+    """Write the frames of an outcome, with a comment at the one that was wrong."""
+    frames = outcome.frames
+    comments = {}
+    if outcome.failed_frame is not None:
+        comments[int(frames.number[outcome.failed_frame])] = f"{outcome.script.name}: {outcome.reason}"
+    if len(frames):
+        capture.write(frames, comments)

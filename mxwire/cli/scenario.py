@@ -1,0 +1,105 @@
+"""``mxwire scenario``: short texts that say what one side sends and what must come back."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from mxwire.cli.live import Destination, DestinationType
+from mxwire.cli.serve import Number
+
+EPILOG = """\b
+Examples:
+  mxwire scenario list                             the library, by subject
+  mxwire scenario list --rule R-ACK-06             those that are about a rule
+  mxwire scenario show connect/bad-key
+  mxwire scenario run                              all of them against the engine, in virtual time
+  mxwire scenario run acks mine.mxs --ladder       a folder of the library, and a file
+  mxwire scenario check mine.mxs
+  mxwire replay connect/bad-key.mxs -i eth0 --host alpha:0    against a live host
+"""
+
+
+@click.group(epilog=EPILOG)
+def command() -> None:
+    """Scenarios: texts that say what one side sends and what must come back, and when.
+
+    They are played against the engine, or with mxwire replay against any live host.
+    """
+
+
+@command.command(name="list")
+@click.argument("names", nargs=-1)
+@click.option("--rule", "rules", metavar="NUMBER", multiple=True, help="Only those about this rule; may be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a scenario, a line each.")
+def list_command(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) -> None:
+    """Names, titles and rules of the library's scenarios, or of those that are named."""
+    from mxwire.cli import playing
+
+    playing.tell_list(names, rules, as_json)
+
+
+@command.command()
+@click.argument("name")
+def show(name: str) -> None:
+    """The text of a scenario."""
+    from mxwire.cli import playing
+
+    playing.tell_text(name)
+
+
+@command.command()
+@click.argument("names", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a scenario, a line each.")
+def check(names: tuple[str, ...], as_json: bool) -> None:
+    """Whether scenarios are well formed: files, folders or names; without any, the whole library. Exit code 2: not."""
+    from mxwire.cli import playing
+
+    if not playing.tell_check(names, as_json):
+        sys.exit(2)
+
+
+@command.command()
+@click.argument("names", nargs=-1)
+@click.option("--profile", metavar="NAME", default="open-mx-1.5", help="What the host is.  [default: open-mx-1.5]")
+@click.option("--dialect", metavar="mxoe|omx|omx:M", help="Only in this one.  [default: mxoe, omx:1500 and omx:9000]")
+@click.option("--seed", type=click.IntRange(0), metavar="N", default=0, help="What all chance comes from.")
+@click.option("-i", "--interface", metavar="IF", help="Play against a live host on this interface; wants --host.")
+@click.option("--host", metavar="HOST", type=DestinationType(), help="alpha:0, an address; with :3 behind, endpoint 3.")
+@click.option(
+    "--key", metavar="KEY", type=Number(0xFFFF_FFFF), default=0x12345678, help="Of its endpoint.  [default: 0x12345678]"
+)
+@click.option("--ladder", is_flag=True, help="Draw the frames of each.")
+@click.option("-w", "--write", metavar="FILE", help="Write all frames to a capture file.")
+@click.option("-v", "--verbose", is_flag=True, help="A line for each, also where all are well.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a run, a line each.")
+def run(
+    names: tuple[str, ...],
+    profile: str,
+    dialect: str | None,
+    seed: int,
+    interface: str | None,
+    host: Destination | None,
+    key: int,
+    ladder: bool,
+    write: str | None,
+    verbose: bool,
+    as_json: bool,
+) -> None:
+    """Play scenarios against the engine in virtual time: files, folders or names; without any, the whole library.
+
+    With -i and --host they are played against a live host; those that need calls of its application are skipped.
+    Exit code 1: at least one has failed.
+    """
+    from mxwire.cli import playing
+
+    if (interface is None) is not (host is None):
+        raise click.UsageError("a live host needs both -i and --host")
+    if interface is not None and host is not None:
+        outcomes = playing.play_live(names, interface, host, dialect=dialect or "mxoe", key=key)
+    else:
+        outcomes = playing.simulate(names, profile, dialect, seed)
+    telling = playing.Telling(as_json=as_json, ladder=ladder, verbose=verbose, write=write)
+    if not telling.tell(outcomes):
+        sys.exit(1)

@@ -1,0 +1,42 @@
+"""What two hosts have sent to each other, as a ladder: all frames of a short exchange, whatever they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from mxwire.frames import FrameBatch
+from mxwire.report.summary import summary, type_text
+from mxwire.wire.codec import parse
+from mxwire.wire.dialect import Dialect
+
+NARROWEST: Final = 44
+WIDEST: Final = 96
+"""Characters between the two."""
+_MARK: Final = "  ◀ not as expected"
+
+
+def exchange_lines(
+    frames: FrameBatch, sent: Sequence[bool], dialect: Dialect, *, names: tuple[str, str], marked: int | None = None
+) -> Iterator[str]:
+    """A line a frame; ``sent`` says which of them the one on the left has sent, ``marked`` which was wrong.
+
+    Times count from the first frame, in milliseconds.
+    """
+    labels = []
+    for place in range(len(frames)):
+        frame = parse(frames.frame(place), dialect)
+        labels.append(f"{type_text(frame)} {summary(frame, dialect)}")
+    inner = min(max([NARROWEST, *(len(label) + 8 for label in labels)]), WIDEST)
+    yield f"{'ms':>12}  {names[0]:{inner}}{names[1]}"
+    first = int(frames.timestamp_ns[0]) if len(frames) else 0
+    for place, label in enumerate(labels):
+        after = f"{(int(frames.timestamp_ns[place]) - first) / 1e6:.3f}"
+        yield f"{after:>12}  {_arrow(label, inner, bool(sent[place]))}{_MARK if place == marked else ''}"
+
+
+def _arrow(label: str, inner: int, forward: bool) -> str:
+    room = inner - 8
+    label = label if len(label) <= room else label[: room - 1] + "…"
+    line = "─" * (inner - 6 - len(label))
+    return f"│─ {label} {line}▶│" if forward else f"│◀{line} {label} ─│"
