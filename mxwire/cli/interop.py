@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from mxwire.cli.interop_diff import command as diff
+
 EPILOG = """\b
 Examples:
   mxwire interop                                          all simulated implementations, in under a minute
@@ -75,3 +77,6 @@ def run(config: str | None, listing: bool, **options: Any) -> None:
         interoperating.show_list(options["as_json"])
         return
     sys.exit(interoperating.play(config, interoperating.Wishes(**options)))
+
+
+command.add_command(diff)
