@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -17,6 +18,7 @@ Examples:
   mxwire replay trace.pcap -i eth0                            at the recorded pace
   mxwire replay trace.pcap -i eth0 --rate 50000/s --loop 10   or --rate 1Gbit/s, --speed 2, --top-speed
   mxwire replay trace.pcap --dry-run --type PULL              what would be sent, and when
+  mxwire replay connect/bad-key.mxs -i eth0 --host alpha:0    a scenario (mxwire scenario) to a live host
   mxwire replay trace.pcap -i eth0 --map 52:54:00:0a:00:01=self --map 52:54:00:0a:00:02=02:00:00:00:00:07
 
 \b
@@ -49,6 +51,14 @@ Exit code: 0 all was sent; 2 it cannot work; 130 Ctrl-C.
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def command(**options: Any) -> None:
     """Send the frames of a capture again, at a pace of your choice."""
+    if options["file"].endswith(".mxs"):
+        from mxwire.cli.playing import replay_scenario
+
+        wanted = {name: options[name] for name in ("file", "interface", "hosts", "dialect", "endpoints", "as_json")}
+        if not replay_scenario(**wanted):
+            sys.exit(1)
+        return
+
     from mxwire.cli.replaying import Wishes, run
 
     run(Wishes.of(**options))
