@@ -38,6 +38,7 @@ _ANSWERS: Final = (
     PacketType.NACK_MCP,
 )
 """What a host only sends to one that it has heard from."""
+_NUMBERED: Final = (PacketType.TINY, PacketType.SMALL, PacketType.MEDIUM, PacketType.RNDV)
 _NOTHING_YET: Final = (FIRST, GIVEN_UP_DONE)
 """What a host acknowledges that has received nothing."""
 
@@ -84,11 +85,22 @@ def unanswered(facts: Facts) -> Iterator[Asked]:
 
 def is_answered_unseen(facts: Facts, way: Way) -> bool:
     """Whether what a host sends shows that it hears the other one, although the capture does not."""
-    if way.count(*_ANSWERS):
+    if way.count(*_ANSWERS) or _knows_session(facts, way):
         return True
     return any(
         flow.unseen or (flow.acked_unseen is not None and flow.acked_unseen & NUMBER_MASK not in _NOTHING_YET)
         for each in facts.follower.conversations
         for flow in each.flows
         if flow.address == way.destination and flow.back.address == way.source
+    )
+
+
+def _knows_session(facts: Facts, way: Way) -> bool:
+    """Whether a host first asked to connect and then named the other one's session, which only an answer tells."""
+    numbered = [way.samples[kind][0][1] for kind in _NUMBERED if kind in way.samples]
+    connects = way.samples.get(PacketType.CONNECT, ())
+    if not numbered or not connects or connects[0][1] > min(numbered):
+        return False
+    return not any(
+        voice.source == way.source and voice.destination == way.destination for voice in facts.unknown_sessions
     )

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
 
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.diagnosis import troubles as troubles  # registers the diagnoses
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Finding
+from mxwire.analysis.diagnosis.finding import Confidence, Finding
 from mxwire.analysis.diagnosis.limits import limits
 from mxwire.analysis.diagnosis.registry import CATALOGUE, EXAMINERS, Examiner, catalogue
 from mxwire.frames import FrameBatch
 from mxwire.wire.decoder import DecodedBatch, Decoder
 
-_ORDER = {"high": 0, "medium": 1, "low": 2}
+_ORDER: Final[dict[Confidence, int]] = {"high": 0, "medium": 1, "low": 2}
+_LESS: Final[dict[Confidence, Confidence]] = {"high": "medium", "medium": "low", "low": "low"}
+_HOLES: Final = ("capture-incomplete", "capture-one-direction")
+"""Where the capture lacks frames, what depends on seeing every frame is less sure."""
 
 
 class Examination:
@@ -63,6 +68,8 @@ class Examination:
         places = {each.id: place for place, each in enumerate(catalogue())}
         found = [each for examiner in self._examiners for each in examiner.findings(self.facts)]
         found = [each for each in found if not any(_explains(other, each) for other in found)]
+        if any(each.id in _HOLES for each in found):
+            found = [_less_sure(each) for each in found]
         return sorted(found, key=lambda each: (places[each.id], _ORDER[each.confidence], each.concerns))
 
     def limits(self) -> list[str]:
@@ -98,6 +105,12 @@ def is_eventful(message: Message) -> bool:
 
 def _has(examiner: Examiner, hook: str) -> bool:
     return getattr(type(examiner), hook) is not getattr(Examiner, hook)
+
+
+def _less_sure(found: Finding) -> Finding:
+    if "every frame" not in CATALOGUE[found.id].needs:
+        return found
+    return replace(found, confidence=_LESS[found.confidence])
 
 
 def _explains(cause: Finding, finding: Finding) -> bool:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.diagnosis.facts import Facts, first_frame, named
 from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, count, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.diagnosis.traffic import pairs_of
 from mxwire.wire.address import mac_text
+from mxwire.wire.decoder import DecodedBatch
 
 DOUBLED: Final = Diagnosis(
     id="capture-frames-doubled",
@@ -41,8 +46,9 @@ COPIES: Final = Diagnosis(
 _KEPT: Final = 4096
 _SHOWN: Final = 4
 _LEAST: Final = 2
-_NEARLY_ALL: Final = 0.3
-"""Of the frames between two hosts; copies of acknowledgements and connects are not counted."""
+_NEARLY_ALL: Final = 0.4
+_SHORTLY_NS: Final = 2_000_000
+_ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 _ENOUGH: Final = 8
 
 Pair = tuple[int, int]
@@ -53,13 +59,33 @@ class Copies(Examiner):
     """Counts copies by who sent the first of them."""
 
     def __init__(self) -> None:
+        self._twice: dict[Pair, int] = {}
+        self._twice_frames: list[int] = []
         self._counts: dict[Pair, int] = {}
         self._shown: dict[Pair, list[Evidence]] = {}
+
+    def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
+        """Frames that are the same as another one shortly before."""
+        again = _again(decoded)
+        if not len(again):
+            return
+        keys = decoded.hosts.keys
+        for source, destination, members in pairs_of(
+            decoded.assignment.source[again], decoded.assignment.destination[again]
+        ):
+            pair = keys[source], keys[destination]
+            if pair in self._twice or len(self._twice) < _KEPT:
+                self._twice[pair] = self._twice.get(pair, 0) + len(members)
+        if len(self._twice_frames) < _SHOWN:
+            self._twice_frames += decoded.batch.number[again[: _SHOWN - len(self._twice_frames)]].tolist()
 
     def any_message(self, message: Message, facts: Facts) -> None:
         """What of it came twice."""
         pull = message.pull
         pair = message.flow.address, message.flow.back.address
+        if message.position < 0 or not (message.flow.frames and message.flow.back.frames):
+            # What explains that something comes again may not have been seen.
+            return
         if message.duplicates:
             self._note(pair, message, message.duplicates, "of its frames")
         if pull is None:
@@ -90,22 +116,44 @@ class Copies(Examiner):
             for flow in conversation.flows:
                 pair = flow.address, flow.back.address
                 frames[pair] = frames.get(pair, 0) + flow.frames
-        doubled = {
-            pair
-            for pair, number in self._counts.items()
-            if number >= _ENOUGH and number >= _NEARLY_ALL * frames.get(pair, 0)
-        }
+        yield from self._doubled(facts)
         for pair, number in self._counts.items():
             source, destination = pair
-            back = destination, source
             parties = Party(source), Party(destination)
             shown = self._shown[pair]
-            if pair in doubled and back in doubled:
-                if source < destination:
-                    both = number + self._counts[back]
-                    summary = f"{both} of {frames[pair] + frames[back]} frames are copies of others"
-                    yield DOUBLED.found("high", parties, summary, [*shown[:2], *self._shown[back][:2]])
-            elif number >= _LEAST:
+            if number >= _LEAST:
                 way = f"from {mac_text(source)} to {mac_text(destination)}"
                 summary = f"{number} of {frames.get(pair, number)} frames {way} are copies"
                 yield COPIES.found("high" if number > _LEAST else "medium", parties, summary, shown)
+
+    def _doubled(self, facts: Facts) -> Iterator[Finding]:
+        """Pairs of hosts of which nearly every frame was recorded twice."""
+        for pair, twice in self._twice.items():
+            ways = [each for each in (facts.traffic.way(*pair), facts.traffic.way(pair[1], pair[0])) if each]
+            enough = [
+                self._twice.get((way.source, way.destination), 0) >= _NEARLY_ALL * way.frames
+                for way in ways
+                if way.frames >= _ENOUGH
+            ]
+            if not enough or not all(enough) or (len(ways) > 1 and pair[0] > pair[1]):
+                continue
+            back = self._twice.get((pair[1], pair[0]), 0)
+            number = sum(way.frames for way in ways)
+            text = f"{twice + back} frames are the same as one at most {_SHORTLY_NS // 1_000_000} ms before"
+            summary = f"{twice + back} of {number} frames are copies of others"
+            shown = [evidence(text, self._twice_frames)]
+            yield DOUBLED.found("high", (Party(pair[0]), Party(pair[1])), summary, shown)
+
+
+def _again(decoded: DecodedBatch) -> NDArray[np.intp]:
+    """Places of frames whose header was seen shortly before, in ascending order."""
+    words = decoded.located.row_bytes.view(np.uint64)
+    mixed = decoded.located.wire_length.astype(np.uint64)
+    for column in range(words.shape[1]):
+        mixed = (mixed ^ words[:, column]) * _ODD
+        mixed ^= mixed >> np.uint64(29)
+    order = np.argsort(mixed, kind="stable")
+    same = mixed[order][1:] == mixed[order][:-1]
+    times = decoded.batch.timestamp_ns[order]
+    same &= np.diff(times) <= _SHORTLY_NS
+    return np.sort(order[1:][same])

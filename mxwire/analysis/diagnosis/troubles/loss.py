@@ -119,6 +119,10 @@ class Loss(Examiner):
             if len(self._recent) >= _KEPT:
                 del self._recent[next(iter(self._recent))]
             recent = self._recent[flow] = {}
+        connects = flow.conversation.connects
+        if not connects or connects[0].time_ns > message.first_ns:
+            # The capture began later: what seems to come first may be a retransmission, in whatever order (R-RTX-02).
+            return
         at, resent = message.position, message.retransmissions
         recent[at] = message.first_ns, resent, message.run_first
         after, before = recent.get(at + 1), recent.get(at - 1)
@@ -143,6 +147,8 @@ class Loss(Examiner):
             self._repeated.append(message)
         pull = message.pull
         if pull is None or not pull.requests or message.receiver not in ("received", "truncated"):
+            return
+        if message.position < 0 or not (message.flow.frames and message.flow.back.frames):
             return
         overtaken = [each for each in pull.requests if each.overtaken and not each.missing]
         if overtaken:

@@ -53,6 +53,9 @@ ONE_WAY: Final = Diagnosis(
 )
 _SHOWN: Final = 4
 _PAIRS_SHOWN: Final = 16
+_ONE_WAY: Final = 5
+"""Frames of one direction that are enough to miss the other."""
+_BEGINNING_NS: Final = 1_000_000_000
 
 
 @examines(DROPPED, CUT, ONE_WAY)
@@ -77,7 +80,7 @@ class Recording(Examiner):
 
     def any_message(self, message: Message, facts: Facts) -> None:
         """A message whose receiver has more of it than the capture."""
-        if not message.half_seen:
+        if not message.half_seen or _began_before(message, facts):
             return
         unseen = [each for each in message.half_seen if each.endswith("bytes not seen")]
         if unseen and message.receiver == "received" and message.position >= 0 and _both(message):
@@ -112,6 +115,12 @@ class Recording(Examiner):
             yield DROPPED.found(sure, (), "frames that were on the wire are not in the capture", shown)
 
 
+def _began_before(message: Message, facts: Facts) -> bool:
+    """Whether a message may have begun before the capture did."""
+    begun = message.first_ns - (facts.first_ns or 0) > _BEGINNING_NS
+    return not message.flow.conversation.connect_count and not begun
+
+
 def _both(message: Message) -> bool:
     return bool(message.flow.frames and message.flow.back.frames)
 
@@ -128,7 +137,7 @@ def _missing(flow: Flow) -> int:
 def _one_way(facts: Facts) -> Iterator[Finding]:
     shown = 0
     for way in facts.traffic.one_way():
-        if shown >= _PAIRS_SHOWN or not is_answered_unseen(facts, way):
+        if shown >= _PAIRS_SHOWN or way.frames < _ONE_WAY or not is_answered_unseen(facts, way):
             continue
         shown += 1
         text = f"{count(way.frames, 'frame')} from {mac_text(way.source)} to {mac_text(way.destination)}, none back"

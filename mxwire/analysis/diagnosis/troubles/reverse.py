@@ -83,7 +83,10 @@ class Reverse(Examiner):
         """Both kinds."""
         for voice, frames in facts.unknown_sessions.items():
             frames = {kind: each for kind, each in frames.items() if kind in _KINDS}
-            if frames and not _connects_later(facts, voice, min(each[0][1] for each in frames.values())):
+            # Where the other end was not seen at all, it may well have connected.
+            if not frames or not facts.libraries.spoke(voice.back):
+                continue
+            if not _connects_later(facts, voice, min(each[0][1] for each in frames.values())):
                 yield self._none(facts, voice, frames)
         yield from self._stalls()
 
