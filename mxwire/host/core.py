@@ -16,7 +16,7 @@ from mxwire.frames import FrameBatch
 from mxwire.host.errors import HostClosedError
 from mxwire.host.interrupts import Section
 from mxwire.host.pending import Pending, Waiter
-from mxwire.link import Link
+from mxwire.link import FewLink, Link
 from mxwire.link.errors import LinkError
 from mxwire.protocol import Event, EventKind, Node, Status
 
@@ -58,7 +58,9 @@ class Core:
         """When something happened last."""
         self.steps = 0
         """How often somebody looked for frames."""
-        self._numbered = tuple(enumerate(self.links))
+        self._numbered = tuple(
+            (number, each, each if isinstance(each, FewLink) else None) for number, each in enumerate(self.links)
+        )
         self._due: int | None = None
         self._due_known = False
         self._touched = False
@@ -144,14 +146,17 @@ class Core:
     def _hear(self, now: int) -> bool:
         """Take the frames that have arrived; whether there were any."""
         heard = False
-        for number, link in self._numbered:
-            batch = link.receive(0.0)
-            if batch.offset.size:
+        for number, link, few in self._numbered:
+            found = link.receive(0.0) if few is None or self.watchers else few.receive_few()
+            if not found:
+                continue
+            heard, self._due_known = True, False
+            if isinstance(found, FrameBatch):
                 for watch in tuple(self.watchers):
-                    watch(batch, False)
-                self._due_known = False
-                self.node.receive(batch, now, number)
-                heard = True
+                    watch(found, False)
+                self.node.receive(found, now, number)
+            else:
+                self.node.receive_few(found, now, number)
         return heard
 
     def _overdue(self, now: int) -> bool:
@@ -161,10 +166,14 @@ class Core:
 
     def _transmit(self, now: int) -> None:
         for _ in range(_ROUNDS):
-            for number, link in self._numbered:
-                batch = self.node.transmit(now, number)
-                if batch.offset.size:
-                    self._send(link, batch)
+            for number, link, few in self._numbered:
+                if few is None or self.watchers:
+                    self._send(link, self.node.transmit(now, number))
+                elif frames := self.node.transmit_few(now, number):
+                    if isinstance(frames, FrameBatch):
+                        link.send(frames)
+                    else:
+                        few.send_few(frames)
             self._due_known = self._touched = False
             self._tell()
             if not self._touched:
@@ -182,9 +191,10 @@ class Core:
             self.after()
 
     def _send(self, link: Link, batch: FrameBatch) -> None:
-        for watch in tuple(self.watchers):
-            watch(batch, True)
-        link.send(batch)
+        if len(batch):
+            for watch in tuple(self.watchers):
+                watch(batch, True)
+            link.send(batch)
 
     def _tell(self) -> None:
         for event in self.node.events():

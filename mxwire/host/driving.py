@@ -40,6 +40,7 @@ class Driving:
     def __init__(self, core: Core, *, spin: bool | float = False, background: bool = True) -> None:
         self.core = core
         self._spin = float("inf") if spin is True else float(spin) * _SECOND
+        self._looks = _LOOKS if spin else 1
         self._driver: _Sleeper | None = None
         self._wakeup = Wakeup()
         self._poller = _poller(core, self._wakeup)
@@ -60,6 +61,9 @@ class Driving:
         :class:`~mxwire.host.errors.HostClosedError` when the host ends.
         """
         core = self.core
+        with core.section:
+            if self._glance(pending):
+                return pending.result()
         waiter = _Sleeper(self, pending)
         try:
             with core.section:
@@ -108,6 +112,18 @@ class Driving:
 
     # Inside.
 
+    def _glance(self, pending: Pending[Any]) -> bool:
+        """Whether what is waited for is there already, or comes while we look once: then there is nothing to wait for,
+        and nobody who waits needs to be made."""
+        core = self.core
+        core.must_be_open()
+        if core.ready(pending):
+            return True
+        if self._driver is not None:
+            return False
+        core.step(self._looks)
+        return core.ended is None and core.ready(pending)
+
     def _until(self, waiter: _Sleeper, limit: int | None) -> None:
         """Turn the core, or let another turn it, until the wait is over one way or the other."""
         core = self.core
@@ -125,8 +141,7 @@ class Driving:
         return self._driver is waiter
 
     def _drive(self, waiter: _Sleeper, limit: int | None) -> None:
-        core, section, spin = self.core, self.core.section, self._spin
-        looks = _LOOKS if spin else 1
+        core, section, spin, looks = self.core, self.core.section, self._spin, self._looks
         while True:
             with section:
                 core.step(looks)

@@ -5,11 +5,13 @@ A wait is interrupted at once, since nothing is touched while one sleeps. Only t
 
 from __future__ import annotations
 
+import _thread
 import signal
 import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
+from weakref import WeakSet
 
 Handler = Callable[[int, FrameType | None], Any]
 
@@ -20,8 +22,8 @@ class _Interrupts:
     """What the main thread is doing, and the signal that came meanwhile."""
 
     def __init__(self) -> None:
-        self.depth = 0
-        """How many sections the main thread is in."""
+        self.sections: WeakSet[Section] = WeakSet()
+        """All there are; the main thread may be in some of them."""
         self.users = 0
         """Open hosts."""
         self.waiting: tuple[int, FrameType | None] | None = None
@@ -29,13 +31,19 @@ class _Interrupts:
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """The signal has come."""
-        if self.depth:
+        if self._inside():
             self.waiting = (number, frame)
         elif self.previous is not None:
             self.previous(number, frame)
 
+    def _inside(self) -> bool:
+        """Whether the thread that asks is in a section."""
+        return any(each._is_owned() for each in self.sections)  # type: ignore[attr-defined]
+
     def deliver(self) -> None:
-        """Hand on the signal that had to wait."""
+        """Hand on the signal that had to wait, if this is the main thread and it is in no section any more."""
+        if threading.get_ident() != _MAIN or self._inside():
+            return
         waiting, self.waiting = self.waiting, None
         if waiting is not None and self.previous is not None:
             self.previous(*waiting)
@@ -72,26 +80,20 @@ def release() -> None:
         _interrupts.previous = None
 
 
-class Section:
-    """Work that only one thread does at a time, and that Ctrl-C does not cut in two. May be nested."""
+class Section(_thread.RLock):  # type: ignore[misc]  # Declared final, but is not.
+    """Work that only one thread does at a time, and that Ctrl-C does not cut in two. May be nested.
 
-    __slots__ = ("_lock",)
+    It is a lock, not something that has one, because every call of a host goes through it: so to enter costs nothing.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
-
-    def __enter__(self) -> None:
-        """Wait until it is our turn."""
-        if threading.get_ident() == _MAIN:
-            _interrupts.depth += 1
-        self._lock.acquire()
+        # A new set, since the signal may come while the old one is looked through.
+        _interrupts.sections = WeakSet([*_interrupts.sections, self])
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Let others in; an interrupt that came meanwhile is raised now."""
-        self._lock.release()
-        if threading.get_ident() == _MAIN:
-            _interrupts.depth -= 1
-            if _interrupts.waiting is not None and not _interrupts.depth:
-                _interrupts.deliver()
+        self.release()
+        if _interrupts.waiting is not None:
+            _interrupts.deliver()

@@ -3,7 +3,7 @@
 from mxwire.link.errors import LinkError
 from mxwire.link.faults import Faults
 from mxwire.link.faulty import FaultyLink
-from mxwire.link.link import Link, LinkStatistics
+from mxwire.link.link import FewLink, Link, LinkStatistics
 from mxwire.link.memory import MemoryLink, MemoryNetwork, memory_pair
 from mxwire.link.packet import Mode, PacketLink
 from mxwire.link.tap import Tap
@@ -11,6 +11,7 @@ from mxwire.link.tap import Tap
 __all__ = [
     "Faults",
     "FaultyLink",
+    "FewLink",
     "Link",
     "LinkError",
     "LinkStatistics",

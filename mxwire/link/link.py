@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mxwire.frames import FrameBatch
 
@@ -69,3 +69,14 @@ class Link(Protocol):
 
     def close(self) -> None:
         """Give everything back; calling it again does nothing."""
+
+
+@runtime_checkable
+class FewLink(Protocol):
+    """A link on which frames by themselves may come and go as well, which is faster where they are few and short."""
+
+    def send_few(self, frames: list[bytes]) -> int:
+        """Give frames to the wire, as ``send`` does."""
+
+    def receive_few(self) -> list[bytes] | FrameBatch:
+        """What has arrived, as ``receive`` without waiting gives it; few short frames as copies."""

@@ -81,6 +81,10 @@ class PacketLink(RingSocket):
         """Give frames to the wire, in order; returns how many it took. Waits at most some 10 ms for a full queue."""
         return 0 if self._closed else self._sender.send(batch)
 
+    def send_few(self, frames: list[bytes]) -> int:
+        """The same for a few frames by themselves, which need no batch."""
+        return 0 if self._closed else self._sender.send_few(frames)
+
     def _sift(self, arrivals: Arrivals) -> Arrivals:
         """The frames that are for us and whole; the others are counted."""
         cut = arrivals.length < arrivals.wire_length

@@ -22,6 +22,8 @@ VLAN_VALID = 0x10
 """Bit of a status word: the kernel took a VLAN tag out of the frame."""
 VLAN_TPID_VALID = 0x40
 RING_BYTES = 64 << 20
+SHORT = 256
+"""Longest frame, in bytes, that is worth to be copied so that it need not be handed out in a batch."""
 SECOND = 10**9
 _RX_RING = 5
 _SMALLEST = 1 << 20
@@ -69,6 +71,10 @@ class Ring(Protocol):
 
     def take(self) -> Arrivals | None:
         """The next frames; they stay where they are until ``release``."""
+
+    def take_short(self) -> list[bytes]:
+        """Copies of the next frames, as far as they are few and short, whole and untagged; their room is given back at
+        once. Empty: there are none, or others lie before them."""
 
     def release(self) -> None:
         """Give the kernel back what was taken."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.link.ethernet import HEADER
-from mxwire.link.ring import OURS, RING_BYTES, SECOND, VLAN_VALID, Arrivals, fence, map_ring, unmap
+from mxwire.link.ring import OURS, RING_BYTES, SECOND, SHORT, VLAN_VALID, Arrivals, fence, map_ring, unmap
 
 VERSION = 1
 BATCH = 1024
@@ -75,6 +75,24 @@ class SlotRing:
         arrivals = self._by_one(count) if count <= _FEW else self._by_column(count)
         self._taken = count
         return arrivals
+
+    def take_short(self) -> list[bytes]:
+        """Copies of the next frames, as far as they are few and short, whole and untagged."""
+        frames: list[bytes] = []
+        words, step, mapped, place = self._words, self._words_a_slot, self._mapped, self._head
+        last = min(place + _FEW, self.slots)
+        while place < last and words[place * step] & OURS:
+            fence()
+            start = place * self._slot
+            status, whole, snapped, mac, _, _ = _NOTE.unpack_from(mapped, start)
+            if snapped > SHORT or snapped != whole or status & VLAN_VALID:
+                break
+            start += mac
+            frames.append(mapped[start : start + snapped])
+            words[place * step] = 0
+            place += 1
+        self._head = 0 if place == self.slots else place
+        return frames
 
     def _count(self) -> int:
         """How many slots in a row have been filled; a run ends at the end of the ring."""

@@ -59,6 +59,10 @@ class BlockRing:
             return None
         return self._arrivals(self._headers(self._current * self._block + self._words[note + _FIRST], count))
 
+    def take_short(self) -> list[bytes]:
+        """None: who reads by blocks does not mind a batch."""
+        return []
+
     def _headers(self, at: int, count: int) -> NDArray[np.int64]:
         """Where the kernel's notes on the ``count`` frames of a block start.
 

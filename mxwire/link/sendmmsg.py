@@ -7,7 +7,7 @@ import errno
 import select
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -76,31 +76,35 @@ class Sender:
     def send(self, batch: FrameBatch) -> int:
         """Give frames to the kernel, in order; returns how many it took."""
         count = len(batch)
-        sent = self._few(batch) if count < FEW else self._many(batch)
+        if count < FEW:
+            buffer = np.ascontiguousarray(batch.buffer).data
+            places = zip(batch.offset.tolist(), batch.length.tolist(), strict=True)
+            return self.send_few([buffer[start : start + length] for start, length in places])
+        sent = self._many(batch)
         self.sent += sent
         self.refused += count - sent
         return sent
 
-    def _few(self, batch: FrameBatch) -> int:
-        buffer, send = np.ascontiguousarray(batch.buffer).data, self._socket.send
-        starts, lengths = batch.offset.tolist(), batch.length.tolist()
-        sent = 0
+    def send_few(self, frames: Sequence[bytes | memoryview]) -> int:
+        """The same for frames by themselves, one system call each."""
+        send, sent = self._socket.send, 0
         try:
-            for start, length in zip(starts, lengths, strict=True):
-                send(buffer[start : start + length], _FLAGS)
+            for frame in frames:
+                send(frame, _FLAGS)
                 sent += 1
         except OSError:
             # Tried again from this frame on, and with patience.
-            return sent + self._one_by_one(buffer, starts[sent:], lengths[sent:])
+            sent += self._one_by_one(frames[sent:])
+        self.sent += sent
+        self.refused += len(frames) - sent
         return sent
 
-    def _one_by_one(self, buffer: memoryview, starts: list[int], lengths: list[int]) -> int:
+    def _one_by_one(self, frames: Sequence[bytes | memoryview]) -> int:
         def one(first: int, _end: int) -> int:
-            start = starts[first]
-            self._socket.send(buffer[start : start + lengths[first]], _FLAGS)
+            self._socket.send(frames[first], _FLAGS)
             return 1
 
-        return _send_all(one, len(starts), Patience(self._socket))
+        return _send_all(one, len(frames), Patience(self._socket))
 
     def _many(self, batch: FrameBatch) -> int:
         patience = Patience(self._socket)

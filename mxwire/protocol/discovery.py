@@ -23,6 +23,10 @@ class RawQueue:
         self.maximum = maximum
         self._frames: deque[Raw | Announcement] = deque()
 
+    def __bool__(self) -> bool:
+        """Whether any waits."""
+        return bool(self._frames)
+
     @property
     def full(self) -> bool:
         """Whether another frame would be dropped."""
@@ -105,7 +109,7 @@ class Discovery(Machine):
 
     def tick(self, now: int) -> None:
         """Announce what is due."""
-        if self.state == AnnouncingState.SILENT:
+        if self.state is AnnouncingState.SILENT:
             self.fire(AnnouncingEvent.START, now)
         while self.deadline is not None and self.deadline <= now:
             last = self.state == AnnouncingState.SERIES and self._left == 1

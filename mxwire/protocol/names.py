@@ -161,7 +161,9 @@ class Names:
         """When the next query is due, in ns; 0 where some are waiting already."""
         if self._wanted:
             return 0
-        return next((each.deadline for each in self._waiting), None)
+        for first in self._waiting:
+            return first.deadline
+        return None
 
     def ask(self, now: int) -> None:
         """Send the queries that are due."""

@@ -8,8 +8,10 @@ from random import Random
 
 from mxwire.frames import FrameBatch
 from mxwire.protocol.arguments import ethernet_address, whole
+from mxwire.protocol.card import bulk
 from mxwire.protocol.card.endpoint import CardEndpoint, slots_for
 from mxwire.protocol.card.interface import Interface
+from mxwire.protocol.card.outgoing import Outgoing
 from mxwire.protocol.counters import Counters
 from mxwire.protocol.discovery import Discovery, RawQueue
 from mxwire.protocol.errors import LocalProtocolError
@@ -196,11 +198,39 @@ class Node:
                     card.ring.detach()
         self._raise_from_handlers()
 
+    def receive_few(self, frames: list[bytes], now: int, interface: int = 0) -> None:
+        """The same for a few frames by themselves, at most ``SLICE``: what they do is what they would do in a batch."""
+        board = self._board(interface)
+        bulk.few(board, frames, now)
+        if self._raw:
+            self._hear_announcements(now)
+        if board.ready:
+            self._progress_ready(now)
+        self._raise_from_handlers()
+
     def transmit(self, now: int, interface: int = 0) -> FrameBatch:
         """All frames that are to leave through an interface now, timers included.
 
         Raises what unexpected handlers have raised; the frames then are there at the next call.
         """
+        leaving = self._make_ready(now, interface)
+        batch = leaving.drain(now, self._sent + 1)
+        self._has_left(len(batch))
+        return batch
+
+    def transmit_few(self, now: int, interface: int = 0) -> list[bytes] | FrameBatch:
+        """The same; but where only a few frames leave, and no bulk, they come by themselves: that is faster."""
+        leaving = self._make_ready(now, interface)
+        frames = leaving.drain_few()
+        if frames is None:
+            batch = leaving.drain(now, self._sent + 1)
+            self._has_left(len(batch))
+            return batch
+        self._has_left(len(frames))
+        return frames
+
+    def _make_ready(self, now: int, interface: int) -> Outgoing:
+        """Do what is due, until all frames that are to leave wait at the interface."""
         leaving = self._board(interface).outgoing
         for board in self.interfaces:
             board.timers.expire(now)
@@ -216,15 +246,19 @@ class Node:
                     endpoint.progress(now)
         self._progress_ready(now)
         self._raise_from_handlers()
-        batch = leaving.drain(now, self._sent + 1)
-        self._sent += len(batch)
+        return leaving
+
+    def _has_left(self, count: int) -> None:
+        """So many frames are on their way now."""
+        self._sent += count
         for endpoint in self.endpoints.values():
             endpoint.resends.left()
-        return batch
 
     def events(self) -> list[Event]:
         """What has happened since this was last called, in order."""
-        events = list(self._events)
+        if not self._events:
+            return []
+        events = self._events.copy()
         self._events.clear()
         return events
 
@@ -235,10 +269,13 @@ class Node:
         """
         found = [self._names.deadline()]
         for board in self.interfaces:
-            found += [0 if board.outgoing.frames else None, board.timers.deadline()]
-        found += [each.deadline for each in self._discoveries]
-        found += [each.deadline() for each in self.endpoints.values()]
-        return min((each for each in found if each is not None), default=None)
+            if board.outgoing.frames:
+                return 0
+            found.append(board.timers.deadline())
+        found.extend([each.deadline for each in self._discoveries])
+        found.extend([each.deadline() for each in self.endpoints.values()])
+        known = [each for each in found if each is not None]
+        return min(known) if known else None
 
     @property
     def counters(self) -> Counters:

@@ -174,6 +174,40 @@ def test_foreign_frames_between_own_leave_no_gaps_in_the_numbers(links: Pair) ->
     assert numbers == list(range(1, 51))
 
 
+def test_a_few_frames_come_and_go_by_themselves(links: Pair, cable: tuple[Port, Port]) -> None:
+    """Short and long ones, for others, for nobody, and too long ones: no frame is lost, cut or moved."""
+    one, other = links
+    assert not other.receive_few()
+    foreign = [frame(b"\x02" * 6), tagged(other.address), frame(b"\x02" * 6, payload=bytes(1000))]
+    wanted: list[bytes] = []
+    for first, count, length in ((0, 3, 60), (3, 40, 200), (43, 2, 1514), (45, 30, 60)):
+        sent = numbered(other.address, count, length, first=first)
+        assert one.send_few([*sent, frame(other.address, payload=bytes(9000))]) == count
+        wanted += sent
+        with raw_socket(cable[0]) as raw:
+            for each in foreign:
+                raw.send(each)
+    found: list[bytes] = []
+    until = time.monotonic() + LONG
+    while len(found) < len(wanted) and time.monotonic() < until:
+        more = other.receive_few()
+        found += contents(more) if isinstance(more, FrameBatch) else more
+    assert found == wanted
+    assert _until(lambda: not other.receive_few() and other.statistics().foreign == 4 * len(foreign))
+    assert other.statistics() == LinkStatistics(received=len(wanted), foreign=4 * len(foreign))
+    assert one.statistics() == LinkStatistics(sent=len(wanted), refused=4)
+
+
+def test_few_frames_wake_and_end_as_batches_do(links: Pair) -> None:
+    one, _ = links
+    one.wake()
+    assert not one.receive_few() and not readable(one)
+    one.close()
+    assert one.send_few([b"x" * 60]) == 0
+    with pytest.raises(LinkError, match="was closed"):
+        one.receive_few()
+
+
 def test_a_tag_for_the_priority_only_changes_nothing(links: Pair, cable: tuple[Port, Port]) -> None:
     with raw_socket(cable[0]) as raw:
         raw.send(tagged(links[1].address, vlan=0))

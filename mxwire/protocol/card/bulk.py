@@ -33,6 +33,7 @@ SHORTEST_RUN: Final = 4
 _FEW_PULLS: Final = 2
 
 _ETHERTYPE_OFFSET: Final = layout_of(PULL_REPLY).by_name["ethertype"].offset
+_ETHERTYPE: Final = ETHERTYPE_MXOE.to_bytes(2, "big")
 _KIND_OFFSETS: Final = np.array([_ETHERTYPE_OFFSET, _ETHERTYPE_OFFSET + 1, TYPE_OFFSET])
 _SAME_IN_A_MESSAGE: Final = (
     "src_mac",
@@ -112,6 +113,25 @@ def _all_for_us(interface: Interface, headers: NDArray[np.void]) -> bool:
     return bool((addresses == np.frombuffer(interface.address, np.uint8)).all())
 
 
+def few(interface: Interface, frames: list[bytes], now: int) -> None:
+    """Take frames by themselves: one after the other, but PULLs that ask for one block after the other together."""
+    place, last = 0, len(frames) - 1
+    while place <= last:
+        if place < last and _is_pull(frames[place]):
+            place += _pulls(interface, frames, place, now)
+        else:
+            interface.take(frames[place], now)
+            place += 1
+
+
+def _is_pull(frame: bytes) -> bool:
+    return (
+        len(frame) > TYPE_OFFSET
+        and frame[TYPE_OFFSET] == PacketType.PULL
+        and frame[_ETHERTYPE_OFFSET : _ETHERTYPE_OFFSET + 2] == _ETHERTYPE
+    )
+
+
 def _one_by_one(interface: Interface, run: Run, now: int) -> None:
     data = run.batch.buffer.data
     for start, length in zip(run.starts, run.lengths, strict=True):
@@ -175,11 +195,16 @@ def pulls(interface: Interface, run: Run, now: int) -> None:
     frames = [bytes(data[start : start + length]) for start, length in zip(run.starts, run.lengths, strict=True)]
     place = 0
     while place < len(frames):
-        count, length = _follow_each_other(interface, frames, place)
-        if count < _FEW_PULLS or not interface.take_pulls(frames[place], count, length):
-            count = 1
-            interface.take(frames[place], now)
-        place += count
+        place += _pulls(interface, frames, place, now)
+
+
+def _pulls(interface: Interface, frames: list[bytes], place: int, now: int) -> int:
+    """Take the PULL at ``place`` and those that follow it, if they can be answered together; returns how many."""
+    count, length = _follow_each_other(interface, frames, place)
+    if count >= _FEW_PULLS and interface.take_pulls(frames[place], count, length):
+        return count
+    interface.take(frames[place], now)
+    return 1
 
 
 def _follow_each_other(interface: Interface, frames: list[bytes], place: int) -> tuple[int, int]:
@@ -253,7 +278,7 @@ def _message(interface: Interface, run: Run, headers: NDArray[np.void], layout: 
 
 
 _TAKERS: Final[dict[bytes, Taker]] = {
-    ETHERTYPE_MXOE.to_bytes(2, "big") + bytes([kind]): taker
+    _ETHERTYPE + bytes([kind]): taker
     for kind, taker in (
         (PacketType.PULL, pulls),
         (PacketType.PULL_REPLY, pull_replies),

@@ -185,7 +185,7 @@ class Interface:
             frame = frame[:12] + frame[16:]
             if frame[12:14] != _ETHERTYPE:
                 return
-        if not self.promiscuous and not self.is_for_us(frame[:6]):
+        if frame[:6] != self.address and not self.promiscuous and not self.is_for_us(frame):
             return
         parsed = self.codec.parse(frame)
         if len(frame) >= self._long_query and type(parsed) is HostQuery:
@@ -193,8 +193,9 @@ class Interface:
         self._take[type(parsed)](parsed, now)
 
     def is_for_us(self, destination: bytes) -> bool:
-        """Whether the card lets a frame pass: its own address, broadcast and multicast (R-MEA-01)."""
-        return destination == self.address or bool(destination[0] & 1)
+        """Whether the card lets a frame pass, which begins with its destination: its own address, broadcast and
+        multicast (R-MEA-01)."""
+        return destination[:6] == self.address or bool(destination[0] & 1)
 
     def _take_malformed(self, frame: Malformed, _now: int) -> None:
         if frame.reason == Reason.RAW_TOO_LARGE and self.raw.full:
@@ -277,11 +278,11 @@ class Interface:
 
     def _deliver(self, endpoint: CardEndpoint, peer: Peer, frame: Any) -> None:
         """Put a frame into an endpoint's ring."""
-        if not endpoint.ring.push(Arrival(peer, frame)):
+        if endpoint.ring.push(Arrival(peer, frame)):
+            self.counters.add(_RECEIVED[type(frame)])
+            self.ready[endpoint] = None
+        else:
             self.counters.add(Counter.DROP_RING_FULL)
-            return
-        self.counters.add(_RECEIVED[type(frame)])
-        self.ready[endpoint] = None
 
     def _take_truc(self, frame: Truc, _now: int) -> None:
         """A liback, which is never nacked (R-ACK-10): index, endpoint, session, sub-type, length, inner session."""

@@ -16,6 +16,10 @@ _FIRST: Final = np.zeros(1, np.int64)
 _FIRST.flags.writeable = False
 
 
+FEW: Final = 4
+"""Up to so many frames are handled one by one faster than as a batch."""
+
+
 class Bulk(Protocol):
     """Many frames that are only built when they leave, straight into the batch."""
 
@@ -54,6 +58,16 @@ class Outgoing:
         if type(last) is not type(bulk) or not last.append(bulk):
             self._pieces.append(bulk)
 
+    def drain_few(self) -> list[bytes] | None:
+        """All frames that wait, by themselves; None, and they go on waiting, where they are many or bulk."""
+        pieces = self._pieces
+        if not pieces:
+            return []
+        if self.bulk_bytes or len(pieces) > FEW:
+            return None
+        self._pieces, self.frames = [], 0
+        return pieces  # type: ignore[return-value]  # Without bulk there are only frames.
+
     def drain(self, now: int, first_number: int) -> FrameBatch:
         """All frames that wait, as one batch with the time ``now`` (ns) and numbers from ``first_number`` on."""
         if not self._pieces:
@@ -70,7 +84,7 @@ class Outgoing:
                 bulky = True
                 lengths.extend(piece.lengths)  # type: ignore[union-attr]
         length = np.array(lengths, dtype=np.int64)
-        end = np.cumsum(length)
+        end = length.cumsum()
         if bulky:
             buffer = np.empty(int(end[-1]), np.uint8)
             _write(pieces, buffer)

@@ -68,7 +68,7 @@ class Delivery(Machine):
     table = DELIVERY
 
     def __init__(self, partner: Partner, packet: Any, owner: Owner, maximum: int) -> None:
-        super().__init__()
+        self.state = DeliveryState.WAITING
         self.partner = partner
         self.packet = packet
         """A packet of :mod:`mxwire.protocol.library.packets`, which knows how to build its frames.

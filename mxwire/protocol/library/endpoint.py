@@ -18,7 +18,7 @@ from mxwire.protocol.library.connect import Connecting
 from mxwire.protocol.library.delivery import Delivery
 from mxwire.protocol.library.local import LocalSend
 from mxwire.protocol.library.matching import ALL_BITS, Handler, Matching, Unexpected
-from mxwire.protocol.library.packets import EagerPacket, MediumPacket, RndvPacket, is_eager
+from mxwire.protocol.library.packets import EagerPacket, MediumPacket, RndvPacket
 from mxwire.protocol.library.partner import Partner
 from mxwire.protocol.library.receiving import Receiving, Unclaimed, notify_later
 from mxwire.protocol.library.request import Request
@@ -26,6 +26,7 @@ from mxwire.protocol.library.resends import Resends
 from mxwire.protocol.library.sending import BufferedSend, LargeSend
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.status import Status
+from mxwire.wire.dialect import SMALL_MAXIMUM
 from mxwire.wire.enums import NackType
 from mxwire.wire.formats import MEDIUM_MXOE
 from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, Truc
@@ -93,6 +94,7 @@ class Endpoint:
         self.early_bytes = 0
         """Bytes of early packets that are kept, of all partners."""
         self.now_tick = 0
+        self._tick, self._ack_delay = node.profile.tick, node.profile.ack_delay
         self._context_mask = ((1 << context_bits) - 1) << context_shift
 
     def __repr__(self) -> str:
@@ -141,6 +143,8 @@ class Endpoint:
         self._must_be_ours(partner)
         match_info = whole("match info", match_info, ALL_BITS)
         maximum = self._resends(resend_maximum)
+        if type(data) is bytes and len(data) <= SMALL_MAXIMUM and not (synchronous or partner.local):
+            return self._send_eager(partner, data, match_info, maximum)
         memory = Segments(data)
         if memory.length > LENGTH_MAXIMUM:
             raise LocalProtocolError(Status.BAD_INFO_LENGTH, f"{memory.length} bytes are more than a message can have")
@@ -265,13 +269,16 @@ class Endpoint:
 
     def _send_buffered(self, partner: Partner, memory: Segments, match_info: int, maximum: int) -> Request:
         data = memory.copy()
+        if len(data) <= SMALL_MAXIMUM:
+            return self._send_eager(partner, data, match_info, maximum)
         request = BufferedSend(self, partner, match_info, len(data))
-        packet: EagerPacket | MediumPacket
-        if is_eager(len(data)):
-            packet = EagerPacket(match_info, data)
-        else:
-            packet = MediumPacket(match_info, data, self._fragment, self._pipeline)
+        packet = MediumPacket(match_info, data, self._fragment, self._pipeline)
         return self._enqueue(partner, packet, request, maximum)
+
+    def _send_eager(self, partner: Partner, data: bytes, match_info: int, maximum: int) -> Request:
+        """A message that fits into one TINY or SMALL frame (R-SND-01)."""
+        request = BufferedSend(self, partner, match_info, len(data))
+        return self._enqueue(partner, EagerPacket(match_info, data), request, maximum)
 
     def _send_large(self, partner: Partner, memory: Segments, match_info: int, maximum: int) -> Request:
         packet = RndvPacket(match_info, memory)
@@ -339,14 +346,19 @@ class Endpoint:
 
     def progress(self, now: int) -> None:
         """One pass, in the order of R-GEN-02."""
-        self.now_tick = self.resends.tick = now // self.profile.tick
+        self.now_tick = self.resends.tick = now // self._tick
         ring = self.card.ring
         while ring.received:
             self._handle(ring.pop())
-        self._finish_pulls()
-        self._resend()
-        self._submit(now)
-        self._acknowledge()
+        self.resends.left()
+        if ring.ended:
+            self._finish_pulls()
+        if self.resends.any_due:
+            self._resend()
+        if self.connecting or self.flushing or self.starving or self.pull_starts or self.local_sends:
+            self._submit(now)
+        if self.immediate_acks or self.delayed_acks:
+            self._acknowledge()
 
     def _handle(self, event: Arrival | Fragments | LocalMessage) -> None:
         if isinstance(event, LocalMessage):
@@ -382,7 +394,6 @@ class Endpoint:
             partner.refused(event.frame.lib_seqnum, status)
 
     def _finish_pulls(self) -> None:
-        self.resends.left()
         ended = self.card.ring.ended
         while ended:
             event = ended.popleft()
@@ -402,13 +413,14 @@ class Endpoint:
 
     def _submit(self, now: int) -> None:
         """What waits to leave: connects, messages, starts of pulls."""
-        while self.connecting or self.flushing or self.starving or self.pull_starts or self.local_sends:
+        while True:
             while self.connecting:
                 self.connecting.popleft().submit()
             waiting, self.flushing = self.flushing, {}
             for partner in waiting:
                 partner.flush()
-            self._feed()
+            if self.starving:
+                self._feed()
             while self.local_sends and self.local_sends[0].submit():
                 self.local_sends.popleft()
             while self.pull_starts and self.card.slots.available:
@@ -421,9 +433,8 @@ class Endpoint:
         for acks in immediate:
             if acks.state is AckState.IMMEDIATE:
                 acks.fire(AckEvent.PASS_END)
-        delay = self.profile.ack_delay
         delayed = self.delayed_acks
-        while delayed and self.now_tick >= delayed[0][0] + delay:
+        while delayed and self.now_tick >= delayed[0][0] + self._ack_delay:
             since, acks = delayed.popleft()
             if acks.state is AckState.DELAYED and acks.since == since:
                 acks.fire(AckEvent.DUE)
@@ -432,7 +443,8 @@ class Endpoint:
         """When the library wants to be called again, in ns; 0 where something waits already."""
         if not self.progressing and not self.profile.progress_in_background:
             return None
-        if self.card.ring or self.connecting or self.flushing or self.local_sends or self.immediate_acks:
+        ring = self.card.ring
+        if ring.received or ring.ended or self.connecting or self.flushing or self.local_sends or self.immediate_acks:
             return 0
         if (self.pull_starts and self.card.slots.available) or (self.starving and self.region_to_be_had):
             return 0
@@ -442,7 +454,7 @@ class Endpoint:
             delayed.popleft()
         if not delayed:
             return resend
-        ack = (delayed[0][0] + self.profile.ack_delay) * self.profile.tick
+        ack = (delayed[0][0] + self._ack_delay) * self._tick
         return ack if resend is None else min(ack, resend)
 
     # Partners.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mxwire.protocol.buffers import Segments
 from mxwire.protocol.counters import Counter
-from mxwire.wire.dialect import SMALL_MAXIMUM, TINY_MAXIMUM
+from mxwire.wire.dialect import TINY_MAXIMUM
 from mxwire.wire.enums import ETHERTYPE_MXOE, PacketType
 from mxwire.wire.headers import header_type
 from mxwire.wire.layout import layout_of
@@ -199,8 +199,3 @@ class NotifyPacket:
                 lib_piggyack=piggyback,
             ),
         )
-
-
-def is_eager(length: int) -> bool:
-    """Whether a message fits into one TINY or SMALL frame (R-SND-01)."""
-    return length <= SMALL_MAXIMUM

@@ -160,10 +160,11 @@ class Partner:
 
     def acknowledge(self, value: int) -> None:
         """Process an ack value: all numbers before it have arrived (R-ACK-05)."""
-        if value == self.tx_una:
+        una = self.tx_una
+        if value == una:
             return
-        count = distance(value, self.tx_una)
-        if count == 0 or count > distance(self.tx_next, self.tx_una):
+        count = distance(value, una)
+        if count == 0 or count > distance(self.tx_next, una):
             return
         self.tx_una = value
         for _ in range(count):

@@ -52,19 +52,19 @@ RECEIVING: Final = Table(
     "receive",
     ReceivingState.POSTED,
     (
-        Row(ReceivingState.POSTED, ReceivingEvent.MESSAGE, ReceivingState.DONE, "_done", ("R-MAT-02",)),
+        Row(ReceivingState.POSTED, ReceivingEvent.MESSAGE, ReceivingState.DONE, "finish", ("R-MAT-02",)),
         Row(ReceivingState.POSTED, ReceivingEvent.FRAGMENT, ReceivingState.FILLING, "", ("R-MED-01",)),
         Row(ReceivingState.POSTED, ReceivingEvent.RENDEZVOUS, ReceivingState.PULLING, "_pull", ("R-RDV-04",)),
         Row(ReceivingState.POSTED, ReceivingEvent.EMPTY, ReceivingState.NOTIFYING, "_notify", ("R-RDV-04", "R-PUL-11")),
-        Row(ReceivingState.POSTED, ReceivingEvent.CANCEL, ReceivingState.DONE, "_done", ("R-MSC-02",)),
-        Row(ReceivingState.POSTED, ReceivingEvent.CLOSE, ReceivingState.DONE, "_done", ("R-CLS-02",)),
-        Row(ReceivingState.FILLING, ReceivingEvent.COMPLETE, ReceivingState.DONE, "_done", ("R-MED-04",)),
-        Row(ReceivingState.FILLING, ReceivingEvent.RESET, ReceivingState.DONE, "_done", ("R-CLS-05",)),
+        Row(ReceivingState.POSTED, ReceivingEvent.CANCEL, ReceivingState.DONE, "finish", ("R-MSC-02",)),
+        Row(ReceivingState.POSTED, ReceivingEvent.CLOSE, ReceivingState.DONE, "finish", ("R-CLS-02",)),
+        Row(ReceivingState.FILLING, ReceivingEvent.COMPLETE, ReceivingState.DONE, "finish", ("R-MED-04",)),
+        Row(ReceivingState.FILLING, ReceivingEvent.RESET, ReceivingState.DONE, "finish", ("R-CLS-05",)),
         Row(ReceivingState.PULLING, ReceivingEvent.PULLED, ReceivingState.NOTIFYING, "_notify", ("R-NOT-01",)),
-        Row(ReceivingState.PULLING, ReceivingEvent.RESET, ReceivingState.DONE, "_done", ("R-CLS-05",)),
-        Row(ReceivingState.PULLING, ReceivingEvent.CLOSE, ReceivingState.DONE, "_done", ("R-CLS-02",)),
-        Row(ReceivingState.NOTIFYING, ReceivingEvent.NOTIFIED, ReceivingState.DONE, "_done", ("R-SND-06",)),
-        Row(ReceivingState.NOTIFYING, ReceivingEvent.RESET, ReceivingState.DONE, "_done", ("R-CLS-05", "R-NAK-08")),
+        Row(ReceivingState.PULLING, ReceivingEvent.RESET, ReceivingState.DONE, "finish", ("R-CLS-05",)),
+        Row(ReceivingState.PULLING, ReceivingEvent.CLOSE, ReceivingState.DONE, "finish", ("R-CLS-02",)),
+        Row(ReceivingState.NOTIFYING, ReceivingEvent.NOTIFIED, ReceivingState.DONE, "finish", ("R-SND-06",)),
+        Row(ReceivingState.NOTIFYING, ReceivingEvent.RESET, ReceivingState.DONE, "finish", ("R-CLS-05", "R-NAK-08")),
     ),
 )
 
@@ -225,9 +225,6 @@ class Receiving(Request):
             self.endpoint.matching.cancel(self)
         if (self.state, ReceivingEvent.CLOSE) in self.table.rows:
             self.fire(ReceivingEvent.CLOSE, Status.CANCELLED, 0)
-
-    def _done(self, status: Status, transferred: int) -> None:
-        self.finish(status, transferred)
 
 
 class Unclaimed:

@@ -30,7 +30,7 @@ class Request(Machine):
     kind: ClassVar[RequestKind]
 
     def __init__(self, endpoint: Endpoint, partner: Partner | None, match_info: int, length: int) -> None:
-        super().__init__()
+        self.state = self.table.initial
         self.endpoint = endpoint
         self.partner = partner
         """The other side; of a receive, who sent the message that it took."""

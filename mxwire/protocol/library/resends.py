@@ -29,7 +29,8 @@ class Resends:
     """Everything of an endpoint that waits for an answer; constant time for each (R-RTX-01, R-RTX-02)."""
 
     def __init__(self, profile: Profile) -> None:
-        self._profile = profile
+        self._tick_length = profile.tick
+        self._delay = profile.resend_delay
         self._queue: deque[tuple[int, Resendable]] = deque()
         self._leaving: list[Resendable] = []
         self.tick = 0
@@ -41,7 +42,7 @@ class Resends:
 
     def sent(self, each: Resendable) -> None:
         """It has just been transmitted: it is due again after the resend delay."""
-        each.resend_tick = self.tick + self._profile.resend_delay
+        each.resend_tick = self.tick + self._delay
         self._queue.append((each.resend_tick, each))
 
     def leaving(self, each: Resendable) -> None:
@@ -60,7 +61,13 @@ class Resends:
         queue = self._queue
         while queue and not (queue[0][1].waits and queue[0][1].resend_tick == queue[0][0]):
             queue.popleft()
-        return queue[0][0] * self._profile.tick if queue else None
+        return queue[0][0] * self._tick_length if queue else None
+
+    @property
+    def any_due(self) -> bool:
+        """Whether anything may be due now."""
+        queue = self._queue
+        return bool(queue) and queue[0][0] <= self.tick
 
     def take_due(self) -> list[Resendable]:
         """Take out all that are due now."""

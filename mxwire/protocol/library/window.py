@@ -9,7 +9,7 @@ from mxwire.protocol.corridor import Arrival, Fragments
 from mxwire.protocol.library import incoming
 from mxwire.protocol.library.acks import AckEvent
 from mxwire.protocol.profile import Defect
-from mxwire.protocol.sequence import JUST_BEFORE, NUMBER_MASK, distance, same_session, successor
+from mxwire.protocol.sequence import JUST_BEFORE, NUMBER_MASK, SESSION_MASK, distance, successor
 from mxwire.wire.packets import Medium
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ class Window:
         """Take a numbered packet that the card has accepted (R-ORD-02, R-SEQ-07)."""
         partner = self.partner
         frame = arrival.frame
-        if not same_session(frame.lib_seqnum, partner.rx_done) or not same_session(frame.lib_piggyack, partner.tx_next):
+        if ((frame.lib_seqnum ^ partner.rx_done) | (frame.lib_piggyack ^ partner.tx_next)) & SESSION_MASK:
+            # Another session number, of either direction.
             return
         partner.acknowledge(frame.lib_piggyack)
         self._place(arrival)
@@ -83,7 +84,7 @@ class Window:
     def _place(self, arrival: Arrival | Fragments) -> None:
         verdict = self.verdict(arrival.frame.lib_seqnum)
         if verdict is Verdict.NEXT:
-            if self.early and isinstance(arrival, Fragments) and len(arrival.numbers) > 1:
+            if self.early and type(arrival) is Fragments and len(arrival.numbers) > 1:
                 # Early packets come right behind the first fragment, before the others (R-ORD-04).
                 for each in arrival:
                     self._place(each)
@@ -95,7 +96,7 @@ class Window:
             self._behind(arrival)
         elif verdict is Verdict.EARLY:
             self._keep(arrival)
-        if isinstance(arrival, Fragments) and arrival.surplus:
+        if type(arrival) is Fragments and arrival.surplus:
             # For what it is when the message is complete, a fragment is a duplicate.
             verdict = self.verdict(arrival.frame.lib_seqnum)
         if verdict is Verdict.JUST_BEFORE:

@@ -1,0 +1,117 @@
+"""Frames by themselves: what they do is what they would do in a batch, whatever they are."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mxwire.frames import FrameBatch
+from mxwire.protocol.card.outgoing import FEW
+from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
+from mxwire.wire.dialect import MXOE, omx
+from mxwire.wire.packets import Pull
+
+from .test_hostile import mutate, traffic
+from .world import World, pattern
+
+DIALECTS = {str(each): each for each in (MXOE, omx(1500))}
+QUARRIES = {name: traffic(each) for name, each in DIALECTS.items()}
+
+
+@given(
+    seed=st.integers(0, 1 << 30),
+    dialect=st.sampled_from(sorted(DIALECTS)),
+    profile=st.sampled_from((OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND)),
+    hostile=st.floats(0, 1),
+    promiscuous=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_any_frames(seed, dialect, profile, hostile, promiscuous):
+    """Real traffic, mutated traffic and noise, a few frames at a time: same counters, answers, state and deadline."""
+    random, quarry = Random(seed), QUARRIES[dialect]
+    worlds = [World(dialect=DIALECTS[dialect], profile=profile) for _ in range(2)]
+    pairs = [each.pair() for each in worlds]
+    for world, (_, two, _, back) in zip(worlds, pairs, strict=True):
+        for length in (0, 20, 70_000):
+            two.receive(bytearray(length))
+            two.send(back, pattern(length), length)
+        world.nodes[1].transmit(world.now)
+        world.nodes[1].interfaces[0].promiscuous = promiscuous
+    session = pairs[0][1].session.to_bytes(4, "big")
+    for _ in range(12):
+        place = random.randrange(len(quarry))
+        frames = quarry[place : place + random.randrange(1, 9)]
+        frames = [mutate(random, each) if random.random() < hostile else each for each in frames]
+        frames = [random.randbytes(random.randrange(40)) if random.random() < 0.05 else each for each in frames]
+        frames = [each[:26] + session + each[30:] if random.random() < 0.2 else each for each in frames]
+        worlds[0].nodes[1].receive(FrameBatch.from_frames(frames), worlds[0].now)
+        worlds[1].nodes[1].receive_few(frames, worlds[1].now)
+        compare(worlds, pairs)
+        for world in worlds:
+            world.now += 10**8
+
+
+def compare(worlds, pairs) -> None:
+    """Everything that can be seen of the two second hosts is the same."""
+    one, two = (each.nodes[1] for each in worlds)
+    assert one.counters == two.counters
+    assert one.deadline() == two.deadline()
+    ours = one.transmit(worlds[0].now)
+    theirs = two.transmit_few(worlds[1].now)
+    if isinstance(theirs, FrameBatch):
+        theirs = [theirs.frame(place) for place in range(len(theirs))]
+    assert [ours.frame(place) for place in range(len(ours))] == theirs
+    assert [repr(each) for each in one.events()] == [repr(each) for each in two.events()]
+    partners = [[repr(each) for each in pair[1].partners.values()] for pair in pairs]
+    assert partners[0] == partners[1]
+    assert pairs[0][1].matching.unexpected == pairs[1][1].matching.unexpected
+
+
+def test_what_leaves_by_itself():
+    """A few frames do, many and bulk leave as a batch; nothing is lost, and the count goes on."""
+    world = World()
+    one, _, there, _ = world.pair()
+    node = world.nodes[0]
+    assert node.transmit_few(world.now) == []
+    first = node._sent
+    for number in range(FEW):
+        one.send(there, b"", number)
+    found = node.transmit_few(world.now)
+    assert isinstance(found, list) and len(found) == FEW
+    for number in range(FEW + 1):
+        one.send(there, b"", number)
+    batch = node.transmit_few(world.now)
+    assert isinstance(batch, FrameBatch)
+    assert batch.number.tolist() == list(range(first + FEW + 1, first + 2 * FEW + 2))
+
+
+def test_bulk_never_leaves_by_itself():
+    world = World()
+    one, two, there, _ = world.pair()
+    two.receive(bytearray(40_000))
+    one.send(there, bytes(40_000))
+    world.nodes[1].receive(world.nodes[0].transmit(world.now), world.now)
+    asked = world.nodes[1].transmit_few(world.now)
+    assert isinstance(asked, list) and [type(world.codec.parse(each)) for each in asked][-1] is Pull
+    world.nodes[0].receive_few(asked, world.now)
+    batch = world.nodes[0].transmit_few(world.now)
+    assert isinstance(batch, FrameBatch) and len(batch) == 10
+
+
+def test_handlers_that_raise_are_heard():
+    """R-MAT-06: as in a batch, when all is done."""
+    worlds = [World(), World()]
+    for few, world in enumerate(worlds):
+        one, two, there, _ = world.pair()
+        two.handle_unexpected(lambda _message: 1 // 0)
+        one.send(there, b"x")
+        leaving = world.nodes[0].transmit(world.now)
+        with pytest.raises(ZeroDivisionError):
+            if few:
+                world.nodes[1].receive_few([leaving.frame(0)], world.now)
+            else:
+                world.nodes[1].receive(leaving, world.now)
+        assert two.probe() is not None
