@@ -11,16 +11,15 @@ from typing import Final
 
 from mxwire.capture import create_capture
 from mxwire.frames import FrameBatch
+from mxwire.interop.fates import fates
 from mxwire.interop.stage import Casting, Recorded
-from mxwire.rules import LOST, Judge, Vantage, Violation
+from mxwire.rules import Judge, Vantage, Violation
 from mxwire.wire.codec import Codec, codec_of
 from mxwire.wire.dialect import Dialect
 
 _FRAME: Final = Struct(">QI")
 _SOURCE: Final = slice(6, 12)
 _ECHOED: Final = "a HOST_REPLY with the index of its query teaches a wrong one"
-_SHOWN: Final = 200
-"""Frames lost or doubled that get a comment."""
 _QUERIES: Final = 1_000_000_000
 
 

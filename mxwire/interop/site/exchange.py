@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 from mxwire.capture import open_capture
-from mxwire.capture.comments import frame_comments
+from mxwire.capture.notes import read_notes
 from mxwire.interop.fates import Fate
 from mxwire.report.summary import endpoints_text, summary, type_text
 from mxwire.wire.address import mac_text
@@ -83,10 +83,10 @@ class Exchange:
 
     @cached_property
     def hosts(self) -> list[int]:
-        """Addresses of hosts in the order in which they first send; then those that only receive."""
+        """Addresses of hosts: those with a name, others in the order in which they first send, then mere receivers."""
         senders = dict.fromkeys(each.source for each in self.frames)
         receivers = dict.fromkeys(each.destination for each in self.frames if not each.is_group)
-        return list(senders | receivers)
+        return list(dict.fromkeys(self.names) | senders | receivers)
 
     def name(self, address: int) -> str:
         """A host's name, or its address."""
@@ -94,42 +94,47 @@ class Exchange:
 
 
 def read_exchange(
-    path: Path, dialects: Collection[Dialect | None] = (None,), concerned: dict[int, tuple[str, ...]] | None = None
+    path: Path, dialects: Sequence[Dialect | None] = (None,), concerned: Mapping[int, tuple[str, ...]] | None = None
 ) -> Exchange:
     """Read a cell's capture.
 
-    ``dialects`` is what its hosts speak, in the order in which they first send, or one for all; None is found out.
-    ``concerned`` has the rules that are broken by the numbers of frames. Raises
-    :class:`~mxwire.errors.CaptureError` where the file cannot be read.
+    ``dialects`` are those of its hosts, in the order in which the capture names them, or else in which they first
+    send; the last is that of all others too, and None is found out. ``concerned`` has the rules that are broken by
+    the numbers of frames. Raises :class:`~mxwire.errors.CaptureError` where the file cannot be read.
     """
-    exchange = Exchange([], {})
-    comments = frame_comments(path)
-    decoders = [Decoder(each) for each in dict.fromkeys(dialects)]
+    notes = read_notes(path)
+    hosts = [int.from_bytes(each, "big") for each in notes.names]
+    exchange = Exchange([], dict(zip(hosts, notes.names.values(), strict=True)))
     with open_capture(path) as reader:
         batches = list(reader)
-    decoded = [list(each.decode_all(batches)) for each in decoders]
-    exchange.skipped = decoders[0].skipped
-    start_ns = decoders[0].start_ns or 0
-    senders: dict[int, int] = {}
-    for same in zip(*decoded, strict=True):
-        for index, source in enumerate(same[0].located.source.tolist()):
+    speaking = {each: Decoder(each) for each in dialects}
+    decoded = {each: list(decoder.decode_all(batches)) for each, decoder in speaking.items()}
+    first = speaking[dialects[0]]
+    exchange.skipped = first.skipped
+    start_ns = first.start_ns or 0
+    places = {host: place for place, host in enumerate(hosts)}
+    for part, same in enumerate(decoded[dialects[0]]):
+        for index, source in enumerate(same.located.source.tolist()):
             if len(exchange.frames) >= MOST_FRAMES:
                 exchange.dropped += 1
                 continue
-            which = senders.setdefault(source, min(len(senders), len(same) - 1))
-            seen = _seen(same[which], index, start_ns)
-            _annotate(seen, comments.get(seen.number, ""), concerned or {})
+            place = places.setdefault(source, len(places))
+            spoken = dialects[min(place, len(dialects) - 1)]
+            seen = _seen(exchange, decoded[spoken][part], index, start_ns)
+            _annotate(seen, notes.comments.get(seen.number, ""), concerned or {})
             exchange.frames.append(seen)
-            _learn_name(exchange, same[which], index)
     return exchange
 
 
-def _seen(decoded: DecodedBatch, index: int, start_ns: int) -> Seen:
+def _seen(exchange: Exchange, decoded: DecodedBatch, index: int, start_ns: int) -> Seen:
     frame = decoded.frame(index)
+    source = int(decoded.located.source[index])
+    if isinstance(frame, HostReply):
+        exchange.names.setdefault(source, hostname_text(frame.hostname))
     return Seen(
         number=int(decoded.batch.number[index]),
         time_ns=int(decoded.batch.timestamp_ns[index]) - start_ns,
-        source=int(decoded.located.source[index]),
+        source=source,
         destination=int(decoded.located.destination[index]),
         type=type_text(frame),
         text=summary(frame, decoded.dialect(index)),
@@ -140,17 +145,11 @@ def _seen(decoded: DecodedBatch, index: int, start_ns: int) -> Seen:
     )
 
 
-def _annotate(seen: Seen, comment: str, concerned: dict[int, tuple[str, ...]]) -> None:
+def _annotate(seen: Seen, comment: str, concerned: Mapping[int, tuple[str, ...]]) -> None:
     lines = [each.strip() for each in comment.splitlines() if each.strip()]
     seen.fate = Fate.from_lines(lines)
     seen.comments = tuple(each for each in lines if each not in seen.fate.lines)
     seen.concerned = concerned.get(seen.number, ())
-
-
-def _learn_name(exchange: Exchange, decoded: DecodedBatch, index: int) -> None:
-    frame = decoded.frame(index)
-    if isinstance(frame, HostReply):
-        exchange.names[int(decoded.located.source[index])] = hostname_text(frame.hostname)
 
 
 def runs(frames: list[Seen], shortest: int) -> Iterator[list[Seen]]:

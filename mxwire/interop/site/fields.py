@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any, Final
 
 from mxwire.interop.site.exchange import Seen
@@ -13,19 +14,25 @@ _FIXED: Final = 16
 """Fields up to this size are shown with all their bytes."""
 
 
+Described = tuple[int, int, str, str, bool]
+"""Offset, size, name, meaning and definedness of a field."""
+
+
 class FieldTables:
     """Gathers the layouts that the frames of all pages refer to."""
 
     def __init__(self) -> None:
-        self.layouts: dict[tuple[tuple[str, int, int, str, bool], ...], int] = {}
-        """Name, offset, size, meaning and definedness of fields, and the number of the layout."""
+        self.layouts: dict[str, tuple[Described, ...]] = {}
+        """By names that are made of what they hold, so that pages made apart fit together."""
+        self._names: dict[tuple[Described, ...], str] = {}
 
-    def as_objects(self) -> list[list[list[Any]]]:
-        """All layouts by number: ``[offset, size, name, meaning, defined]`` of each field."""
-        return [
-            [[offset, size, name, meaning, defined] for name, offset, size, meaning, defined in layout]
-            for layout in self.layouts
-        ]
+    def name(self, layout: tuple[Described, ...]) -> str:
+        """The name of a layout."""
+        name = self._names.get(layout)
+        if name is None:
+            name = self._names[layout] = blake2b(repr(layout).encode(), digest_size=4).hexdigest()
+            self.layouts[name] = layout
+        return name
 
 
 class Records:
@@ -43,14 +50,18 @@ class Records:
         fixed = 0
         while fixed < len(lines) and _is_fixed(lines[fixed]):
             fixed += 1
-        layout = tuple((each.name, each.offset, each.size, each.meaning, each.defined) for each in lines[:fixed])
+        layout = tuple((each.offset, each.size, each.name, each.meaning, each.defined) for each in lines[:fixed])
         rest = [
             [each.offset, each.size, each.name, each.text, each.raw[:_BYTES_SHOWN].hex(), self._place(each.meaning)]
             for each in lines[fixed:]
         ]
-        number = self._tables.layouts.setdefault(layout, len(self._tables.layouts))
         raw = "".join(each.raw.hex() for each in lines[:fixed])
-        self._frames[seen.number] = [number, raw, [self._place(each.text) for each in lines[:fixed]], rest]
+        self._frames[seen.number] = [
+            self._tables.name(layout),
+            raw,
+            [self._place(each.text) for each in lines[:fixed]],
+            rest,
+        ]
 
     def as_object(self) -> dict[str, Any]:
         """``texts``, and ``frames`` by number: ``[layout, bytes, places of texts, rest]`` each.

@@ -192,7 +192,7 @@ def _arrow(name: str, source: float, target: float, look: str) -> Markup:
     if look == "many":
         lower = bottom + _BESIDE
         drawn += _ARROW.format(source, _LINE + _BESIDE, target, lower, head, target, lower)
-    return Markup('<g id="{}">{}</g>').format(name, drawn)
+    return Markup(f'<g id="{name}">{drawn}</g>')
 
 
 def _says(step: Step, wide: int, narrow: int) -> Markup:

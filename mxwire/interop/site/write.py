@@ -3,44 +3,74 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from signal import SIG_IGN, SIGINT, signal
 from typing import Final
 
 from mxwire.errors import MxwireError
 from mxwire.interop.result import Report
 from mxwire.interop.site.cell_page import CellPages
+from mxwire.interop.site.fields import Described
 from mxwire.interop.site.pages import page
 from mxwire.interop.site.views import Matrix
+
+Layouts = dict[str, tuple[Described, ...]]
 
 INDEX: Final = "index.html"
 FAILURES_SHOWN: Final = 200
 _FOLDERS: Final = ("assets", "cells", "frames", "cases")
+CELLS_OF_A_JOB: Final = 50
+"""A process more is started for at least so many."""
 _ASSETS: Final = ("site.css", "site.js")
 
 
-def write_site(report: Report, folder: str | Path) -> Path:
+def write_site(report: Report, folder: str | Path, *, jobs: int = 1) -> Path:
     """Write the pages of a report beside its captures; returns the page to begin with.
 
     ``folder`` is that of the report: its captures are read and linked where they lie. Pages of an earlier site in it
-    are replaced. Raises :class:`~mxwire.errors.MxwireError` where something cannot be written.
+    are replaced. It is made in as many processes as ``jobs`` says. Raises :class:`~mxwire.errors.MxwireError` where
+    something cannot be written.
     """
     folder = Path(folder)
     matrix = Matrix(report)
     try:
         _make_folders(folder)
-        cells = CellPages(matrix, folder)
-        for view in matrix.views:
-            for name, text in cells.of(view).items():
-                _write(folder / name, text)
+        layouts = _write_cells(matrix, folder, jobs)
         for name, file in matrix.case_files.items():
             _write(folder / "cases" / file, _case(matrix, name))
-        _write_assets(folder / "assets", cells)
+        _write_assets(folder / "assets", layouts)
         # Last: where there is an index, there is all that it leads to.
         _write(folder / INDEX, _index(matrix))
     except OSError as error:
         raise MxwireError(f"{error.filename or folder}: cannot be written: {error.strerror or error}") from None
     return folder / INDEX
+
+
+def _write_cells(matrix: Matrix, folder: Path, jobs: int) -> Layouts:
+    """Write the pages of all cells, in several processes where that is worth while; returns the layouts of frames."""
+    places = range(len(matrix.views))
+    jobs = min(jobs, len(places) // CELLS_OF_A_JOB)
+    if jobs < 2:
+        return _write_some(places, matrix, folder)
+    parts = [places[first::jobs] for first in range(jobs)]
+    layouts: Layouts = {}
+    # Ctrl-C is for the process that waits for them: they end with it.
+    with ProcessPoolExecutor(jobs, initializer=signal, initargs=(SIGINT, SIG_IGN)) as pool:
+        for found in pool.map(partial(_write_some, matrix=matrix, folder=folder), parts):
+            layouts |= found
+    return layouts
+
+
+def _write_some(places: Sequence[int], matrix: Matrix, folder: Path) -> Layouts:
+    cells = CellPages(matrix, folder)
+    for place in places:
+        for name, text in cells.of(matrix.views[place]).items():
+            _write(folder / name, text)
+    return cells.fields.layouts
 
 
 def _make_folders(folder: Path) -> None:
@@ -57,12 +87,12 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
-def _write_assets(folder: Path, cells: CellPages) -> None:
+def _write_assets(folder: Path, layouts: Layouts) -> None:
     static = files("mxwire.interop.site") / "static"
     for name in _ASSETS:
         _write(folder / name, (static / name).read_text(encoding="utf-8"))
-    layouts = json.dumps(cells.fields.as_objects(), separators=(",", ":"))
-    _write(folder / "layouts.js", f"const mxwireLayouts = {layouts};\n")
+    text = json.dumps(dict(sorted(layouts.items())), separators=(",", ":"))
+    _write(folder / "layouts.js", f"const mxwireLayouts = {text};\n")
 
 
 def _case(matrix: Matrix, name: str) -> str:
