@@ -107,29 +107,27 @@ class EtherTypes(Examiner):
             if value >= 0x600 and (value in self._suspects or len(self._suspects) < _TYPES_KEPT):
                 self._look(value, batch.select(whole[members]))
 
-    def _look(self, value: int, batch: FrameBatch) -> None:
-        located = locate(batch, (value,))
+    def _look(self, ethertype: int, batch: FrameBatch) -> None:
+        located = locate(batch, (ethertype,))
         sources, destinations = located.source, located.destination
         strong = np.flatnonzero(looks_like_mxoe(located))
         if len(strong):
-            found = self._suspects.setdefault(value, _Suspect())
+            found = self._suspects.setdefault(ethertype, _Suspect())
             found.frames += len(strong)
             if found.first_ns is None:
                 found.first_ns = int(located.batch.timestamp_ns[strong[0]])
             found.numbers += located.batch.number[strong[: _SAMPLES - len(found.numbers)]].tolist()
             for each in np.unique(sources[strong])[: _PAIRS_KEPT - len(found.hosts)].tolist():
                 found.hosts[each] = None
-        for source in np.unique(sources).tolist():
-            mine = sources == source
-            for destination in np.unique(destinations[mine]).tolist():
-                which = np.flatnonzero(mine & (destinations == destination))
-                key = source, destination
-                known = self._others.get(key)
-                if known is None and len(self._others) >= _PAIRS_KEPT:
-                    return
-                first = int(located.batch.number[which[0]])
-                number, _, frame = known or (0, 0, first)
-                self._others[key] = number + len(which), int(located.batch.timestamp_ns[which[-1]]), frame
+        one, source_of = np.unique(sources, return_inverse=True)
+        other, destination_of = np.unique(destinations, return_inverse=True)
+        for value, members in groups_of(source_of.astype(np.int64) << 32 | destination_of):
+            key = int(one[value >> 32]), int(other[value & 0xFFFFFFFF])
+            known = self._others.get(key)
+            if known is None and len(self._others) >= _PAIRS_KEPT:
+                continue
+            number, _, frame = known or (0, 0, int(located.batch.number[members[0]]))
+            self._others[key] = number + len(members), int(located.batch.timestamp_ns[members[-1]]), frame
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Both kinds."""
