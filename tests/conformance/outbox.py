@@ -7,9 +7,9 @@ from dataclasses import fields
 from typing import Any
 
 from mxwire.protocol.profile import MILLISECOND
+from mxwire.replay.stateful.records import CARD, Record
 from mxwire.wire.codec import Codec
-from mxwire.wire.packets import Announcement, HostQuery, HostReply, NackMcp, Pull, PullReply
-from tests.conformance.records import Record
+from mxwire.wire.packets import Announcement, HostQuery, HostReply, Pull
 
 UNDEFINED = frozenset({"checksum"})
 """The real library does not compute checksums, and sends whatever its memory held."""
@@ -17,7 +17,6 @@ ACKS = frozenset({"lib_piggyack"})
 """What says how far the library had looked into its ring."""
 DAEMON = (Announcement,)
 DRIVER = (HostQuery, HostReply)
-CARD = (Pull, PullReply, NackMcp)
 """What is sent without the library: by the discovery daemon, by the driver for its table of peers, for pulls."""
 
 

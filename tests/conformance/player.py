@@ -18,6 +18,8 @@ from typing import Any
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Node, Profile
 from mxwire.protocol.profile import MILLISECOND
+from mxwire.replay.stateful.hindsight import Hindsight
+from mxwire.replay.stateful.records import FOR_LIBRARY, NUMBERED, Record, acked_by, covers, messages, read
 from mxwire.wire.codec import codec_of
 from mxwire.wire.enums import NackType
 from mxwire.wire.packets import (
@@ -32,9 +34,7 @@ from mxwire.wire.packets import (
 )
 from tests.conformance.application import Application
 from tests.conformance.case import Case
-from tests.conformance.hindsight import Hindsight
 from tests.conformance.outbox import Difference, LossyOutbox, Outbox
-from tests.conformance.records import FOR_LIBRARY, NUMBERED, Record, acked_by, covers, messages, read
 from tests.conformance.ring import Looks
 from tests.conformance.words import LEAVING, QUIET, SENDING, pattern
 from tests.wire.support import dialect_of, read_capture

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 
 from mxwire.protocol import Profile
 from mxwire.protocol.sequence import distance
+from mxwire.replay.stateful.records import FOR_LIBRARY, NUMBERED, Record, acked_by, covers
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.packets import ConnectReply, Notify, Pull, Rndv, Truc
-from tests.conformance.records import FOR_LIBRARY, NUMBERED, Record, acked_by, covers
 
 
 class Looks:

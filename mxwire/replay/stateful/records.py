@@ -16,6 +16,7 @@ from mxwire.wire.packets import (
     ConnectRequest,
     Medium,
     NackLib,
+    NackMcp,
     Notify,
     Pull,
     PullReply,
@@ -29,6 +30,8 @@ NUMBERED = (Tiny, Small, Medium, Rndv, Notify)
 """What carries a sequence number."""
 FOR_LIBRARY = (*NUMBERED, Truc, ConnectRequest, ConnectReply, NackLib)
 """What the card puts into the library's ring; the rest it deals with itself."""
+CARD = (Pull, PullReply, NackMcp)
+"""What the card sends for itself in pulls."""
 
 
 @dataclass

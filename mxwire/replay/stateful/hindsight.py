@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mxwire.replay.stateful.records import CARD, NUMBERED, Record
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, NackMcp, Pull, PullReply
-from tests.conformance.outbox import CARD
-from tests.conformance.records import NUMBERED, Record
 
 NEARBY = 12
 """How many frames after a frame its answer is looked for."""
@@ -17,6 +16,7 @@ class Hindsight:
     """The answers in a capture."""
 
     def __init__(self, records: list[Record], dialect: Dialect) -> None:
+        """``records`` are those of one host, numbered from 1 without a gap."""
         self.records = records
         self.dialect = dialect
 

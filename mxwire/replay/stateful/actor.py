@@ -1,0 +1,489 @@
+"""The played host: a recorded one that talks to a live one. Frames and the time go in; frames and findings come out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+from mxwire.protocol.profile import MILLISECOND, SECOND
+from mxwire.replay.stateful.conversation import Conversation, Region, region_of
+from mxwire.replay.stateful.expectations import MESSAGES, Expectation, Expectations
+from mxwire.replay.stateful.finding import Finding, Kind
+from mxwire.replay.stateful.hearing import Listener
+from mxwire.replay.stateful.pair import Pair
+from mxwire.replay.stateful.records import NUMBERED, Record, acked_by, covers
+from mxwire.replay.stateful.regions import Regions
+from mxwire.replay.stateful.script import Script
+from mxwire.replay.stateful.speaking import NotPlayed, Speaker
+from mxwire.wire.address import BROADCAST
+from mxwire.wire.codec import Malformed, codec_of
+from mxwire.wire.packets import (
+    Announcement,
+    ConnectReply,
+    ConnectRequest,
+    HostQuery,
+    HostReply,
+    NackLib,
+    Notify,
+    Pull,
+    PullReply,
+    Rndv,
+    Truc,
+)
+
+RESEND: Final = 500 * MILLISECOND
+"""After so long without an ack or an answer a frame is sent again (R-RTX-01)."""
+PULL_AGAIN: Final = SECOND
+"""After so long without data a PULL is sent again (R-PUL-07)."""
+OWED: Final = 30 * MILLISECOND
+"""So long an ack may wait for the recording to have one."""
+INTRODUCE: Final = 250 * MILLISECOND
+SHORT_PATIENCE: Final = 300 * MILLISECOND
+"""How long an application is waited for that has already done something else."""
+QUIET: Final = 100 * MILLISECOND
+"""How long surprises are waited for at the end."""
+WINDOW: Final = 256
+"""Messages of ours that may be on their way: less than a live host's ring of events holds."""
+TIMEOUT: Final = 5 * SECOND
+MAGIC: Final = 0x13052008
+
+
+@dataclass
+class Waiting:
+    """A frame of ours that is answered by another one."""
+
+    frame: bytes
+    sent_ns: int
+
+
+class Actor:
+    """Plays one host of a script against a live one.
+
+    ``address`` is ours on the wire and ``other`` the live host's; ``endpoints`` and ``keys`` give its endpoints and
+    their keys by the recorded ones. An answer is waited for ``timeout`` ns, while what may have been lost is sent again
+    as the protocol does. Times are ns of any clock that does not run backwards.
+    """
+
+    def __init__(
+        self,
+        script: Script,
+        address: bytes,
+        other: bytes,
+        *,
+        rng: Random,
+        name: str = "",
+        endpoints: Mapping[int, int] | None = None,
+        keys: Mapping[int, int] | None = None,
+        timeout: int = TIMEOUT,
+    ) -> None:
+        self.script = script
+        self.codec = codec_of(script.dialect)
+        self.conversation = Conversation(script, address, other, rng, endpoints or {}, keys or {})
+        self.expectations = Expectations(script.records)
+        self.findings: list[Finding] = []
+        """What differs, so far."""
+        self.failure = ""
+        """Why the replay could not go on, where that is so."""
+        self.played = 0
+        """Recorded frames of ours that were sent."""
+        self.skipped: list[tuple[Record, str]] = []
+        """Recorded frames of ours that were not sent, and why."""
+        self.met = 0
+        """Recorded frames of theirs that have come."""
+        self.position = 0
+        """The place in the script of the frame that comes next."""
+        self.done = False
+        self._name = name or script.name or "replay:0"
+        self._timeout = timeout
+        self._speaker = Speaker(self.conversation)
+        self._regions = Regions(script.records, script.dialect)
+        self._listener = Listener(
+            self.conversation,
+            self.expectations,
+            tell=self.findings.append,
+            came=self._came,
+            settled=self._answered,
+            pulled=self._reply_to_pull,
+            asked=self._reply_to_connect,
+            ended=self._regions.ended,
+        )
+        self._open = {number: each for number, each in self.expectations.all.items() if _is_awaited(each)}
+        self._leaving: list[bytes] = []
+        self._introduced = False
+        self._next_introduction: int | None = None
+        self._connecting: dict[tuple[Any, ...], Waiting] = {}
+        self._replies: dict[tuple[int, ...], bytes] = {}
+        self._pulls: dict[tuple[int, int], Waiting] = {}
+        """The last PULL of ours for each handle, while its data is missing."""
+        self._pulling: dict[Region, tuple[int, int]] = {}
+        """The handle of our pull of each of their regions."""
+        self._progress_ns = self._now = 0
+        self._quiet_since: int | None = None
+        self._diverged = False
+        self._acked = _acknowledged(script.records)
+
+    # Frames and time.
+
+    def receive(self, raw: bytes, now: int) -> None:
+        """Take a frame from the wire."""
+        self._now = now
+        frame = self.codec.parse(raw)
+        state = self.conversation
+        if isinstance(frame, Malformed) or frame.src_mac != state.other:
+            return
+        if frame.dst_mac not in (state.address, BROADCAST):
+            return
+        if isinstance(frame, HostQuery):
+            state.their_index = frame.src_dst_peer_index
+            self._leaving.append(self.codec.build(self._host_reply(frame)))
+        elif isinstance(frame, HostReply):
+            state.their_index = frame.src_dst_peer_index
+            self._introduced = True
+        else:
+            if isinstance(frame, (ConnectRequest, ConnectReply)):
+                state.their_index = frame.src_dst_peer_index
+            self._quiet_since = None
+            self._listener.hear(frame, now)
+
+    def transmit(self, now: int, at_most: int = 64) -> list[bytes]:
+        """The frames that leave now: answers, and what comes next of the script."""
+        self._progress_ns = self._progress_ns or now
+        if not self._introduced:
+            self._introduce(now)
+        elif not self.done:
+            self._play(now, at_most)
+            self._repeat(now)
+        leaving, self._leaving = self._leaving, []
+        return leaving
+
+    def deadline(self, now: int) -> int:
+        """When ``transmit`` should be called at the latest."""
+        times = [self._progress_ns + self._patience, now + SECOND]
+        if self._next_introduction is not None and not self._introduced:
+            times.append(self._next_introduction)
+        if self._quiet_since is not None:
+            times.append(self._quiet_since + QUIET)
+        times += [each.sent_ns + RESEND for each in self._connecting.values()]
+        times += [each.sent_ns + PULL_AGAIN for each in self._pulls.values()]
+        for pair in self.conversation.pairs.values():
+            times += [each.sent_ns + RESEND for each in list(pair.unacked.values())[:1]]
+            if pair.first_of_owed_ns is not None:
+                times.append(pair.first_of_owed_ns + OWED)
+        # What was due has been done.
+        return min(each for each in times if each > now)
+
+    @property
+    def _patience(self) -> int:
+        return min(self._timeout, SHORT_PATIENCE) if self._diverged else self._timeout
+
+    # Who we are.
+
+    def _introduce(self, now: int) -> None:
+        """Be known to the live host, and learn what it calls us: it hears nobody whom it does not know (R-DISC-01)."""
+        if self._next_introduction is not None and now < self._next_introduction:
+            return
+        if now - self._progress_ns >= self._timeout:
+            self.failure = "it does not answer: no reply to a host query"
+            self.done = True
+            return
+        state = self.conversation
+        number = int.from_bytes(state.address, "big")
+        announcement = Announcement(
+            dst_mac=BROADCAST,
+            src_mac=state.address,
+            nic_id_hi=number >> 32,
+            nic_id_lo=number & 0xFFFF_FFFF,
+            serial=state.rng.getrandbits(32),
+        )
+        self._leaving += [self.codec.build(announcement), self.codec.build(state.query(MAGIC))]
+        self._next_introduction = now + INTRODUCE
+
+    def _host_reply(self, query: HostQuery) -> HostReply:
+        state = self.conversation
+        name = self._name.encode("latin-1", "replace")[:79] + b"\0"
+        return HostReply(
+            dst_mac=query.src_mac,
+            src_mac=state.address,
+            length=len(name),
+            src_dst_peer_index=state.index,
+            magic=query.magic,
+            hostname=name,
+        )
+
+    # The script.
+
+    def _play(self, now: int, at_most: int) -> None:
+        records, end = self.script.records, self.played + at_most
+        while self.position < len(records) and self.played < end:
+            record = records[self.position]
+            if record.ours:
+                if self._must_wait(record, now):
+                    return
+                self._say(record, now)
+            self.position += 1
+            self._progress_ns = now
+        if self.position == len(records):
+            self._end(now)
+
+    def _must_wait(self, record: Record, now: int) -> bool:
+        """Whether something has not come that was there before the played host sent a frame."""
+        if isinstance(record.frame, PullReply):
+            missing = self.expectations.pulls_before(record)
+        else:
+            missing = self._missing_before(record.number)
+        full = isinstance(record.frame, NUMBERED) and len(self._pair(record.frame).unacked) >= WINDOW
+        busy = isinstance(record.frame, ConnectRequest) and record.news and bool(self._lacking_acks())
+        if not missing and not full and not busy:
+            return False
+        if now - self._progress_ns < self._patience:
+            return True
+        if full:
+            self._stop("it acknowledges nothing any more")
+            return True
+        self._give_up(missing if not isinstance(record.frame, PullReply) else self.expectations.pulls_of(missing[0]))
+        self._progress_ns = now
+        return self.done
+
+    def _missing_before(self, number: int) -> list[Expectation]:
+        found = []
+        for place, each in self._open.items():
+            if place >= number:
+                break
+            if not each.again or not self._has_arrived(each):
+                found.append(each)
+        return found
+
+    def _has_arrived(self, expectation: Expectation) -> bool:
+        """Whether we have what a message that comes again has said."""
+        frame: Any = expectation.record.frame
+        arrived = self.conversation.pair(frame.dst_endpoint, frame.src_endpoint).arrived
+        return frame.lib_seqnum in arrived.values()
+
+    def _lacking_acks(self) -> list[tuple[Pair, int]]:
+        """Our messages that the recorded host has acknowledged and the live one has not."""
+        return [
+            (pair, live)
+            for pair in self.conversation.pairs.values()
+            for live in pair.unacked
+            if (pair.mine, pair.theirs, pair.recorded_of.get(live)) in self._acked
+        ]
+
+    def _pair(self, frame: Any) -> Pair:
+        return self.conversation.pair(frame.src_endpoint, frame.dst_endpoint)
+
+    def _say(self, record: Record, now: int) -> None:
+        """Send a recorded frame."""
+        frame = record.frame
+        if isinstance(frame, PullReply):
+            # PULLs are answered when they come.
+            return
+        try:
+            live = self._speaker.live(frame)
+        except NotPlayed as why:
+            self.skipped.append((record, str(why)))
+            for each in self.expectations.give_up(frame):
+                self._open.pop(each.record.number, None)
+            return
+        built = self.codec.build(live)
+        self._leaving.append(built)
+        self.played += 1
+        self._note(record, live, built, now)
+
+    def _note(self, record: Record, live: Any, built: bytes, now: int) -> None:
+        frame = record.frame
+        if isinstance(frame, ConnectRequest):
+            key = ConnectReply, frame.src_endpoint, frame.dst_endpoint, frame.src_session_id, frame.connect_seqnum
+            self._connecting[key] = Waiting(built, now)
+        elif isinstance(frame, ConnectReply):
+            self._replies[self.conversation.connect_of(self._pair(frame), live)] = built
+        elif isinstance(frame, NUMBERED):
+            pair = self._pair(frame)
+            pair.note_sent(frame.lib_seqnum, live.lib_seqnum, built, now)
+            pair.note_ack(live.lib_piggyack)
+            if isinstance(frame, Rndv):
+                self._regions.announced(record)
+            elif isinstance(frame, Notify):
+                self._end_pull(frame)
+        elif isinstance(frame, Truc):
+            self._pair(frame).note_ack(live.liback_lib_seqnum)
+        elif isinstance(frame, Pull):
+            self._pulls[frame.src_pull_handle, frame.src_magic] = Waiting(built, now)
+            self._pulling[region_of(frame, frame.src_endpoint, frame.dst_endpoint)] = (
+                frame.src_pull_handle,
+                frame.src_magic,
+            )
+
+    def _end_pull(self, notify: Notify) -> None:
+        """Nothing of a large message is asked for any more."""
+        handle = self._pulling.pop(region_of(notify, notify.src_endpoint, notify.dst_endpoint), None)
+        if handle is not None:
+            self._pulls.pop(handle, None)
+
+    def _came(self, expectation: Expectation) -> None:
+        self.met += 1
+        self._progress_ns = self._now
+        self._open.pop(expectation.record.number, None)
+        frame = expectation.record.frame
+        if isinstance(frame, PullReply):
+            waiting = self._pulls.get((frame.dst_pull_handle, frame.dst_magic))
+            if waiting is not None and not self._lacks(frame):
+                del self._pulls[frame.dst_pull_handle, frame.dst_magic]
+
+    def _lacks(self, reply: PullReply) -> bool:
+        """Whether data is missing that has been asked for."""
+        for place, each in self._open.items():
+            if place > self.position:
+                break
+            if isinstance(each.record.frame, PullReply) and each.record.frame.dst_pull_handle == reply.dst_pull_handle:
+                return True
+        return False
+
+    # What leaves because of what has come.
+
+    def _answered(self, key: tuple[Any, ...]) -> None:
+        """A connect of ours was answered, or refused."""
+        if key[0] is NackLib:
+            found = next((each for each in self._connecting if each[1:3] == key[1:]), None)
+            self._connecting.pop(found, None) if found else None
+        else:
+            self._connecting.pop(key, None)
+
+    def _reply_to_connect(self, request: ConnectRequest, pair: Pair, recorded: bool) -> None:
+        place = self.conversation.connect_of(pair, request)
+        if place in self._replies:
+            self._leaving.append(self._replies[place])
+        elif not recorded:
+            made = self._speaker.own_accept(request, pair)
+            if made is not None:
+                self._replies[place] = self.codec.build(made)
+                self._leaving.append(self._replies[place])
+
+    def _reply_to_pull(self, pull: Pull, expectation: Expectation | None) -> None:
+        recorded = None if expectation is None else expectation.record.frame
+        self._leaving += [self.codec.build(each) for each in self._regions.replies(pull, recorded)]
+
+    def _repeat(self, now: int) -> None:
+        """Send again what may have been lost, and acks that are owed and not in the recording."""
+        for waiting in self._connecting.values():
+            if now - waiting.sent_ns >= RESEND:
+                waiting.sent_ns = now
+                self._leaving.append(waiting.frame)
+        for waiting in self._pulls.values():
+            if now - waiting.sent_ns >= PULL_AGAIN:
+                waiting.sent_ns = now
+                self._leaving.append(waiting.frame)
+        for pair in self.conversation.pairs.values():
+            for sent in pair.unacked.values():
+                if now - sent.sent_ns >= RESEND:
+                    sent.sent_ns = now
+                    self._leaving += sent.frames
+            if pair.first_of_owed_ns is not None and now - pair.first_of_owed_ns >= OWED:
+                ack = self._speaker.own_ack(pair)
+                if ack is not None:
+                    self._leaving.append(self.codec.build(ack))
+                pair.note_ack(pair.expected)
+
+    # What does not come.
+
+    def _give_up(self, missing: list[Expectation]) -> None:
+        """Go on without something."""
+        for each in missing:
+            each.missed = True
+            self._open.pop(each.record.number, None)
+            self._diverged = True
+            self._tell_missing(each)
+        first = next((each for each in missing if isinstance(each.record.frame, ConnectReply)), None)
+        if first is not None and not self.conversation.their_sessions:
+            frame: Any = first.record.frame
+            number = self.conversation.live_endpoint(frame.src_endpoint)
+            self._stop(f"its endpoint {number} does not answer a connect")
+
+    def _stop(self, why: str) -> None:
+        self.failure = why
+        self.done = True
+
+    def _tell_missing(self, expectation: Expectation) -> None:
+        if expectation.again:
+            return
+        frame: Any = expectation.record.frame
+        kind, rule = _missing(frame)
+        self.findings.append(
+            Finding(kind, rule, "", self.script.place(expectation.record), _described(frame), "nothing comes")
+        )
+
+    def _end(self, now: int) -> None:
+        """Wait for what is still to come, then for surprises, then it is over."""
+        waiting = bool(self._lacking_acks()) or any(self._is_lacking(each) for each in self.expectations.all.values())
+        if waiting and now - self._progress_ns < self._patience:
+            return
+        if self._quiet_since is None:
+            self._quiet_since = now
+        if now - self._quiet_since < QUIET:
+            return
+        self.done = True
+        for each in self.expectations.all.values():
+            if self._is_lacking(each):
+                self._tell_missing(each)
+        self._tell_unacked()
+
+    def _is_lacking(self, expectation: Expectation) -> bool:
+        return expectation.open and not expectation.again
+
+    def _tell_unacked(self) -> None:
+        for _, live in self._lacking_acks():
+            text = f"our message {live:#06x} is never acknowledged"
+            self.findings.append(Finding(Kind.PROTOCOL, "R-ACK-02", "", 0, "an ack, as recorded", text))
+
+
+def _is_awaited(expectation: Expectation) -> bool:
+    """Whether what follows has to wait: a PULL is answered whenever it comes."""
+    return not isinstance(expectation.record.frame, Pull)
+
+
+def _missing(frame: Any) -> tuple[Kind, str]:
+    """Whose doing it is that a recorded frame does not come, and what would be the rule."""
+    if isinstance(frame, (*MESSAGES, ConnectRequest)):
+        return Kind.APPLICATION, ""
+    if isinstance(frame, Pull):
+        return Kind.APPLICATION, "R-PUL-01"
+    if isinstance(frame, NackLib):
+        return Kind.APPLICATION, "R-NAK-03"
+    if isinstance(frame, ConnectReply):
+        return Kind.PROTOCOL, "R-CON-08"
+    if isinstance(frame, Notify):
+        return Kind.PROTOCOL, "R-NOT-01"
+    return Kind.PROTOCOL, "R-PUL-12" if isinstance(frame, PullReply) else "R-NAK-03"
+
+
+def _described(frame: Any) -> str:
+    name = type(frame).__name__
+    if isinstance(frame, MESSAGES):
+        length = frame.msg_length if isinstance(frame, Rndv) else frame.length
+        match = frame.match_a << 32 | frame.match_b
+        return f"{name} of {length} bytes, match information {match:#x}"
+    if isinstance(frame, (NackLib,)):
+        return f"{name}, nack type {frame.nack_type}"
+    return name
+
+
+def _acknowledged(records: list[Record]) -> set[tuple[int, int, int]]:
+    """Our messages that the recorded host acknowledged: endpoints and number."""
+    found: set[tuple[int, int, int]] = set()
+    waiting: dict[tuple[int, int], set[int]] = {}
+    sessions: set[int] = set()
+    for record in records:
+        frame = record.frame
+        if isinstance(frame, (ConnectRequest, ConnectReply)) and record.ours:
+            sessions.add(frame.src_session_id if isinstance(frame, ConnectRequest) else frame.target_session_id)
+        if record.ours and isinstance(frame, NUMBERED):
+            waiting.setdefault((frame.src_endpoint, frame.dst_endpoint), set()).add(frame.lib_seqnum)
+        value = None if record.ours else acked_by(frame)
+        if value is None or frame.session not in sessions:
+            continue
+        pair = frame.dst_endpoint, frame.src_endpoint
+        for number in [each for each in waiting.get(pair, ()) if covers(value, each)]:
+            waiting[pair].discard(number)
+            found.add((*pair, number))
+    return found

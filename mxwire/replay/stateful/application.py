@@ -1,0 +1,229 @@
+"""An application that does what the recorded one did, as far as frames tell: for a host that takes its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from mxwire.protocol import Endpoint, Node
+from mxwire.replay.stateful.expectations import MESSAGES, length_of, match_of
+from mxwire.replay.stateful.hindsight import Hindsight
+from mxwire.replay.stateful.records import FOR_LIBRARY, Record, messages
+from mxwire.replay.stateful.script import Script
+from mxwire.wire.enums import NackType
+from mxwire.wire.packets import ConnectReply, ConnectRequest, Medium, Notify, Pull, PullReply, Rndv
+
+KEY: Final = 0x12345678
+"""What opens an endpoint of which no connect tells."""
+_GONE: Final = (NackType.ENDPT_CLOSED, NackType.BAD_ENDPT)
+_ALL_BITS: Final = (1 << 64) - 1
+
+
+@dataclass
+class Step:
+    """Something that the application does just before a recorded frame."""
+
+    number: int
+    """The frame's."""
+    do: Callable[[], object]
+
+
+class RecordedApplication:
+    """Opens, connects, sends, receives and closes on a node as the host did that sent a script's other half.
+
+    ``script`` is the one that the other side is played from, ``other`` the Ethernet address that it has now.
+    """
+
+    def __init__(self, node: Node, script: Script, other: bytes) -> None:
+        self.node = node
+        self._other = other
+        self._script = script.mirrored()
+        self._hindsight = Hindsight(self._script.records, script.dialect)
+        self._keys = _keys(self._script.records)
+        self._lengths = _Lengths(self._script.records)
+        self._payload = messages(self._script.records)
+        self._endpoints: dict[int, Endpoint] = {}
+        self._steps: list[Step] = []
+        self._openings: dict[int, int | None] = {}
+        """Each endpoint that is open at the place that is looked at, with its session where that is known."""
+        self._last_sent: dict[int, int] = {}
+        """The last frame of each endpoint, so far."""
+        for record in self._script.records:
+            self._read(record)
+        self._steps.sort(key=lambda each: each.number)
+        self._place = 0
+
+    def run(self, number: int) -> bool:
+        """Do all that was done up to the recorded frame with a number; returns whether there was anything."""
+        begun = self._place
+        while self._place < len(self._steps) and self._steps[self._place].number <= number:
+            self._steps[self._place].do()
+            self._place += 1
+        return self._place > begun
+
+    # What the frames tell.
+
+    def _step(self, record: Record, do: Callable[..., object], *arguments: Any) -> None:
+        self._steps.append(Step(record.number, partial(do, *arguments)))
+
+    def _read(self, record: Record) -> None:
+        frame = record.frame
+        if record.ours:
+            self._read_ours(record)
+        elif isinstance(frame, (*FOR_LIBRARY, Pull)):
+            refused = self._open_or_close(record)
+            if isinstance(frame, MESSAGES) and record.news and not refused:
+                self._read_arrival(record)
+
+    def _read_ours(self, record: Record) -> None:
+        frame = record.frame
+        if isinstance(frame, PullReply):
+            # It does not say whose it is.
+            self._last_sent.update(dict.fromkeys(self._openings, record.number))
+        elif hasattr(frame, "src_endpoint"):
+            self._last_sent[frame.src_endpoint] = record.number
+        if isinstance(frame, ConnectRequest) and record.news:
+            self._ensure(record, frame.src_endpoint, frame.src_session_id)
+            self._step(record, self._connect, frame.src_endpoint, frame.dst_endpoint, frame.app_key)
+        elif isinstance(frame, MESSAGES) and record.news and not (isinstance(frame, Medium) and frame.frag_seqnum):
+            data = self._payload(match_of(frame), length_of(frame))
+            self._step(record, self._send, frame, data)
+
+    def _open_or_close(self, record: Record) -> bool:
+        """Have an endpoint open, or not, as the answer to a frame tells; returns whether that was a refusal."""
+        frame: Any = record.frame
+        number = frame.dst_endpoint
+        refused = self._hindsight.refusal(record)
+        if refused in _GONE:
+            self._shut(record, number)
+        elif refused == NackType.BAD_SESSION:
+            if self._openings.get(number) == getattr(frame, "session", None) is not None:
+                self._shut(record, number)
+                self._ensure(record, number, None)
+        elif isinstance(frame, ConnectRequest):
+            session = self._hindsight.answering_session(record)
+            if session is not None:
+                self._ensure(record, number, session)
+            elif refused is None and number not in self._openings:
+                # It is there, but does not let its library work.
+                self._openings[number] = None
+                self._step(record, self._open, number, False)
+        return refused is not None
+
+    def _ensure(self, record: Record, number: int, session: int | None) -> None:
+        """An endpoint is open with a session."""
+        if number in self._openings:
+            known = self._openings[number]
+            if session is None or known in (None, session):
+                self._openings[number] = session if known is None else known
+                if known is None:
+                    self._step(record, self._work, number)
+                return
+            self._shut(record, number)
+        self._openings[number] = session
+        self._step(record, self._open, number)
+
+    def _shut(self, record: Record, number: int) -> None:
+        if self._openings.pop(number, self) is not self:
+            # It was gone before that showed: after the last frame that it sent.
+            self._steps.append(
+                Step(min(record.number, self._last_sent.get(number, 0) + 1), partial(self._close, number))
+            )
+
+    def _read_arrival(self, record: Record) -> None:
+        frame: Any = record.frame
+        if isinstance(frame, Medium) and frame.frag_seqnum and not self._lengths.is_first(record):
+            return
+        room = self._lengths.room(record)
+        if room is not None:
+            self._step(record, self._receive, frame.dst_endpoint, room, match_of(frame))
+
+    # What is done.
+
+    def _open(self, number: int, working: bool = True) -> None:
+        self._endpoints[number] = self.node.open_endpoint(number, self._keys.get(number, KEY))
+        self._endpoints[number].progressing = working
+
+    def _work(self, number: int) -> None:
+        self._endpoints[number].progressing = True
+
+    def _close(self, number: int) -> None:
+        self._endpoints.pop(number).close()
+
+    def _connect(self, number: int, theirs: int, key: int) -> None:
+        self._endpoints[number].connect(self._other, theirs, key)
+
+    def _send(self, frame: Any, data: bytes) -> None:
+        endpoint = self._endpoints.get(frame.src_endpoint)
+        if endpoint is None:
+            return
+        partner = endpoint.partner(self.node.peer(self._other), frame.dst_endpoint)
+        if partner is None:
+            return
+        synchronous = isinstance(frame, Rndv) and len(data) <= endpoint.medium_threshold
+        endpoint.send(partner, data, match_of(frame), synchronous=synchronous)
+
+    def _receive(self, number: int, room: int, match: int) -> None:
+        if number in self._endpoints:
+            self._endpoints[number].receive(bytearray(room), match, _ALL_BITS)
+
+
+class _Lengths:
+    """How much room each message found that the recorded application received."""
+
+    def __init__(self, records: list[Record]) -> None:
+        self._pulled: dict[int, int] = {}
+        """By the number of the record that announced the message."""
+        self._first: set[int] = set()
+        seen: set[tuple[int, int, int]] = set()
+        announced: dict[tuple[int, int, int, int], int] = {}
+        for record in records:
+            frame = record.frame
+            if not record.news:
+                continue
+            if record.ours and isinstance(frame, (Pull, Notify)):
+                number = announced.get(_region(frame, frame.src_endpoint, frame.dst_endpoint))
+                if number is not None:
+                    self._pulled.setdefault(number, frame.total_length)
+            elif not record.ours and isinstance(frame, Rndv):
+                announced[_region(frame, frame.dst_endpoint, frame.src_endpoint)] = record.number
+            elif not record.ours and isinstance(frame, Medium):
+                place = frame.src_endpoint, frame.dst_endpoint, frame.lib_seqnum
+                if place not in seen:
+                    self._first.add(record.number)
+                seen.add(place)
+
+    def is_first(self, record: Record) -> bool:
+        """Whether a fragment is the first of its message to come."""
+        return record.number in self._first
+
+    def room(self, record: Record) -> int | None:
+        """How many bytes the receive had; None where there was none."""
+        frame: Any = record.frame
+        if not isinstance(frame, Rndv):
+            return None if isinstance(frame, Medium) and not self.is_first(record) else length_of(frame)
+        return self._pulled.get(record.number)
+
+
+def _region(frame: Any, own: int, other: int) -> tuple[int, int, int, int]:
+    return own, other, int(frame.pulled_rdma_id), int(frame.pulled_rdma_seqnum)
+
+
+def _keys(records: list[Record]) -> dict[int, int]:
+    """The key of each endpoint, as its first successful connect tells, or its own."""
+    found: dict[int, int] = {}
+    asked: dict[tuple[int, int, int], int] = {}
+    for record in records:
+        frame = record.frame
+        if isinstance(frame, ConnectRequest):
+            if record.ours:
+                found.setdefault(frame.src_endpoint, frame.app_key)
+            else:
+                asked[frame.dst_endpoint, frame.src_session_id, frame.connect_seqnum] = frame.app_key
+        elif isinstance(frame, ConnectReply) and record.ours and not frame.connect_status_code:
+            key = asked.get((frame.src_endpoint, frame.src_session_id, frame.connect_seqnum))
+            if key is not None:
+                found[frame.src_endpoint] = key
+    return found

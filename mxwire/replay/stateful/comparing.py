@@ -1,0 +1,207 @@
+"""A live answer held against the recorded one, field by field: what has to be equal, and which rule says so.
+
+What a sender does not define, what it may choose as it likes (sessions, regions, handles, magics), and what time
+decides (acks) is left out; whether such values make sense is judged by the rules instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from enum import Enum, auto
+from typing import Any, Final
+
+from mxwire.replay.stateful.finding import Finding, Kind
+from mxwire.wire.packets import (
+    ConnectReply,
+    ConnectRequest,
+    Frame,
+    Medium,
+    NackLib,
+    NackMcp,
+    Notify,
+    Pull,
+    PullReply,
+    Rndv,
+    Small,
+    Tiny,
+    Truc,
+)
+
+
+class How(Enum):
+    """How a field of a live frame follows from the recorded one."""
+
+    SAME = auto()
+    """It is the same."""
+    FREE = auto()
+    """Its sender chooses it, time decides it, or nobody defines it."""
+    INDEX = auto()
+    """What we have taught."""
+    MINE = auto()
+    """An endpoint of ours, which has its recorded number."""
+    THEIRS = auto()
+    """An endpoint of theirs, which may have another one."""
+    SESSION = auto()
+    """A session of ours; one that is none stays so."""
+    KEY = auto()
+    """The key of an endpoint."""
+    NUMBER = auto()
+    """A sequence number of ours."""
+    CONTENT = auto()
+    """What the application decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is wanted of a field, and by which rule."""
+
+    how: How
+    rule: str = ""
+
+
+_FREE: Final = Wanted(How.FREE)
+_CONTENT: Final = Wanted(How.CONTENT)
+_ETHERNET: Final = {
+    "dst_mac": _FREE,
+    "src_mac": _FREE,
+    "ethertype": Wanted(How.SAME, "W-2"),
+    "ptype": Wanted(How.SAME, "W-6"),
+}
+_ENDPOINTS: Final = _ETHERNET | {
+    "dst_src_peer_index": Wanted(How.INDEX, "R-HOST-05"),
+    "dst_endpoint": Wanted(How.MINE, "W-6"),
+    "src_endpoint": Wanted(How.THEIRS, "W-6"),
+}
+_NUMBERED: Final = _ENDPOINTS | {
+    "lib_seqnum": _FREE,
+    "lib_piggyack": _FREE,
+    "session": Wanted(How.SESSION, "R-CON-12"),
+}
+_MESSAGE: Final = _NUMBERED | {
+    "length": _CONTENT,
+    "match_a": _CONTENT,
+    "match_b": _CONTENT,
+    "data": _CONTENT,
+    "checksum": _FREE,
+}
+_CONNECT: Final = _ENDPOINTS | {
+    "length": Wanted(How.SAME, "R-CON-01"),
+    "lib_seqnum": Wanted(How.SAME, "R-CON-01"),
+    "src_dst_peer_index": _FREE,
+    "target_recv_seqnum_start": _FREE,
+    "connect_seqnum": _FREE,
+}
+
+FIELDS: Final[Mapping[type[Frame], Mapping[str, Wanted]]] = {
+    ConnectRequest: _CONNECT
+    | {
+        "src_session_id": _FREE,
+        "app_key": Wanted(How.KEY, ""),
+        "is_reply": Wanted(How.SAME, "R-CON-01"),
+    },
+    ConnectReply: _CONNECT
+    | {
+        "src_session_id": Wanted(How.SESSION, "R-CON-08"),
+        "target_session_id": _FREE,
+        "is_reply": Wanted(How.SAME, "R-CON-08"),
+        "connect_seqnum": Wanted(How.SAME, "R-CON-08"),
+        "connect_status_code": Wanted(How.SAME, "R-CON-08"),
+    },
+    Tiny: _MESSAGE,
+    Small: _MESSAGE,
+    Medium: _MESSAGE
+    | {
+        "frag_length": Wanted(How.SAME, "R-SND-03"),
+        "frag_seqnum": Wanted(How.SAME, "R-SND-03"),
+        "frag_pipeline": Wanted(How.SAME, "R-MED-02"),
+    },
+    Rndv: _NUMBERED
+    | {
+        "length": Wanted(How.SAME, "R-RDV-01"),
+        "match_a": _CONTENT,
+        "match_b": _CONTENT,
+        "checksum": _FREE,
+        "msg_length": _CONTENT,
+        "pulled_rdma_id": _FREE,
+        "pulled_rdma_seqnum": _FREE,
+        "pulled_rdma_offset": _FREE,
+    },
+    Pull: _ENDPOINTS
+    | {
+        "session": Wanted(How.SESSION, "R-CON-12"),
+        "total_length": Wanted(How.SAME, "R-PUL-01"),
+        "pulled_rdma_id": Wanted(How.SAME, "R-PUL-01"),
+        "pulled_rdma_seqnum": Wanted(How.SAME, "R-PUL-01"),
+        "pulled_rdma_offset": Wanted(How.SAME, "R-PUL-01"),
+        "src_pull_handle": _FREE,
+        "src_magic": _FREE,
+        "first_frame_offset": Wanted(How.SAME, "R-PUL-02"),
+        "block_length": Wanted(How.SAME, "R-PUL-02"),
+        "frame_index": Wanted(How.SAME, "R-PUL-02"),
+    },
+    PullReply: _ETHERNET
+    | {
+        "frame_seqnum": Wanted(How.SAME, "R-PUL-13"),
+        "frame_length": Wanted(How.SAME, "R-PUL-13"),
+        "msg_offset": Wanted(How.SAME, "R-PUL-13"),
+        "dst_pull_handle": Wanted(How.SAME, "R-PUL-12"),
+        "dst_magic": Wanted(How.SAME, "R-PUL-12"),
+        "data": _CONTENT,
+    },
+    Notify: _NUMBERED
+    | {
+        "total_length": Wanted(How.SAME, "R-NOT-01"),
+        "pulled_rdma_id": Wanted(How.SAME, "R-NOT-01"),
+        "pulled_rdma_seqnum": Wanted(How.SAME, "R-NOT-01"),
+    },
+    NackLib: _ENDPOINTS
+    | {
+        "nack_type": Wanted(How.SAME, "R-NAK-03"),
+        "dst_src_peer_index_copy": Wanted(How.INDEX, "R-NAK-02"),
+        "lib_seqnum": Wanted(How.NUMBER, "R-NAK-02"),
+    },
+    NackMcp: _ETHERNET
+    | {
+        "dst_src_peer_index": Wanted(How.INDEX, "R-HOST-05"),
+        "src_endpoint": Wanted(How.MINE, "R-NAK-02"),
+        "nack_type": Wanted(How.SAME, "R-NAK-03"),
+        "src_pull_handle": Wanted(How.SAME, "R-NAK-02"),
+        "src_magic": Wanted(How.SAME, "R-NAK-02"),
+    },
+    Truc: dict.fromkeys((each.name for each in fields(Truc)), _FREE),
+}
+"""For each type what is wanted of each of its fields."""
+
+Meaning = Callable[[How, int], Any]
+"""What a recorded value is now, by how it follows."""
+
+
+def compare(live: Any, recorded: Any, cut: int, frame: int, meaning: Meaning) -> Iterator[Finding]:
+    """What a live frame has otherwise than a recorded one of the same type.
+
+    ``cut`` is how many bytes of the recorded one the capture has not kept, ``frame`` its number there.
+    """
+    name = type(recorded).__name__
+    for field, wanted in FIELDS[type(recorded)].items():
+        if wanted.how is How.FREE:
+            continue
+        was, found = getattr(recorded, field), getattr(live, field)
+        if field == "data" and cut:
+            kept = max(0, len(was) - cut)
+            was, found = was[:kept], found[:kept]
+        if field == "data" and len(was) != len(found):
+            # Another field says how much it is.
+            continue
+        expected = meaning(wanted.how, was)
+        if expected is None or found == expected:
+            continue
+        application = wanted.how in (How.CONTENT, How.KEY) or field == "connect_status_code"
+        kind = Kind.APPLICATION if application else Kind.PROTOCOL
+        yield Finding(kind, wanted.rule, f"{name}.{field}", frame, _text(expected), _text(found))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.hex() if len(value) <= 16 else f"{value[:16].hex()}… ({len(value)} bytes)"
+    return f"{value:#x}" if isinstance(value, int) and value > 999 else str(value)

@@ -1,0 +1,212 @@
+"""What the live host has still to send: the recorded frames of its forerunner, found again by what they are about."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mxwire.replay.stateful.records import Record
+from mxwire.wire.packets import (
+    ConnectReply,
+    ConnectRequest,
+    Medium,
+    NackLib,
+    NackMcp,
+    Notify,
+    Pull,
+    PullReply,
+    Rndv,
+    Small,
+    Tiny,
+)
+
+MESSAGES: Final = (Tiny, Small, Medium, Rndv)
+_AHEAD: Final = 16
+"""How many messages may be missing before one that is as recorded."""
+Key = tuple[Any, ...]
+
+
+@dataclass
+class Expectation:
+    """One recorded frame of theirs that has to come."""
+
+    record: Record
+    met: bool = False
+    missed: bool = False
+    """Nobody waits for it any more."""
+    again: bool = False
+    """Whether it was recorded before: it comes only where the first one was not taken."""
+
+    @property
+    def open(self) -> bool:
+        """Whether it may still come."""
+        return not self.met and not self.missed
+
+
+@dataclass
+class Message:
+    """One recorded message of theirs: its frames."""
+
+    pair: tuple[int, int]
+    """Our endpoint and theirs."""
+    number: int
+    """Its recorded sequence number."""
+    kind: type
+    length: int
+    match: int
+    frames: dict[int, Expectation] = field(default_factory=dict)
+    """By the number of the fragment; 0 where there is but one."""
+    taken: bool = False
+    """Whether a live message has been found to be it."""
+
+    @property
+    def first(self) -> Expectation:
+        """Its first frame."""
+        return next(iter(self.frames.values()))
+
+
+def length_of(frame: Any) -> int:
+    """How long the message is that a frame belongs to."""
+    return int(frame.msg_length if isinstance(frame, Rndv) else frame.length)
+
+
+def match_of(frame: Any) -> int:
+    """Its match information."""
+    return int(frame.match_a) << 32 | int(frame.match_b)
+
+
+class Expectations:
+    """All that the recorded host sent and that follows from what it was sent, or from its application."""
+
+    def __init__(self, records: list[Record]) -> None:
+        self.all: dict[int, Expectation] = {}
+        """By the record's number."""
+        self.messages: dict[tuple[int, int], list[Message]] = defaultdict(list)
+        self._keyed: dict[Key, deque[Expectation]] = defaultdict(deque)
+        self._pulls: dict[tuple[int, int], list[Expectation]] = defaultdict(list)
+        """PULLs by handle and magic."""
+        current: dict[tuple[int, int, int], Message] = {}
+        drawn: Counter[Key] = Counter()
+        for record in records:
+            if record.ours:
+                drawn.update(_draws(record.frame))
+            if record.ours or not self._is_expected(record, drawn):
+                continue
+            made = self.all[record.number] = Expectation(record)
+            frame = record.frame
+            if isinstance(frame, MESSAGES):
+                self._add_message(made, current)
+            else:
+                before = self._keyed[key_of(frame)]
+                made.again = isinstance(frame, Notify) and any(_is_same(each, frame) for each in before)
+                before.append(made)
+                if isinstance(frame, Pull):
+                    self._pulls[frame.src_pull_handle, frame.src_magic].append(made)
+
+    def _is_expected(self, record: Record, drawn: Counter[Key]) -> bool:
+        """Whether it comes once more: it is new, or an answer to something that was sent once more."""
+        frame = record.frame
+        if isinstance(frame, (*MESSAGES, Notify, ConnectRequest, Pull)):
+            return record.news
+        key = key_of(frame)
+        if isinstance(frame, PullReply):
+            return key not in self._keyed
+        if not drawn[key]:
+            return False
+        drawn[key] -= 1
+        return True
+
+    def _add_message(self, made: Expectation, current: dict[tuple[int, int, int], Message]) -> None:
+        frame: Any = made.record.frame
+        pair = frame.dst_endpoint, frame.src_endpoint
+        place = (*pair, frame.lib_seqnum)
+        fragment = frame.frag_seqnum if isinstance(frame, Medium) else 0
+        message = current.get(place)
+        if message is None or fragment in message.frames:
+            message = Message(pair, frame.lib_seqnum, type(frame), length_of(frame), match_of(frame))
+            self.messages[pair].append(message)
+            current[place] = message
+        message.frames[fragment] = made
+
+    def take(self, key: Key) -> Expectation | None:
+        """The recorded frame that a live one with this key is; None where there is none, or no more."""
+        waiting = self._keyed.get(key)
+        return waiting.popleft() if waiting else None
+
+    def last_known(self, key: Key) -> bool:
+        """Whether a frame with this key was ever recorded."""
+        return key in self._keyed
+
+    def message_for(self, pair: tuple[int, int], frame: Any) -> Message | None:
+        """The recorded message that a new live one is: the next that is not found yet, if it is alike."""
+        left = [each for each in self.messages.get(pair, ()) if not each.taken]
+        wanted = length_of(frame), match_of(frame)
+        for each in left[:_AHEAD]:
+            if (each.length, each.match) == wanted:
+                return each
+        return None
+
+    def pulls_before(self, reply: Record) -> list[Expectation]:
+        """The PULLs of its transfer that were recorded before a reply and have not come."""
+        frame: Any = reply.frame
+        asked = self._pulls.get((frame.dst_pull_handle, frame.dst_magic), ())
+        return [each for each in asked if each.open and each.record.number < reply.number]
+
+    def pulls_of(self, pull: Expectation) -> list[Expectation]:
+        """All PULLs of a transfer that have not come."""
+        frame: Any = pull.record.frame
+        return [each for each in self._pulls[frame.src_pull_handle, frame.src_magic] if each.open]
+
+    def give_up(self, recorded: Any) -> Iterator[Expectation]:
+        """What will not come because a frame of ours is not sent."""
+        keys = _draws(recorded)
+        if isinstance(recorded, Pull):
+            handle = recorded.src_pull_handle, recorded.src_magic
+            keys += [each for each in self._keyed if each[:3] == (PullReply, *handle)]
+        elif isinstance(recorded, Rndv):
+            about = recorded.src_endpoint, recorded.dst_endpoint, recorded.pulled_rdma_id, recorded.pulled_rdma_seqnum
+            keys += [each for each in self._keyed if each[0] in (Pull, Notify) and each[1:5] == about]
+        for key in keys:
+            expectation = self.take(key)
+            if expectation is not None:
+                expectation.missed = True
+                yield expectation
+
+
+def _is_same(expectation: Expectation, notify: Notify) -> bool:
+    was: Any = expectation.record.frame
+    return bool((was.session, was.lib_seqnum) == (notify.session, notify.lib_seqnum))
+
+
+def _draws(frame: Any) -> list[Key]:
+    """The keys of what may answer a frame of ours, once each time that it is sent."""
+    if isinstance(frame, ConnectRequest):
+        pair = frame.src_endpoint, frame.dst_endpoint
+        return [(ConnectReply, *pair, frame.src_session_id, frame.connect_seqnum), (NackLib, *pair, 0)]
+    if isinstance(frame, (*MESSAGES, Notify)):
+        return [(NackLib, frame.src_endpoint, frame.dst_endpoint, frame.lib_seqnum)]
+    return [(NackMcp, frame.src_pull_handle, frame.src_magic)] if isinstance(frame, Pull) else []
+
+
+def key_of(frame: Any) -> Key:
+    """What a frame that is no message is about, in recorded terms: two frames with the same are the same."""
+    match frame:
+        case ConnectReply():
+            return ConnectReply, frame.dst_endpoint, frame.src_endpoint, frame.src_session_id, frame.connect_seqnum
+        case ConnectRequest():
+            return ConnectRequest, frame.dst_endpoint, frame.src_endpoint
+        case NackLib():
+            return NackLib, frame.dst_endpoint, frame.src_endpoint, frame.lib_seqnum
+        case NackMcp():
+            return NackMcp, frame.src_pull_handle, frame.src_magic
+        case Pull():
+            region = frame.pulled_rdma_id, frame.pulled_rdma_seqnum
+            return Pull, frame.dst_endpoint, frame.src_endpoint, *region, frame.frame_index
+        case PullReply():
+            return PullReply, frame.dst_pull_handle, frame.dst_magic, frame.msg_offset
+        case Notify():
+            region = frame.pulled_rdma_id, frame.pulled_rdma_seqnum
+            return Notify, frame.dst_endpoint, frame.src_endpoint, *region
+    return (type(frame),)

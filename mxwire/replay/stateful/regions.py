@@ -1,0 +1,112 @@
+"""The large messages of the played host, and the answers to PULLs for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from mxwire.protocol.card.replies import message_offset, replies_needed
+from mxwire.replay.stateful.records import Record
+from mxwire.wire.dialect import Dialect
+from mxwire.wire.packets import NackMcp, Pull, PullReply, Rndv
+
+_LONGEST: Final = 1 << 30
+"""A recorded length beyond this is no message that anybody has sent."""
+_REPLIES: Final = 256
+Place = tuple[int, int, int]
+"""Our endpoint, and the number and use counter of its region."""
+
+
+class Regions:
+    """What our PULL_REPLYs have to hold, put together from the recorded ones; zeros where the recording has nothing."""
+
+    def __init__(self, records: list[Record], dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._content: dict[int, bytearray] = {}
+        """By the recorded RNDV's number."""
+        self._present: dict[Place, bytearray] = {}
+        """What the regions hold now."""
+        self._unanswered: set[tuple[Any, ...]] = set()
+        """PULLs that the played host refused, or did not live to answer."""
+        self._ended: set[Place] = set()
+        """Regions of which the recording shows the end: of these no more is given than was."""
+        pulled: dict[tuple[int, int], bytearray] = {}
+        last: dict[Place, bytearray] = {}
+        for record in records:
+            frame = record.frame
+            if record.ours and isinstance(frame, Rndv) and record.news and frame.msg_length <= _LONGEST:
+                last[_place(frame.src_endpoint, frame)] = self._content[record.number] = bytearray(frame.msg_length)
+            elif not record.ours and isinstance(frame, Pull):
+                whole = last.get(_place(frame.dst_endpoint, frame))
+                if whole is not None:
+                    pulled[frame.src_magic, frame.src_pull_handle] = whole
+            elif record.ours and isinstance(frame, PullReply):
+                whole = pulled.get((frame.dst_magic, frame.dst_pull_handle))
+                if whole is not None and frame.msg_offset + frame.frame_length <= len(whole):
+                    whole[frame.msg_offset : frame.msg_offset + frame.frame_length] = frame.data
+        self._find_unanswered(records)
+
+    def announced(self, record: Record) -> None:
+        """A recorded RNDV of ours leaves: its region has its message from now on."""
+        if record.number in self._content:
+            self._present[_place(record.frame.src_endpoint, record.frame)] = self._content[record.number]
+
+    def _find_unanswered(self, records: list[Record]) -> None:
+        told: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        refused: set[tuple[int, int]] = set()
+        for record in records:
+            frame = record.frame
+            if record.ours and isinstance(frame, PullReply):
+                told.setdefault((frame.dst_pull_handle, frame.dst_magic), []).append((record.number, frame.msg_offset))
+            elif record.ours and isinstance(frame, NackMcp):
+                refused.add((frame.src_pull_handle, frame.src_magic))
+        for record in records:
+            pull = record.frame
+            if record.ours or not isinstance(pull, Pull) or not record.news:
+                continue
+            first = message_offset(pull, self._dialect)
+            handle = pull.src_pull_handle, pull.src_magic
+            replies = [(place, at) for place, at in told.get(handle, ()) if place > record.number]
+            answered = any(first <= at < first + pull.block_length for _, at in replies)
+            if not answered and (handle in refused or not replies):
+                # That replies are lost is no refusal: others come after it.
+                self._unanswered.add(_asked(pull))
+                self._ended.add(_place(pull.dst_endpoint, pull))
+
+    def ended(self, pull: Pull) -> bool:
+        """Whether the recording shows the end of the region that a PULL is for."""
+        return _place(pull.dst_endpoint, pull) in self._ended
+
+    def replies(self, pull: Pull, recorded: Pull | None) -> Iterator[PullReply]:
+        """The answers to a live PULL: none where the played host gave none to the recorded one."""
+        content = self._present.get(_place(pull.dst_endpoint, pull))
+        if content is None or (recorded is not None and _asked(recorded) in self._unanswered):
+            return
+        if recorded is None and self.ended(pull):
+            return
+        payload = self._dialect.reply_payload
+        at, left = message_offset(pull, self._dialect), pull.block_length
+        room = payload - pull.first_frame_offset
+        for step in range(min(replies_needed(pull, self._dialect), _REPLIES)):
+            size = min(room, left)
+            if size < 0 or at + size > len(content):
+                return
+            yield PullReply(
+                dst_mac=pull.src_mac,
+                src_mac=pull.dst_mac,
+                frame_seqnum=(pull.frame_index + step) & 0xFF,
+                frame_length=size,
+                msg_offset=at,
+                dst_pull_handle=pull.src_pull_handle,
+                dst_magic=pull.src_magic,
+                data=bytes(content[at : at + size]),
+            )
+            at, left, room = at + size, left - size, payload
+
+
+def _place(mine: int, frame: Any) -> Place:
+    return mine, int(frame.pulled_rdma_id), int(frame.pulled_rdma_seqnum)
+
+
+def _asked(frame: Pull) -> tuple[Any, ...]:
+    return frame.dst_endpoint, frame.src_endpoint, frame.src_pull_handle, frame.frame_index

@@ -1,0 +1,172 @@
+"""A capture as the conversation of two hosts: which one is played, which one is met live, and their frames."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mxwire.errors import MxwireError
+from mxwire.frames import FrameBatch
+from mxwire.replay.stateful.records import Record, read
+from mxwire.wire.address import BROADCAST, mac_text
+from mxwire.wire.codec import Malformed
+from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.dialect import MXOE, Dialect
+from mxwire.wire.packets import Announcement, ConnectReply, ConnectRequest, HostQuery, HostReply, Raw
+
+DISCOVERY = (Announcement, Raw, HostQuery, HostReply)
+"""What every host does anyhow, and no replay from a recording."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """What happened between the host that is played and the one that is met."""
+
+    played: bytes
+    """Ethernet address, in the capture, of the host that is played."""
+    met: bytes
+    """That of the host whose place the live one takes."""
+    dialect: Dialect
+    records: list[Record]
+    """Their frames without those of discovery, numbered from 1; ``ours`` is what the played host sent."""
+    places: list[int]
+    """The number in the capture of each record."""
+    name: str = ""
+    """The host name of the played one, where the capture tells it."""
+    malformed: int = 0
+    """Frames between the two that are none, and so are left out."""
+    endpoints: frozenset[int] = field(default_factory=frozenset)
+    """The endpoints of the met host that accepted a connect, or asked for one."""
+    keys: frozenset[int] = field(default_factory=frozenset)
+    """The keys that these accepted."""
+
+    def place(self, record: Record) -> int:
+        """The number of a record in the capture."""
+        return self.places[record.number - 1]
+
+    def mirrored(self) -> Script:
+        """The same from the other side."""
+        batch = FrameBatch.from_frames([each.data for each in self.records])
+        turned = read(_like(batch, self.records), self.dialect, self.met)
+        return Script(self.met, self.played, self.dialect, turned, self.places)
+
+
+def _like(batch: FrameBatch, records: list[Record]) -> FrameBatch:
+    return FrameBatch(
+        batch.buffer,
+        batch.offset,
+        batch.length,
+        np.array([each.length for each in records], np.int64),
+        np.array([each.time for each in records], np.int64),
+        batch.number,
+    )
+
+
+def script_of(
+    batches: Iterable[DecodedBatch], name: str, played: bytes, met: bytes | None = None, dialect: Dialect | None = None
+) -> Script:
+    """What a capture says of a host and one that it talked to.
+
+    ``name`` is the capture's, for messages; ``met`` may be left out where there is only one. Raises
+    :class:`~mxwire.errors.MxwireError` where the host is not in it, or nothing can be played.
+    """
+    chosen = [each for each in batches if len(each)]
+    met = met or _partner(chosen, name, played)
+    raw: list[bytes] = []
+    lengths: list[int] = []
+    times: list[int] = []
+    places: list[int] = []
+    found, malformed, hostname = dialect, 0, ""
+    for decoded in chosen:
+        for index in _between(decoded, played, met):
+            frame = decoded.frame(index)
+            if isinstance(frame, Malformed):
+                malformed += 1
+                continue
+            if isinstance(frame, HostReply) and frame.src_mac == played:
+                hostname = frame.hostname.rstrip(b"\0").decode("latin-1")
+            if isinstance(frame, DISCOVERY):
+                continue
+            if decoded.is_swapped(index):
+                raise MxwireError(f"{name}: {mac_text(played)} and {mac_text(met)} use the wrong byte order")
+            if found is None and decoded.dialect_name(index) is not None:
+                found = decoded.dialect(index)
+            raw.append(decoded.located.frame(index))
+            lengths.append(int(decoded.located.wire_length[index]))
+            times.append(int(decoded.batch.timestamp_ns[index]))
+            places.append(int(decoded.batch.number[index]))
+    if not raw:
+        raise MxwireError(
+            f"{name}: between {mac_text(played)} and {mac_text(met)} there is only discovery, which every host does "
+            f"by itself; there is nothing to play"
+        )
+    found = found or MXOE
+    batch = FrameBatch.from_frames(raw, times)
+    batch.wire_length[:] = lengths
+    records = read(batch, found, played)
+    if not any(each.ours for each in records):
+        raise MxwireError(f"{name}: {mac_text(played)} has sent nothing to {mac_text(met)}: there is nothing to play")
+    endpoints, keys = _meeting(records)
+    return Script(played, met, found, records, places, hostname, malformed, endpoints, keys)
+
+
+def _between(decoded: DecodedBatch, one: bytes, other: bytes) -> list[int]:
+    first, second = np.uint64(int.from_bytes(one, "big")), np.uint64(int.from_bytes(other, "big"))
+    located = decoded.located
+    there = (located.source == first) & (located.destination == second)
+    back = (located.source == second) & (located.destination == first)
+    places: list[int] = np.flatnonzero(there | back).tolist()
+    return places
+
+
+def _partner(batches: list[DecodedBatch], name: str, played: bytes) -> bytes:
+    """The only host that another one talked to."""
+    own = np.uint64(int.from_bytes(played, "big"))
+    everybody = np.uint64(int.from_bytes(BROADCAST, "big"))
+    partners: Counter[int] = Counter()
+    hosts: set[int] = set()
+    for decoded in batches:
+        located = decoded.located
+        if not located.has_destination:
+            raise MxwireError(f"{name}: was recorded with Linux cooked headers, which do not say who was talked to")
+        partners.update(located.destination[located.source == own].tolist())
+        partners.update(located.source[located.destination == own].tolist())
+        hosts.update(located.source.tolist())
+    partners.pop(int(everybody), None)
+    if int(own) not in hosts:
+        raise MxwireError(f"{name}: no frame of {mac_text(played)} is in it{_offer(hosts)}")
+    if not partners:
+        raise MxwireError(
+            f"{name}: {mac_text(played)} talked to nobody: there is only discovery, which every host does by itself"
+        )
+    if len(partners) > 1:
+        several = ", ".join(mac_text(each) for each, _ in partners.most_common())
+        raise MxwireError(f"{name}: {mac_text(played)} talked to several hosts: choose with --against one of {several}")
+    return next(iter(partners)).to_bytes(6, "big")
+
+
+def _offer(hosts: set[int]) -> str:
+    return f"; there are {', '.join(mac_text(each) for each in sorted(hosts))}" if hosts else ""
+
+
+def _meeting(records: list[Record]) -> tuple[frozenset[int], frozenset[int]]:
+    """The endpoints of the met host that take part, and the keys that opened them."""
+    asked: dict[tuple[int, int, int, int], ConnectRequest] = {}
+    endpoints: set[int] = set()
+    keys: set[int] = set()
+    for record in records:
+        frame = record.frame
+        if isinstance(frame, ConnectRequest):
+            if record.ours:
+                asked[frame.src_endpoint, frame.dst_endpoint, frame.src_session_id, frame.connect_seqnum] = frame
+            else:
+                endpoints.add(frame.src_endpoint)
+        elif isinstance(frame, ConnectReply) and not record.ours and not frame.connect_status_code:
+            request = asked.get((frame.dst_endpoint, frame.src_endpoint, frame.src_session_id, frame.connect_seqnum))
+            if request is not None:
+                endpoints.add(frame.src_endpoint)
+                keys.add(request.app_key)
+    return frozenset(endpoints), frozenset(keys)

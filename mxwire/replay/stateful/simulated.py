@@ -1,0 +1,52 @@
+"""A played host against a simulated one, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mxwire.frames import FrameBatch
+from mxwire.protocol import Node
+from mxwire.protocol.profile import SECOND
+from mxwire.replay.stateful.actor import Actor
+from mxwire.replay.stateful.application import RecordedApplication
+
+HOP: Final = 5_000
+"""How long a frame is on its way, in ns."""
+LONGEST: Final = 3600 * SECOND
+_START: Final = SECOND
+
+Seen = Callable[[int, bytes], object]
+"""Told of each frame that passes, with its time."""
+
+
+def play(actor: Actor, node: Node, application: RecordedApplication | None = None, seen: Seen | None = None) -> int:
+    """Play to the end, or for an hour; returns how much virtual time has passed, in ns.
+
+    The node must know the actor's address. ``application`` lets it do what the recorded host did; without one it does
+    what whoever made it lets it do.
+    """
+    now = _START
+    while not actor.done and now < LONGEST:
+        leaving = actor.transmit(now, 1)
+        busy = application is not None and application.run(actor.position)
+        now = _carry(leaving, now, seen)
+        if leaving:
+            node.receive(FrameBatch.from_frames(leaving), now)
+        batch = node.transmit(now)
+        answers = [batch.frame(index) for index in range(len(batch))]
+        now = _carry(answers, now, seen)
+        for each in answers:
+            actor.receive(each, now)
+        if not leaving and not answers and not busy:
+            times = (actor.deadline(now), node.deadline())
+            now = max(now + 1, min(each for each in times if each is not None))
+    return now - _START
+
+
+def _carry(frames: list[bytes], now: int, seen: Seen | None) -> int:
+    for each in frames:
+        now += HOP
+        if seen is not None:
+            seen(now, each)
+    return now

@@ -1,0 +1,228 @@
+"""A recorded frame of the played host as it has to be in the live conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from mxwire.protocol.sequence import FIRST, number
+from mxwire.replay.stateful.conversation import Conversation, region_of
+from mxwire.replay.stateful.pair import UNKNOWN_SESSION, Pair
+from mxwire.wire.packets import (
+    ConnectReply,
+    ConnectRequest,
+    Frame,
+    Medium,
+    NackLib,
+    NackMcp,
+    Notify,
+    Pull,
+    Rndv,
+    Small,
+    Tiny,
+    Truc,
+)
+
+
+class NotPlayed(Exception):
+    """A frame cannot be sent this time: what it answers has not come. The text says what."""
+
+
+class Speaker:
+    """Rewrites what the played host sent: addresses, indexes, endpoints, sessions, numbers, acks, regions, handles."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._with = conversation
+        self._rewrite: Final[dict[type[Frame], Callable[[Any], dict[str, Any]]]] = {
+            ConnectRequest: self._connect,
+            ConnectReply: self._accept,
+            Tiny: self._message,
+            Small: self._message,
+            Medium: self._message,
+            Rndv: self._message,
+            Notify: self._notify,
+            Truc: self._ack,
+            Pull: self._pull,
+            NackLib: self._nack,
+            NackMcp: self._nack_pull,
+        }
+
+    def live(self, recorded: Any) -> Any:
+        """The frame to send. Raises :class:`NotPlayed`; a number that is not sent is then left out."""
+        state = self._with
+        try:
+            changed = self._rewrite[type(recorded)](recorded)
+        except NotPlayed:
+            if hasattr(recorded, "lib_seqnum") and not isinstance(recorded, (ConnectRequest, ConnectReply, NackLib)):
+                self._pair(recorded).skip(recorded.lib_seqnum)
+            raise
+        head: dict[str, Any] = {
+            "dst_mac": state.other,
+            "src_mac": state.address,
+            "dst_src_peer_index": state.their_index,
+        }
+        if hasattr(recorded, "dst_endpoint"):
+            head["dst_endpoint"] = state.live_endpoint(recorded.dst_endpoint)
+        return replace(recorded, **head | changed)
+
+    def _pair(self, frame: Any) -> Pair:
+        return self._with.pair(frame.src_endpoint, frame.dst_endpoint)
+
+    def _session(self, recorded: int) -> int:
+        session = self._with.their_session(recorded)
+        if session is None:
+            raise NotPlayed("the live endpoint has not told a session for it")
+        return session
+
+    def _connect(self, frame: ConnectRequest) -> dict[str, Any]:
+        state, pair = self._with, self._pair(frame)
+        session = state.my_session(frame.src_session_id)
+        start = pair.expected
+        if state.present.get(frame.src_endpoint) != session:
+            self._opened(frame.src_endpoint, session)
+            start = frame.target_recv_seqnum_start
+            pair.expect_from(start)
+        return {
+            "src_dst_peer_index": state.index,
+            "src_session_id": session,
+            "app_key": state.key(frame.app_key),
+            "target_recv_seqnum_start": start,
+        }
+
+    def _opened(self, mine: int, session: int) -> None:
+        """An endpoint of ours has another session than before."""
+        state = self._with
+        if mine in state.present:
+            for pair in state.pairs.values():
+                if pair.mine == mine:
+                    pair.unacked.clear()
+        state.present[mine] = session
+
+    def _accept(self, frame: ConnectReply) -> dict[str, Any]:
+        state, pair = self._with, self._pair(frame)
+        place = frame.src_endpoint, frame.dst_endpoint, frame.src_session_id, frame.connect_seqnum
+        request = state.requests.get(place)
+        if request is None:
+            raise NotPlayed("the connect that it answers has not come")
+        session = state.my_session(frame.target_session_id)
+        if state.present.get(frame.src_endpoint) != session:
+            self._opened(frame.src_endpoint, session)
+        if number(frame.target_recv_seqnum_start) == FIRST and pair.expected != frame.target_recv_seqnum_start:
+            # The played host took the partner for a new one, and forgot what it had received (R-CON-10).
+            pair.expect_from(frame.target_recv_seqnum_start)
+        return {
+            "src_dst_peer_index": state.index,
+            "src_session_id": request.src_session_id,
+            "target_session_id": session,
+            "target_recv_seqnum_start": pair.expected,
+            "connect_seqnum": request.connect_seqnum,
+        }
+
+    def _message(self, frame: Any) -> dict[str, Any]:
+        pair = self._pair(frame)
+        session = self._session(frame.session)
+        live = pair.live_number(frame.lib_seqnum)
+        if live is None:
+            raise NotPlayed("nobody has said where our numbers begin")
+        return {"session": session, "lib_seqnum": live, "lib_piggyack": pair.ack(frame.lib_piggyack)}
+
+    def _notify(self, frame: Notify) -> dict[str, Any]:
+        announced = self._announced(frame)
+        region = {"pulled_rdma_id": announced.pulled_rdma_id, "pulled_rdma_seqnum": announced.pulled_rdma_seqnum}
+        return self._message(frame) | region
+
+    def _announced(self, frame: Any) -> Rndv:
+        found = self._with.their_regions.get(region_of(frame, frame.src_endpoint, frame.dst_endpoint))
+        if found is None:
+            raise NotPlayed("the large message that it is about has not come")
+        return found
+
+    def _ack(self, frame: Truc) -> dict[str, Any]:
+        pair = self._pair(frame)
+        session = self._session(frame.session)
+        value = pair.ack(frame.liback_lib_seqnum)
+        if session == UNKNOWN_SESSION:
+            # It is refused: what it says is not heard.
+            return {"liback_lib_seqnum": value, "liback_send_seq": value}
+        pair.acknum += 1
+        return {
+            "session": session,
+            "liback_session_id": session,
+            "liback_lib_seqnum": value,
+            "liback_send_seq": value,
+            "liback_acknum": pair.acknum,
+        }
+
+    def _pull(self, frame: Pull) -> dict[str, Any]:
+        announced = self._announced(frame)
+        if (announced.pulled_rdma_offset - frame.pulled_rdma_offset) % self._with.script.dialect.reply_payload:
+            raise NotPlayed("the live message lies otherwise in its region, so that its blocks are others")
+        return {
+            "session": self._session(frame.session),
+            "pulled_rdma_id": announced.pulled_rdma_id,
+            "pulled_rdma_seqnum": announced.pulled_rdma_seqnum,
+            "pulled_rdma_offset": announced.pulled_rdma_offset,
+        }
+
+    def _nack(self, frame: NackLib) -> dict[str, Any]:
+        state, pair = self._with, self._pair(frame)
+        copy = {"dst_src_peer_index_copy": state.their_index}
+        if not number(frame.lib_seqnum):
+            if not any(place[:2] == (pair.mine, pair.theirs) for place in state.requests):
+                raise NotPlayed("the connect that it refuses has not come")
+            return copy
+        live = state.came.get((pair.mine, pair.theirs, frame.lib_seqnum))
+        if live is None:
+            raise NotPlayed("what it refuses has not come")
+        return copy | {"lib_seqnum": live}
+
+    def _nack_pull(self, frame: NackMcp) -> dict[str, Any]:
+        found = self._with.their_handles.get((frame.src_pull_handle, frame.src_magic))
+        if found is None:
+            raise NotPlayed("the PULL that it refuses has not come")
+        return {
+            "src_endpoint": self._with.live_endpoint(frame.src_endpoint),
+            "src_pull_handle": found[0],
+            "src_magic": found[1],
+        }
+
+    def own_ack(self, pair: Pair) -> Truc | None:
+        """An ack of all that has come, where the recording has none."""
+        state = self._with
+        if pair.their_session is None:
+            return None
+        pair.acknum += 1
+        value = pair.ack()
+        return Truc(
+            dst_mac=state.other,
+            src_mac=state.address,
+            dst_src_peer_index=state.their_index,
+            dst_endpoint=state.live_endpoint(pair.theirs),
+            src_endpoint=pair.mine,
+            session=pair.their_session,
+            liback_session_id=pair.their_session,
+            liback_lib_seqnum=value,
+            liback_send_seq=value,
+            liback_acknum=pair.acknum,
+        )
+
+    def own_accept(self, request: ConnectRequest, pair: Pair) -> ConnectReply | None:
+        """An answer to a connect that the recording does not have; None where our endpoint is not open yet."""
+        state = self._with
+        session = state.present.get(pair.mine)
+        if session is None:
+            return None
+        return ConnectReply(
+            dst_mac=state.other,
+            src_mac=state.address,
+            dst_src_peer_index=state.their_index,
+            dst_endpoint=request.src_endpoint,
+            src_endpoint=pair.mine,
+            src_dst_peer_index=state.index,
+            src_session_id=request.src_session_id,
+            target_session_id=session,
+            target_recv_seqnum_start=pair.expected,
+            connect_seqnum=request.connect_seqnum,
+            connect_status_code=0,
+        )

@@ -1,0 +1,146 @@
+"""Every capture, each of its hosts played in turn against a simulated host that takes the other's place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mxwire.errors import MxwireError
+from mxwire.protocol import Profile
+from mxwire.protocol.profile import OPEN_MX_0_5, OPEN_MX_1_0, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
+from mxwire.replay.stateful.finding import Finding, Kind
+from mxwire.wire.packets import PullReply
+from tests.replay.stage import BY_HAND, HOSTS, A, B, live_node, played, script
+from tests.wire.support import CAPTURES
+
+HAND_MADE = "the live host is no hand-made peer, and sends fragments and regions as any host does"
+STOPPED = "the played host had been stopped for seconds, which no frame shows: here it answers"
+UNSUITABLE = {
+    ("mxoe-medium-pipeline11", "real"): HAND_MADE,
+    ("mxoe-rndv-offset", "real"): HAND_MADE,
+    ("mxoe-resends-exhausted", "B"): STOPPED,
+    ("omx9000-resends-exhausted", "B"): STOPPED,
+    ("mxoe-nack-mcp-session", "A"): "the met host was cut off from what the played one sent: here it is not",
+}
+"""What cannot go as it went, and why."""
+ONLY_DISCOVERY = ("discovery-omxoed", "driver-load")
+
+
+def hosts_of(capture: str) -> tuple[str, ...]:
+    return ("by-hand", "real") if capture.endswith(("early", "pipeline11", "rndv-offset")) else ("A", "B")
+
+
+def cases() -> list[tuple[str, str]]:
+    found = [(capture, host) for capture in CAPTURES for host in hosts_of(capture)]
+    silent = ("mxoe-discovery-static", "B")
+    return [each for each in found if not each[0].endswith(ONLY_DISCOVERY) and each != silent]
+
+
+@pytest.mark.rule("R-CON-12", "R-DISC-01", "R-HOST-05")
+@pytest.mark.parametrize(
+    ("capture", "host"), [each for each in cases() if each not in UNSUITABLE], ids=lambda each: str(each)
+)
+def test_a_host_that_does_what_the_recorded_one_did_shows_no_difference(capture: str, host: str) -> None:
+    chosen = script(capture, host)
+    actor = played(chosen, live_node(chosen))
+    assert actor.findings == []
+    assert not actor.failure and not actor.skipped
+    assert actor.played == sum(each.ours and not isinstance(each.frame, PullReply) for each in chosen.records) > 0
+    missing = [each for each in actor.expectations.all.values() if not each.met]
+    assert all(each.again for each in missing), f"{len(missing)} answers were not found"
+
+
+@pytest.mark.parametrize(("capture", "host"), UNSUITABLE, ids=lambda each: str(each))
+def test_what_goes_otherwise_is_told(capture: str, host: str) -> None:
+    chosen = script(capture, host)
+    assert played(chosen, live_node(chosen)).findings, "it goes as it went: it is suitable"
+
+
+def test_all_hosts_of_all_captures_are_played_or_excused() -> None:
+    assert len(cases()) == 2 * (len(CAPTURES) - 4) - 1
+    assert set(UNSUITABLE) <= set(cases())
+
+
+@pytest.mark.parametrize("capture", ["mxoe-connect", "mxoe-unexpected", "omx9000-vect", "omx1500-echo-pattern"])
+def test_a_second_replay_to_the_same_host_goes_as_the_first(capture: str) -> None:
+    # Its peer table, endpoints, sessions and regions are those that the first one has left.
+    chosen = script(capture, "A")
+    node = live_node(chosen)
+    assert played(chosen, node, seed=1).findings == []
+    for endpoint in list(node.endpoints.values()):
+        endpoint.close()
+    assert played(chosen, node, seed=3).findings == []
+
+
+def test_the_endpoint_and_the_key_may_be_others() -> None:
+    chosen = script("mxoe-echo-checksum-debug", "A")
+    assert chosen.endpoints == {3} and chosen.keys == {0x12345678}
+    actor = played(chosen, live_node(chosen), endpoints={3: 9}, keys={0x12345678: 0xABCD}, timeout=2 * 10**9)
+    # The application has opened endpoint 3, so that 9 is refused, and that is no fault of the host.
+    assert {each.kind for each in actor.findings if each.kind is not Kind.APPLICATION} <= {Kind.PROTOCOL}
+    assert actor.failure == "its endpoint 9 does not answer a connect"
+
+
+# Hosts of another kind.
+
+OTHERWISE: dict[str, tuple[str, str, Profile, set[str]]] = {
+    "pulls one block at a time, as 0.5 did": ("omx1500-echo-pattern", "A", OPEN_MX_0_5, set()),
+    "has messages within regions": ("omx9000-vect", "B", OPEN_MX_1_0, set()),
+    "has other fragments": (
+        "mxoe-echo-checksum-debug",
+        "A",
+        replace(OPEN_MX_1_5_AS_FOUND, fragment_pipeline=11),
+        {"Medium.frag_length", "Medium.frag_pipeline", "type"},
+    ),
+    "has another threshold": (
+        "omx1500-echo-pattern",
+        "A",
+        replace(OPEN_MX_1_5_AS_FOUND, medium_threshold=16384),
+        {"type"},
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OTHERWISE)
+def test_another_kind_of_host_is_told_by_what_it_does(what: str) -> None:
+    capture, host, profile, fields = OTHERWISE[what]
+    chosen = script(capture, host)
+    actor = played(chosen, live_node(chosen, profile), timeout=10**9)
+    assert {each.field for each in actor.findings if each.kind is Kind.PROTOCOL and each.field} == fields, summary(
+        actor.findings
+    )
+
+
+def test_a_host_without_the_known_defect_differs_in_it() -> None:
+    chosen = script("mxoe-no-reverse-connect", "A")
+    actor = played(chosen, live_node(chosen, replace(OPEN_MX_1_5, connects_back=True)), timeout=10**9)
+    assert "R-CON-12" in {each.rule for each in actor.findings}
+
+
+def summary(findings: list[Finding]) -> str:
+    return "\n".join(sorted({f"{each.kind} {each.rule} {each}" for each in findings}))
+
+
+# What cannot be played.
+
+
+def test_a_capture_without_the_host_says_who_is_there() -> None:
+    decoded_hosts = r"there are 52:54:00:0a:00:01, 52:54:00:0a:00:02"
+    with pytest.raises(MxwireError, match=rf"no frame of 02:00:00:00:00:99 is in it; {decoded_hosts}"):
+        script("mxoe-connect", "by-hand")
+
+
+def test_discovery_alone_is_nothing_to_play() -> None:
+    with pytest.raises(MxwireError, match="there is only discovery, which every host does by itself"):
+        script("mxoe-driver-load", "A")
+
+
+def test_a_host_that_sent_nothing_is_not_played() -> None:
+    with pytest.raises(MxwireError, match="no frame of 52:54:00:0a:00:02 is in it; there are 52:54:00:0a:00:01"):
+        script("mxoe-discovery-static", "B")
+
+
+def test_hosts_have_their_addresses() -> None:
+    assert script("mxoe-early", "real").met == BY_HAND == HOSTS["by-hand"]
+    assert (script("mxoe-connect", "A").met, script("mxoe-connect", "B").met) == (B, A)
