@@ -15,6 +15,8 @@ from mxwire.rules import CATALOGUE
 
 _BREAKS: Final = re.compile(r"(?<=[-:_/])(?=[^-:_/])")
 
+_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)")
+
 
 @cache
 def _environment() -> Environment:
@@ -25,7 +27,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["breakable"] = _breakable
+    environment.filters.update(breakable=_breakable, moment=_moment)
     environment.globals.update(symbols=SYMBOLS, meanings=MEANINGS, catalogue=CATALOGUE)
     return environment
 
@@ -38,3 +40,9 @@ def page(template: str, report: Report, root: str, **values: Any) -> str:
 def _breakable(text: str) -> Markup:
     """A name that may be broken into lines after its hyphens and the like."""
     return Markup("<wbr>").join(escape(each) for each in _BREAKS.split(text))
+
+
+def _moment(text: str) -> str:
+    """A time in ISO 8601, for people; anything else as it is."""
+    found = _MOMENT.fullmatch(text)
+    return f"{found[1]} {found[2]} UTC" if found else text

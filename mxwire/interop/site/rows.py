@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median
 from typing import Final
 
 from mxwire.interop.site.exchange import Seen, runs
@@ -20,9 +18,8 @@ _HEAD: Final = 60
 _TAIL: Final = 30
 _AROUND: Final = 3
 """Steps before and after one that matters."""
-_PAUSE_NS: Final = 5_000_000
-_PAUSE_FACTOR: Final = 20
-"""A pause is as long as this many ordinary gaps between frames, and at least :data:`_PAUSE_NS`."""
+_PAUSE_NS: Final = 20_000_000
+"""How long nothing must be sent for the ladder to show it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,7 @@ def rows_of(frames: list[Seen], *, whole: bool = False) -> list[Row]:
     else:
         steps = [Step(each) for each in runs(frames, SHORTEST_RUN)]
     kept = set(range(MOST_ROWS_WHOLE)) if whole else _chosen(steps)
-    return list(_with_pauses(_with_omissions(steps, kept), _pause(frames)))
+    return list(_with_pauses(_with_omissions(steps, kept)))
 
 
 def is_everything(rows: list[Row]) -> bool:
@@ -103,20 +100,13 @@ def _with_omissions(steps: list[Step], kept: set[int]) -> Iterator[Step | Omissi
         yield Omission(left_out)
 
 
-def _with_pauses(rows: Iterator[Step | Omission], pause_ns: float) -> Iterator[Row]:
+def _with_pauses(rows: Iterator[Step | Omission]) -> Iterator[Row]:
     last: Seen | None = None
     for row in rows:
         if isinstance(row, Step):
-            if last is not None and row.first.time_ns - last.time_ns >= pause_ns:
+            if last is not None and row.first.time_ns - last.time_ns >= _PAUSE_NS:
                 yield Pause(row.first.time_ns - last.time_ns)
             last = row.last
         else:
             last = None
         yield row
-
-
-def _pause(frames: list[Seen]) -> float:
-    """How long nothing must be sent for the ladder to show it."""
-    times = [each.time_ns for each in frames]
-    gaps = [after - before for before, after in pairwise(times) if after > before]
-    return max(_PAUSE_NS, _PAUSE_FACTOR * median(gaps) if gaps else 0)

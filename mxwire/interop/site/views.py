@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -20,7 +20,7 @@ SYMBOLS: Final[dict[Verdict, str]] = {
 }
 """The sign of each verdict: colours alone would leave some readers out."""
 MEANINGS: Final[dict[Verdict, str]] = {
-    "pass": "as expected, which may be a failure in the documented way",
+    "pass": "as expected: it works, or fails in the documented way",
     "info": "as expected, with notes on known defects",
     "non-strict": "as expected, but something that is only recommended was not done",
     "fail": "not as expected, or a rule was broken",
@@ -42,6 +42,25 @@ class View:
     file: str
     """Its page in the folder ``cells``."""
     case_file: str
+
+    @property
+    def as_documented(self) -> bool:
+        """Whether it passes because it fails in the way that is documented of such a pair."""
+        return self.cell.verdict == "pass" and not _works(self.cell)
+
+    @property
+    def word(self) -> str:
+        """The verdict in a word."""
+        return "fails" if self.as_documented else self.cell.verdict
+
+    @property
+    def looks(self) -> str:
+        """The classes of its colours."""
+        return f"{self.cell.verdict} documented" if self.as_documented else self.cell.verdict
+
+
+def _works(cell: Cell) -> bool:
+    return cell.reason.startswith("works") if cell.expectation != "works" else cell.verdict not in ("fail", "missing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +88,7 @@ class PairSummary:
     """All cells of a pair."""
 
     right: str
-    good: int
+    works: int
     run: int
     worst: Verdict
     text: str
@@ -161,7 +180,7 @@ class Matrix:
         return [each for each in same if each is not view]
 
 
-def _summary(right: str, cells: Iterable[Cell]) -> PairSummary | None:
+def _summary(right: str, cells: list[Cell]) -> PairSummary | None:
     verdicts = [each.verdict for each in cells]
     if not verdicts:
         return None
@@ -169,7 +188,7 @@ def _summary(right: str, cells: Iterable[Cell]) -> PairSummary | None:
     run = len(verdicts) - counts.get("missing", 0)
     worst = max(verdicts, key=_GOOD_TO_BAD.index)
     text = ", ".join(f"{count} {word}" for word, count in counts.items())
-    return PairSummary(right, run - counts.get("fail", 0), run, worst, text)
+    return PairSummary(right, sum(map(_works, cells)), run, worst, text)
 
 
 class FileNames:

@@ -87,7 +87,7 @@ function startFilters(form) {
     });
   }
   if (location.hash.includes("=")) choose(location.hash.slice(1));
-  else apply();
+  else choose(form.dataset.first ?? ""); // of many pairs, those of one implementation are enough to begin with
 }
 
 // A frame: what the table of frames says of it, and its fields as the capture's decoder read them.
