@@ -105,7 +105,7 @@ def finish(report: Report, wishes: Wishes, *, whole: bool) -> int:
         if wishes.html:
             from mxwire.interop.site import write_site
 
-            write_site(report, target)
+            write_site(report, target, jobs=wishes.jobs or os.cpu_count() or 1)
     tell(report, wishes)
     if target is not None:
         page = target / "index.html" if wishes.html else target / REPORT_FILE
