@@ -24,6 +24,7 @@ COMMANDS = (
     "verify",
     "diagnose",
     "merge",
+    "compat",
     "formats",
     "rules",
     "simulate",
@@ -54,6 +55,7 @@ and a live host on any Ethernet interface.
   mxwire stats FILE             round trips, throughput, delays, gaps (--plot FILE.svg draws them)
   mxwire verify FILE            do the hosts of a capture keep the rules of the protocol?
   mxwire merge A B -w FILE      captures of both ends as one: clocks compared, what was lost in between
+  mxwire compat A B             were two hosts built so that they can talk? what to change
   mxwire diagnose FILE          what is wrong with hosts and network, what shows it, and what to do
   mxwire formats [TYPE]         how the packets are laid out
   mxwire rules [NUMBER]         what hosts must and should do, by the numbers of the specification

@@ -77,6 +77,8 @@ _LONGEST_MEDIUM: Final = 255 * 8192
 """No build sends a longer MEDIUM: most fragments times the largest fragment (section 7)."""
 _OLD_REPLY_LIMITS: Final = {1024: 1500, 2048: 2500, 4096: 4500, 8192: 9000}
 """P of generations N1 and N2, and a frame limit that leads to it."""
+_N1_BLOCK_SHARE: Final = 31 * 8192 // 32
+"""What a block of N1, which has 31 frames, looks like if it is taken for one of 32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,8 @@ class _Pair:
 
     def _has_old_sizes(self, more_short_lengths: int) -> bool:
         """Whether PULLs in the layout of omx come from N1 or N2: by the size of replies, else by MEDIUMs."""
+        if self.reply_payload == _N1_BLOCK_SHARE and more_short_lengths > 0:
+            return True
         if self.reply_payload:
             return self.reply_payload in _OLD_REPLY_LIMITS and more_short_lengths >= 0
         return more_short_lengths > 0

@@ -78,7 +78,11 @@ class Talk:
     """Two hosts that try to connect both ways, and then to send."""
 
     def __init__(self, one: Build, other: Build) -> None:
-        self.world = Meeting(one, other)
+        self.meet(Meeting(one, other))
+
+    def meet(self, world: Meeting) -> None:
+        """Connect both ways."""
+        self.world = world
         self.endpoints = [self.world.open(0, 1), self.world.open(1, 2)]
         requests = [
             self.endpoints[each].connect(address(1 - each), self.endpoints[1 - each].number, KEY) for each in (0, 1)

@@ -15,12 +15,14 @@ FRAME_LIMITS: Final = (1500, 4144, 8240, 9000)
 _GENERATIONS: Final[tuple[Generation, ...]] = ("N1", "N2", "N3", "N4")
 _OWN_PIPELINE: Final = 12
 _LARGEST_PIPELINE: Final = 15
+_OTHER_FRAGMENT: Final = 2048
+"""What native MX may send instead."""
 
 _NO_FORMAT: Final = "no MEDIUM, PULL or PULL_REPLY of it tells its format"
 _NO_GENERATION: Final = "no MEDIUM of it tells whether it is older than release 1.3.2"
 _OLD_GENERATION: Final = "nothing tells whether it is older than release 0.6.0"
 _NO_LIMIT: Final = "no full frame of a large message tells its frame limit"
-_NO_PIPELINE: Final = "nothing tells whether it honours other fragment sizes (1.0.901 to 1.3.1 do not)"
+NO_PIPELINE: Final = "nothing tells whether fragments of another size are honoured (1.0.901 to 1.3.1 do not)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,28 +49,30 @@ def candidates(shown: Shown) -> tuple[tuple[Build, ...], tuple[str, ...]]:
     unknown: list[str] = []
     dialects = tuple(_dialects(shown, unknown))
     ignoring = (False, True) if any(each.family == "mxoe" for each in dialects) else (False,)
-    if len(ignoring) > 1:
-        unknown.append(_NO_PIPELINE)
     builds = tuple(
         Build(
             dialect,
-            fragment=_fragment(shown, dialect),
+            fragment=fragment,
             pipeline_ignored=ignores,
             region_offset=shown.region_offset,
             swapped=shown.swapped,
             ethertype=shown.ethertype,
         )
         for dialect, ignores in product(dialects, ignoring)
+        for fragment in _fragments(shown, dialect)
         if not ignores or dialect.family == "mxoe"
     )
     return builds, tuple(unknown)
 
 
-def _fragment(shown: Shown, dialect: Dialect) -> int | None:
+def _fragments(shown: Shown, dialect: Dialect) -> tuple[int | None, ...]:
+    """What it may send where fragments tell their size; None is the dialect's own."""
+    if dialect.family != "mxoe":
+        return (None,)
     told = [each for each in shown.pipelines if each <= _LARGEST_PIPELINE]
-    if not shown.is_piped or not told or dialect.family != "mxoe":
-        return None
-    return 1 << max(told) if max(told) != _OWN_PIPELINE else None
+    if not shown.is_piped or not told:
+        return (None, _OTHER_FRAGMENT)
+    return (1 << max(told),) if max(told) != _OWN_PIPELINE else (None,)
 
 
 def _dialects(shown: Shown, unknown: list[str]) -> list[Dialect]:
@@ -81,11 +85,10 @@ def _dialects(shown: Shown, unknown: list[str]) -> list[Dialect]:
     generations = _generations(found, shown, unknown)
     if found.frame_limit_known:
         return [omx(found.frame_limit, each) for each in generations]
-    if found.generation in ("N1", "N2"):
-        # A size that was seen decides; otherwise the usual one is as good as any.
-        return [omx(found.frame_limit, each) for each in generations]
     unknown.append(_NO_LIMIT)
-    return [each for generation in generations for each in _of_limits(generation, shown.longest)]
+    possible = [each for generation in generations for each in _of_limits(generation, shown.longest)]
+    told = {1 << each for each in shown.pipelines} if shown.is_piped else set()
+    return [each for each in possible if not told or each.fragment_payload in told] or possible
 
 
 def _generations(found: Dialect, shown: Shown, unknown: list[str]) -> tuple[Generation, ...]:

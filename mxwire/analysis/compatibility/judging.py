@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Final, Literal
 
 from mxwire.analysis.compatibility.build import Build
+from mxwire.analysis.compatibility.candidates import NO_PIPELINE
 from mxwire.analysis.compatibility.reach import NO_END, Reach, reach
 from mxwire.wire.dialect import SMALL_MAXIMUM
 
@@ -106,9 +107,16 @@ def _worst(answers: Sequence[Answer]) -> Answer:
     return Answer(word, why, "; ".join(dict.fromkeys(each.change for each in answers if each.change)))
 
 
-def judge_sides(one: Side, other: Side) -> Judgement:
-    """Whether two sides can talk, of which only some things are known: what depends on the others is unknown."""
-    every = [judge(*pair) for pair in product(one.candidates, other.candidates)]
+def judge_sides(one: Side, other: Side, arrived: Collection[MessageClass] = ()) -> Judgement:
+    """Whether two sides can talk, of which only some things are known: what depends on the others is unknown.
+
+    ``arrived`` are classes of messages that were seen to arrive between them: whatever would not let them pass, is not.
+    """
+    pairs = [*product(one.candidates, other.candidates)]
+    judged = [(pair, judge(*pair)) for pair in pairs]
+    judged = [each for each in judged if all(each[1][name].word != "no" for name in arrived)] or judged
+    every = [judgement for _, judgement in judged]
+    usual = [judgement for pair, judgement in judged if not any(build.pipeline_ignored for build in pair)]
     open_questions = "; ".join(f"{each.label}: {reason}" for each in (one, other) for reason in each.unknown)
     found: Judgement = {}
     for each in CLASSES:
@@ -116,5 +124,6 @@ def judge_sides(one: Side, other: Side) -> Judgement:
         if len({answer.word for answer in answers}) == 1:
             found[each] = answers[0]
         else:
-            found[each] = Answer("unknown", open_questions)
+            settled = len({judgement[each].word for judgement in usual}) == 1
+            found[each] = Answer("unknown", NO_PIPELINE if settled else open_questions)
     return found

@@ -10,10 +10,10 @@ import numpy as np
 
 from mxwire.analysis.compatibility.build import Build
 from mxwire.analysis.compatibility.candidates import Shown, candidates
+from mxwire.analysis.compatibility.judging import MessageClass
 from mxwire.analysis.conversations import Follower, Message
 from mxwire.analysis.verification import Verification
 from mxwire.rules import Violation
-from mxwire.wire.address import mac_text
 from mxwire.wire.codec import TYPE_OFFSET
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.detection import Detection, Detector
@@ -22,7 +22,9 @@ from mxwire.wire.enums import PacketType
 
 _ADDRESS: Final = 6
 _ETHERTYPE: Final = 12
-_CLASS_OF: Final = {"TINY": "tiny", "SMALL": "small", "MEDIUM": "medium", "RNDV": "large"}
+_CLASS_OF: Final[dict[str, MessageClass]] = {"TINY": "tiny", "SMALL": "small", "MEDIUM": "medium", "RNDV": "large"}
+Exchanged = dict[tuple[int, MessageClass], tuple[int, int]]
+"""By way (0: there, 1: back) and class of message: how many arrived, and how many there were."""
 _HOSTS: Final = 4096
 """Hosts that are looked at; a capture with more is hostile."""
 
@@ -91,7 +93,7 @@ class Sides:
         self._detector = Detector()
         self._follower = Follower()
         self._verification = Verification()
-        self.exchanged: dict[tuple[int, int, str], tuple[int, int]] = {}
+        self.exchanged: dict[tuple[int, int, MessageClass], tuple[int, int]] = {}
         """By source, destination and class: messages that arrived, and all."""
 
     def observe(self, decoded: DecodedBatch) -> None:
@@ -116,6 +118,11 @@ class Sides:
     def hosts(self) -> list[int]:
         """Addresses of whoever sent a frame, the busiest first."""
         return sorted(self._hosts, key=lambda each: -self._hosts[each].frames)
+
+    def between(self, one: int, other: int) -> Exchanged:
+        """What two hosts have sent each other."""
+        ways = (one, other), (other, one)
+        return {(ways.index(key[:2]), key[2]): count for key, count in self.exchanged.items() if key[:2] in ways}
 
     def side(self, address: int, label: str) -> Side:
         """What one host shows."""
@@ -253,8 +260,3 @@ def _discovery(host: _Host) -> Iterator[Fact]:
     count, first = host.queries
     if count:
         yield Fact("discovery", "asks for host names", count, first)
-
-
-def label_of(address: int) -> str:
-    """What a host is called where nothing else is known."""
-    return mac_text(address)

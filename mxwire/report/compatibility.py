@@ -1,0 +1,135 @@
+"""Whether two hosts can talk, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from mxwire.analysis.compatibility import CLASSES, Judgement, Side
+from mxwire.analysis.compatibility.judging import MessageClass
+from mxwire.analysis.compatibility.sides import Exchanged
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
+from mxwire.wire.address import mac_text
+
+_SHOWS: Final = (
+    Column("it shows"),
+    Column("", wraps=True),
+    Column("frames", right=True),
+    Column("first", right=True),
+)
+_CLASSES: Final = (
+    Column("class"),
+    Column("is", wraps=True),
+    Column("works"),
+    Column("why not", wraps=True),
+)
+_SEEN: Final = (Column("messages"), Column("A to B", right=True), Column("B to A", right=True))
+_CONCLUSIONS: Final = {
+    "yes": "They can talk about everything.",
+    "unknown": "Nothing that was seen speaks against it; what is unknown was not seen.",
+    "partly": "They can talk, but not about everything.",
+    "no": "They cannot talk about everything they might want to.",
+}
+_NOTHING: Final = "They cannot talk at all."
+
+
+def compatibility_blocks(one: Side, other: Side, judgement: Judgement, exchanged: Exchanged | None) -> list[Block]:
+    """Everything that was found, for people."""
+    shown: list[Block] = []
+    for letter, side in (("A", one), ("B", other)):
+        shown += _side(letter, side)
+    shown += [Heading("Can they talk?"), Table(_CLASSES, tuple(_class_rows(judgement)))]
+    changes = dict.fromkeys(change for answer in judgement.values() for change in answer.change.split("; ") if change)
+    shown.append(Paragraph(_conclusion(judgement)))
+    if changes:
+        shown += [Heading("What to change", 3), Listing(tuple(changes))]
+    if exchanged:
+        classes = [each for each in CLASSES if _any(exchanged, each)]
+        rows = tuple(Row((each, *(_arrived(exchanged, way, each) for way in (0, 1)))) for each in classes)
+        if rows:
+            shown += [Heading("What arrived between them in this capture", 3), Table(_SEEN, rows)]
+    return shown
+
+
+def _side(letter: str, side: Side) -> Iterator[Block]:
+    host = mac_text(side.address)
+    yield Heading(f"{letter}: {host}" + (f" in {side.label}" if side.label != host else ""))
+    yield Paragraph(_build(side))
+    rows = (Row((each.what, each.value, str(each.frames or ""), str(each.first_frame or ""))) for each in side.facts)
+    yield Table(_SHOWS, tuple(rows))
+    if side.unknown:
+        yield Listing(side.unknown)
+
+
+def _build(side: Side) -> str:
+    if side.build is not None:
+        return f"Built as {_name(side)}."
+    names = list(dict.fromkeys(each.dialect.name for each in side.candidates))
+    return f"What it was built as is not certain; it may be {', '.join(names[:-1])} or {names[-1]}."
+
+
+def _name(side: Side) -> str:
+    build = side.candidates[0]
+    texts = [build.dialect.name]
+    if build.fragment is not None:
+        texts.append(f"fragments of {build.fragment} bytes")
+    if build.swapped:
+        texts.append("little-endian")
+    return ", ".join(texts)
+
+
+def _class_rows(judgement: Judgement) -> Iterator[Row]:
+    for name, meaning in CLASSES.items():
+        answer = judgement[name]
+        yield Row((name, meaning, answer.word, answer.why), muted=answer.word == "yes")
+
+
+def _conclusion(judgement: Judgement) -> str:
+    if judgement["connect"].word == "no":
+        return _NOTHING
+    words = [answer.word for answer in judgement.values()]
+    return next(_CONCLUSIONS[word] for word in ("no", "partly", "unknown", "yes") if word in words)
+
+
+def _any(exchanged: Exchanged, name: MessageClass) -> bool:
+    return any(exchanged.get((way, name), (0, 0))[1] for way in (0, 1))
+
+
+def _arrived(exchanged: Exchanged, way: int, name: MessageClass) -> str:
+    arrived, every = exchanged.get((way, name), (0, 0))
+    return f"{arrived} of {every}" if every else ""
+
+
+def compatibility_records(
+    one: Side, other: Side, judgement: Judgement, exchanged: Exchanged | None
+) -> Iterator[dict[str, Any]]:
+    """The same for programs."""
+    for letter, side in (("A", one), ("B", other)):
+        yield {
+            "record": "side",
+            "side": letter,
+            "host": mac_text(side.address),
+            "from": side.label,
+            "candidates": list(dict.fromkeys(each.dialect.name for each in side.candidates)),
+            "certain": side.build is not None,
+            "swapped": side.candidates[0].swapped,
+            "unknown": list(side.unknown),
+            "shows": [
+                {"what": each.what, "value": each.value, "frames": each.frames, "first_frame": each.first_frame}
+                for each in side.facts
+            ],
+        }
+    for name, answer in judgement.items():
+        record: dict[str, Any] = {
+            "record": "class",
+            "class": name,
+            "works": answer.word,
+            "why": answer.why,
+            "change": answer.change,
+        }
+        if exchanged is not None:
+            record["arrived"] = {
+                way: list(exchanged.get((place, name), (0, 0))) for place, way in enumerate(("A to B", "B to A"))
+            }
+        yield record
+    yield {"record": "conclusion", "text": _conclusion(judgement)}
