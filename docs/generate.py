@@ -32,12 +32,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import mxwire.protocol  # noqa: F401  (its machines are found once it is imported)
+from mxwire.analysis.diagnosis import GROUPS, Diagnosis, Examination, catalogue
 from mxwire.analysis.table import COLUMN_NAMES, TableBuilder
+from mxwire.capture import open_capture
+from mxwire.capture.time_order import in_time_order
 from mxwire.cli.main import cli
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.protocol.machine import Machine
-from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, markdown, markdown_text
+from mxwire.report.diagnosis import advice_of
+from mxwire.report.diagnosis import blocks as diagnosis_blocks
+from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, markdown, markdown_text, plain
 from mxwire.report.formats import View, details, listing, overview_table, type_names, views
 from mxwire.rules.catalogue import CATALOGUE, chapters
 from mxwire.rules.index import places
@@ -62,6 +67,9 @@ OUTPUT_WIDTH = 100
 DOT_STYLE = ("-Nfontname=sans-serif", "-Efontname=sans-serif", "-Efontsize=10", "-Nshape=box", "-Nstyle=rounded")
 EXAMPLE_CAPTURES = ("mxoe-every-type.pcap", "omx9000-vect.pcap")
 """Where the packets come from that the packet pages show: one of `mxoe` with all types, one of `omx`."""
+
+ANSWERS = {"diagnose": (0, 1)}
+"""Exit codes of commands that say something by them, without having failed."""
 
 _MARKER = re.compile(
     r"^```python\n(?P<code>.*?)^```$"
@@ -137,7 +145,7 @@ def command_output(command: str, lines: int = 0, page: str = "") -> str:
         timeout=120,
         check=False,
     )
-    if done.returncode:
+    if done.returncode not in ANSWERS.get(arguments[0] if arguments else "", (0,)):
         raise PageError(f"{page}: {command!r} ends with exit code {done.returncode}: {done.stdout.strip()}")
     output = done.stdout.rstrip("\n").split("\n")
     if 0 < lines < len(output):
@@ -472,6 +480,76 @@ def _drawn(diagram: str) -> str:
     return '<div class="diagram">' + re.sub(r"<!--.*?-->|\n", "", picture, flags=re.DOTALL) + "</div>"
 
 
+REAL_EXAMPLES = {
+    "mute-peer": "mxoe-discovery-static",
+    "wrong-key": "mxoe-connect",
+    "endpoint-closed": "mxoe-nack-lib",
+    "endpoint-out-of-range": "mxoe-nack-lib",
+    "session-changed": "mxoe-nack-mcp-session",
+    "session-number-differs": "mxoe-resends-exhausted",
+    "partner-given-up": "omx9000-resends-exhausted",
+    "no-reverse-connect": "mxoe-no-reverse-connect",
+    "late-reverse-connect": "mxoe-pingpong-small-medium",
+    "receiver-not-progressing": "omx9000-stopped-receiver",
+    "zombie-pull": "omx9000-receiver-killed",
+    "frames-lost": "mxoe-lossy-1M",
+    "tail-loss": "mxoe-lossy-1M",
+    "frames-duplicated": "mxoe-nack-mcp-rdmawin",
+    "frames-out-of-order": "mxoe-early",
+    "capture-frames-cut": "mxoe-many",
+}
+"""The captures of real hosts that are examples of diagnoses; all others have one in ``docs/examples``."""
+
+
+def _diagnosis_table() -> str:
+    lines = ["| diagnosis | what it is |", "|---|---|"]
+    for group, title in GROUPS.items():
+        lines.append(f"| **{title}** | |")
+        lines += [f"| [`{each.id}`](#{each.id}) | {each.title} |" for each in catalogue() if each.group == group]
+    return "\n".join(lines)
+
+
+def _diagnoses() -> str:
+    parts = []
+    for group, title in GROUPS.items():
+        parts.append(f"## {title}")
+        parts += [_diagnosis(each) for each in catalogue() if each.group == group]
+    return "\n\n".join(parts)
+
+
+def _diagnosis(diagnosis: Diagnosis) -> str:
+    real = REAL_EXAMPLES.get(diagnosis.id)
+    example = f"captures/{real}.pcap" if real else f"docs/examples/{diagnosis.id}.pcap"
+    source = "recorded from real hosts" if real else "made for this page"
+    advice = "\n".join(f"{number}. {text}" for number, text in enumerate(advice_of(diagnosis), 1))
+    parts = [
+        f"### {diagnosis.title} {{ #{diagnosis.id} }}",
+        f"`{diagnosis.id}`",
+        f"**What users see.** {diagnosis.users_see}",
+        f"**What the capture shows.** {diagnosis.capture_shows}",
+        f"**How it is told apart.** {diagnosis.told_apart}",
+        f"**What to do.**\n\n{advice}",
+        f"**An example**, {source}:",
+        _diagnosed(diagnosis, example),
+    ]
+    return "\n\n".join(parts)
+
+
+def _diagnosed(diagnosis: Diagnosis, example: str) -> str:
+    """What ``mxwire diagnose --only ID FILE`` prints, without a process for each of so many; a test compares them."""
+    decoder = Decoder()
+    examination = Examination(decoder)
+    with open_capture(str(ROOT / example)) as reader:
+        for decoded in decoder.decode_all(in_time_order(examination.watch(reader))):
+            examination.observe(decoded)
+    examination.finish()
+    found = [each for each in examination.findings() if each.id == diagnosis.id]
+    if not found:
+        raise PageError(f"{example} is the example of {diagnosis.id}, but does not show it")
+    printed = plain(diagnosis_blocks(example, examination, found), OUTPUT_WIDTH)
+    return "\n".join(["```console", f"$ mxwire diagnose --only {diagnosis.id} {example}", printed.rstrip("\n"), "```"])
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "state machines": _state_machines,
     "packet types": _packet_types,
@@ -486,6 +564,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "imports": _imports,
     "rules": _rules,
     "mutants": _mutants,
+    "diagnosis table": _diagnosis_table,
+    "diagnoses": _diagnoses,
 }
 
 

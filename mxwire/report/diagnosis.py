@@ -150,7 +150,7 @@ def explanation(diagnosis: Diagnosis) -> list[Block]:
         Paragraph(f"What the capture shows: {diagnosis.capture_shows}"),
         Paragraph(f"How it is told apart: {diagnosis.told_apart}"),
         Paragraph("What to do:"),
-        Listing(_advice(diagnosis), numbered=True),
+        Listing(advice_of(diagnosis), numbered=True),
     ]
     if diagnosis.needs:
         shown.append(Paragraph(f"The capture must have: {', '.join(sorted(diagnosis.needs))}."))
@@ -159,7 +159,7 @@ def explanation(diagnosis: Diagnosis) -> list[Block]:
     return shown
 
 
-def _advice(diagnosis: Diagnosis) -> tuple[str, ...]:
+def advice_of(diagnosis: Diagnosis) -> tuple[str, ...]:
     """Advice without the values of a case."""
     general = {"mtu": "the frame limit less 14", "ping": "the MTU less 28", "silent": "the silent endpoint"}
     return tuple(each.format_map(general) for each in diagnosis.advice)

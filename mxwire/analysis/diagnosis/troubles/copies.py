@@ -15,6 +15,7 @@ from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import pairs_of
 from mxwire.wire.address import mac_text
 from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.encapsulation import ROW
 
 DOUBLED: Final = Diagnosis(
     id="capture-frames-doubled",
@@ -48,6 +49,8 @@ _SHOWN: Final = 4
 _LEAST: Final = 2
 _NEARLY_ALL: Final = 0.4
 _SHORTLY_NS: Final = 2_000_000
+_SHORTEST: Final = 60
+_FIRST_HALF: Final = np.uint64(0xFFFFFFFF)
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 _ENOUGH: Final = 8
 
@@ -147,13 +150,17 @@ class Copies(Examiner):
 
 def _again(decoded: DecodedBatch) -> NDArray[np.intp]:
     """Places of frames whose header was seen shortly before, in ascending order."""
-    words = decoded.located.row_bytes.view(np.uint64)
-    mixed = decoded.located.wire_length.astype(np.uint64)
+    located = decoded.located
+    # What lies in a row behind the captured bytes has no meaning; frames have 60 bytes at least.
+    which = np.flatnonzero(located.captured >= _SHORTEST)
+    words = located.row_bytes[which].view("<u8").astype(np.uint64)
+    words[located.captured[which] < ROW, -1] &= _FIRST_HALF
+    mixed = located.wire_length[which].astype(np.uint64)
     for column in range(words.shape[1]):
         mixed = (mixed ^ words[:, column]) * _ODD
         mixed ^= mixed >> np.uint64(29)
     order = np.argsort(mixed, kind="stable")
     same = mixed[order][1:] == mixed[order][:-1]
-    times = decoded.batch.timestamp_ns[order]
-    same &= np.diff(times) <= _SHORTLY_NS
-    return np.sort(order[1:][same])
+    same &= np.diff(decoded.batch.timestamp_ns[which[order]]) <= _SHORTLY_NS
+    again: NDArray[np.intp] = np.sort(which[order[1:][same]])
+    return again

@@ -41,6 +41,8 @@ MTU: Final = Diagnosis(
 _WAYS: Final = 4096
 _KEPT: Final = 16
 _REPEATS: Final = 2
+_OFTEN: Final = 4
+"""Transmissions of which a network that only loses now and then lets one pass."""
 _WINDOW: Final = 4
 """Blocks that are asked for before the first one is there (R-PUL-02)."""
 _ETHERNET: Final = 14
@@ -160,11 +162,15 @@ def _finding(
     shorter = f"frames of up to {passed} bytes" if passed else "short messages"
     begun = min(each.first_ns for each in hung)
     alive = way.short_ns > begun
+    often = max(each.transmissions for each in hung)
+    last = max((facts.libraries.last_ns(voice_of(each.flow.back)) or 0 for each in hung), default=0)
+    if often >= _OFTEN and last > begun:
+        shown.append(evidence(f"{mac_text(destination)} was alive meanwhile, and went on sending", (), last))
     if alive:
         shown.append(evidence("short messages between the same hosts were acknowledged meanwhile", (), way.short_ns))
     elif passed or way.short_ns:
         shown.append(evidence(f"{shorter} between the same hosts got through"))
-    confidence: Confidence = "high" if alive or len(hung) > 1 else "medium"
+    confidence: Confidence = "high" if alive or len(hung) > 1 or often >= _OFTEN else "medium"
     needed = dialect.frame_limit - _ETHERNET
     concerns = Party(source), Party(destination)
     summary = (

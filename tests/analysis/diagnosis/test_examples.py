@@ -1,0 +1,67 @@
+"""The examples of the documentation are those that the plays make, and show what they are there for."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from mxwire.analysis.diagnosis import CATALOGUE, GROUPS, catalogue
+from mxwire.capture import open_capture
+from tests.cli.support import mxwire
+
+from .scene import examine, ids
+from .write import EXAMPLES, REAL, saved
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def generate() -> ModuleType:
+    specification = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_examples_are_made_by_the_plays(tmp_path):
+    made = saved(tmp_path)
+    assert {each.name for each in made} == {each.name for each in EXAMPLES.glob("*")}
+    for each in made:
+        assert (EXAMPLES / each.name).read_bytes() == each.read_bytes(), "python -m tests.analysis.diagnosis.write"
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_each_diagnosis_has_an_example_that_shows_it(name):
+    path = ROOT / "captures" / f"{REAL[name]}.pcap" if name in REAL else EXAMPLES / f"{name}.pcap"
+    with open_capture(str(path)) as reader:
+        assert name in ids(examine(*reader).findings())
+
+
+def test_page_has_a_section_and_the_real_output_for_each(generate, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(generate.OUTPUT_WIDTH))
+    assert generate.REAL_EXAMPLES == REAL
+    page = generate.PARTS["diagnoses"]() + generate.PARTS["diagnosis table"]()
+    for each in catalogue():
+        assert f"{{ #{each.id} }}" in page and f"(#{each.id})" in page
+        for text in (each.title, each.users_see, each.capture_shows, each.told_apart):
+            assert text in page
+    assert all(title in page for title in GROUPS.values())
+    command = "mxwire diagnose --only mute-peer captures/mxoe-discovery-static.pcap"
+    block = next(each for each in re.findall(r"```console\n(.*?)```", page, re.DOTALL) if command in each)
+    printed = mxwire(*command.split()[1:], cwd=ROOT).out
+    assert block.split("\n", 1)[1].strip() == printed.strip()
+
+
+@pytest.mark.parametrize("each", catalogue(), ids=lambda each: each.id)
+def test_catalogue_is_complete_and_consistent(each):
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)+", each.id)
+    assert each.group in GROUPS and each.advice
+    assert each.follows_from <= set(CATALOGUE) - {each.id}
+    for text in (each.users_see, each.capture_shows, each.told_apart, *each.advice):
+        assert (text[0].isupper() or text.startswith("omx_")) and text.endswith("."), text
+    assert not each.title.endswith(".")

@@ -1,0 +1,107 @@
+"""``mxwire diagnose``, as a user runs it."""
+
+from __future__ import annotations
+
+import pytest
+
+from .support import CAPTURES, mxwire
+
+
+def test_findings_say_what_who_why_and_what_to_do():
+    run = mxwire("diagnose", CAPTURES / "mxoe-discovery-static.pcap")
+    assert run.code == 1 and not run.err
+    for text in (
+        "6 frames and 0 messages examined: mute-peer.",
+        "1. A host never answers  [mute-peer, confidence high]",
+        "52:54:00:0a:00:02 never sent a frame",
+        "(frames 1, 2, 3, 4, at 0.000000 s)",
+        "What to do:",
+        "mxwire diagnose --explain ID",
+    ):
+        assert text in run.out
+    assert all(len(line) <= 100 for line in run.lines)
+
+
+def test_a_clean_capture_shows_nothing_and_ends_with_0():
+    run = mxwire("diagnose", CAPTURES / "omx1500-echo-pattern.pcap")
+    assert run.code == 0 and not run.err
+    assert "589 frames and 44 messages examined: nothing found." in run.out
+
+
+def test_json_has_findings_and_a_summary_a_file():
+    files = [CAPTURES / "mxoe-every-type.pcap", CAPTURES / "mxoe-connect-cross.pcap"]
+    run = mxwire("diagnose", "--json", *files)
+    assert run.code == 1
+    finding, first, second = run.objects
+    assert (finding["record"], finding["id"], finding["confidence"]) == ("finding", "no-reverse-connect", "high")
+    assert finding["concerns"] == [
+        {"host": "52:54:00:0a:00:02", "name": "vm2:0", "endpoint": 3},
+        {"host": "52:54:00:0a:00:01", "name": "vm1:0", "endpoint": 5},
+    ]
+    assert finding["evidence"][0]["frames"] == [76]
+    assert set(finding) == {
+        *("record", "file", "id", "title", "group", "confidence", "concerns", "summary", "evidence", "advice")
+    }
+    assert [each["record"] for each in (first, second)] == ["summary", "summary"]
+    assert first["ids"] == ["no-reverse-connect"] and second["ids"] == [] and second["not_judged"] == []
+    assert [each["file"] for each in (first, second)] == [str(each) for each in files]
+
+
+def test_only_limits_what_is_reported_and_the_exit_code():
+    capture = CAPTURES / "mxoe-nack-lib.pcap"
+    run = mxwire("diagnose", "--json", "--only", "session-changed", capture)
+    assert run.code == 1 and [each["id"] for each in run.objects if each["record"] == "finding"] == ["session-changed"]
+    assert mxwire("diagnose", "--only", "mtu-too-small", capture).code == 0
+
+
+def test_catalogue_is_listed_and_explained():
+    listed = mxwire("diagnose", "--list")
+    assert listed.code == 0 and "zombie-pull" in listed.out
+    explained = mxwire("diagnose", "--explain", "zombie-pull")
+    assert explained.code == 0
+    for text in ("What users see:", "What the capture shows:", "How it is told apart:", "R-CLS-08"):
+        assert text in explained.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--explain", "nonsense"], "no diagnosis 'nonsense': mxwire diagnose --list shows them all"),
+        (["--only", "nonsense", "x.pcap"], "no diagnosis 'nonsense'"),
+        (["--all-protocols", "x.pcap"], "--all-protocols goes with -i"),
+        ([], "nothing to read"),
+        (["nowhere.pcap"], "nowhere.pcap"),
+    ],
+)
+def test_what_cannot_work_is_said_in_a_line(arguments, complaint):
+    run = mxwire("diagnose", *arguments)
+    assert run.code == 2 and complaint in run.err and len(run.err.splitlines()) == 1
+
+
+def test_a_bad_file_does_not_keep_the_others_from_being_read(tmp_path):
+    bad = tmp_path / "bad.pcap"
+    bad.write_bytes(b"not a capture at all")
+    run = mxwire("diagnose", bad, CAPTURES / "mxoe-connect.pcap")
+    assert run.code == 2 and "wrong-key" in run.out and "bad.pcap" in run.err
+
+
+@pytest.mark.parametrize("kept", [30, 400])
+def test_a_cut_file_is_diagnosed_as_far_as_it_goes(tmp_path, kept):
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes((CAPTURES / "mxoe-discovery-static.pcap").read_bytes()[:kept])
+    run = mxwire("diagnose", cut)
+    assert run.code in (0, 1) and "examined" in run.out
+
+
+def test_a_capture_in_a_pipe():
+    run = mxwire("diagnose", "-", stdin=(CAPTURES / "mxoe-connect.pcap").read_bytes())
+    assert run.code == 1 and "wrong-key" in run.out
+
+
+def test_what_could_not_be_judged_is_said(tmp_path):
+    data = (CAPTURES / "mxoe-every-type.pcap").read_bytes()
+    other = tmp_path / "other.pcap"
+    other.write_bytes(data.replace(b"\x86\xdf", b"\x08\x00"))
+    run = mxwire("diagnose", other)
+    assert "Not judged" in run.out and "no frame of MXoE (EtherType 0x86df)" in run.out
+    assert "ethertype-changed" in run.out and run.code == 1
