@@ -7,8 +7,8 @@ import sys
 import click
 
 EPILOG = """\b
-Worse: the verdict has gone down (pass, info, non-strict, fail), or the cell could not be run any more (missing).
-Only verdicts are compared: reports of other seeds or versions may be held beside each other.
+Worse: the verdict has gone down (pass, info, non-strict, fail), what worked is now right to fail, or the cell could
+not be run any more (missing). Reports of other seeds or versions may be held beside each other.
 
 \b
 Examples:
@@ -24,7 +24,7 @@ Exit code: 0 nothing is worse, 1 something is, 2 a report could not be read.
 @click.command(name="diff", epilog=EPILOG)
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW")
-@click.option("--all", "everything", is_flag=True, help="All changes; else the first 20 of those that are not worse.")
+@click.option("--all", "everything", is_flag=True, help="All changes; else the first 20 of each kind but the worse.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: changes, then how many there are.")
 def command(old: str, new: str, everything: bool, as_json: bool) -> None:
     """Compare two reports of mxwire interop: cells that are worse, better, new or gone."""

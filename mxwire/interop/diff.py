@@ -9,7 +9,8 @@ from typing import Final, Literal, get_args
 from mxwire.interop.result import Cell, Report, Verdict
 
 Kind = Literal["worse", "better", "new", "gone"]
-"""``worse`` and ``better``: the verdict of a cell is another; ``new`` and ``gone``: only one report has the cell."""
+"""``worse`` and ``better``: the verdict of a cell is another, or it works in one report and is right to fail in the
+other; ``new`` and ``gone``: only one report has the cell."""
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 _BAD_TO_GOOD: Final[tuple[Verdict, ...]] = ("fail", "non-strict", "info", "pass")
@@ -65,8 +66,8 @@ def compare(old: Report, new: Report) -> Difference:
         was = before.get(name)
         if was is None:
             changes.append(Change("new", None, cell))
-        elif was.verdict != cell.verdict:
-            changes.append(Change(_kind(was.verdict, cell.verdict), was, cell))
+        elif (kind := _kind(was, cell)) is not None:
+            changes.append(Change(kind, was, cell))
     changes += [Change("gone", cell, None) for name, cell in before.items() if name not in after]
     changes.sort(key=lambda change: KINDS.index(change.kind))
     kept = sum(each.old is not None and each.new is not None for each in changes)
@@ -78,9 +79,14 @@ def _by_name(report: Report) -> dict[str, Cell]:
     return {each.name: each for each in report.cells}
 
 
-def _kind(was: Verdict, now: Verdict) -> Kind:
-    if now == "missing":
+def _kind(was: Cell, now: Cell) -> Kind | None:
+    """What has become of a cell; None where it is as it was."""
+    if was.verdict == now.verdict:
+        if was.works == now.works:
+            return None
+        return "better" if now.works else "worse"
+    if now.verdict == "missing":
         return "worse"
-    if was == "missing":
-        return "worse" if now == "fail" else "better"
-    return "better" if _BAD_TO_GOOD.index(now) > _BAD_TO_GOOD.index(was) else "worse"
+    if was.verdict == "missing":
+        return "worse" if now.verdict == "fail" else "better"
+    return "better" if _BAD_TO_GOOD.index(now.verdict) > _BAD_TO_GOOD.index(was.verdict) else "worse"

@@ -50,11 +50,16 @@ def _cautions(difference: Difference) -> Iterator[str]:
 
 def _row(change: Change) -> Row:
     cell = change.cell
-    verdicts = " → ".join(each.verdict for each in (change.old, change.new) if each is not None)
+    verdicts = " → ".join(_verdict(each) for each in (change.old, change.new) if each is not None)
     name = f"{cell.case}, {cell.impairment}: {cell.left} → {cell.right}"
     # What a cell that is gone said is in the old report, and why it is not here is not known.
-    told = [name] if change.new is None or cell.verdict == "pass" else [name, cell.reason]
+    told = [name] if change.new is None or (cell.verdict == "pass" and cell.works) else [name, cell.reason]
     return Row((verdicts, "\n".join(printable(each) for each in told)))
+
+
+def _verdict(cell: Cell) -> str:
+    """The verdict, and what it means where one word has two meanings."""
+    return "pass (fails)" if cell.verdict == "pass" and not cell.works else cell.verdict
 
 
 def json_lines(difference: Difference) -> Iterator[str]:
@@ -82,8 +87,8 @@ def json_lines(difference: Difference) -> Iterator[str]:
     )
 
 
-def _side(cell: Cell | None) -> dict[str, str] | None:
-    return None if cell is None else {"verdict": cell.verdict, "reason": cell.reason}
+def _side(cell: Cell | None) -> dict[str, Any] | None:
+    return None if cell is None else {"verdict": cell.verdict, "works": cell.works, "reason": cell.reason}
 
 
 def _report(report: Report) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from mxwire.interop.matrix import Selection, cell_by_name, chosen_parts
 from mxwire.interop.namespaces import inside, made
 from mxwire.interop.playing import Order, casting_of, cell_of, perform
 from mxwire.interop.result import Cell, Implementation
-from mxwire.interop.stage import Casting, Unsuitable
+from mxwire.interop.stage import Casting, Introduction, Unsuitable
 from mxwire.link import Link, PacketLink
 from mxwire.wire.dialect import Dialect
 
@@ -97,7 +97,7 @@ class LivePlayer:
         patience = self._configuration.patience if expected.expectation == "works" else _IMPATIENCE
         if external is not None:
             stage = self._against(external, order, left, patience)
-            return self._judged(order, part, stage, expected, _strange(stage, left, right, external))
+            return self._judged(order, part, stage, expected, hosts_against(stage, left, right, external))
         stage = self._both(order, part, (left, right), patience)
         try:
             castings = {side.address: each for side, each in zip(stage.sides, (left, right), strict=True)}
@@ -112,42 +112,37 @@ class LivePlayer:
 
     def _both(self, order: Order, part: Part, castings: tuple[Casting, Casting], patience: float) -> LiveStage:
         """A stage of two hosts of ours, as new."""
-        configuration = self._configuration
-        assert configuration.right is not None
-        links = _open([configuration.left, configuration.right], [each.dialect for each in castings])
-        return LiveStage(
-            castings,
-            links,
-            treatment_by_name(order.impairment),
-            order.seed,
-            introduction=part.introduction,
-            patience=patience,
-        )
+        return between(self._configuration, castings, order.impairment, order.seed, part.introduction, patience)
 
     def _against(self, external: External, order: Order, left: Casting, patience: float) -> LiveStage:
         """A stage of one host of ours, which stays the same from case to case."""
-        treatment = treatment_by_name(order.impairment)
         key = (order.left.name, order.right.name)
         if self._last is not None and self._last[0] != key:
             self._last[1].close()
             self._last = None
         if self._last is None:
-            programs = self._programs.get(order.right.name)
-            if programs is None:
-                programs = self._programs[order.right.name] = Programs(external)
-                self._stack.callback(programs.close)
-            stranger = Stranger(external.host or f"{order.right.name}:0", external.address, programs.start)
-            links = _open([self._configuration.left], [left.dialect])
-            stage = LiveStage((left,), links, treatment_by_name("none"), order.seed, stranger=stranger)
+            stage = against(self._configuration, external, left, self.programs(external), order.seed)
             self._last = key, stage
             self._stack.callback(stage.close)
-            self._must_be_there(stage, external)
+            self.must_be_there(stage, external)
         stage = self._last[1]
-        stage.renew(treatment, order.seed, patience)
+        stage.renew(treatment_by_name(order.impairment), order.seed, patience)
         return stage
 
-    def _must_be_there(self, stage: LiveStage, external: External) -> None:
-        """Wait, once, until an external host has said anything at all."""
+    def programs(self, external: External) -> Programs:
+        """The programs of an external host; they end with the player."""
+        name = external.implementation.name
+        found = self._programs.get(name)
+        if found is None:
+            found = self._programs[name] = Programs(external)
+            self._stack.callback(found.close)
+        return found
+
+    def must_be_there(self, stage: LiveStage, external: External) -> None:
+        """Wait, once, until an external host has said anything at all.
+
+        Raises :class:`~mxwire.errors.MxwireError` with who was heard instead.
+        """
         name = external.implementation.name
         if name in self._heard:
             return
@@ -177,7 +172,37 @@ def _right_name(order: Order, external: External | None) -> str:
     return "right" if external is None else order.right.name
 
 
-def _strange(stage: LiveStage, left: Casting, right: Casting, external: External) -> Hosts:
+def between(
+    configuration: Configuration,
+    castings: tuple[Casting, Casting],
+    impairment: str,
+    seed: int,
+    introduction: Introduction,
+    patience: float,
+) -> LiveStage:
+    """Two hosts of ours on the interfaces of a file.
+
+    Raises :class:`~mxwire.link.errors.LinkError` where these cannot be used.
+    """
+    assert configuration.right is not None
+    links = _open([configuration.left, configuration.right], [each.dialect for each in castings])
+    treatment = treatment_by_name(impairment)
+    return LiveStage(castings, links, treatment, seed, introduction=introduction, patience=patience)
+
+
+def against(
+    configuration: Configuration, external: External, left: Casting, programs: Programs, seed: int
+) -> LiveStage:
+    """A host of ours on the left interface of a file, against an external one.
+
+    Raises :class:`~mxwire.link.errors.LinkError` where the interface cannot be used.
+    """
+    stranger = Stranger(external.host or f"{external.implementation.name}:0", external.address, programs.start)
+    links = _open([configuration.left], [left.dialect])
+    return LiveStage((left,), links, treatment_by_name("none"), seed, stranger=stranger)
+
+
+def hosts_against(stage: LiveStage, left: Casting, right: Casting, external: External) -> Hosts:
     """Our host, and one of which only that is known what the file says."""
     known = {stage.left.address: left}
     if external.address is not None:

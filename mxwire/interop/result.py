@@ -101,6 +101,11 @@ class Cell:
         """``left/right/case/impairment``: unique in a report."""
         return f"{self.left}/{self.right}/{self.case}/{self.impairment}"
 
+    @property
+    def works(self) -> bool:
+        """Whether the two have done it, whatever the verdict on how: the reason begins with that."""
+        return self.reason.startswith("works")
+
 
 @dataclass(slots=True)
 class Report:

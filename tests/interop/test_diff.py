@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -17,7 +18,8 @@ from mxwire.report.document import plain
 
 def a_report(*verdicts: tuple[str, str], complete: bool = True) -> Report:
     cells = [
-        Cell("left", "right", case, "none", 7, verdict, f"why {verdict}", command="again") for case, verdict in verdicts
+        Cell("left", "right", case, "none", 7, verdict, f"works, with {verdict}", command="again")
+        for case, verdict in verdicts
     ]
     return Report("a", "1", "now", complete, cells=cells)
 
@@ -51,13 +53,22 @@ def test_which_verdict_is_better(was, now):
         assert changes[0].kind == ("better" if order.index(now) > order.index(was) else "worse")
 
 
+def test_to_work_is_better_than_to_be_right_to_fail():
+    works, fails = a_report(("a", "pass")), a_report(("a", "pass"))
+    fails.cells[0] = replace(fails.cells[0], reason="fails as expected: nothing arrives")
+    assert [each.kind for each in compare(works, fails).changes] == ["worse"]
+    assert [each.kind for each in compare(fails, works).changes] == ["better"]
+    assert compare(fails, fails).changes == []
+    assert "pass → pass (fails)  a, none: left → right\n" in plain(blocks(compare(works, fails)), 80)
+
+
 def test_the_text_says_what_changed_and_why():
     old = a_report(("a", "pass"), *((f"g{number}", "pass") for number in range(SHOWN + 3)))
     new = a_report(("a", "fail"), ("n", "fail"), complete=False)
     text = plain(blocks(compare(old, new)), 80)
     assert text.startswith(f"1 worse, 0 better, 1 new, {SHOWN + 3} gone, 0 the same\n")
     assert "The new report is partial" in text and "Of the new cells 1 fails." in text
-    assert "pass → fail  a, none: left → right\n             why fail\n" in text
+    assert "pass → fail  a, none: left → right\n             works, with fail\n" in text
     assert "… and 3 more (--all shows them)" in text
     assert "more (" not in plain(blocks(compare(old, new), everything=True), 80)
     assert max(map(len, text.splitlines())) <= 80
@@ -89,8 +100,8 @@ def test_the_command_compares_folders_and_files(tmp_path):
         "case": "a",
         "impairment": "none",
         "seed": 7,
-        "old": {"verdict": "pass", "reason": "why pass"},
-        "new": {"verdict": "fail", "reason": "why fail"},
+        "old": {"verdict": "pass", "works": True, "reason": "works, with pass"},
+        "new": {"verdict": "fail", "works": True, "reason": "works, with fail"},
         "command": "again",
     }
     assert summary["record"] == "summary"

@@ -46,7 +46,7 @@ class View:
     @property
     def as_documented(self) -> bool:
         """Whether it passes because it fails in the way that is documented of such a pair."""
-        return self.cell.verdict == "pass" and not _works(self.cell)
+        return self.cell.verdict == "pass" and not self.cell.works
 
     @property
     def word(self) -> str:
@@ -57,10 +57,6 @@ class View:
     def looks(self) -> str:
         """The classes of its colours."""
         return f"{self.cell.verdict} documented" if self.as_documented else self.cell.verdict
-
-
-def _works(cell: Cell) -> bool:
-    return cell.reason.startswith("works") if cell.expectation != "works" else cell.verdict not in ("fail", "missing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +184,7 @@ def _summary(right: str, cells: list[Cell]) -> PairSummary | None:
     run = len(verdicts) - counts.get("missing", 0)
     worst = max(verdicts, key=_GOOD_TO_BAD.index)
     text = ", ".join(f"{count} {word}" for word, count in counts.items())
-    return PairSummary(right, sum(map(_works, cells)), run, worst, text)
+    return PairSummary(right, sum(each.works for each in cells), run, worst, text)
 
 
 class FileNames:
