@@ -1,0 +1,39 @@
+"""``mxwire diagnose -i``: what is wrong, told as it is found."""
+
+from __future__ import annotations
+
+from .commands import running
+from .test_live_analysis import CAPTURES, frames_of, play
+
+
+def test_findings_are_told_while_it_watches_and_in_full_at_the_end(jumbo_cable):
+    near, far = jumbo_cable
+    frames = frames_of(CAPTURES / "mxoe-connect.pcap")
+    with running(far, "diagnose") as watching:
+        watching.until("watching")
+        play(near, frames)
+        assert "wrong-key (high)" in watching.until("wrong-key")
+        assert watching.end() == 1
+    said = "".join(watching.said)
+    assert "Connecting with a wrong key  [wrong-key, confidence high]" in said
+    assert "key 0xdeadbeef was answered with BAD_KEY (frame 5" in said
+
+
+def test_a_changed_ethertype_is_found_among_all_protocols(jumbo_cable):
+    near, far = jumbo_cable
+    frames = [each[:12] + b"\x86\xdd" + each[14:] for each in frames_of(CAPTURES / "mxoe-connect-cross.pcap")]
+    with running(far, "diagnose", "--json", "--all-protocols") as watching:
+        watching.until("watching")
+        play(near, frames)
+        assert watching.end() == 1
+    assert [each["id"] for each in watching.objects if each["record"] == "finding"] == ["ethertype-changed"]
+
+
+def test_nothing_is_found_where_nothing_is_wrong(jumbo_cable):
+    near, far = jumbo_cable
+    with running(far, "diagnose", "--json", "--time", "4") as watching:
+        watching.until("watching")
+        play(near, frames_of(CAPTURES / "mxoe-connect-cross.pcap"))
+        assert watching.end(None) == 0
+    assert [each["record"] for each in watching.objects] == ["summary"]
+    assert watching.objects[0]["frames"] == 11
