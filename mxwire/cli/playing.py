@@ -147,7 +147,7 @@ def play_live(
     try:
         target = meet(link, who, dialect_by_name(dialect), endpoint=endpoint, key=key, timeout=timeout or TIMEOUT)
         for number, script in enumerate(scripts):
-            yield run_live(script, link, target, shift=number * 8)
+            yield run_live(script, link, target, shift=number * 8, seed=number)
     finally:
         link.close()
 

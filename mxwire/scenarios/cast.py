@@ -86,6 +86,11 @@ class Cast:
         """A tester by its name; the empty name is the one that has none."""
         return self._testers[name]
 
+    @property
+    def endpoints(self) -> set[int]:
+        """The numbers of the testers' endpoints."""
+        return {each.endpoint for each in self._testers.values()}
+
     def addressed(self, frame: Frame) -> Tester | None:
         """The tester that a frame is for."""
         return next((each for each in self._testers.values() if each.is_for(frame)), None)

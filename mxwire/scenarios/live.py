@@ -18,6 +18,7 @@ from mxwire.scenarios.script import Script
 from mxwire.scenarios.simulated import outcome_of, skipped
 from mxwire.scenarios.steps import Expect, Silence, Wait, walk
 from mxwire.scenarios.tester import Target
+from mxwire.wire.codec import parse
 from mxwire.wire.dialect import MXOE, Dialect
 
 PATIENCE: Final = 500_000_000
@@ -70,6 +71,9 @@ def run_live(
     addresses = {each.host: address_of(link, each.host) for each in script.actors} | {HOST: link.address}
     known = Target(target.mac, target.endpoint, target.key, target.closed, target.beyond)
     cast = Cast(script, target.dialect, known, addresses, Random(seed), shift=shift)
+    while len(link.receive(0.0)):
+        # What has come before is no answer.
+        continue
     start = clock()
     run = Run(script, cast, start, patience=patience)
     _play(run, link, target.mac, application, clock)
@@ -141,5 +145,11 @@ def _listen(run: Run, link: Link, host: bytes, clock: Callable[[], int]) -> None
     batch = link.receive(min(max(left, 0.0), _SLICE))
     for place in range(len(batch)):
         frame = batch.frame(place)
-        if frame[6:12] == host:
+        if frame[6:12] == host and not _is_of_an_earlier_run(run, frame):
             run.arrive(int(batch.timestamp_ns[place]), frame)
+
+
+def _is_of_an_earlier_run(run: Run, raw: bytes) -> bool:
+    """Whether a frame is for an endpoint that nobody of this run has: others come again."""
+    number = getattr(parse(raw, run.cast.dialect), "dst_endpoint", None)
+    return number is not None and number not in run.cast.endpoints
