@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.diagnosis.facts import Facts, first_frame, named
-from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, count, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import pairs_of
 from mxwire.wire.address import mac_text
@@ -65,6 +65,7 @@ class Copies(Examiner):
         self._twice: dict[Pair, int] = {}
         self._twice_frames: list[int] = []
         self._counts: dict[Pair, int] = {}
+        self._pulls: dict[Pair, int] = {}
         self._shown: dict[Pair, list[Evidence]] = {}
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
@@ -95,6 +96,9 @@ class Copies(Examiner):
             return
         if pull.duplicate_pulls:
             self._note((pair[1], pair[0]), message, pull.duplicate_pulls, "of PULLs")
+            back = pair[1], pair[0]
+            if back in self._counts:
+                self._pulls[back] = self._pulls.get(back, 0) + pull.duplicate_pulls
         elif pull.duplicate_replies:
             # Where a PULL was copied, so are the answers to it (R-PUL-12), and nothing can be said of these.
             self._note(pair, message, pull.duplicate_replies, "of its data")
@@ -127,7 +131,11 @@ class Copies(Examiner):
             if number >= _LEAST:
                 way = f"from {mac_text(source)} to {mac_text(destination)}"
                 summary = f"{number} of {frames.get(pair, number)} frames {way} are copies"
-                yield COPIES.found("high" if number > _LEAST else "medium", parties, summary, shown)
+                sure: Confidence = "high" if number > _LEAST else "medium"
+                if number == self._pulls.get(pair, 0):
+                    # A PULL that is sent again because replies overtook each other behind here looks the same.
+                    sure = "low"
+                yield COPIES.found(sure, parties, summary, shown)
 
     def _doubled(self, facts: Facts) -> Iterator[Finding]:
         """Pairs of hosts of which nearly every frame was recorded twice."""

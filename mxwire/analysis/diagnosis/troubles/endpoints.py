@@ -26,7 +26,8 @@ CLOSED: Final = Diagnosis(
     capture_shows="A CONNECT, a message or the PULLs of a large message are refused with ENDPT_CLOSED: the process "
     "is not running (any more), or has not opened that endpoint number.",
     told_apart="From a number that the host does not have at all (BAD_ENDPT). A NOTIFY or an acknowledgement that "
-    "comes when its receiver has ended does no harm and is not reported.",
+    "comes when its receiver has ended does no harm and is not reported, nor is a connect that came a little early "
+    "and succeeded later.",
     advice=(
         "Start the receiving program first, and check which endpoint number it opens.",
         "If it was running, find out why it ended: its own output, or the kernel log if it was killed.",
@@ -137,15 +138,18 @@ class Endpoints(Examiner):
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Everything but sessions, which have a file of their own."""
         refused = {key: (each.count, list(each.shown), Counter(each.what)) for key, each in self._refused.items()}
+        connected = _connected(facts)
         for conversation in facts.follower.conversations:
             for connect in conversation.connects:
-                if connect.nack is None:
-                    continue
                 asking = sender_of(conversation.flows[connect.side])
                 refuser = sender_of(conversation.flows[1 - connect.side])
+                if connect.nack is None or connected.get((asking, refuser), 0) > connect.nack.time_ns:
+                    # Who was a little early, and tried again, has no trouble.
+                    continue
                 key = connect.nack.reason, refuser, asking
                 number, shown, what = refused.get(key, (0, [], Counter[str]()))
-                shown.append(evidence(f"a CONNECT was refused: {connect.nack.reason}", [connect.nack.frame]))
+                text = f"a CONNECT was refused: {connect.nack.reason}"
+                shown.append(evidence(text, [connect.nack.frame], connect.nack.time_ns))
                 what["connect"] += 1
                 refused[key] = number + 1, shown, what
         for (reason, refuser, asking), (_, shown, what) in refused.items():
@@ -187,6 +191,19 @@ class Endpoints(Examiner):
             yield EXHAUSTED.found(
                 sure, (Party(host),), f"{mac_text(host)} uses all of its {len(used)} endpoints", [evidence(text)]
             )
+
+
+def _connected(facts: Facts) -> dict[tuple[Party, Party], int]:
+    """When two endpoints connected for the last time, whichever of them asked; either order is there."""
+    found: dict[tuple[Party, Party], int] = {}
+    for conversation in facts.follower.conversations:
+        for connect in conversation.connects:
+            if connect.status == ConnectStatus.SUCCESS and connect.answered_ns is not None:
+                ends = conversation.flows[connect.side], conversation.flows[1 - connect.side]
+                one, other = sender_of(ends[0]), sender_of(ends[1])
+                for key in ((one, other), (other, one)):
+                    found[key] = max(found.get(key, 0), connect.answered_ns)
+    return found
 
 
 def _keys(facts: Facts) -> Iterator[Finding]:

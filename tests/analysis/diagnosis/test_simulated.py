@@ -1,0 +1,85 @@
+"""Traffic of whole hosts in simulated networks: what is done to the network is what is found, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from mxwire.analysis.diagnosis import Finding
+from mxwire.frames import FrameBatch
+from mxwire.simulation import Scenario, Simulation
+from mxwire.simulation.network import Incident
+from mxwire.simulation.schedule import SECOND
+from mxwire.wire.dialect import MXOE, omx
+
+from .scene import diagnosed, ids
+
+NETWORK = {"frames-lost", "tail-loss", "burst-loss", "frames-duplicated", "frames-out-of-order"}
+WORKLOADS = ("ping-pong", "stream", "many-to-one", "all-to-all")
+DISCOVERIES = ("static", "nameless", "announce")
+DIALECTS = (MXOE, omx(9000), omx(1500))
+USUAL = {"endpoint-closed", "endpoint-out-of-range"}
+"""The applications of the simulation knock at endpoints that do not exist, too."""
+
+
+class Recorder:
+    """All frames that hosts send, at the moment when they do."""
+
+    def __init__(self) -> None:
+        self.batches: list[FrameBatch] = []
+        self.frames = 0
+
+    def __call__(self, batch: FrameBatch) -> None:
+        frames = [batch.frame(place) for place in range(len(batch))]
+        self.batches.append(FrameBatch.from_frames(frames, batch.timestamp_ns.tolist(), first_number=self.frames + 1))
+        self.frames += len(batch)
+
+
+def scenario(seed: int, **faults: object) -> Scenario:
+    return Scenario(
+        seed=seed,
+        hosts=2 + seed % 3,
+        messages=30,
+        workload=WORKLOADS[seed % 4],
+        dialect=DIALECTS[seed % 3],
+        discovery=DISCOVERIES[seed % 3],
+        largest=1 << 17,
+        judged=False,
+        **faults,  # type: ignore[arg-type]
+    )
+
+
+def recorded(what: Scenario) -> list[Finding]:
+    recorder = Recorder()
+    Simulation(what, recorder).run()
+    return diagnosed(*recorder.batches)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_nothing_is_found_in_a_sound_network(seed):
+    assert ids(recorded(scenario(seed))) <= USUAL
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("fault", ["loss", "duplicate", "reorder"])
+def test_a_bad_network_is_found_bad_and_its_hosts_are_not(seed, fault):
+    assert ids(recorded(scenario(seed, **{fault: 0.05}))) <= USUAL | NETWORK
+
+
+def test_loss_is_found():
+    assert any({"frames-lost"} <= ids(recorded(scenario(seed, loss=0.05))) for seed in range(2))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS[:2])
+def test_an_mtu_that_is_too_small_for_good_is_found(dialect):
+    """The engine in a network that passes frames of up to 1500 bytes only."""
+    recorder = Recorder()
+    what = Scenario(seed=3, messages=12, workload="stream", dialect=dialect, largest=1 << 17, judged=False)
+    simulation = Simulation(what, recorder)
+    world = simulation.world
+    world.network.incidents.append(Incident(0, 1000 * SECOND, longest=1500))
+    world.start()
+    while world.schedule.now < 6 * SECOND and len(world.schedule):
+        world.schedule.step()
+    findings = diagnosed(*recorder.batches)
+    assert ids(findings) - USUAL == {"mtu-too-small"}
+    assert all("pass" in each.summary for each in findings if each.id == "mtu-too-small")
