@@ -12,7 +12,7 @@ from markupsafe import Markup
 from mxwire.errors import MxwireError
 from mxwire.interop.implementations import dialect_of
 from mxwire.interop.result import CAPTURES, Cell
-from mxwire.interop.site.exchange import Exchange, Seen, read_exchange
+from mxwire.interop.site.exchange import Exchange, Readings, Seen, read_exchange
 from mxwire.interop.site.fields import FieldTables, Records
 from mxwire.interop.site.ladder import MOST_HOSTS, Drawing
 from mxwire.interop.site.pages import page
@@ -67,6 +67,7 @@ class CellPages:
         self._matrix = matrix
         self._folder = folder
         self._dialects = {each.name: each.dialect for each in matrix.report.implementations}
+        self._readings = Readings()
         self.fields = FieldTables()
 
     def of(self, view: View) -> dict[str, str]:
@@ -116,7 +117,7 @@ class CellPages:
                 concerned[number][found.rule] = None
         marks = {number: tuple(rules) for number, rules in concerned.items()}
         try:
-            exchange = read_exchange(self._folder / CAPTURES / cell.capture, self._spoken(cell), marks)
+            exchange = read_exchange(self._folder / CAPTURES / cell.capture, self._readings, self._spoken(cell), marks)
         except MxwireError as error:
             return None, f"The capture cannot be shown: {error}"
         return exchange, "" if exchange.frames else "Nothing was sent."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ from mxwire.capture import open_capture
 from mxwire.capture.notes import read_notes
 from mxwire.interop.fates import Fate
 from mxwire.report.summary import endpoints_text, summary, type_text
+from mxwire.report.tree import FieldLine, field_lines
 from mxwire.wire.address import mac_text
 from mxwire.wire.codec import Malformed
 from mxwire.wire.decoder import DecodedBatch, Decoder
@@ -19,12 +21,29 @@ from mxwire.wire.dialect import Dialect
 from mxwire.wire.packets import HostReply
 from mxwire.wire.text import hostname_text
 
+MOST_READINGS: Final = 20_000
+"""That are remembered."""
 MOST_FRAMES: Final = 200_000
 """Frames of a capture beyond these are counted, and not looked at."""
 _GROUP_BIT: Final = 1 << 40
 """In an address: it belongs to no single host."""
 
 _NOTHING: Final = Fate()
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a frame says; frames that are alike in all bytes share one."""
+
+    type: str
+    text: str
+    """In a line."""
+    endpoints: str
+    malformed: bool
+    name: str | None = None
+    """Of its sender, if it says that."""
+    lines: tuple[FieldLine, ...] | None = None
+    """Its fields, when somebody has asked for them."""
 
 
 @dataclass(slots=True)
@@ -37,11 +56,7 @@ class Seen:
     """Since the first frame."""
     source: int
     destination: int
-    type: str
-    text: str
-    """What it says, in a line."""
-    endpoints: str
-    malformed: bool
+    reading: Reading
     fate: Fate = _NOTHING
     """What befell it on its way."""
     comments: tuple[str, ...] = ()
@@ -53,6 +68,24 @@ class Seen:
     """Where its fields are decoded from."""
 
     @property
+    def type(self) -> str:
+        """Of the packet."""
+        return self.reading.type
+
+    @property
+    def text(self) -> str:
+        """What it says, in a line."""
+        return self.reading.text
+
+    def lines(self) -> tuple[FieldLine, ...]:
+        """Its fields."""
+        lines = self.reading.lines
+        if lines is None:
+            assert self.batch is not None
+            lines = self.reading.lines = tuple(field_lines(self.batch, self.index))
+        return lines
+
+    @property
     def remarks(self) -> tuple[str, ...]:
         """What is worth saying of it besides its content."""
         broken = tuple(f"shows that {rule} is broken" for rule in self.concerned)
@@ -61,7 +94,7 @@ class Seen:
     @property
     def is_plain(self) -> bool:
         """Whether there is nothing about it that a reader must see."""
-        return self.fate.is_plain and not (self.malformed or self.comments or self.concerned)
+        return self.fate.is_plain and not (self.reading.malformed or self.comments or self.concerned)
 
     @property
     def is_group(self) -> bool:
@@ -93,8 +126,42 @@ class Exchange:
         return self.names.get(address) or mac_text(address)
 
 
+class Readings:
+    """Reads frames, and remembers: in cells of one seed most of them are the same, to the last byte."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], Reading] = {}
+
+    def of(self, decoded: DecodedBatch, index: int) -> Reading:
+        """What a frame of a batch says."""
+        digest = blake2b(decoded.batch.frame(index), digest_size=16).digest()
+        located = decoded.located
+        place = int(located.wire_length[index]), int(located.shift[index]), located.has_destination
+        key = (digest, place, decoded.dialect(index), decoded.is_swapped(index))
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= MOST_READINGS:
+                self._known.clear()
+            found = self._known[key] = _read(decoded, index)
+        return found
+
+
+def _read(decoded: DecodedBatch, index: int) -> Reading:
+    frame = decoded.frame(index)
+    return Reading(
+        type=type_text(frame),
+        text=summary(frame, decoded.dialect(index)),
+        endpoints=endpoints_text(frame),
+        malformed=isinstance(frame, Malformed),
+        name=hostname_text(frame.hostname) if isinstance(frame, HostReply) else None,
+    )
+
+
 def read_exchange(
-    path: Path, dialects: Sequence[Dialect | None] = (None,), concerned: Mapping[int, tuple[str, ...]] | None = None
+    path: Path,
+    readings: Readings,
+    dialects: Sequence[Dialect | None] = (None,),
+    concerned: Mapping[int, tuple[str, ...]] | None = None,
 ) -> Exchange:
     """Read a cell's capture.
 
@@ -120,26 +187,22 @@ def read_exchange(
                 continue
             place = places.setdefault(source, len(places))
             spoken = dialects[min(place, len(dialects) - 1)]
-            seen = _seen(exchange, decoded[spoken][part], index, start_ns)
+            batch = decoded[spoken][part]
+            seen = _seen(batch, index, start_ns, readings.of(batch, index))
+            if seen.reading.name is not None:
+                exchange.names.setdefault(source, seen.reading.name)
             _annotate(seen, notes.comments.get(seen.number, ""), concerned or {})
             exchange.frames.append(seen)
     return exchange
 
 
-def _seen(exchange: Exchange, decoded: DecodedBatch, index: int, start_ns: int) -> Seen:
-    frame = decoded.frame(index)
-    source = int(decoded.located.source[index])
-    if isinstance(frame, HostReply):
-        exchange.names.setdefault(source, hostname_text(frame.hostname))
+def _seen(decoded: DecodedBatch, index: int, start_ns: int, reading: Reading) -> Seen:
     return Seen(
         number=int(decoded.batch.number[index]),
         time_ns=int(decoded.batch.timestamp_ns[index]) - start_ns,
-        source=source,
+        source=int(decoded.located.source[index]),
         destination=int(decoded.located.destination[index]),
-        type=type_text(frame),
-        text=summary(frame, decoded.dialect(index)),
-        endpoints=endpoints_text(frame),
-        malformed=isinstance(frame, Malformed),
+        reading=reading,
         batch=decoded,
         index=index,
     )

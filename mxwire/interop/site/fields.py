@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from mxwire.interop.site.exchange import Seen
-from mxwire.report.tree import FieldLine, field_lines
+from mxwire.report.tree import FieldLine
 
 _BYTES_SHOWN: Final = 16
 """Of data and padding."""
@@ -45,8 +45,7 @@ class Records:
 
     def add(self, seen: Seen) -> None:
         """Take the fields of a frame."""
-        assert seen.batch is not None
-        lines = list(field_lines(seen.batch, seen.index))
+        lines = seen.lines()
         fixed = 0
         while fixed < len(lines) and _is_fixed(lines[fixed]):
             fixed += 1

@@ -7,10 +7,10 @@ a time are a picture of their own, as paper cannot break one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from mxwire.interop.site.exchange import Exchange, Seen
 from mxwire.interop.site.rows import Omission, Pause, Row, Step
@@ -55,26 +55,23 @@ KINDS: Final = {
 }
 """What the packet types are for: their colours."""
 
-_LADDER: Final = Markup('<div class="ladder" role="group" aria-label="{}">{}</div>')
-_SVG: Final = Markup('<svg width="100%" height="{}">{}</svg>')
-_DEFINITIONS: Final = Markup(
+# Plain text, as markup that escapes by itself takes far longer: words from outside are escaped where they are put in.
+_LADDER: Final = '<div class="ladder" role="group" aria-label="{}">{}</div>'
+_SVG: Final = '<svg width="100%" height="{}">{}</svg>'
+_DEFINITIONS: Final = (
     '<defs><path id="hr" d="M0 0-8-3.5v7z"/><path id="hl" d="M0 0 8-3.5v7z"/><path id="hx" d="M-4-4 4 4M-4 4 4-4"/>'
     "{}</defs>"
 )
-_LIFE: Final = Markup('<line class="life" x1="{0}%" x2="{0}%" y1="{1}" y2="{2}"/>')
-_HOST: Final = Markup('<text class="host{}" x="{}%" y="20">{}</text>')
+_LIFE: Final = '<line class="life" x1="{0}%" x2="{0}%" y1="{1}" y2="{2}"/>'
+_HOST: Final = '<text class="host{}" x="{}%" y="20">{}</text>'
 _STEP: Final = (
     '<a class="{classes}" href="#f{first}"{last} transform="translate(0 {y})"><rect y="-13"/>'
     '<text>{number}</text><text class="at" x="{at}%">{ms:.3f}</text>{flag}'
     '<text class="says" x="{middle}%">{says}</text>{arrows}</a>'
 )
-"""For plain text: all that is put in is a number, a name of ours, or markup."""
-_FLAG: Final = Markup('<text class="flag" x="{}%" y="12">{}</text>')
-_FATE: Final = Markup('<tspan class="fate">{}</tspan> ')
-_SAYS: Final = Markup("{}<tspan>{}</tspan> {}")
-_SAYS_MORE: Final = Markup('{}<tspan>{}</tspan> {}<tspan class="more">{}</tspan><tspan class="less">…</tspan>')
-_BAND: Final = Markup('<g class="{}" transform="translate(0 {})"><rect/><text x="{}%" y="16">{}</text></g>')
-_ARROW: Final = Markup('<line x1="{}%" y1="{}" x2="{}%" y2="{}"/><use href="#{}" x="{}%" y="{}"/>')
+_FLAG: Final = '<text class="flag" x="{}%" y="12">{}</text>'
+_BAND: Final = '<g class="{}" transform="translate(0 {})"><rect/><text x="{}%" y="16">{}</text></g>'
+_ARROW: Final = '<line x1="{}%" y1="{}" x2="{}%" y2="{}"/><use href="#{}" x="{}%" y="{}"/>'
 
 
 class Drawing:
@@ -93,47 +90,45 @@ class Drawing:
     def markup(self) -> Markup:
         """The pictures, one below the other."""
         pictures = [self._picture(self._rows[at : at + _ROWS], head=at == 0) for at in range(0, len(self._rows), _ROWS)]
-        definitions = _DEFINITIONS.format(_joined(_arrow(name, *which) for which, name in self._arrows.items()))
-        first = _SVG.format(_HEAD, definitions + _joined(self._names()))
-        return _LADDER.format(self._title, first + _joined(pictures))
+        definitions = _DEFINITIONS.format("".join(_arrow(name, *which) for which, name in self._arrows.items()))
+        first = _SVG.format(_HEAD, definitions + "".join(self._names()))
+        return Markup(_LADDER.format(escape(self._title), first + "".join(pictures)))
 
-    def _picture(self, rows: list[Row], *, head: bool) -> Markup:
+    def _picture(self, rows: list[Row], *, head: bool) -> str:
         y = 0
         drawn = []
         for row in rows:
             drawn.append(self._step(row, y) if isinstance(row, Step) else _band(row, y))
             y += _ROW if isinstance(row, Step) else _NOTE
-        lines = _joined(_LIFE.format(across, -6 if head else 0, y) for across in self._across.values())
-        return _SVG.format(y, lines + _joined(drawn))
+        lines = [_LIFE.format(across, -6 if head else 0, y) for across in self._across.values()]
+        return _SVG.format(y, "".join(lines + drawn))
 
-    def _names(self) -> Iterator[Markup]:
+    def _names(self) -> Iterator[str]:
         yield _HOST.format(" unit", _FIRST - 1.5, "ms")
         for place, (host, across) in enumerate(self._across.items()):
             side = " start" if not place else " end" if place == len(self._across) - 1 else ""
             name = _cut(self._exchange.name(host), _NAME)
-            yield _HOST.format(side, 100 if side == " end" else across, name)
+            yield _HOST.format(side, 100 if side == " end" else across, escape(name))
 
-    def _step(self, step: Step, y: int) -> Markup:
+    def _step(self, step: Step, y: int) -> str:
         seen = step.first
         source = self._across.get(seen.source, _FIRST)
         targets = self._targets(seen)
         end = targets[-1] if targets and targets[-1] != source else _FIRST + _LAST - source
         room = abs(end - source) / (_LAST - _FIRST)
         arrows = [f'<use href="#{self._named(source, target, _look(step))}"/>' for target in targets]
-        return Markup(
-            _STEP.format(
-                classes=_classes(step),
-                first=seen.number,
-                last=f' data-last="{step.last.number}"' if len(step.frames) > 1 else "",
-                y=y + _BASE,
-                number=f"{seen.number}-{step.last.number}" if len(step.frames) > 1 else seen.number,
-                at=_FIRST - 1.5,
-                ms=seen.time_ns / 1e6,
-                flag=_FLAG.format(_FIRST - 1.5, _flag(seen)) if seen.concerned else "",
-                middle=round((source + end) / 2, 2),
-                says=_says(step, int(_WIDE * room), int(_NARROW * room)),
-                arrows="".join(arrows),
-            )
+        return _STEP.format(
+            classes=_classes(step),
+            first=seen.number,
+            last=f' data-last="{step.last.number}"' if len(step.frames) > 1 else "",
+            y=y + _BASE,
+            number=f"{seen.number}-{step.last.number}" if len(step.frames) > 1 else seen.number,
+            at=_FIRST - 1.5,
+            ms=seen.time_ns / 1e6,
+            flag=_FLAG.format(_FIRST - 1.5, escape(_flag(seen))) if seen.concerned else "",
+            middle=round((source + end) / 2, 2),
+            says=_says(step, int(_WIDE * room), int(_NARROW * room)),
+            arrows="".join(arrows),
         )
 
     def _targets(self, seen: Seen) -> list[float]:
@@ -146,11 +141,7 @@ class Drawing:
         return self._arrows.setdefault((source, target, look), f"a{len(self._arrows)}")
 
 
-def _joined(pieces: Iterable[Markup]) -> Markup:
-    return Markup("").join(pieces)
-
-
-def _band(row: Pause | Omission, y: int) -> Markup:
+def _band(row: Pause | Omission, y: int) -> str:
     if isinstance(row, Pause):
         kind, text = "pause", f"{row.duration_ns / 1e6:.3f} ms later"
     else:
@@ -163,7 +154,7 @@ def _classes(step: Step) -> str:
     return " ".join(
         [
             "step",
-            "malformed" if seen.malformed else KINDS.get(seen.type, "other"),
+            "malformed" if seen.reading.malformed else KINDS.get(seen.type, "other"),
             *["concerned"] * bool(seen.concerned),
             *["lost"] * (seen.fate.copies == 0),
         ]
@@ -180,7 +171,7 @@ def _look(step: Step) -> str:
     return "many" if step.first.fate.copies > 1 or len(step.frames) > 1 else "plain"
 
 
-def _arrow(name: str, source: float, target: float, look: str) -> Markup:
+def _arrow(name: str, source: float, target: float, look: str) -> str:
     """The definition of an arrow; that of a lost frame ends in a cross half way."""
     bottom = _LINE + _FALL
     head = "hr" if target > source else "hl"
@@ -192,10 +183,10 @@ def _arrow(name: str, source: float, target: float, look: str) -> Markup:
     if look == "many":
         lower = bottom + _BESIDE
         drawn += _ARROW.format(source, _LINE + _BESIDE, target, lower, head, target, lower)
-    return Markup(f'<g id="{name}">{drawn}</g>')
+    return f'<g id="{name}">{drawn}</g>'
 
 
-def _says(step: Step, wide: int, narrow: int) -> Markup:
+def _says(step: Step, wide: int, narrow: int) -> str:
     """The type and the beginning of what the frame says; what befell it comes first.
 
     In narrow places the end of it is left out.
@@ -206,11 +197,12 @@ def _says(step: Step, wide: int, narrow: int) -> Markup:
     kind = f"{seen.type} ({len(step.frames)} frames)" if folded else seen.type
     taken = len(kind) + len(fate) + 2
     text = _cut(f"{seen.text} … {step.last.text}" if folded else seen.text, max(wide - taken, 0))
-    marked = _FATE.format(fate) if fate else ""
+    says = f'<tspan class="fate">{fate}</tspan> ' if fate else ""
+    says += f"<tspan>{escape(kind)}</tspan> "
     room = max(narrow - taken, 0)
     if len(text) <= room:
-        return _SAYS.format(marked, kind, text)
-    return _SAYS_MORE.format(marked, kind, text[:room], text[room:])
+        return f"{says}{escape(text)}"
+    return f'{says}{escape(text[:room])}<tspan class="more">{escape(text[room:])}</tspan><tspan class="less">…</tspan>'
 
 
 def _fate(seen: Seen) -> str:

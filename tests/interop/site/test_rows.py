@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mxwire.interop.fates import LOST, Fate, fates
-from mxwire.interop.site.exchange import Seen
+from mxwire.interop.site.exchange import Reading, Seen
 from mxwire.interop.site.rows import MOST_ROWS, MOST_ROWS_WHOLE, Omission, Pause, Step, is_everything, rows_of
 from mxwire.interop.stage import Recorded
 from mxwire.rules import LOST as NEVER
@@ -16,7 +16,8 @@ MILLISECOND = 1_000_000
 
 
 def seen(number: int, kind: str = "PULL_REPLY", source: int = 1, **rest) -> Seen:
-    return Seen(number, number * 1000, source, 3 - source, kind, "", "", rest.pop("malformed", False), **rest)
+    reading = Reading(kind, "", "", rest.pop("malformed", False))
+    return Seen(number, number * 1000, source, 3 - source, reading, **rest)
 
 
 def numbers(rows) -> list[list[int]]:
