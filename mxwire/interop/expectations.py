@@ -1,7 +1,7 @@
 """What is expected of two implementations in a case, by what their releases put on the wire.
 
-The basis is the table of :mod:`mxwire.analysis.compatibility`: connects and messages of up to 128 bytes are the same
-everywhere; MEDIUM and PULL are not. What a pair must not be able to do is expected to fail.
+The basis is the one table of what goes with what (:mod:`mxwire.analysis.compatibility`): connects and messages of up to
+128 bytes are the same everywhere; MEDIUM and PULL are not. What a pair must not be able to do is expected to fail.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from mxwire.analysis.compatibility import Build, Reach, reach
-from mxwire.analysis.compatibility.table import medium_format
 from mxwire.interop.cases.part import Part
 from mxwire.interop.result import Expectation
 from mxwire.interop.stage import Casting
+from mxwire.wire.formats import MEDIUM_MXOE
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,13 @@ class Expected:
 
 
 WORKS: Final = Expected("works", "works")
+_KEPT: Final = "fails: native MX keeps a partner after a disconnect, Open-MX forgets it (their numbers disagree)"
 
 
-def build_of(host: Casting) -> Build:
-    """What an implementation was built as."""
-    profile, dialect = host.profile, host.dialect
-    pipeline = profile.fragment_pipeline if medium_format(dialect) == "piped" else None
+def build_of(casting: Casting) -> Build:
+    """How a host of ours was built, for the table."""
+    dialect, profile = casting.dialect, casting.profile
+    pipeline = profile.fragment_pipeline if dialect.medium_format is MEDIUM_MXOE else None
     return Build(
         dialect,
         fragment=None if pipeline is None else 1 << pipeline,
@@ -45,9 +46,7 @@ def build_of(host: Casting) -> Build:
 def expected_of(part: Part, left: Casting, right: Casting) -> Expected:
     """What is expected of two implementations in a case."""
     if part.keeps_partner and left.profile.keeps_partner_on_disconnect != right.profile.keeps_partner_on_disconnect:
-        return Expected(
-            "fails", "fails: native MX keeps a partner after a disconnect, Open-MX forgets it (their numbers disagree)"
-        )
+        return Expected("fails", _KEPT)
     ways = [(left, right), (right, left)] if part.answered else [(left, right)]
     for sender, receiver in ways:
         found = reach(build_of(sender), build_of(receiver))

@@ -55,23 +55,29 @@ MEDIUM: Final[dict[tuple[MediumFormat, MediumFormat], Agreement]] = {
     ("piped", "N4"): Agreement(
         "nothing",
         "nothing",
-        "the length of a MEDIUM has 16 bits in {there} and 32 in {here}",
+        "MEDIUM has another layout: its length has 16 bits in {there} and 32 in {here}",
         _SAME_FORMAT,
     ),
     ("N4", "piped"): Agreement(
         "nothing",
         "nothing",
-        "the length of a MEDIUM has 32 bits in {there} and 16 in {here}",
+        "MEDIUM has another layout: its length has 32 bits in {there} and 16 in {here}",
         _SAME_FORMAT,
     ),
     ("N3", "N3"): Agreement(
         "all", "one frame", "fragments have {there_size} bytes in {there} and {here_size} in {here}", _SAME_LIMIT
     ),
     ("N3", "N4"): Agreement(
-        "nothing", "nothing", "the length of a MEDIUM has 16 bits in {there} and 32 in {here}", _SAME_RELEASE
+        "nothing",
+        "nothing",
+        "MEDIUM has another layout: its length has 16 bits in {there} and 32 in {here}",
+        _SAME_RELEASE,
     ),
     ("N4", "N3"): Agreement(
-        "nothing", "nothing", "the length of a MEDIUM has 32 bits in {there} and 16 in {here}", _SAME_RELEASE
+        "nothing",
+        "nothing",
+        "MEDIUM has another layout: its length has 32 bits in {there} and 16 in {here}",
+        _SAME_RELEASE,
     ),
     ("N4", "N4"): Agreement(
         "all", "one frame", "fragments have {there_size} bytes in {there} and {here_size} in {here}", _SAME_LIMIT
