@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mxwire.analysis.diagnosis import Finding
 from mxwire.frames import FrameBatch
 from mxwire.simulation import Scenario, Simulation
+from mxwire.simulation.host import Host
 from mxwire.simulation.network import Incident
 from mxwire.simulation.schedule import SECOND
 from mxwire.wire.dialect import MXOE, omx
@@ -67,6 +70,36 @@ def test_a_bad_network_is_found_bad_and_its_hosts_are_not(seed, fault):
 
 def test_loss_is_found():
     assert any({"frames-lost"} <= ids(recorded(scenario(seed, loss=0.05))) for seed in range(2))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "name"),
+    [
+        (MXOE, omx(9000), "dialect-mismatch"),
+        (omx(9000), omx(1500), "frame-limit-mismatch"),
+        (omx(9000), omx(9000, "N3"), "generation-mismatch"),
+    ],
+    ids=lambda each: str(getattr(each, "name", each)),
+)
+def test_hosts_that_were_built_differently_are_found(monkeypatch, one, other, name):
+    """Two engines that do not understand each other's long messages."""
+    plain = Host.boot
+
+    def boot(host: Host) -> None:
+        common = host.world.scenario
+        host.world.scenario = replace(common, dialect=other) if host.number == 1 else common
+        plain(host)
+        host.world.scenario = common
+
+    monkeypatch.setattr(Host, "boot", boot)
+    what = Scenario(seed=4, messages=16, workload="all-to-all", dialect=one, largest=1 << 17, judged=False)
+    recorder = Recorder()
+    world = Simulation(what, recorder).world
+    world.start()
+    while world.schedule.now < 6 * SECOND and len(world.schedule):
+        world.schedule.step()
+    found = diagnosed(*recorder.batches)
+    assert ids(found) == {name} and found[0].confidence == "high"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS[:2])

@@ -10,7 +10,7 @@ from mxwire.analysis.conversations import Message
 from mxwire.analysis.diagnosis.facts import Facts, about, voice_of
 from mxwire.analysis.diagnosis.finding import Confidence, Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT
+from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
 from mxwire.wire.address import mac_text
 from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, MXOE, PULL_REPLY_DATA_OFFSET, Dialect
 
@@ -35,7 +35,7 @@ MTU: Final = Diagnosis(
         "the same if it never sends long messages itself.",
     ),
     needs=frozenset({"both directions", "every frame"}),
-    follows_from=frozenset({DIALECT.id, FRAME_LIMIT.id}),
+    follows_from=frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id}),
 )
 
 _WAYS: Final = 4096
@@ -170,7 +170,10 @@ def _finding(
         shown.append(evidence("short messages between the same hosts were acknowledged meanwhile", (), way.short_ns))
     elif passed or way.short_ns:
         shown.append(evidence(f"{shorter} between the same hosts got through"))
-    confidence: Confidence = "high" if alive or len(hung) > 1 or often >= _OFTEN else "medium"
+    # A receiver that was built otherwise drops long messages as well; only what it sends itself tells how it was built.
+    senders = facts.senders()
+    alike = source in senders and destination in senders
+    confidence: Confidence = "high" if alike and (alive or len(hung) > 1 or often >= _OFTEN) else "medium"
     needed = dialect.frame_limit - _ETHERNET
     concerns = Party(source), Party(destination)
     summary = (
