@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from mxwire.analysis.diagnosis.examination import Examination
 from mxwire.interop.judging import Hosts, batch_of
 from mxwire.interop.stage import Recorded, Side
 from mxwire.protocol import Counter
 from mxwire.rules import LOST
 from mxwire.wire.address import mac_text
 from mxwire.wire.codec import codec_of
+from mxwire.wire.decoder import Decoder
 from mxwire.wire.detection import Detector
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.encapsulation import locate
@@ -25,15 +27,28 @@ _LOOKED_AT: Final = 500
 
 
 def diagnose(frames: Sequence[Recorded], hosts: Hosts, sides: Sequence[Side], names: dict[bytes, str]) -> list[str]:
-    """What seems to be the matter, a line each."""
+    """What seems to be the matter, a line each: by what is known of our hosts, or else by what any capture shows."""
     shown = list(frames[:_LOOKED_AT])
-    return [
+    found = [
         *_dialects(shown, hosts, names),
         *_fragments(shown, hosts, names),
         *_keeping(sides),
         *_drops(sides),
         *_silent(frames, names),
     ]
+    return found or list(_examined(frames))
+
+
+def _examined(frames: Sequence[Recorded]) -> Iterator[str]:
+    """What mxwire diagnose says of the frames."""
+    decoder = Decoder()
+    examination = Examination(decoder)
+    for decoded in decoder.decode_all(examination.watch([batch_of(frames)])):
+        examination.observe(decoded)
+    examination.finish()
+    for found in examination.findings():
+        advice = f": {found.advice[0]}" if found.advice else ""
+        yield f"{found.id} ({found.confidence} confidence): {found.summary}{advice}"
 
 
 def _dialects(frames: Sequence[Recorded], hosts: Hosts, names: dict[bytes, str]) -> Iterator[str]:

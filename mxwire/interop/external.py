@@ -106,8 +106,10 @@ class RunningProcess(Running):
     @property
     def alive(self) -> bool:
         """Whether the process has not ended."""
+        if self._process.poll() is not None:
+            return False
         self._hear(0.0)
-        return self._process.poll() is None
+        return True
 
     def _wait_until_ready(self) -> None:
         program = self.program

@@ -27,7 +27,7 @@ from mxwire.wire.dialect import Dialect
 _IMPATIENCE: Final = 1.0
 """Seconds that a case waits for what must not work."""
 _BOTH: Final = "not played: the case needs both hosts in its hand, and the right one is external"
-_SILENCE: Final = 12.0
+_SILENCE: Final = 7.0
 """Seconds after which an external host that has said nothing is taken for silent: it is asked twice for its name."""
 
 
@@ -149,7 +149,7 @@ class LivePlayer:
         # A program may be what makes the host a host.
         role = next(iter(external.programs), None)
         if role is not None:
-            stage.far(role)
+            self.programs(external).start(role)
         node, own = stage.left.node, stage.left.address
         known = external.address
 

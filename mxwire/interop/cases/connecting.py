@@ -6,7 +6,7 @@ from mxwire.interop.cases.part import Group, of
 from mxwire.interop.stage import KEY, Joined, Stage, Where, stage_wants
 from mxwire.protocol import Status
 
-CASES = Group("connect")
+CASES = Group("connecting")
 _WRONG_KEY = KEY ^ 0xFF
 _CLOSED = 29
 _BEYOND = 200

@@ -7,7 +7,7 @@ from mxwire.interop.cases.part import Group, data, of
 from mxwire.interop.stage import End, Stage, Where
 from mxwire.protocol import Partner
 
-CASES = Group("perf")
+CASES = Group("measuring")
 _START, _END, _FACTOR = 1, 70_000, 8
 
 

@@ -1,0 +1,156 @@
+"""``mxwire interop`` as a user has it: what is printed and written, and what is said where it cannot work."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from xml.etree import ElementTree
+
+import pytest
+
+from mxwire.interop.result import Report
+from tests.cli.support import ROOT, mxwire
+
+SMALL = (
+    "--implementation",
+    "open-mx-1.5",
+    "--implementation",
+    "open-mx-1.5-omx-1500",
+    "--case",
+    "sizes",
+    "--jobs",
+    "1",
+)
+
+
+def test_the_matrix_as_text(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    run = mxwire("interop", *SMALL)
+    assert run.code == 0
+    assert max(map(len, run.lines)) <= 80
+    assert " 1 open-mx-1.5          all   3" in run.lines
+    assert run.lines[-1].endswith("pass.")
+
+
+def test_the_whole_matrix_fits_into_eighty_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    run = mxwire("interop", "--case", "connect", "--impairment", "none", "--jobs", "1")
+    assert run.code == 0
+    assert max(map(len, run.lines)) <= 80
+    assert sum(line.count("all") for line in run.lines) >= 144
+
+
+def test_json_is_a_report():
+    run = mxwire("interop", *SMALL, "--json")
+    report = Report.from_json_lines(run.lines)
+    assert report.complete and report.as_expected
+    assert {each["record"] for each in run.objects} == {"report", "implementation", "case", "impairment", "cell"}
+    assert all(each.capture is None for each in report.cells)
+
+
+def test_junit_counts_what_failed():
+    run = mxwire("interop", *SMALL, "--junit")
+    suites = ElementTree.fromstring(run.out).findall("testsuite")
+    assert {each.get("name") for each in suites} >= {"open-mx-1.5 to open-mx-1.5, loss"}
+    assert sum(int(each.get("tests", 0)) for each in suites) > 20
+    assert not any(int(each.get("failures", 1)) for each in suites)
+
+
+def test_a_report_has_captures_with_comments(tmp_path):
+    folder = tmp_path / "report"
+    run = mxwire("interop", "--case", "lost-first-reply", "--implementation", "open-mx-1.5", "--report", folder)
+    assert run.code == 0, run.err
+    (cell,) = Report.read(folder).cells
+    capture = folder / "captures" / cell.capture
+    decoded = [json.loads(line) for line in mxwire("decode", "--json", capture).lines]
+    assert len(decoded) == cell.frames
+    assert b"lost on the way" in capture.read_bytes()
+    assert mxwire("verify", capture).code == 0
+
+
+def test_a_site_is_written(tmp_path):
+    folder = tmp_path / "site"
+    run = mxwire("interop", *SMALL[:2], "--case", "size-tiny", "--html", folder)
+    assert run.code == 0, run.err
+    assert f"written: {folder / 'index.html'}" in run.err
+    assert "open-mx-1.5" in (folder / "index.html").read_text()
+
+
+def test_the_command_of_a_cell_plays_it_again():
+    cell = Report.from_json_lines(mxwire("interop", *SMALL, "--seed", "3", "--json").lines).cells[-1]
+    assert cell.command.startswith("mxwire ")
+    again = Report.from_json_lines(mxwire(*cell.command.split()[1:], "--json").lines)
+    assert again.cells == [cell]
+
+
+def test_what_there_is_can_be_listed():
+    run = mxwire("interop", "--list")
+    assert "native-mx" in run.out and "lost-first-reply" in run.out and "heavy-loss" in run.out
+    assert {each["record"] for each in mxwire("interop", "--list", "--json").objects} == {
+        "implementation",
+        "case",
+        "impairment",
+    }
+
+
+def test_a_folder_that_exists_is_left_alone(tmp_path):
+    folder = tmp_path / "report"
+    arguments = ("interop", "--case", "connect", "--implementation", "open-mx-1.5", "--report", folder)
+    assert mxwire(*arguments).code == 0
+    run = mxwire(*arguments)
+    assert (run.code, run.out) == (2, "")
+    assert run.err == f"mxwire: {folder}: exists already; --force replaces it, or name another folder\n"
+    assert mxwire(*arguments, "--force").code == 0
+    (folder / "report.jsonl").unlink()
+    run = mxwire(*arguments, "--force")
+    assert run.code == 2 and "holds no report of mxwire interop, so --force does not touch it" in run.err
+    assert (folder / "captures").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--case", "nothing"), "no case 'nothing': use one of announcements"),
+        (("--implementation", "nobody"), "no implementation 'nobody'"),
+        (("--json", "--junit"), "--json and --junit are two forms of the same: choose one"),
+        (("--report", "a", "--html", "b"), "--html writes the report and its captures too"),
+        (("nowhere.toml",), "nowhere.toml: cannot be read: No such file or directory"),
+        (("--jobs", "0"), "Invalid value for '--jobs'"),
+        (("--report", "/proc/report"), "/proc/report"),
+    ],
+)
+def test_what_cannot_be_is_told_in_a_line(arguments, why):
+    run = mxwire("interop", *arguments)
+    assert run.code == 2
+    assert run.err.startswith("mxwire: ") and why in run.err
+    assert run.err.count("\n") == 1
+
+
+def test_ctrl_c_leaves_a_partial_report_and_nothing_that_runs(tmp_path):
+    folder = tmp_path / "report"
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "cli.py"), "interop", "--jobs", "2", "--report", str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    captures = folder / "captures"
+    end = time.monotonic() + 60
+    while time.monotonic() < end and not (captures.is_dir() and len(list(captures.iterdir())) > 20):
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "mxwire: interrupted after " in err and "the report is partial" in err
+    assert "Traceback" not in err
+    assert "The run was interrupted: this is only a" in out
+    report = Report.read(folder)
+    assert not report.complete
+    assert {"pass", "missing"} <= {each.verdict for each in report.cells}
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)

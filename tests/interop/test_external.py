@@ -1,0 +1,184 @@
+"""Programs on external hosts: started, waited for, and ended with all that they have started."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from mxwire.interop.configuration import External, Program
+from mxwire.interop.external import ProgramError, Programs, started
+from mxwire.interop.implementations import implementation_by_name
+from mxwire.interop.stage import KEY, Unsuitable, Where
+
+PYTHON = sys.executable
+
+
+def external(*programs: Program) -> External:
+    ours = implementation_by_name("open-mx-1.5")
+    return External(ours, ours, "x:0", None, {each.role: each for each in programs})
+
+
+def until(condition) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def gone(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split()[2] == "Z"
+    except OSError:
+        return True
+
+
+def script(folder: Path, text: str) -> str:
+    path = folder / "program.py"
+    path.write_text(text)
+    return f"{PYTHON} -u {path}"
+
+
+def test_a_program_is_there_when_it_says_so_and_ends_with_its_children(tmp_path):
+    start = script(
+        tmp_path,
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen(['sleep', '1000'])\n"
+        "print('child', child.pid)\n"
+        "print('ready to go', end='', flush=True)\n"
+        "time.sleep(1000)\n",
+    )
+    programs = Programs(external(Program("echo", "command", start, ready="ready to go", endpoint=3)))
+    assert programs.start("echo") == Where("x:0", 3, KEY)
+    running = programs._running["echo"]
+    assert programs.start("echo") == Where("x:0", 3, KEY)
+    assert programs._running["echo"] is running, "it was started twice"
+    child = int(next(line for line in running._said if line.startswith("child")).split()[1])
+    assert not gone(child)
+    programs.close()
+    until(lambda: gone(child))
+    assert running._process.returncode == -signal.SIGINT or running._process.returncode == 1
+    with pytest.raises(Unsuitable, match=r"no program of open-mx-1\.5 is described for 'perf'"):
+        programs.start("perf")
+
+
+def test_one_program_at_an_endpoint_makes_room_for_another(tmp_path):
+    start = script(tmp_path, "import time\ntime.sleep(1000)\n")
+    programs = Programs(external(*(Program(role, "command", start, settle=0) for role in ("echo", "perf"))))
+    try:
+        programs.start("echo")
+        first = programs._running["echo"]
+        programs.start("perf")
+        assert not first.alive and set(programs._running) == {"perf"}
+    finally:
+        programs.close()
+
+
+def test_the_command_that_stops_it_is_run(tmp_path):
+    mark = tmp_path / "stopped"
+    start = script(
+        tmp_path, f"import time, pathlib\nwhile not pathlib.Path({str(mark)!r}).exists(): time.sleep(0.01)\n"
+    )
+    running = started(Program("echo", "command", start, stop=f"touch {mark}", settle=0), "x")
+    running.end()
+    assert mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        (Program("echo", "command", "/no/such/program"), "x: /no/such/program: cannot be started: No such file"),
+        (Program("echo", "command", "'"), 'x: "\'": No closing quotation'),
+        (Program("echo", "command", "sh -c 'echo alas; exit 3'", settle=30), "has ended at once, with 3: alas"),
+        (Program("echo", "command", "true", settle=30), "'true' has ended at once, with 0: it said nothing"),
+        (
+            Program("echo", "command", "sh -c 'echo hello; sleep 100'", ready="never", patience=0.5),
+            "has not said 'never' within 0.5 s, only 'hello'",
+        ),
+        (Program("echo", "hand", "press the button"), "is to be done by hand, and nobody is there: no terminal"),
+        (Program("echo", "serial", "x", target="/no/such/tty"), "x: /no/such/tty: cannot be opened: No such file"),
+    ],
+)
+def test_a_program_that_does_not_come_is_told(program, why, monkeypatch):
+    with open(os.devnull) as nobody:  # noqa: PTH123 - a stream for standard input
+        monkeypatch.setattr(sys, "stdin", nobody)
+        with pytest.raises(ProgramError) as error:
+            started(program, "x")
+    assert why in str(error.value)
+
+
+def test_a_program_is_typed_into_a_console_and_interrupted():
+    ours, theirs = pty.openpty()
+    import tty
+
+    tty.setraw(theirs)
+    heard = bytearray()
+    leave = threading.Event()
+
+    def console() -> None:
+        while not leave.is_set():
+            try:
+                data = os.read(ours, 100)
+            except OSError:
+                return
+            heard.extend(data)
+            if data.endswith(b"\r"):
+                os.write(ours, data + b"up and running\r\n")
+
+    reader = threading.Thread(target=console, daemon=True)
+    reader.start()
+    program = Program("perf", "serial", "omx_perf -s", target=os.ttyname(theirs), ready="running")
+    running = started(program, "x")
+    running.end()
+    until(lambda: bytes(heard) == b"omx_perf -s\r\x03")
+    leave.set()
+    os.close(theirs)
+    os.close(ours)
+
+
+def test_a_console_that_only_repeats_what_is_typed_is_not_ready():
+    ours, theirs = pty.openpty()
+    program = Program("perf", "serial", "say ready", target=os.ttyname(theirs), ready="ready", patience=0.3)
+    try:
+        with pytest.raises(ProgramError, match=r"has not said 'ready' within 0\.3 s"):
+            started(program, "x")
+    finally:
+        os.close(theirs)
+        os.close(ours)
+
+
+def test_a_person_is_asked(monkeypatch, capsys):
+    class Terminal:
+        asked = 0
+
+        def isatty(self) -> bool:
+            return True
+
+        def readline(self) -> str:
+            self.asked += 1
+            return "\n"
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdin", terminal)
+    running = started(Program("echo", "hand", "start the echo", stop="end the echo"), "node7")
+    running.end()
+    assert terminal.asked == 2
+    assert "node7: please start the echo, then press Enter: " in capsys.readouterr().err
+
+
+def test_ssh_is_called_without_asking_for_passwords(monkeypatch, tmp_path):
+    fake = tmp_path / "ssh"
+    fake.write_text('#!/bin/sh\necho "called $*"\nsleep 1000\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    running = started(Program("perf", "ssh", "omx_perf -s", target="root@node7", ready="called"), "node7")
+    try:
+        assert running._said[-1] == "called -tt -o BatchMode=yes -o ConnectTimeout=10 root@node7 omx_perf -s"
+    finally:
+        running.end()

@@ -1,0 +1,196 @@
+"""The matrix of live hosts: ours in two namespaces, and ours against a program that is somebody else's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mxwire.errors import MxwireError
+from mxwire.interop.namespaces import NamespaceError, inside, made
+from mxwire.interop.result import Report
+from tests.cli.support import ROOT
+from tests.live.namespaces import missing
+
+EXAMPLE = ROOT / "examples" / "two-namespaces.toml"
+LONGEST = 120
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _namespaces_work() -> None:
+    why_not = missing()
+    if why_not:
+        pytest.skip(why_not)
+
+
+@pytest.fixture
+def hosts(tmp_path) -> Path:
+    """The example with namespaces of this test's own."""
+    path = tmp_path / "hosts.toml"
+    path.write_text(EXAMPLE.read_text().replace("mxwire-left", name("left")).replace("mxwire-right", name("right")))
+    return path
+
+
+def name(side: str) -> str:
+    return f"mxi-{os.getpid()}-{side}"
+
+
+def left_over() -> list[str]:
+    return [each.name for each in Path("/run/netns").glob(f"mxi-{os.getpid()}-*")]
+
+
+def play(*arguments: object) -> tuple[int, list[str], str]:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "cli.py"), "interop", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=LONGEST,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout.splitlines(), done.stderr
+
+
+def test_live_hosts_play_what_simulated_ones_play(hosts, tmp_path):
+    cases = ("connect", "connect-bad-key", "restart-host", "size-tiny", "size-medium", "lost-last-reply", "perf")
+    chosen = [word for case in cases for word in ("--case", case)]
+    report = tmp_path / "report"
+    two = ("--implementation", "open-mx-1.5", "--implementation", "open-mx-1.5-omx-9000")
+    code, lines, errors = play(*two, *chosen, "--report", report, hosts)
+    found = {each.name: each for each in Report.read(report).cells}
+    bad = [f"{each.name}: {each.reason}" for each in found.values() if each.verdict == "fail"]
+    assert (code, bad) == (0, []), "\n".join([*lines, errors])
+    assert len(found) == 4 * len(cases)
+    apart = found["open-mx-1.5/open-mx-1.5-omx-9000/size-medium/none"]
+    assert apart.reason.startswith("fails as expected: ")
+    assert any("speaks mxoe" in line for line in apart.diagnosis)
+    alike = found["open-mx-1.5/open-mx-1.5/lost-last-reply/none"]
+    assert alike.reason.startswith("works") and alike.frames > 20
+    assert (report / "captures" / alike.capture).is_file()
+    assert not left_over()
+
+
+def test_a_live_link_is_impaired(hosts):
+    code, lines, errors = play("--cell", "open-mx-1.5/native-mx/size-medium/mixed", "--json", hosts)
+    (cell,) = Report.from_json_lines(lines).cells
+    assert (code, cell.verdict in ("pass", "non-strict")) == (0, True), (cell.reason, errors)
+    assert cell.command.endswith(str(hosts))
+
+
+def test_ctrl_c_takes_the_namespaces_away(hosts, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "cli.py"), "interop", "--report", str(tmp_path / "report"), str(hosts)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    captures = tmp_path / "report" / "captures"
+    end = time.monotonic() + LONGEST
+    while time.monotonic() < end and not (captures.is_dir() and list(captures.iterdir())):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=LONGEST)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert not left_over()
+    assert not Report.read(tmp_path / "report").complete
+
+
+def test_namespaces_of_others_are_left_alone(hosts):
+    ends = ((name("left"), "veth0"), (name("right"), "veth1"))
+    with made(ends, 1500):
+        code, _, errors = play(hosts)
+        assert code == 2
+        assert f"network namespace {name('left')} exists already: remove it" in errors
+        as_they_are = hosts.read_text().replace("make = true", "make = false")
+        hosts.write_text(as_they_are)
+        code, lines, _ = play("--cell", "open-mx-1.5/open-mx-1.5/connect/none", "--json", hosts)
+        (cell,) = Report.from_json_lines(lines).cells
+        assert cell.verdict == "missing"
+        assert cell.reason == "not played: the MTU of veth0 is 1500, and mxoe needs 4130"
+    assert not left_over()
+    with pytest.raises(NamespaceError, match="No such file"), inside(name("left")):
+        raise AssertionError("nobody is there")
+
+
+EXTERNAL = """\
+implementations = ["open-mx-1.5", "native-mx"]
+patience = 30
+[left]
+interface = "veth0"
+namespace = "{left}"
+[[external]]
+name = "served"
+host = "node7:0"
+implementation = "open-mx-1.5"
+[[external.program]]
+role = "echo"
+start = "ip netns exec {right} {python} -u {cli} serve {serve} -i veth1"
+ready = "echo on"
+patience = 60
+"""
+
+
+def external(folder: Path, serve: str = "--echo --name node7:0") -> Path:
+    path = folder / "external.toml"
+    names = {"left": name("left"), "right": name("right")}
+    path.write_text(EXTERNAL.format(**names, python=sys.executable, cli=ROOT / "cli.py", serve=serve))
+    return path
+
+
+def test_a_host_that_is_not_ours_is_played_against(tmp_path):
+    with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
+        cases = [word for case in ("connecting", "size-tiny", "size-medium", "perf") for word in ("--case", case)]
+        code, lines, errors = play(*cases, "--json", external(tmp_path))
+        assert subprocess.run(["ip", "netns", "pids", name("right")], capture_output=True, text=True).stdout == ""
+    found = {each.name: each for each in Report.from_json_lines(lines).cells}
+    bad = [f"{each.name}: {each.reason}" for each in found.values() if each.verdict == "fail"]
+    assert (code, bad) == (0, []), errors
+    for ours in ("open-mx-1.5", "native-mx"):
+        for case in ("connect", "connect-bad-key", "connect-closed", "size-tiny", "size-medium"):
+            assert found[f"{ours}/served/{case}/none"].reason.startswith("works")
+        assert found[f"{ours}/served/connect-crossing/none"].reason == (
+            "not played: the case needs both hosts in its hand, and the right one is external"
+        )
+        assert found[f"{ours}/served/perf/none"].reason == ("not played: no program of served is described for 'perf'")
+
+
+@pytest.mark.parametrize(
+    ("serve", "why"),
+    [
+        ("--nonsense", "has ended at once, with 2: mxwire: No such option '--nonsense'"),
+        ("--echo --name other:0", "served: nothing is heard of node7:0 on veth0 within 7 s"),
+    ],
+)
+def test_a_host_that_is_not_there_is_told_in_a_line(tmp_path, serve, why):
+    with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
+        path = external(tmp_path, serve)
+        code, lines, errors = play("--case", "size-tiny", path)
+        assert subprocess.run(["ip", "netns", "pids", name("right")], capture_output=True, text=True).stdout == ""
+    assert (code, lines) == (2, [])
+    assert errors.startswith("mxwire: ") and why in errors and errors.count("\n") == 1
+
+
+def test_a_host_that_answers_nonsense_fails_and_is_diagnosed(tmp_path):
+    """It speaks another dialect than the file says."""
+    with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
+        path = external(tmp_path, "--echo --name node7:0 --dialect omx:9000")
+        path.write_text(path.read_text().replace("patience = 30", "patience = 3"))
+        words = ("--cell", "open-mx-1.5/served/size-tiny/none", "--cell", "open-mx-1.5/served/size-medium/none")
+        code, lines, _ = play(*words, "--json", path)
+    tiny, medium = Report.from_json_lines(lines).cells
+    assert code == 1
+    assert tiny.reason.startswith("works")
+    assert medium.verdict == "fail"
+    assert medium.diagnosis
+
+
+def test_making_namespaces_says_what_is_wrong(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(MxwireError, match="wants root"), made((("a", "b"), ("c", "d")), 1500):
+        raise AssertionError("they were made")

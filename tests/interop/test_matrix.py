@@ -1,0 +1,202 @@
+"""The whole simulated matrix, once; it fails where it must, and is the same each time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from mxwire.errors import MxwireError
+from mxwire.interop import playing
+from mxwire.interop.cases import GROUPS, PARTS
+from mxwire.interop.expectations import WORKS
+from mxwire.interop.impairments import TREATMENTS
+from mxwire.interop.implementations import IMPLEMENTATIONS, dialect_of, implementation_by_name
+from mxwire.interop.matrix import Selection, plan, report_of, run
+from mxwire.interop.playing import Order, play_simulated
+from mxwire.interop.result import Cell
+from mxwire.protocol.library.acks import Acknowledging
+from mxwire.rules import CATALOGUE
+
+PAIRS = list(product(IMPLEMENTATIONS, IMPLEMENTATIONS))
+
+
+def played(name: str, seed: int = 1) -> Cell:
+    (order,) = plan(Selection(cells=(name,), seed=seed))
+    return play_simulated(order)
+
+
+def cells(left: str, right: str) -> list[Cell]:
+    """All standard cells of a pair, in the one direction."""
+    orders = plan(Selection(implementations=(left, right)))
+    return [play_simulated(each) for each in orders if (each.left.name, each.right.name) == (left, right)]
+
+
+@pytest.mark.parametrize(("left", "right"), PAIRS, ids=map("-to-".join, PAIRS))
+def test_every_cell_is_as_expected(left, right):
+    found = cells(left, right)
+    assert [f"{each.name}: {each.reason}" for each in found if each.verdict not in ("pass", "info")] == []
+    assert len(found) >= len(PARTS)
+    for each in found:
+        assert each.events or not each.frames
+        if not each.reason.startswith("works"):
+            assert each.expectation in ("fails", "either")
+            assert each.diagnosis, each.name
+
+
+@pytest.mark.parametrize("impairment", ["heavy-loss", "slow"])
+@pytest.mark.parametrize("name", ["open-mx-1.5", "open-mx-1.5-as-found", "native-mx", "open-mx-1.5-omx-1500"])
+def test_hosts_bear_what_is_not_played_as_a_rule(name, impairment):
+    orders = plan(Selection(implementations=(name,), impairments=(impairment,)))
+    found = [play_simulated(each) for each in orders]
+    assert [f"{each.name}: {each.reason}" for each in found if each.verdict not in ("pass", "info")] == []
+
+
+def test_hosts_that_do_not_speak_alike_fail_in_the_documented_way():
+    found = {each.case: each for each in cells("open-mx-1.5", "open-mx-1.5-omx-9000")}
+    assert {name for name, each in found.items() if each.reason == "works"} >= {"connect", "size-tiny", "size-small"}
+    failed = found["size-medium"]
+    assert (failed.verdict, failed.expectation) == ("pass", "fails")
+    assert failed.expected.startswith("fails: 4097 bytes from left to right cannot arrive: MEDIUM has another layout")
+    assert any("speaks mxoe" in line and "is set to omx:9000" in line for line in failed.diagnosis)
+
+
+@pytest.mark.parametrize(
+    ("cell", "why"),
+    [
+        # Differences document, sections 1, 3 and 4.2.
+        ("native-mx/open-mx-1.1/size-medium/none", "fragments of 2048 bytes"),
+        ("native-mx/open-mx-1.5/disconnected/none", "keeps its partners when it disconnects"),
+        ("open-mx-1.1-omx-9000/open-mx-1.5-omx-9000/mediums/none", "speaks omx/N3"),
+        ("open-mx-1.5-omx-1500/open-mx-1.5-omx-9000/size-large/none", "speaks omx:1500"),
+        ("open-mx-0.5-omx/open-mx-1.0-omx-9000/size-blocks/none", "Bad Number of Replies"),
+    ],
+)
+def test_what_is_known_not_to_work_is_diagnosed(cell, why):
+    found = played(cell)
+    assert (found.verdict, found.expectation) == ("pass", "fails")
+    assert any(why in line for line in found.diagnosis), found.diagnosis
+
+
+def test_a_pair_that_ought_to_work_and_does_not_has_failed(monkeypatch):
+    monkeypatch.setattr(playing, "expected_of", lambda *_: WORKS)
+    found = played("open-mx-1.5/open-mx-1.5-omx-9000/size-large/none")
+    assert found.verdict == "fail"
+    assert "has not ended within 60 s" in found.reason
+
+
+def test_a_pair_that_ought_to_fail_and_works_has_failed(monkeypatch):
+    fails = replace(WORKS, expectation="fails", text="fails: so it is said")
+    monkeypatch.setattr(playing, "expected_of", lambda *_: fails)
+    found = played("open-mx-1.5/open-mx-1.5/connect/none")
+    assert (found.verdict, found.reason) == ("fail", "works, though it should not: fails: so it is said")
+
+
+def test_a_failure_that_nothing_explains_is_not_strictly_as_expected(monkeypatch):
+    monkeypatch.setattr(playing, "diagnose", lambda *_: [])
+    assert played("open-mx-1.5/open-mx-1.5-omx-9000/size-large/none").verdict == "non-strict"
+
+
+def test_a_broken_rule_fails_a_case_that_works(monkeypatch):
+    honest = Acknowledging.piggyback
+    monkeypatch.setattr(Acknowledging, "piggyback", lambda self: (honest(self) - 1) & 0x3FFF)
+    found = played("open-mx-1.5/open-mx-1.5/bidirectional/none")
+    assert found.verdict == "fail"
+    assert any(each.rule == "R-ACK-01" and each.severity == "violation" for each in found.findings), found.findings
+
+
+def test_a_defect_of_a_case_is_called_so(monkeypatch):
+    def broken(stage):
+        raise ZeroDivisionError("by hand")
+
+    monkeypatch.setitem(PARTS, "connect", replace(PARTS["connect"], play=broken))
+    found = played("open-mx-1.5/open-mx-1.5/connect/none")
+    assert (found.verdict, found.reason) == ("fail", "a defect of mxwire: ZeroDivisionError: by hand")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "open-mx-1.5/native-mx/size-tiny/mixed",
+        "open-mx-1.5-as-found/open-mx-1.5/connect-bad-key/loss",
+    ],
+)
+def test_two_hundred_runs_are_one(name):
+    runs = {(each.verdict, each.reason, each.digest, each.events) for each in (played(name) for _ in range(200))}
+    assert len(runs) == 1
+
+
+def test_every_cell_of_a_pair_is_the_same_again():
+    first, second = cells("open-mx-1.5-as-found", "native-mx"), cells("open-mx-1.5-as-found", "native-mx")
+    assert first == second
+
+
+def test_another_seed_is_another_run():
+    name = "open-mx-1.5/open-mx-1.5/stream/mixed"
+    assert len({played(name, seed).digest for seed in range(5)}) == 5
+
+
+def test_several_processes_find_what_one_finds():
+    orders = plan(Selection(implementations=("open-mx-1.5", "native-mx"), cases=("connecting", "sizes")))
+    reports = [report_of(orders, "twice") for _ in range(2)]
+    for report, jobs in zip(reports, (1, 2), strict=True):
+        assert run(orders, report, jobs=jobs)
+        report.started = ""
+    assert reports[0] == reports[1]
+
+
+def test_an_interrupted_run_says_what_was_not_played():
+    orders = plan(Selection(implementations=("open-mx-1.5",), cases=("connecting",)))
+    report = report_of(orders, "interrupted")
+
+    def play(order: Order) -> Cell:
+        if len(report.cells) == 3:
+            raise KeyboardInterrupt
+        return play_simulated(order)
+
+    assert not run(orders, report, play=play)
+    assert not report.complete
+    assert [each.verdict for each in report.cells] == ["pass"] * 3 + ["missing"] * (len(orders) - 3)
+    assert report.cells[-1].reason == "not played: the run was interrupted"
+
+
+def test_every_case_says_what_it_is_about():
+    for name, part in PARTS.items():
+        assert part.case.name == name
+        assert part.case.description.endswith("."), name
+        assert part.case.rules, name
+        assert set(part.case.rules) <= set(CATALOGUE), name
+    assert set(Counter(part.case.group for part in PARTS.values())) == set(GROUPS)
+    assert not set(GROUPS) & set(PARTS)
+
+
+@pytest.mark.parametrize(
+    ("selection", "why"),
+    [
+        (Selection(implementations=("mx",)), "no implementation 'mx': use one of open-mx-1.5, "),
+        (Selection(cases=("size",)), "no case 'size': use one of announcements, "),
+        (Selection(impairments=("bad",)), "no impairment 'bad': use one of none, loss, "),
+        (Selection(cells=("a/b",)), "no cell 'a/b': write LEFT/RIGHT/CASE/IMPAIRMENT"),
+    ],
+)
+def test_names_that_are_none_are_told_with_those_that_are(selection, why):
+    with pytest.raises(MxwireError) as error:
+        plan(selection)
+    assert str(error.value).startswith(why)
+
+
+def test_dialects_have_generations():
+    assert dialect_of("omx:1500/N2").generation == "N2"
+    assert dialect_of("omx/n3").name == "omx:9000/N3"
+    for wrong in ("mxoe/N3", "omx:9000/N5", "omx:9000/"):
+        with pytest.raises(MxwireError, match="only omx has generations"):
+            dialect_of(wrong)
+
+
+def test_what_a_name_stands_for_is_what_is_played():
+    for each in IMPLEMENTATIONS.values():
+        assert implementation_by_name(each.name.upper()) is each
+        assert dialect_of(each.dialect).name == each.dialect
+    assert TREATMENTS["none"].faults.loss == 0
