@@ -66,7 +66,7 @@ and a live host on any Ethernet interface.
   mxwire discover -i eth0       live: which hosts are on this Ethernet
   mxwire ping alpha:0 -i eth0   does a host answer, and how fast
   mxwire capture -i eth0 -l     what passes an interface, in lines or (-w FILE) into a capture
-  mxwire replay FILE -i eth0    a capture sent again: at its pace, at a rate, or as fast as possible
+  mxwire replay FILE -i eth0    a capture sent again (--rate, --top-speed), or one of its hosts played (--as MAC)
   mxwire doctor -i eth0         what keeps an interface from working, and what to do
   mxwire serve --echo -i eth0   an endpoint that answers whoever sends to it
   mxwire send alpha:0 -i eth0 FILE   files as messages (and: mxwire receive -i eth0 > FILE)

@@ -1,29 +1,57 @@
-"""``mxwire replay``: a capture played to an Ethernet, frame by frame."""
+"""``mxwire replay``: a capture played to an Ethernet, frame by frame or as one of its hosts."""
 
 from __future__ import annotations
 
-import sys
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from mxwire.cli.options import EtherType, FrameRanges, dialect_option
+from mxwire.cli.serve import Number
+from mxwire.errors import MxwireError
 
 EPILOG = """\b
-Every frame is sent again as it is: at its recorded time, n times as fast (--speed), at a rate
+Without --as every frame is sent again as it is: at its recorded time, n times as fast (--speed), at a rate
 (--rate) or as fast as possible (--top-speed). Nothing leaves early; how late frames were is told at the end.
+
+\b
+With --as MAC the host with that address in the capture is played against a live one: what this conversation
+numbers otherwise (indexes, sessions, sequence numbers, acks, regions, handles) is rewritten, the next frame is sent
+when what it answers has come, and the answers are compared with the recorded ones. On the wire we have the address
+of our interface. --simulate plays against a host in virtual time, without an interface.
 
 \b
 Examples:
   mxwire replay trace.pcap -i eth0                            at the recorded pace
   mxwire replay trace.pcap -i eth0 --rate 50000/s --loop 10   or --rate 1Gbit/s, --speed 2, --top-speed
   mxwire replay trace.pcap --dry-run --type PULL              what would be sent, and when
-  mxwire replay connect/bad-key.mxs -i eth0 --host alpha:0    a scenario (mxwire scenario) to a live host
   mxwire replay trace.pcap -i eth0 --map 52:54:00:0a:00:01=self --map 52:54:00:0a:00:02=02:00:00:00:00:07
+  mxwire replay trace.pcap -i eth0 --as 52:54:00:0a:00:01     play that host against the one that is found
+  mxwire replay trace.pcap -i eth0 --as 52:54:00:0a:00:01 --host alpha:0 --endpoint 1
+  mxwire replay trace.pcap --as 52:54:00:0a:00:01 --simulate native-mx
 
 \b
-Exit code: 0 all was sent; 2 it cannot work; 130 Ctrl-C.
+Exit code: 0 all was sent, or all answers were the recorded ones; 1 differences (--as); 2 it cannot work; 130 Ctrl-C.
 """
+_ALWAYS: Final = frozenset({"file", "interface", "hosts", "endpoints", "dialect", "as_json", "ethertype"})
+_RAW: Final = frozenset(
+    {
+        "speed",
+        "rate",
+        "top_speed",
+        "loop",
+        "types",
+        "frames",
+        "mapped",
+        "new_ethertype",
+        "pad",
+        "dry_run",
+        "linger",
+    }
+)
+_HOST: Final = frozenset({"played", "against", "key", "name", "simulate", "timeout", "target"})
 
 
 @click.command(epilog=EPILOG)
@@ -45,20 +73,49 @@ Exit code: 0 all was sent; 2 it cannot work; 130 Ctrl-C.
 @click.option(
     "--linger", type=click.FloatRange(0), metavar="S", help="How long answers are waited for.  [default: 0.2]"
 )
-@click.option("--host", "hosts", metavar="MAC", multiple=True, help="Only from or to this address; may be repeated.")
-@click.option("--endpoint", "endpoints", metavar="N", multiple=True, help="Only from or to this endpoint number.")
+@click.option("--as", "played", metavar="MAC", help="Play this host of the capture against a live one.")
+@click.option("--against", metavar="MAC", help="The other host in the capture, where there are several.")
+@click.option(
+    "--host",
+    "hosts",
+    metavar="HOST",
+    multiple=True,
+    help="Only frames from or to this address; may be repeated. With --as: the live host.  [default: who is found]",
+)
+@click.option(
+    "--endpoint",
+    "endpoints",
+    metavar="N",
+    multiple=True,
+    help="Only from or to this endpoint. With --as: the live host's, or several as RECORDED=LIVE.",
+)
+@click.option("--key", type=Number(0xFFFF_FFFF), metavar="K", help="The key of the live host's endpoint.")
+@click.option("--name", metavar="NAME", help="Our host name.  [default: that of the host in the capture]")
+@click.option("--simulate", metavar="PROFILE", help="Play against a simulated host: open-mx, native-mx …")
+@click.option(
+    "--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="How long an answer is waited for."
+)
+@click.option("-w", "--write", "target", type=click.Path(path_type=Path), metavar="FILE", help="Record what passes.")
 @dialect_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-def command(**options: Any) -> None:
-    """Send the frames of a capture again, at a pace of your choice."""
-    if options["file"].endswith(".mxs"):
-        from mxwire.cli.playing import replay_scenario
+@click.pass_context
+def command(context: click.Context, /, **options: Any) -> None:
+    """Send the frames of a capture again, or play one of its hosts against a live one."""
+    given = {each for each in options if context.get_parameter_source(each) is ParameterSource.COMMANDLINE}
+    if options["played"] is None:
+        _refuse(context, given & _HOST, "plays a host of the capture: say which one with --as")
+        from mxwire.cli.replaying import Wishes, run
 
-        wanted = {name: options[name] for name in ("file", "interface", "hosts", "dialect", "endpoints", "as_json")}
-        if not replay_scenario(**wanted):
-            sys.exit(1)
-        return
+        run(Wishes.of(**{name: value for name, value in options.items() if name in _ALWAYS | _RAW}))
+    else:
+        _refuse(context, given & _RAW, "sends frames as they are: it does not go with --as")
+        from mxwire.cli.replaying_host import HostWishes, run_host
 
-    from mxwire.cli.replaying import Wishes, run
+        run_host(HostWishes.of(**{name: value for name, value in options.items() if name in _ALWAYS | _HOST}))
 
-    run(Wishes.of(**options))
+
+def _refuse(context: click.Context, which: set[str], why: str) -> None:
+    """Options that would silently do nothing."""
+    for each in context.command.params:
+        if each.name in which:
+            raise MxwireError(f"{each.opts[-1]} {why}")

@@ -14,6 +14,7 @@ from mxwire.replay.stateful.actor import Actor
 from mxwire.replay.stateful.application import RecordedApplication
 from mxwire.replay.stateful.script import Script, script_of
 from mxwire.replay.stateful.simulated import play
+from mxwire.replay.stateful.watching import Watch
 from mxwire.wire.decoder import Decoder
 from tests.wire.support import dialect_of, read_capture
 
@@ -68,5 +69,7 @@ def played(
     actor = Actor(chosen, OURS, THEIRS, rng=Random(seed), **rest)
     application = RecordedApplication(node, chosen, OURS)
     met: Any = node if between is None else Network(node, between)
-    play(actor, met, application)
+    watch = Watch(chosen.dialect, THEIRS)
+    play(actor, met, application, watch.see)
+    actor.findings += watch.findings
     return actor

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.support import CAPTURES, EVERY_TYPE, mxwire
+from tests.cli.support import CAPTURES, EVERY_TYPE
+from tests.cli.support import mxwire as mxwire_process
+from tests.replay.inside import mxwire
 
 CONNECT = CAPTURES / "mxoe-connect.pcap"
 
 
 def test_a_dry_run_says_what_would_be_sent_and_when() -> None:
-    run = mxwire("replay", CONNECT, "--dry-run", "--speed", "2", "--frames", "2-3,12")
+    run = mxwire_process("replay", CONNECT, "--dry-run", "--speed", "2", "--frames", "2-3,12")
     assert run.code == 0, run.err
     assert [line.split()[0] for line in run.lines] == ["0.000000000", "0.002764975", "0.610138455"]
     assert "frame     12  52:54:00:0a:00:02 → 52:54:00:0a:00:01  TRUC          60 bytes" in run.lines[2]
@@ -45,6 +47,8 @@ def test_a_dry_run_as_objects_with_filters_and_addresses() -> None:
         (("--dry-run", "--frames", "900-"), "no frame matches the selection"),
         (("--dry-run", "--ethertype", "0x88B5"), "it has no frames of MXoE"),
         (("--dry-run", "--endpoint", "1", "--endpoint", "2"), "give one number"),
+        (("--dry-run", "--against", "52:54:00:0a:00:02"), "--against plays a host of the capture"),
+        (("--as", "52:54:00:0a:00:01", "--top-speed"), "--top-speed sends frames as they are"),
         (("-i", "nosuch0"), "there is no interface 'nosuch0'"),
         (("-i", "lo"), "a loopback interface"),
     ],

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
+from mxwire.protocol.card.replies import message_offset
 from mxwire.protocol.profile import MILLISECOND, SECOND
 from mxwire.replay.stateful.conversation import Conversation, Region, region_of
 from mxwire.replay.stateful.expectations import MESSAGES, Expectation, Expectations
@@ -56,6 +57,8 @@ class Waiting:
 
     frame: bytes
     sent_ns: int
+    lacks: set[int] = field(default_factory=set)
+    """Of a PULL: where in the message the data lies that has not come."""
 
 
 class Actor:
@@ -115,8 +118,8 @@ class Actor:
         self._next_introduction: int | None = None
         self._connecting: dict[tuple[Any, ...], Waiting] = {}
         self._replies: dict[tuple[int, ...], bytes] = {}
-        self._pulls: dict[tuple[int, int], Waiting] = {}
-        """The last PULL of ours for each handle, while its data is missing."""
+        self._pulls: dict[tuple[int, int, int], Waiting] = {}
+        """Our PULLs by handle, magic and first frame, while data of theirs is missing."""
         self._pulling: dict[Region, tuple[int, int]] = {}
         """The handle of our pull of each of their regions."""
         self._progress_ns = self._now = 0
@@ -146,6 +149,8 @@ class Actor:
                 state.their_index = frame.src_dst_peer_index
             self._quiet_since = None
             self._listener.hear(frame, now)
+            if isinstance(frame, ConnectReply) and frame.connect_status_code:
+                self._check_key()
 
     def transmit(self, now: int, at_most: int = 64) -> list[bytes]:
         """The frames that leave now: answers, and what comes next of the script."""
@@ -309,17 +314,20 @@ class Actor:
         elif isinstance(frame, Truc):
             self._pair(frame).note_ack(live.liback_lib_seqnum)
         elif isinstance(frame, Pull):
-            self._pulls[frame.src_pull_handle, frame.src_magic] = Waiting(built, now)
-            self._pulling[region_of(frame, frame.src_endpoint, frame.dst_endpoint)] = (
-                frame.src_pull_handle,
-                frame.src_magic,
-            )
+            self._note_pull(frame, built, now)
+
+    def _note_pull(self, frame: Pull, built: bytes, now: int) -> None:
+        handle = frame.src_pull_handle, frame.src_magic
+        self._pulling[region_of(frame, frame.src_endpoint, frame.dst_endpoint)] = handle
+        lacks = self.expectations.replies_to(frame, message_offset(frame, self.script.dialect))
+        if lacks:
+            self._pulls[(*handle, frame.frame_index)] = Waiting(built, now, lacks)
 
     def _end_pull(self, notify: Notify) -> None:
         """Nothing of a large message is asked for any more."""
         handle = self._pulling.pop(region_of(notify, notify.src_endpoint, notify.dst_endpoint), None)
-        if handle is not None:
-            self._pulls.pop(handle, None)
+        for place in [each for each in self._pulls if each[:2] == handle]:
+            del self._pulls[place]
 
     def _came(self, expectation: Expectation) -> None:
         self.met += 1
@@ -327,28 +335,41 @@ class Actor:
         self._open.pop(expectation.record.number, None)
         frame = expectation.record.frame
         if isinstance(frame, PullReply):
-            waiting = self._pulls.get((frame.dst_pull_handle, frame.dst_magic))
-            if waiting is not None and not self._lacks(frame):
-                del self._pulls[frame.dst_pull_handle, frame.dst_magic]
-
-    def _lacks(self, reply: PullReply) -> bool:
-        """Whether data is missing that has been asked for."""
-        for place, each in self._open.items():
-            if place > self.position:
-                break
-            if isinstance(each.record.frame, PullReply) and each.record.frame.dst_pull_handle == reply.dst_pull_handle:
-                return True
-        return False
+            handle = frame.dst_pull_handle, frame.dst_magic
+            for place, waiting in list(self._pulls.items()):
+                if place[:2] == handle:
+                    waiting.lacks.discard(frame.msg_offset)
+                    if not waiting.lacks:
+                        del self._pulls[place]
 
     # What leaves because of what has come.
 
     def _answered(self, key: tuple[Any, ...]) -> None:
         """A connect of ours was answered, or refused."""
-        if key[0] is NackLib:
-            found = next((each for each in self._connecting if each[1:3] == key[1:]), None)
-            self._connecting.pop(found, None) if found else None
-        else:
+        if key[0] is not NackLib:
             self._connecting.pop(key, None)
+            return
+        found = next((each for each in self._connecting if each[1:3] == key[1:]), None)
+        if found is not None:
+            del self._connecting[found]
+            self._refused(found)
+
+    def _refused(self, key: tuple[Any, ...]) -> None:
+        """The card has refused a connect: no reply will come, and if none has ever come, nothing else will."""
+        reply = self.expectations.take(key)
+        if reply is None:
+            return
+        reply.missed = True
+        self._open.pop(reply.record.number, None)
+        if not self.conversation.their_sessions:
+            number = self.conversation.live_endpoint(key[2])
+            self._stop(f"its endpoint {number} is not open (--endpoint gives another one)")
+
+    def _check_key(self) -> None:
+        """A host that refuses the key refuses all that follows."""
+        wrong = any(each.field == "ConnectReply.connect_status_code" for each in self.findings)
+        if wrong and not self.conversation.their_sessions:
+            self._stop("it refuses the key of the connect (--key gives another one)")
 
     def _reply_to_connect(self, request: ConnectRequest, pair: Pair, recorded: bool) -> None:
         place = self.conversation.connect_of(pair, request)
@@ -409,6 +430,8 @@ class Actor:
             return
         frame: Any = expectation.record.frame
         kind, rule = _missing(frame)
+        if isinstance(frame, Notify) and not self.expectations.is_pulled(frame):
+            kind, rule = Kind.APPLICATION, "R-PUL-01"
         self.findings.append(
             Finding(kind, rule, "", self.script.place(expectation.record), _described(frame), "nothing comes")
         )

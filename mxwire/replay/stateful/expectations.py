@@ -139,6 +139,11 @@ class Expectations:
         """Whether a frame with this key was ever recorded."""
         return key in self._keyed
 
+    def is_pull_of_ours(self, reply: PullReply) -> bool:
+        """Whether a handle is one of those that the played host pulled with."""
+        about = PullReply, reply.dst_pull_handle, reply.dst_magic
+        return any(key[:3] == about for key in self._keyed)
+
     def message_for(self, pair: tuple[int, int], frame: Any) -> Message | None:
         """The recorded message that a new live one is: the next that is not found yet, if it is alike."""
         left = [each for each in self.messages.get(pair, ()) if not each.taken]
@@ -147,6 +152,12 @@ class Expectations:
             if (each.length, each.match) == wanted:
                 return each
         return None
+
+    def replies_to(self, pull: Any, start: int) -> set[int]:
+        """Where in the message the replies lie that a PULL of ours still has to bring; ``start`` is where it begins."""
+        about = PullReply, pull.src_pull_handle, pull.src_magic
+        inside = range(start, start + pull.block_length)
+        return {key[3] for key, waiting in self._keyed.items() if key[:3] == about and key[3] in inside and waiting}
 
     def pulls_before(self, reply: Record) -> list[Expectation]:
         """The PULLs of its transfer that were recorded before a reply and have not come."""
@@ -158,6 +169,14 @@ class Expectations:
         """All PULLs of a transfer that have not come."""
         frame: Any = pull.record.frame
         return [each for each in self._pulls[frame.src_pull_handle, frame.src_magic] if each.open]
+
+    def is_pulled(self, notify: Notify) -> bool:
+        """Whether they have begun to pull the message that a recorded NOTIFY of theirs is about."""
+        about = notify.dst_endpoint, notify.src_endpoint, notify.pulled_rdma_id, notify.pulled_rdma_seqnum
+        asked = [
+            each for waiting in self._pulls.values() for each in waiting if key_of(each.record.frame)[1:5] == about
+        ]
+        return not asked or any(each.met for each in asked)
 
     def give_up(self, recorded: Any) -> Iterator[Expectation]:
         """What will not come because a frame of ours is not sent."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from mxwire.protocol.sequence import FIRST, SESSION_MASK, number
@@ -37,7 +38,9 @@ from mxwire.wire.packets import (
 
 _UNASKED: Final[dict[type[Frame], tuple[Kind, str, str]]] = {
     ConnectRequest: (Kind.APPLICATION, "R-CON-12", "connects to endpoint {src}"),
+    ConnectReply: (Kind.PROTOCOL, "R-CON-08", "answers a connect of endpoint {src} that was not made"),
     Notify: (Kind.PROTOCOL, "R-NOT-01", "says that a large message of endpoint {src} was pulled"),
+    PullReply: (Kind.PROTOCOL, "R-PUL-12", "answers a PULL that was not sent"),
     NackLib: (Kind.PROTOCOL, "R-NAK-03", "refuses a frame of endpoint {src} (nack type {nack})"),
     NackMcp: (Kind.PROTOCOL, "R-NAK-03", "refuses a PULL (nack type {nack})"),
     Pull: (Kind.PROTOCOL, "R-PUL-02", "asks for {block} bytes from frame {index} on"),
@@ -76,6 +79,8 @@ class Listener:
         self._found: dict[tuple[int, ...], tuple[Message | None, set[int], int]] = {}
         """Their messages by pair, sessions and number: which recorded one it is, its fragments and bytes so far."""
         self._requests: set[tuple[int, ...]] = set()
+        self._rooms: dict[tuple[int, ...], int] = {}
+        """How many bytes the receives take that are not the recorded ones, by pair and region."""
         self._hear: Final[dict[type[Frame], Callable[[Any, int], None]]] = {
             ConnectReply: self._reply,
             ConnectRequest: self._request,
@@ -139,6 +144,9 @@ class Listener:
         if expectation is not None:
             was = expectation.record.frame
             self._meet(expectation, frame, pair)
+        elif not self._expected.last_known(key):
+            self._unasked(frame)
+            return
         if frame.connect_status_code:
             return
         session = frame.target_session_id
@@ -179,7 +187,8 @@ class Listener:
         if frame.src_session_id != pair.their_session:
             pair.begin(start, frame.target_recv_seqnum_start)
             pair.their_session = frame.src_session_id
-        self._asked(frame, pair, expectation is not None)
+        # Where nobody waits for it any more, its recorded answer has been left out.
+        self._asked(frame, pair, expectation is not None and not expectation.missed)
 
     # Numbered.
 
@@ -248,9 +257,13 @@ class Listener:
         region = frame.pulled_rdma_id, frame.pulled_rdma_seqnum
         expectation = self._expected.take((Notify, pair.mine, pair.theirs, *region))
         was = None
+        room = self._rooms.pop((pair.mine, pair.theirs, *region), None)
         if expectation is not None:
-            was = int(expectation.record.frame.lib_seqnum)
-            self._meet(expectation, frame, pair)
+            recorded: Any = expectation.record.frame
+            was = int(recorded.lib_seqnum)
+            is_room = room is not None and frame.total_length == room
+            told = replace(frame, total_length=recorded.total_length) if is_room else frame
+            self._meet(expectation, told, pair)
         elif not self._expected.last_known((Notify, pair.mine, pair.theirs, *region)):
             self._unasked(frame)
         if ours:
@@ -269,20 +282,37 @@ class Listener:
         region = frame.pulled_rdma_id, frame.pulled_rdma_seqnum
         key = Pull, pair.mine, pair.theirs, *region, frame.frame_index
         expectation = self._expected.take(key)
+        place = pair.mine, pair.theirs, *region
         if expectation is not None:
             was: Any = expectation.record.frame
             handle = frame.src_pull_handle, frame.src_magic
             self._with.their_handles[was.src_pull_handle, was.src_magic] = handle
-            self._meet(expectation, frame, pair)
-        elif not self._expected.last_known(key) and not self._ended(frame):
+            if was.total_length != frame.total_length:
+                self._tell_room(place, frame, str(was.total_length))
+                frame_as_recorded = replace(frame, total_length=was.total_length, block_length=was.block_length)
+                self._meet(expectation, frame_as_recorded, pair)
+            else:
+                self._meet(expectation, frame, pair)
+        elif not self._expected.last_known((Pull, *place, 0)):
+            self._tell_room(place, frame, "none, or none with room")
+        elif not self._expected.last_known(key) and place not in self._rooms and not self._ended(frame):
             self._unasked(frame)
         if self._is_ours(frame):
             self._pulled(frame, expectation)
+
+    def _tell_room(self, place: tuple[int, ...], pull: Pull, expected: str) -> None:
+        """A receive of theirs has other room than the recorded one: so are its blocks."""
+        if self._rooms.get(place) != pull.total_length:
+            self._rooms[place] = pull.total_length
+            found = f"a receive that takes {pull.total_length} bytes of a large message"
+            self._tell(Finding(Kind.APPLICATION, "", "receive", 0, expected, found))
 
     def _pull_reply(self, frame: PullReply, _now: int) -> None:
         expectation = self._expected.take(key_of(frame))
         if expectation is not None:
             self._meet(expectation, frame, None)
+        elif not self._expected.last_known(key_of(frame)) and not self._expected.is_pull_of_ours(frame):
+            self._unasked(frame)
 
     def _nack(self, frame: NackLib, _now: int) -> None:
         pair = self._pair(frame)

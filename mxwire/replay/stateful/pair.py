@@ -124,15 +124,18 @@ class Pair:
         """What we say that we expect next: all that has come, or no more than the recorded ack said."""
         if recorded is None:
             return self.expected
-        value = self.expected
+        value, held = self.expected, []
         while value != self.told:
             before = (value & SESSION_MASK) | number(value - 1)
             if before not in self.arrived:
                 break
-            was = self.arrived[before]
-            if was is None or 0 < distance(recorded, was) <= HALF:
-                break
+            held.append(before)
             value = before
+        for each in reversed(held):
+            was = self.arrived[each]
+            if was is not None and not 0 < distance(recorded, was) <= HALF:
+                break
+            value = successor(each)
         return value
 
     def note_ack(self, value: int) -> None:

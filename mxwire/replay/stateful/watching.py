@@ -1,0 +1,43 @@
+"""What passes between the played host and the live one: kept, and held against the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mxwire.replay.stateful.finding import Finding, Kind
+from mxwire.rules import Judge
+from mxwire.rules.vantage import Vantage
+from mxwire.wire.codec import codec_of
+from mxwire.wire.dialect import Dialect
+
+_VANTAGE: Final = Vantage(clock_ns=5_000_000, resends_maximum=None)
+"""Our own clock, at our end."""
+
+Keep = Callable[[int, bytes], object]
+"""Told of each frame with its time in ns."""
+
+
+class Watch:
+    """Judges the frames of a live host by the rules of the specification, whatever the recording has.
+
+    ``host`` is its Ethernet address; ``keep`` gets all frames of both.
+    """
+
+    def __init__(self, dialect: Dialect, host: bytes, keep: Keep | None = None) -> None:
+        self._codec = codec_of(dialect)
+        self._judge = Judge(dialect, _VANTAGE)
+        self._host = host
+        self._keep = keep
+        self._number = 0
+        self.findings: list[Finding] = []
+        """The rules that the live host has broken."""
+
+    def see(self, now: int, raw: bytes) -> None:
+        """Take a frame that passes, at its time in ns."""
+        self._number += 1
+        if self._keep is not None:
+            self._keep(now, raw)
+        for each in self._judge.observe(now, self._codec.parse(raw), raw, self._number):
+            if each.host == self._host and each.severity == "violation":
+                self.findings.append(Finding(Kind.RULE, each.rule, "", 0, each.expected, each.found))
