@@ -1,0 +1,176 @@
+"""What messages cost in processor time alone, with no waiting in it: both hosts in one process, on a real veth pair.
+
+    sudo python benchmarks/live_processor.py [--rounds N] [--quick] [--json]
+
+The hosts take turns in one thread, so that whoever looks for a frame finds it at once. Nothing is said about rates, but
+the numbers hardly change where others use the processors too, and show what a change of mxwire is worth: the time is
+that of both sides, the kernel's included, of the best of many short rounds. ``live.py`` measures rates. Wants root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from live.namespaces import Laboratory, Port, missing
+
+from mxwire.host import Host
+from mxwire.host.calls import DEFAULT_KEY
+from mxwire.host.seeking import ConnectCall
+
+DIALECTS = ("mxoe", "omx:9000")
+LARGE = 4 << 20
+UNDER_WAY = 4
+BURST = 64
+_PATIENCE = 30.0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one kind of message costs."""
+
+    what: str
+    dialect: str
+    microseconds: float
+    """Processor time of both sides for one message."""
+    note: str
+
+
+class Pair:
+    """Two hosts that know each other, and what they do in turns."""
+
+    def __init__(self, ports: tuple[Port, Port], dialect: str) -> None:
+        self.hosts = [
+            _host(port, name, other, dialect)
+            for port, name, other in zip(ports, ("alpha", "beta"), ports[::-1], strict=True)
+        ]
+        self.one, self.two = (each.open_endpoint(0) for each in self.hosts)
+        call = ConnectCall(self.one, "beta", 0, DEFAULT_KEY)
+        self.until(lambda: self.hosts[0].core.ready(call))
+        self.there = call.result()
+        self.one.isend(self.there, b"")
+        hello = self.two.ireceive(maximum=0)
+        self.until(lambda: hello.done)
+        back = hello.partner
+        assert back is not None
+        self.back = back
+        # Who is sent to for the first time is connected to first.
+        greeting = self.one.ireceive(maximum=0)
+        self.two.isend(back, b"")
+        self.until(lambda: greeting.done)
+        self.data = [Random(seed).randbytes(LARGE) for seed in range(UNDER_WAY + 1)]
+        self.buffers = [bytearray(LARGE) for _ in range(UNDER_WAY)]
+
+    def turn(self) -> None:
+        for each in self.hosts:
+            each.core.step()
+
+    def until(self, happened: Callable[[], bool]) -> None:
+        limit = time.monotonic() + _PATIENCE
+        while not happened():
+            self.turn()
+            if time.monotonic() > limit:
+                raise SystemExit("the hosts do not get on")
+
+    def trips(self, count: int) -> None:
+        """Half round trips of messages without data."""
+        one, two = self.one, self.two
+        for _ in range(count // 2):
+            question, answer = two.ireceive(maximum=0), one.ireceive(maximum=0)
+            one.isend(self.there, b"")
+            two.wait(question, _PATIENCE)
+            two.isend(self.back, b"")
+            one.wait(answer, _PATIENCE)
+
+    def tinies(self, count: int) -> None:
+        """Messages of 8 bytes one way, answered in bursts."""
+        one, two = self.one, self.two
+        for _ in range(count // BURST):
+            receives = [two.ireceive(maximum=8) for _ in range(BURST)]
+            for _ in range(BURST):
+                one.isend(self.there, b"12345678")
+            two.wait_all(receives, _PATIENCE)
+            two.isend(self.back, b"")
+            one.receive(timeout=_PATIENCE)
+
+    def larges(self, count: int) -> None:
+        """Messages of 4 MiB one way, several under way."""
+        for first in range(0, count, UNDER_WAY):
+            receives = [self.two.ireceive(buffer=each) for each in self.buffers]
+            sends = [
+                self.one.isend(self.there, self.data[(first + each) % len(self.data)]) for each in range(UNDER_WAY)
+            ]
+            self.until(lambda sends=sends, receives=receives: all(each.done for each in (*sends, *receives)))  # type: ignore[misc]
+            assert self.buffers[0] == self.data[first % len(self.data)]
+
+    def close(self) -> None:
+        for each in self.hosts:
+            each.close()
+
+
+def _host(port: Port, name: str, other: Port, dialect: str) -> Host:
+    peers = {other.address: "beta:0" if name == "alpha" else "alpha:0"}
+    with port.namespace.inside():
+        return Host.open(
+            port.interface, name=name, dialect=dialect, peers=peers, announce=False, spin=True, background=False
+        )
+
+
+def best_of(rounds: int, run: Callable[[int], None], count: int) -> float:
+    """The least processor time of one message, in µs."""
+    run(count)
+    times = []
+    for _ in range(rounds):
+        start = time.process_time_ns()
+        run(count)
+        times.append((time.process_time_ns() - start) / count / 1000)
+    return min(times)
+
+
+def measure(dialect: str, rounds: int) -> list[Cost]:
+    """All kinds of messages in one dialect."""
+    with Laboratory() as laboratory:
+        pair = Pair(laboratory.pair(9000), dialect)
+        try:
+            trip = best_of(rounds, pair.trips, 400)
+            tiny = best_of(rounds, pair.tinies, 10 * BURST)
+            large = best_of(max(rounds // 4, 1), pair.larges, 2 * UNDER_WAY)
+        finally:
+            pair.close()
+    return [
+        Cost("half a round trip, 0 bytes", dialect, trip, ""),
+        Cost("8 bytes, 64 under way", dialect, tiny, ""),
+        Cost("4 MiB, 4 under way", dialect, large, f"{large * 1e3 / LARGE:.2f} s/GB, both sides together"),
+    ]
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=40, help="how often each is measured; the best counts (40)")
+    parser.add_argument("--quick", action="store_true", help="one round: to see that it works")
+    parser.add_argument("--json", action="store_true", help="one object a line")
+    options = parser.parse_args()
+    why_not = missing()
+    if why_not:
+        print(why_not, file=sys.stderr)
+        return 2
+    for dialect in DIALECTS:
+        for cost in measure(dialect, 1 if options.quick else options.rounds):
+            if options.json:
+                print(json.dumps(asdict(cost)))
+            else:
+                print(f"{cost.dialect:<9} {cost.what:<27} {cost.microseconds:>9.2f} µs  {cost.note}".rstrip())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
