@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from live.namespaces import Laboratory, Port, missing
 
-from mxwire.host import Host
+from mxwire.host import Endpoint, Host
 from mxwire.host.calls import DEFAULT_KEY
 from mxwire.host.seeking import ConnectCall
 
@@ -48,11 +48,12 @@ class Pair:
     """Two hosts that know each other, and what they do in turns."""
 
     def __init__(self, ports: tuple[Port, Port], dialect: str) -> None:
-        self.hosts = [
-            _host(port, name, other, dialect)
+        opened = [
+            _open(port, name, other, dialect)
             for port, name, other in zip(ports, ("alpha", "beta"), ports[::-1], strict=True)
         ]
-        self.one, self.two = (each.open_endpoint(0) for each in self.hosts)
+        self.hosts = [host for host, _ in opened]
+        self.one, self.two = (endpoint for _, endpoint in opened)
         call = ConnectCall(self.one, "beta", 0, DEFAULT_KEY)
         self.until(lambda: self.hosts[0].core.ready(call))
         self.there = call.result()
@@ -116,12 +117,13 @@ class Pair:
             each.close()
 
 
-def _host(port: Port, name: str, other: Port, dialect: str) -> Host:
+def _open(port: Port, name: str, other: Port, dialect: str) -> tuple[Host, Endpoint]:
     peers = {other.address: "beta:0" if name == "alpha" else "alpha:0"}
     with port.namespace.inside():
-        return Host.open(
+        host = Host.open(
             port.interface, name=name, dialect=dialect, peers=peers, announce=False, spin=True, background=False
         )
+        return host, host.open_endpoint(0)
 
 
 def best_of(rounds: int, run: Callable[[int], None], count: int) -> float:
