@@ -30,7 +30,7 @@ _BESIDE: Final = 3
 _FIRST: Final = 23.0
 _LAST: Final = 97.5
 """The first and the last line of a host, in per cent of the width."""
-_WIDE: Final = 84
+_WIDE: Final = 80
 _NARROW: Final = 31
 """Characters of the two lengths of labels, between the first and the last host."""
 _NAME: Final = 22

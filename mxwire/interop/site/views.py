@@ -89,6 +89,11 @@ class PairSummary:
     worst: Verdict
     text: str
 
+    @property
+    def looks(self) -> str:
+        """The classes of its colours."""
+        return "pass documented" if self.worst == "pass" and self.works < self.run else self.worst
+
 
 class Matrix:
     """A report, looked at from all sides."""
