@@ -24,7 +24,7 @@ REPLY = MXOE.reply_payload
 BLOCK = MXOE.block_length
 FRAMES_A_BLOCK = MXOE.frames_per_block
 CONTENT = bytes(range(256)) * (REPLY // 256)
-MAGIC = PULL_MAGIC_PREFIX << 8 | 0x80 ^ 1
+MAGIC = (PULL_MAGIC_PREFIX << 8 | 0x80) ^ 2
 
 
 def write_capture(path: Path, kind: str, frames: int) -> None:

@@ -7,11 +7,16 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
+import numpy as np
+
+from mxwire.analysis.reply_runs import Frames, frames_of, reply_runs
 from mxwire.frames import LINKTYPE_ETHERNET
 from mxwire.rules import CAPTURE, Judge, Severity, Vantage, Violation
 from mxwire.rules.registry import applied_to
+from mxwire.wire.codec import Codec
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.dialect import MXOE, Dialect
+from mxwire.wire.packets import PullReply
 
 Verdict = Literal["pass", "non-strict", "fail", "info", "missing"]
 """Of a host as a whole. ``pass``: it kept all rules it was held against; ``info``: there are notes; ``non-strict``: it
@@ -30,6 +35,8 @@ class HostRecord:
     findings: Counter[tuple[str, Severity]] = field(default_factory=Counter)
     """How often each rule was not kept, by severity."""
     complete: bool = True
+    as_sent: bool = False
+    """How its frames were observed (:class:`~mxwire.rules.vantage.Vantage`)."""
 
     def count(self, severity: Severity) -> int:
         """How many findings there are of a severity."""
@@ -39,7 +46,7 @@ class HostRecord:
     def rules(self) -> frozenset[str]:
         """The rules that at least one of its frames was held against."""
         found = frozenset(rule for rule, _ in self.findings)
-        return found.union(*(applied_to(each, self.complete) for each in self.frames))
+        return found.union(*(applied_to(each, self.complete, self.as_sent) for each in self.frames))
 
     @property
     def verdict(self) -> Verdict:
@@ -82,7 +89,7 @@ class Verification:
         self._only = hosts
         self._rules = tuple(rules) if rules is not None else None
         self._vantage = vantage
-        self._speaks: Dialect = MXOE
+        self._speak: dict[tuple[bytes, bytes], Dialect] = {}
         self._judge = Judge(self._dialect, vantage)
 
     def observe(self, decoded: DecodedBatch) -> Iterator[Violation]:
@@ -91,16 +98,25 @@ class Verification:
         if located.batch.link_type != LINKTYPE_ETHERNET and not self.cooked:
             self.cooked = True
             self._judge_single_frames()
-        times = located.batch.timestamp_ns.tolist()
-        numbers = located.batch.number.tolist()
-        lengths = located.wire_length.tolist()
-        for index in range(len(decoded)):
-            raw = located.frame(index)
-            self._speaks = decoded.dialect(index)
-            frame = decoded.codec(index).parse(raw, lengths[index])
-            self.frames += 1
-            self._host(raw).frames[type(frame)] += 1
-            found = self._judge.observe(times[index], frame, raw, numbers[index], wire_length=lengths[index])
+        self._learn(decoded)
+        frames, codecs = frames_of(decoded), decoded.codecs()
+        place = 0
+        for first, run in reply_runs(decoded, frames):
+            yield from self._one_by_one(frames, codecs, place, first)
+            taken = self._judge.observe_replies(run)
+            if taken:
+                self._count(run.source, PullReply, taken)
+            place = first + taken
+        yield from self._one_by_one(frames, codecs, place, len(decoded))
+
+    def _one_by_one(self, frames: Frames, codecs: list[Codec], first: int, end: int) -> Iterator[Violation]:
+        """What is wrong with the frames from one place up to another."""
+        judge = self._judge.observe
+        for place in range(first, end):
+            raw, length = frames.raw(place), frames.length[place]
+            frame = codecs[place].parse(raw, length)
+            self._count(raw[_ADDRESS : 2 * _ADDRESS], type(frame), 1)
+            found = judge(frames.time_ns[place], frame, raw, frames.number[place], wire_length=length)
             if found:
                 yield from self._counted(found)
 
@@ -127,15 +143,28 @@ class Verification:
         self._vantage = replace(self._vantage, complete=False)
         self._judge = Judge(self._dialect, self._vantage)
 
-    def _dialect(self, _source: bytes, _destination: bytes) -> Dialect:
-        return self._speaks
+    def _learn(self, decoded: DecodedBatch) -> None:
+        """What the hosts of a batch speak, as far as it is known by now."""
+        assignment, located = decoded.assignment, decoded.located
+        pairs = assignment.source.astype(np.int64) << 32 | assignment.destination
+        for index in np.unique(pairs, return_index=True)[1].tolist():
+            ends = located.source[index], located.destination[index]
+            source, destination = (int(each).to_bytes(_ADDRESS, "big") for each in ends)
+            self._speak[source, destination] = dialect = decoded.dialect(index)
+            self._judge.speaks(source, destination, dialect)
 
-    def _host(self, raw: bytes) -> HostRecord:
-        address = raw[_ADDRESS : 2 * _ADDRESS]
-        found = self.hosts.get(address)
-        if found is None:
-            found = self.hosts[address] = HostRecord(address, complete=self._vantage.complete)
-        return found
+    def _dialect(self, source: bytes, destination: bytes) -> Dialect:
+        return self._speak.get((source, destination), MXOE)
+
+    def _count(self, address: bytes, frame_class: type, frames: int) -> None:
+        """Remember what a host has sent."""
+        self.frames += frames
+        record = self.hosts.get(address)
+        if record is None:
+            record = self.hosts[address] = HostRecord(
+                address, complete=self._vantage.complete, as_sent=self._vantage.as_sent
+            )
+        record.frames[frame_class] += frames
 
     def _counted(self, found: Collection[Violation]) -> Iterator[Violation]:
         for each in found:

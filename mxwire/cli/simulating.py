@@ -78,7 +78,7 @@ def command_for(scenario: Scenario) -> str:
 
 
 def run_one(scenario: Scenario, pcap: str | None, at: int | None = None) -> Outcome:
-    """Run a scenario, with progress on a terminal; all frames, or those that one host sees, go to a file if it is named."""
+    """Run a scenario, with progress on a terminal; what is seen goes to a file if one is named."""
     if at is not None and pcap is None:
         raise MxwireError("--at chooses the host to capture on: say with --pcap where the frames go")
     if at is not None and at >= scenario.hosts:

@@ -9,6 +9,7 @@ from mxwire.rules.chapters.encapsulation import MALFORMED
 from mxwire.rules.finding import Violation
 from mxwire.rules.plans import Plans, plans
 from mxwire.rules.registry import Breach, WireRule
+from mxwire.rules.replies import ReplyRun, take
 from mxwire.rules.state import discovering
 from mxwire.rules.state.flows import ANY_INDEX, UNKNOWN_INDEX, Flow, Pair
 from mxwire.rules.state.hosts import Host
@@ -99,6 +100,17 @@ class Judge:
             discovering.announce(seen, self._hosts.values())
         return found or ()
 
+    def observe_replies(self, run: ReplyRun) -> int:
+        """How many replies of a run were taken at once, from the first on, because nothing is wrong with them; 0 where
+        anything is unusual. The next one is for :meth:`observe`, which says the same of all of them.
+
+        For frames of which only is known when they were observed.
+        """
+        pair = self._pairs.get(run.destination + run.source)
+        if pair is None or self.vantage.as_sent or _is_strange(pair):
+            return 0
+        return take(run, pair)
+
     def speaks(self, source: bytes, destination: bytes, dialect: Dialect) -> None:
         """From now on two hosts are known to speak a dialect, in both directions."""
         pair = self._pairs.get(destination + source)
@@ -171,12 +183,11 @@ class Judge:
 
     def _plans(self, pair: Pair) -> Plans:
         """What is done with the frames of two hosts."""
-        source, destination = pair.source.address, pair.destination.address
         return plans(
             complete=self.vantage.complete,
             as_sent=self.vantage.as_sent,
             sized=pair.dialect.frame_limit_known,
-            strange=source == destination or is_group(destination),
+            strange=_is_strange(pair),
         )
 
     def _flow(self, pair: Pair, frame: Any) -> Flow:
@@ -194,3 +205,8 @@ class Judge:
             if not each.source.fresh:
                 each.connect_next = each.acknum = None
         return flow
+
+
+def _is_strange(pair: Pair) -> bool:
+    """Whether frames go from a host to itself or to a group."""
+    return pair.source is pair.destination or is_group(pair.destination.address)

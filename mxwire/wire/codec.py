@@ -11,7 +11,8 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, repeat
+from operator import call
 from typing import Any, Final
 
 import numpy as np
@@ -87,8 +88,7 @@ class _Compiled:
     def frame(self, values: list[Any], frame: bytes, wire_length: int) -> Frame:
         """The typed frame; slots are set directly because a frozen class's own constructor is five times slower."""
         made = object.__new__(self.frame_class)
-        for setter, value in zip(self.setters, values, strict=True):
-            setter(made, value)
+        any(map(call, self.setters, repeat(made), values))  # a loop without Python's own; setters answer None
         for setter in self.absent:
             setter(made, None)
         if self.set_payload is not None:

@@ -62,6 +62,16 @@ class DecodedBatch:
         """What reads the frame at ``index``."""
         return codec_of(self.dialect(index), swapped=self.is_swapped(index))
 
+    def codecs(self) -> list[Codec]:
+        """What reads each of the frames, in their order."""
+        which = self.assignment.which.tolist()
+        plain = [codec_of(each) for each in self.assignment.dialects]
+        if self.assignment.swapped is None:
+            return [plain[each] for each in which]
+        turned = [codec_of(each, swapped=True) for each in self.assignment.dialects]
+        swapped = self.assignment.swapped.tolist()
+        return [(turned if turn else plain)[each] for each, turn in zip(which, swapped, strict=True)]
+
     def frame(self, index: int) -> Frame | Malformed:
         """One frame as a typed value; offsets in a :class:`Malformed` count from the start of an untagged frame."""
         return self.codec(index).parse(self.located.frame(index), int(self.located.wire_length[index]))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -124,6 +125,15 @@ class Located:
         if not shift:
             return whole
         return self.row_bytes[index, :HEADER_LENGTH].tobytes() + whole[HEADER_LENGTH + shift :]
+
+    def pieces(self) -> tuple[bytes, list[int], list[int]]:
+        """Bytes that hold all captured frames as if untagged on Ethernet, and where in them each begins and ends."""
+        if not self.shift.any():
+            begin, end = self.batch.offset, self.batch.offset + self.batch.length
+            return self.batch.buffer.tobytes(), begin.tolist(), end.tolist()
+        frames = [self.frame(index) for index in range(len(self.batch))]
+        ends = list(accumulate(map(len, frames)))
+        return b"".join(frames), [0, *ends[:-1]], ends
 
 
 def locate(batch: FrameBatch, ethertypes: Collection[int] = (ETHERTYPE_MXOE,)) -> Located:

@@ -1,0 +1,101 @@
+"""The runs of PULL_REPLYs in a batch that a judge can take at once: found by array operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.rules.replies import ReplyRun
+from mxwire.wire.checks import Reason
+from mxwire.wire.columns import Block
+from mxwire.wire.decoder import DecodedBatch
+
+SHORTEST: Final = 3
+"""Runs of fewer replies are not worth it."""
+_TYPE: Final = "pull_reply"
+_HEADER: Final = 32
+_NUMBERS: Final = 256
+_ADDRESS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """The frames of a batch, and what is to be known of each, by place."""
+
+    whole: bytes
+    """Something that holds them all, as if untagged on Ethernet."""
+    begin: list[int]
+    end: list[int]
+    time_ns: list[int]
+    number: list[int]
+    length: list[int]
+    """Bytes on the wire."""
+
+    def raw(self, place: int) -> bytes:
+        """The captured bytes of one frame."""
+        return self.whole[self.begin[place] : self.end[place]]
+
+
+def frames_of(decoded: DecodedBatch) -> Frames:
+    """The frames of a batch one by one."""
+    located = decoded.located
+    batch = located.batch
+    return Frames(*located.pieces(), batch.timestamp_ns.tolist(), batch.number.tolist(), located.wire_length.tolist())
+
+
+Row = tuple[Any, ...]
+"""Of a run: place of its first frame in the batch, number of frames, time, and fields of the first of them."""
+
+
+def reply_runs(decoded: DecodedBatch, frames: Frames) -> Iterator[tuple[int, ReplyRun]]:
+    """The runs of a batch in their order, each with the place of its first frame."""
+    rows = [row for block in decoded.columns.of(_TYPE) for row in _rows(decoded, block)]
+    for first, count, time_ns, handle, magic, sequence, offset, length in sorted(rows, key=itemgetter(0)):
+        head = frames.raw(first)
+        end = first + count
+        yield (
+            first,
+            ReplyRun(
+                source=head[_ADDRESS : 2 * _ADDRESS],
+                destination=head[:_ADDRESS],
+                pull=handle << 32 | magic,
+                time_ns=time_ns,
+                sequence=sequence,
+                offset=offset,
+                length=length,
+                numbers=frames.number[first:end],
+                whole=frames.whole,
+                begins=frames.begin[first:end],
+                ends=frames.end[first:end],
+            ),
+        )
+
+
+def _rows(decoded: DecodedBatch, block: Block) -> Iterator[Row]:
+    """The runs of a block."""
+    first, count = _runs(decoded, block)
+    place = block.place[first]
+    fields = ("dst_pull_handle", "dst_magic", "frame_seqnum", "msg_offset", "frame_length")
+    columns = (place, count, decoded.batch.timestamp_ns[place], *(block[each][first] for each in fields))
+    return zip(*(each.tolist() for each in columns), strict=True)
+
+
+def _runs(decoded: DecodedBatch, block: Block) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where in a block runs begin, and of how many frames they are."""
+    located, place, length = decoded.located, block.place, block["frame_length"].astype(np.int64)
+    whole = (decoded.columns.reason[place] == Reason.NONE) & (located.wire_length[place] == length + _HEADER)
+    goes_on = whole[1:] & whole[:-1] & (np.diff(place) == 1) & (length[1:] == length[:-1])
+    goes_on &= np.diff(block["msg_offset"].astype(np.int64)) == length[:-1]
+    goes_on &= (block["frame_seqnum"][:-1].astype(np.int64) + 1) % _NUMBERS == block["frame_seqnum"][1:]
+    for same in (block["dst_pull_handle"], block["dst_magic"], located.source[place], located.destination[place]):
+        goes_on &= same[1:] == same[:-1]
+    # A run begins where a reply is gone on from that does not itself go on from another one.
+    edges = np.flatnonzero(np.diff(goes_on.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
+    count = edges[:, 1] - edges[:, 0] + 1
+    enough = count >= SHORTEST
+    return edges[enough, 0], count[enough]

@@ -1,0 +1,99 @@
+"""Many PULL_REPLYs at once: a run in which each continues the one before is judged by what all of them have in common.
+
+This is the fast way; :meth:`mxwire.rules.judge.Judge.observe` defines what is said of each frame, and takes whatever is
+not plainly right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from mxwire.rules.state.flows import Pair
+from mxwire.rules.state.transfers import Block, Transfer
+from mxwire.wire.remarks import UNKNOWN_SESSION
+
+_HEADER: Final = 32
+_NUMBERS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyRun:
+    """Whole replies to one pull, seen one right after the other, each with the number and offset that follow from the
+    one before, and all of one length."""
+
+    source: bytes
+    destination: bytes
+    pull: int
+    """Handle x 2^32 + magic."""
+    time_ns: int
+    """When the first was seen."""
+    sequence: int
+    """``frame_seqnum`` of the first."""
+    offset: int
+    """``msg_offset`` of the first."""
+    length: int
+    """``frame_length`` of each; their frames have 32 bytes more."""
+    numbers: list[int]
+    """What the frames are called in findings."""
+    whole: bytes
+    """Something that holds all their bytes, as far as they were captured."""
+    begins: list[int]
+    ends: list[int]
+    """Where in it each frame begins and ends."""
+
+
+def take(run: ReplyRun, pair: Pair) -> int:
+    """How many replies of a run, from the first on, are as they must be and were remembered; no rule is broken by
+    them."""
+    transfer = pair.back.transfers.get(run.pull)
+    if transfer is None or not _is_plain(run, pair, transfer):
+        return 0
+    taken, count = 0, len(run.numbers)
+    while taken < count:
+        place, over = divmod(run.offset + taken * run.length + transfer.lead, transfer.payload)
+        which = place // transfer.per_block
+        block = transfer.blocks.get(which)
+        if over or block is None or (run.sequence + taken - place) % _NUMBERS:
+            break
+        first = place - block.index
+        end = _end(block, first, run, taken)
+        if end <= taken:
+            break
+        _remember(block, first, run, taken, end)
+        if block.complete and which == transfer.oldest:
+            transfer.settle()
+        elif block.data is not None:
+            for each in range(taken, end):
+                block.data[first + each - taken] = run.whole[run.begins[each] + _HEADER : run.ends[each]]
+        taken = end
+    if taken and pair.known_ns is None:
+        pair.known_ns = run.time_ns
+    return taken
+
+
+def _is_plain(run: ReplyRun, pair: Pair, transfer: Transfer) -> bool:
+    """Whether nothing is odd about a pull as a whole."""
+    if run.length != transfer.payload or run.length + _HEADER > pair.dialect.frame_limit:
+        return False
+    if transfer.irregular or transfer.session == UNKNOWN_SESSION:
+        return False
+    owner = pair.source.endpoints.get(transfer.owner)
+    return owner is None or transfer.session not in owner.past
+
+
+def _end(block: Block, first: int, run: ReplyRun, taken: int) -> int:
+    """Up to where the replies of a run lie in a block, from a place in it on, and are seen for the first time."""
+    if not 0 <= first < block.frames or (first == 0 and block.first_offset):
+        return 0
+    whole = (block.start + block.length - run.offset) // run.length
+    end = min(len(run.numbers), taken + block.frames - first, whole)
+    return 0 if any(block.answers[first : first + end - taken]) else end
+
+
+def _remember(block: Block, first: int, run: ReplyRun, taken: int, end: int) -> None:
+    count = end - taken
+    block.answers[first : first + count] = [1] * count
+    block.seen |= (1 << count) - 1 << first
+    block.last_place = first + count - 1
+    block.last_reply = run.numbers[end - 1]
