@@ -139,7 +139,7 @@ def _combined(sign: Token, left: Expression, right: Expression) -> Expression:
             raise sign.error("division by 0")
         return operation(one, other)
 
-    return Expression(sign.place, compute, left.names | right.names)
+    return Expression(left.place, compute, left.names | right.names)
 
 
 def _parse_atom(words: Words, deep: int) -> Expression:

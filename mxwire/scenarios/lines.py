@@ -128,9 +128,9 @@ def _expect(words: Words, place: Place) -> Step:
     after, within = 0, None
     while words.now.kind == "name" and words.now.text not in ("as", Level.SHOULD, Level.INFO):
         token = words.take()
-        if token.text == "within" and words.now.kind == "duration":
+        if token.text == "within":
             within = _duration(words, "behind 'within'")
-        elif token.text == "after" and words.now.kind == "duration":
+        elif token.text == "after":
             after = _duration(words, "behind 'after'")
         elif has_field(packet, token.text):
             name = fields_of(packet).get(token.text, token.text)

@@ -1,0 +1,111 @@
+"""The library: every scenario passes against the engine, and nothing of the specification is left out."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+
+import pytest
+
+from mxwire.protocol import PROFILES
+from mxwire.rules.catalogue import CATALOGUE
+from mxwire.scenarios import Outcome, Script, Verdict, library, run_simulated
+from mxwire.scenarios.steps import Check, Expect, Relation, Send, walk
+
+from .receiver_rules import DROPS, HISTORIC, NACKED, RECEIVER_RULES
+
+SCRIPTS = list(library())
+WELL = (Verdict.PASS, Verdict.INFO)
+
+
+@cache
+def outcomes(name: str) -> tuple[Outcome, ...]:
+    script = next(each for each in SCRIPTS if each.name == name)
+    return tuple(run_simulated(script, dialect=each) for each in script.played_in())
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda each: each.name)
+def test_it_passes_in_all_dialects(script: Script) -> None:
+    for outcome in outcomes(script.name):
+        told = f"{outcome.dialect}, line {outcome.line}: {outcome.reason} {[each.text for each in outcome.remarks]}"
+        assert outcome.verdict is (Verdict.INFO if script.info else Verdict.PASS), told
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda each: each.name)
+def test_it_says_what_it_is_about(script: Script) -> None:
+    assert script.rules, "it names no rule"
+    assert len(script.title) <= 120 and not script.title.endswith(".")
+    assert any(isinstance(each, Expect | Check) or "Silence" in type(each).__name__ for each in walk(script.steps))
+
+
+def test_there_are_many_and_no_two_are_called_alike() -> None:
+    assert len(SCRIPTS) >= 150
+    assert len({each.title for each in SCRIPTS}) == len(SCRIPTS)
+
+
+def test_every_rule_of_receivers_is_covered_by_one_that_passes() -> None:
+    assert set(RECEIVER_RULES) <= set(CATALOGUE) and len(RECEIVER_RULES) == 42
+    passing = [each for each in SCRIPTS if all(one.verdict in WELL for one in outcomes(each.name))]
+    named = {rule for each in passing for rule in each.rules}
+    assert set(RECEIVER_RULES) - named == set()
+
+
+@pytest.mark.parametrize("refused", NACKED, ids=lambda each: each[0])
+def test_each_line_of_the_nacks_is_played(refused: tuple[str, str]) -> None:
+    """A frame of the type goes out, and the next thing that is expected is its refusal, with each type there is."""
+    packet, nack = refused
+    seen = set()
+    for script in SCRIPTS:
+        steps = [each for each in walk(script.steps) if isinstance(each, Send | Expect)]
+        for one, other in itertools.pairwise(steps):
+            if isinstance(one, Send) and isinstance(other, Expect) and (one.packet, other.packet) == refused:
+                condition = other.fields.get("nack_type")
+                seen |= {condition.values[0].constant} if condition is not None else set()
+    assert set(NACKED[refused]) <= seen, f"{packet} is not refused with all of {nack} {NACKED[refused]}"
+
+
+@pytest.mark.parametrize("counter", DROPS)
+def test_each_line_of_the_drops_is_played(counter: str) -> None:
+    counted = [
+        condition.values[0].constant
+        for script in SCRIPTS
+        for step in walk(script.steps)
+        if isinstance(step, Check) and step.subject == "counters"
+        for name, condition in step.conditions.items()
+        if name == counter and condition.relation is Relation.EQUAL
+    ]
+    assert any(isinstance(each, int) and each > 0 for each in counted)
+
+
+@pytest.mark.parametrize(("release", "what"), HISTORIC)
+def test_each_historic_defect_is_looked_for(release: str, what: str) -> None:
+    found = [
+        each.name
+        for each in SCRIPTS
+        for part in each.history.split("; ")
+        if part.startswith(f"{release}, ") and what in part
+    ]
+    assert found, f"no scenario looks for what {release} has mended ({what})"
+
+
+def test_the_same_seed_gives_the_same_frames() -> None:
+    script = next(each for each in SCRIPTS if each.name == "pull/next-block")
+    one, other = run_simulated(script, seed=3), run_simulated(script, seed=3)
+    assert one.frames.buffer.tobytes() == other.frames.buffer.tobytes()
+    assert one.frames.timestamp_ns.tolist() == other.frames.timestamp_ns.tolist()
+    assert run_simulated(script, seed=4).frames.buffer.tobytes() != one.frames.buffer.tobytes()
+
+
+DIFFERENT_AS_FOUND = {"connect/connects-back-before-sending"}
+"""Open-MX does not do what R-CON-12 advises."""
+
+
+def test_a_real_host_differs_only_where_that_is_known() -> None:
+    """With all defects of Open-MX 1.5.4 as found; what they change is asked for with ``should``."""
+    profile = PROFILES["open-mx-1.5-as-found"]
+    failed = {}
+    for script in SCRIPTS:
+        outcome = run_simulated(script, profile, script.played_in()[0])
+        if not outcome.passed:
+            failed[script.name] = outcome.reason
+    assert failed.keys() == DIFFERENT_AS_FOUND, failed
