@@ -15,8 +15,10 @@ from urllib.parse import unquote
 import pytest
 
 from mxwire.errors import MxwireError
+from mxwire.interop.implementations import implementation_by_name
+from mxwire.interop.playing import Order, play_simulated
 from mxwire.interop.result import CAPTURES, Report
-from mxwire.interop.site import write_site
+from mxwire.interop.site import write, write_site
 from mxwire.interop.site.views import FileNames
 
 from . import samples
@@ -162,3 +164,27 @@ def test_templates_are_loaded_only_when_a_site_is_written():
         outermost = ast.parse(path.read_text()).body
         names = [each.module or "" for each in outermost if isinstance(each, ast.ImportFrom)]
         assert not [each for each in names if each.startswith("mxwire.interop.site")], path
+
+
+def test_several_processes_make_the_same_site(tmp_path, monkeypatch):
+    monkeypatch.setattr(write, "CELLS_OF_A_JOB", 2)
+    made = []
+    for jobs in (1, 3):
+        folder = tmp_path / str(jobs)
+        write_site(samples.ordinary(folder), folder, jobs=jobs)
+        made.append({each.relative_to(folder): each.read_bytes() for each in folder.rglob("*.*") if each.is_file()})
+    assert made[0] == made[1]
+
+
+def test_what_the_matrix_records_is_what_its_page_shows(tmp_path):
+    one, two = (implementation_by_name(each) for each in ("open-mx-1.5", "native-mx"))
+    report = Report("one cell", "1", "now", implementations=[one, two])
+    (tmp_path / CAPTURES).mkdir()
+    report.cells.append(play_simulated(Order(one, two, "lost-middle-reply", "none", 1), tmp_path / CAPTURES))
+    write_site(report, tmp_path)
+    (page,) = (tmp_path / "cells").iterdir()
+    text = page.read_text(encoding="utf-8")
+    assert text.count('<tspan class="fate">LOST</tspan> <tspan>PULL_REPLY</tspan>') == 1
+    assert text.count("<em>lost on the way</em>") == 1
+    assert re.findall(r'<text class="host[^"]*" [^>]*>([^<]*)</text>', text) == ["ms", "left", "right"]
+    assert "mxwire interop --cell open-mx-1.5/native-mx/lost-middle-reply/none --seed 1" in text
