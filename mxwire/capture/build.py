@@ -7,7 +7,6 @@ from struct import pack
 from typing import Final
 
 from mxwire.capture.blocks import (
-    INTERFACE_STATISTICS_BLOCK,
     NAME_RESOLUTION_BLOCK,
     OPTION_END,
     OPTION_STATISTICS_DROPPED,
@@ -16,6 +15,7 @@ from mxwire.capture.blocks import (
     RECORD_END,
     RECORD_ETHERNET_ADDRESS,
 )
+from mxwire.capture.scan import INTERFACE_STATISTICS_BLOCK
 
 LARGEST_OPTION_BYTES: Final = 65535
 _PADDING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")

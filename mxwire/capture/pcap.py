@@ -43,6 +43,8 @@ class PcapDecoder:
     """Takes whole records from a chunk buffer as batches."""
 
     format = "pcap"
+    dropped = 0
+    """Such a file does not say what was lost."""
 
     def __init__(self, name: str, chunk: ChunkBuffer) -> None:
         """Reads the file header, which must be in the chunk as far as the file has it."""

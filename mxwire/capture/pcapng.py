@@ -26,6 +26,8 @@ from mxwire.capture.blocks import (
     OPTION_SECTION_APPLICATION,
     OPTION_SECTION_HARDWARE,
     OPTION_SECTION_OPERATING_SYSTEM,
+    OPTION_STATISTICS_DROPPED,
+    OPTION_STATISTICS_DROPPED_BY_SYSTEM,
     PACKET_LAYOUTS,
     SMALLEST_CONTROL_BLOCKS,
 )
@@ -35,6 +37,7 @@ from mxwire.capture.link_types import SUPPORTED_LINK_TYPES, describe_link_type
 from mxwire.capture.metadata import Interface, Section
 from mxwire.capture.scan import (
     INTERFACE_DESCRIPTION_BLOCK,
+    INTERFACE_STATISTICS_BLOCK,
     LARGEST_BLOCK_BYTES,
     PACKET_BLOCK,
     SECTION_HEADER_BLOCK,
@@ -54,6 +57,8 @@ MOST_INTERFACES = 65536
 """A section with more is damaged or hostile; the table of interfaces must not grow without end."""
 MOST_DESCRIBED = 100
 """How many sections and interfaces of a file are kept to be shown."""
+_STATISTICS_HEAD = 12
+"""Bytes of an interface statistics block before its options: the interface, and a time."""
 
 _SECTION_HEADER_TYPE = SECTION_HEADER_BLOCK.to_bytes(4, "big")  # the same in both byte orders
 
@@ -106,6 +111,12 @@ class PcapngDecoder:
         self._refused_interface: str | None = None
         """The first interface with a link type that mxwire does not read."""
         self._supported_interface_seen = False
+        self._dropped: dict[tuple[int, int], int] = {}
+
+    @property
+    def dropped(self) -> int:
+        """How many frames were lost while this was captured, as far as the file has said until now."""
+        return sum(self._dropped.values())
 
     def batches(self, chunk: ChunkBuffer, scanner: Scanner) -> Iterator[FrameBatch]:
         """The frames of all whole blocks of the chunk; a new batch where the link type changes.
@@ -122,6 +133,8 @@ class PcapngDecoder:
                 self._begin_section(chunk, body)
             elif block_type == INTERFACE_DESCRIPTION_BLOCK:
                 self._add_interface(chunk, body)
+            elif block_type == INTERFACE_STATISTICS_BLOCK:
+                self._note_statistics(body)
             chunk.start += length
 
     def cut_off(self, chunk: ChunkBuffer) -> str:
@@ -243,6 +256,18 @@ class PcapngDecoder:
                     hardware=_text(options, OPTION_INTERFACE_HARDWARE),
                 )
             )
+
+    def _note_statistics(self, body: bytes) -> None:
+        """Take over what an interface has dropped so far; a later block about it counts on."""
+        if len(body) < _STATISTICS_HEAD:
+            return
+        (number,) = Struct(f"{self._order}I").unpack_from(body)
+        options = self._options(body[_STATISTICS_HEAD:])
+        found = (options.get(code, b"") for code in (OPTION_STATISTICS_DROPPED, OPTION_STATISTICS_DROPPED_BY_SYSTEM))
+        dropped = sum(Struct(f"{self._order}Q").unpack(each)[0] for each in found if len(each) == 8)
+        key = self._sections_seen, number
+        if key in self._dropped or len(self._dropped) < MOST_DESCRIBED:
+            self._dropped[key] = max(self._dropped.get(key, 0), dropped)
 
     def _clock(self, options: dict[int, bytes]) -> Clock:
         resolution = options.get(OPTION_INTERFACE_RESOLUTION, b"")

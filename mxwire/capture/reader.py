@@ -70,6 +70,11 @@ class CaptureReader:
         return self._decoder.frames
 
     @property
+    def dropped(self) -> int:
+        """How many frames were lost while this was captured, as far as the file has said so until now."""
+        return self._decoder.dropped
+
+    @property
     def bytes_read(self) -> int:
         """How much of the file was read so far, compressed as it is."""
         return self._raw.bytes_read

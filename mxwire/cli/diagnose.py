@@ -125,6 +125,7 @@ def command(
 
 def _examine(examination: Examination, decoder: Decoder, source: Source, *, quiet: bool) -> None:
     """Take a whole capture, or what passes an interface until it is over."""
+    from mxwire.capture import CaptureReader
     from mxwire.cli.live_batches import LiveSource
     from mxwire.cli.reading import judged_batches
 
@@ -136,6 +137,8 @@ def _examine(examination: Examination, decoder: Decoder, source: Source, *, quie
             examination.wait_until(source.quiet_until_ns)
             if tell is not None:
                 tell()
+    if isinstance(source, (LiveSource, CaptureReader)):
+        examination.lose(source.dropped)
     examination.finish()
 
 

@@ -72,3 +72,26 @@ def test_the_frames_are_read_as_without(tmp_path):
 def test_pcap_cannot_hold_them(tmp_path, what):
     with create_capture(tmp_path / "a.pcap") as writer, pytest.raises(ValueError, match="only pcapng can"):
         writer.write_names({}) if what == "names" else writer.write_statistics(START, 0, 0)
+
+
+def test_reader_says_what_was_lost(tmp_path):
+    path = tmp_path / "x.pcapng"
+    with create_capture(path, link_type=1) as writer:
+        writer.write(FrameBatch.from_frames([FRAME], [START]))
+        for dropped in (1, 3):
+            writer.write_statistics(START + 5000, 7, dropped)
+    with open_capture(path) as reader:
+        assert reader.dropped == 0
+        assert sum(map(len, reader)) == 1
+        assert reader.dropped == 3
+
+
+@pytest.mark.parametrize("body", [b"", bytes(4), bytes(12) + b"\5\0\4\0" + bytes(4), bytes(12) + b"\5\0\x08"])
+def test_statistics_that_make_no_sense_are_left_out(tmp_path, body):
+    path = tmp_path / "x.pcapng"
+    data = written(path)
+    body = body.ljust(-(-len(body) // 4) * 4, b"\0")
+    block = struct.pack("<II", 5, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+    path.write_bytes(data + block)
+    with open_capture(path) as reader:
+        assert sum(map(len, reader)) == 1 and reader.dropped == 3

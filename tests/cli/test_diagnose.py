@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mxwire.capture import create_capture, open_capture
+
 from .support import CAPTURES, mxwire
 
 
@@ -105,3 +107,14 @@ def test_what_could_not_be_judged_is_said(tmp_path):
     run = mxwire("diagnose", other)
     assert "Not judged" in run.out and "no frame of MXoE (EtherType 0x86df)" in run.out
     assert "ethertype-changed" in run.out and run.code == 1
+
+
+def test_what_the_capture_says_to_have_lost_is_told(tmp_path):
+    path = tmp_path / "lost.pcapng"
+    with open_capture(CAPTURES / "mxoe-connect-cross.pcap") as reader, create_capture(path) as writer:
+        for batch in reader:
+            writer.write(batch)
+        writer.write_statistics(2 * 10**18, 18, 7)
+    run = mxwire("diagnose", path)
+    assert run.code == 1 and "capture-incomplete" in run.out
+    assert "7 frames found no room while this was captured" in run.out
