@@ -52,7 +52,18 @@ INPUT_AND_OUTPUT = OUTSIDE_WORLD | {
     "gzip",
     "lzma",
 }
-TOUCHES_THE_WORLD = {"capture", "cli", "plugin", "link", "host", "replay", "interop", "pyshark", "__main__"}
+TOUCHES_THE_WORLD = {
+    "capture",
+    "cli",
+    "plugin",
+    "link",
+    "host",
+    "replay",
+    "interop",
+    "pytest_plugin",
+    "pyshark",
+    "__main__",
+}
 
 
 def room(module: Path) -> str:

@@ -1,0 +1,155 @@
+"""What the fixtures give: stages of two hosts, judged when the test is over."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+import pytest
+
+from mxwire.interop.configuration import Configuration, External, Place, read_configuration
+from mxwire.interop.impairments import treatment_by_name
+from mxwire.interop.implementations import implementation_by_name
+from mxwire.interop.judging import Hosts, judge
+from mxwire.interop.live import LiveStage
+from mxwire.interop.live_matrix import LivePlayer, against, between, hosts_against, opened
+from mxwire.interop.playing import casting_of
+from mxwire.interop.simulated import SimulatedStage
+from mxwire.interop.stage import Introduction
+from mxwire.rules import Violation
+
+_SHOWN: Final = 5
+
+
+class SimulatedStages:
+    """Makes simulated stages, and judges what was sent on them."""
+
+    def __init__(self) -> None:
+        self._made: list[tuple[SimulatedStage, Hosts]] = []
+
+    def __call__(
+        self,
+        left: str = "open-mx-1.5",
+        right: str = "open-mx-1.5",
+        *,
+        impairment: str = "none",
+        seed: int = 1,
+        introduction: Introduction = "names",
+        patience: float = 60.0,
+    ) -> SimulatedStage:
+        """A stage of two implementations, as ``mxwire interop --list`` names them."""
+        castings = [casting_of(implementation_by_name(each), name) for each, name in ((left, "left"), (right, "right"))]
+        stage = SimulatedStage(
+            castings[0],
+            castings[1],
+            treatment_by_name(impairment),
+            seed,
+            introduction=introduction,
+            patience=patience,
+        )
+        known = {side.address: casting for side, casting in zip(stage.sides, castings, strict=True)}
+        self._made.append((stage, Hosts(known, castings[0].dialect)))
+        return stage
+
+    def judge(self) -> None:
+        """Fail the test where a host has broken a rule; hosts that do not speak alike are not judged."""
+        for stage, hosts in self._made:
+            if len({each.dialect for each in hosts.castings.values()}) == 1:
+                _fail(judge(stage.frames, hosts, exact=True, reboots=stage.reboots, slowest=stage.slowest))
+
+
+class Session:
+    """The hosts of ``--mxwire-config``, for all tests of a run: namespaces are made once, programs started once."""
+
+    def __init__(self, configuration: Configuration, player: LivePlayer) -> None:
+        self.configuration = configuration
+        self.player = player
+
+
+_SESSION: Final = pytest.StashKey[Session]()
+
+
+def session_of(config: pytest.Config) -> Session:
+    """The hosts; without a file, two namespaces of our own. Skips the test where there can be none."""
+    found = config.stash.get(_SESSION, None)
+    if found is None:
+        path = config.getoption("--mxwire-config")
+        configuration = _namespaces() if path is None else read_configuration(str(path))
+        stack = ExitStack()
+        config.add_cleanup(stack.close)
+        found = config.stash[_SESSION] = Session(configuration, stack.enter_context(opened(configuration, None)))
+    return found
+
+
+@contextmanager
+def live_pair(config: pytest.Config) -> Iterator[LiveStage]:
+    """Two live hosts; skips the test where there can be none."""
+    configuration = session_of(config).configuration
+    if configuration.right is None:
+        pytest.skip(f"{configuration.path} describes no interface [right]")
+    implementation = configuration.implementations[0]
+    castings = casting_of(implementation, "left"), casting_of(implementation, "right")
+    stage = between(configuration, castings, "none", 1, "names", configuration.patience)
+    try:
+        yield stage
+        known = {side.address: casting for side, casting in zip(stage.sides, castings, strict=True)}
+        _fail(judge(stage.frames, Hosts(known, castings[0].dialect), exact=False, reboots=stage.reboots))
+    finally:
+        stage.close()
+
+
+@contextmanager
+def external(config: pytest.Config) -> Iterator[LiveStage]:
+    """A live host of ours against an external one; skips the test where none is described."""
+    session, described = external_of(config)
+    configuration, player = session.configuration, session.player
+    left = casting_of(configuration.implementations[0], "left")
+    right = casting_of(described.taken_for, described.implementation.name)
+    stage = against(configuration, described, left, player.programs(described), 1)
+    try:
+        player.must_be_there(stage, described)
+        stage.patience = configuration.patience
+        yield stage
+        _fail(judge(stage.frames, hosts_against(stage, left, right, described), exact=False))
+    finally:
+        stage.close()
+
+
+def external_of(config: pytest.Config) -> tuple[Session, External]:
+    """The first external host of ``--mxwire-config``; skips the test where there is none."""
+    path = config.getoption("--mxwire-config")
+    if path is None:
+        pytest.skip("an external host is described by --mxwire-config FILE")
+    session = session_of(config)
+    if not session.configuration.externals:
+        pytest.skip(f"{path} describes no [[external]] host")
+    return session, session.configuration.externals[0]
+
+
+def _namespaces() -> Configuration:
+    """Two namespaces that are made for this process."""
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces want root: run as root, or name interfaces with --mxwire-config")
+    prefix = f"mxwire-{os.getpid()}"
+    return Configuration(
+        path="--mxwire-config",
+        title="pytest",
+        left=Place("veth0", f"{prefix}-left"),
+        right=Place("veth1", f"{prefix}-right"),
+        make=True,
+        mtu=9000,
+        implementations=(implementation_by_name("open-mx-1.5"),),
+        externals=(),
+        cases=(),
+        impairments=(),
+        patience=15.0,
+    )
+
+
+def _fail(findings: list[Violation]) -> None:
+    broken = [str(each) for each in findings if each.severity == "violation"]
+    if broken:
+        more = f"\n… and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
+        pytest.fail("rules were broken:\n" + "\n".join(broken[:_SHOWN]) + more, pytrace=False)

@@ -1,0 +1,162 @@
+"""The pytest plugin in a pytest of its own: fixtures, scenarios as tests, and what it costs who does not use it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import ROOT
+from tests.live.namespaces import missing
+
+pytest_plugins = "pytester"
+
+INSTALLED = any(each.value == "mxwire.pytest_plugin" for each in entry_points(group="pytest11"))
+WITH_PLUGIN = () if INSTALLED else ("-p", "mxwire.pytest_plugin")
+
+
+@pytest.fixture
+def run(pytester, monkeypatch):
+    """Runs pytest in a process of its own on what pytester has made."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+    def runs(*arguments: str) -> pytest.RunResult:
+        return pytester.runpytest_subprocess("-p", "no:cacheprovider", *WITH_PLUGIN, *arguments, timeout=120)
+
+    return runs
+
+
+def test_hosts_of_a_simulated_network_talk(pytester, run):
+    pytester.makepyfile(
+        """
+        def test_hello(mxwire_network):
+            stage = mxwire_network("open-mx-1.5", "native-mx", impairment="loss", seed=5)
+            joined = stage.join()
+            taken = joined.two.receive(5)
+            joined.one.send(joined.to_two, b"hello")
+            joined.two.took(taken, b"hello")
+            assert stage.clock() > 0 and stage.frames
+
+        def test_that_fails(mxwire_network):
+            stage = mxwire_network()
+            joined = stage.join()
+            joined.two.took(joined.two.receive(5), b"hello")
+        """
+    )
+    result = run()
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*Stalled: right: receive of up to 5 bytes has not ended within 60 s*"])
+
+
+def test_a_broken_rule_fails_the_test(pytester, run):
+    pytester.makepyfile(
+        """
+        from mxwire.protocol.library.acks import Acknowledging
+
+        def test_acks(mxwire_network, monkeypatch):
+            monkeypatch.setattr(Acknowledging, "piggyback", lambda self: 0)
+            joined = mxwire_network().join()
+            joined.one.send(joined.to_two, b"hello")
+            joined.one.side.stage.let_pass(0.1)
+        """
+    )
+    result = run()
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["rules were broken:", "violation of R-ACK-01*"])
+
+
+def scenario_of_the_library() -> str:
+    return (ROOT / "replay" / "connect" / "bad-key.mxs").read_text()
+
+
+def test_scenarios_are_tests_where_it_is_asked_for(pytester, run):
+    Path("good.mxs").write_text(scenario_of_the_library())
+    Path("wrong.mxs").write_text(scenario_of_the_library().replace("code=BAD_KEY", "code=12"))
+    Path("broken.mxs").write_text("what is this\n")
+    assert "status_code=12" in Path("wrong.mxs").read_text()
+    run().assert_outcomes()
+    result = run("--mxwire-scenarios", "--continue-on-collection-errors")
+    result.assert_outcomes(passed=1, failed=1, errors=1)
+    result.stdout.fnmatch_lines(["*wrong.mxs:*: fail: *", "*expected: *", "*rules: *"])
+    result.stdout.fnmatch_lines(["*broken.mxs:1:*"])
+    result = run("--mxwire-scenarios", "--mxwire-profile", "nobody", "good.mxs")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["no profile 'nobody'*"])
+
+
+def test_what_needs_hosts_is_skipped_without_them(pytester, run):
+    pytester.makepyfile("def test_external(mxwire_external): raise AssertionError")
+    result = run("-rs")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["*an external host is described by --mxwire-config FILE*"])
+
+
+@pytest.mark.skipif(missing() is not None, reason=missing() or "")
+def test_live_hosts_talk_in_namespaces(pytester, run):
+    pytester.makepyfile(
+        """
+        def test_hello(mxwire_live_pair):
+            joined = mxwire_live_pair.join()
+            taken = joined.two.receive(50_000)
+            joined.one.send(joined.to_two, bytes(50_000))
+            joined.two.took(taken, bytes(50_000))
+        """
+    )
+    run().assert_outcomes(passed=1)
+    assert not list(Path("/run/netns").glob(f"mxwire-{os.getpid()}-*"))
+
+
+CONFIG = """\
+patience = 30
+[left]
+interface = "veth0"
+namespace = "{left}"
+[[external]]
+name = "served"
+host = "node7:0"
+implementation = "open-mx-1.5"
+[[external.program]]
+role = "echo"
+start = "ip netns exec {right} {python} -u {cli} serve --echo --name node7:0 -i veth1"
+ready = "echo on"
+patience = 60
+"""
+
+
+@pytest.mark.skipif(missing() is not None, reason=missing() or "")
+def test_an_external_host_is_tested(pytester, run):
+    from mxwire.interop.namespaces import made
+
+    left, right = f"mxp-{os.getpid()}-left", f"mxp-{os.getpid()}-right"
+    Path("hosts.toml").write_text(CONFIG.format(left=left, right=right, python=sys.executable, cli=ROOT / "cli.py"))
+    Path("key.mxs").write_text(scenario_of_the_library())
+    pytester.makepyfile(
+        """
+        def test_echo(mxwire_external):
+            end = mxwire_external.left.open(4)
+            partner = end.connect(mxwire_external.far("echo"))
+            taken = end.receive(5)
+            end.send(partner, b"hello")
+            end.took(taken, b"hello")
+        """
+    )
+    with made(((left, "veth0"), (right, "veth1")), 9000):
+        result = run("--mxwire-config", "hosts.toml")
+        left_over = subprocess.run(["ip", "netns", "pids", right], capture_output=True, text=True).stdout
+    result.assert_outcomes(passed=2)
+    assert left_over == ""
+
+
+def test_it_costs_nothing_that_is_not_used():
+    code = (
+        "import sys, pytest\n"
+        "before = set(sys.modules)\n"
+        "import mxwire.pytest_plugin\n"
+        "print(sorted(each for each in set(sys.modules) - before))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == "['mxwire', 'mxwire.pytest_plugin']"
