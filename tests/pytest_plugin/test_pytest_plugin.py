@@ -22,7 +22,7 @@ WITH_PLUGIN = () if INSTALLED else ("-p", "mxwire.pytest_plugin")
 @pytest.fixture
 def run(pytester, monkeypatch):
     """Runs pytest in a process of its own on what pytester has made."""
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
 
     def runs(*arguments: str) -> pytest.RunResult:
         return pytester.runpytest_subprocess("-p", "no:cacheprovider", *WITH_PLUGIN, *arguments, timeout=120)
