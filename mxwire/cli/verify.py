@@ -11,7 +11,15 @@ from mxwire.cli.inputs import Inputs, input_options
 from mxwire.cli.options import dialect_option, ethertype_option
 
 if TYPE_CHECKING:
-    from mxwire.rules import Vantage
+    from collections.abc import Iterator
+
+    from mxwire.analysis.observed_order import OrderedVerification
+    from mxwire.cli.live_batches import Source
+    from mxwire.rules import Vantage, Violation
+    from mxwire.wire.decoder import Decoder
+
+_PATIENCE_NS = 2_000_000_000
+"""How long a finding waits for what shows that the order is wrong, while frames pass."""
 
 EPILOG = """\b
 Examples:
@@ -38,6 +46,11 @@ Exit code: 0 no violation, 1 violations, 2 something could not be read.
 @click.option("--profile", metavar="NAME", help="What the hosts are: sets their timers, limits and known defects.")
 @click.option("--from-start", is_flag=True, help="The capture was begun before any endpoint was opened: judge more.")
 @click.option("--lossy", is_flag=True, help="The capture itself lost frames: judge single frames only.")
+@click.option(
+    "--reordered",
+    is_flag=True,
+    help="The capture has frames in the wrong order: do not judge by it.  [default: found out where it shows]",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: findings, then hosts.")
 @click.option("--junit", "as_junit", is_flag=True, help="JUnit XML: a suite a host, a case a rule.")
 @dialect_option
@@ -49,6 +62,7 @@ def command(
     profile: str | None,
     from_start: bool,
     lossy: bool,
+    reordered: bool,
     as_json: bool,
     as_junit: bool,
     dialect: str,
@@ -58,9 +72,8 @@ def command(
 
     Each finding names the rule, the host, the frames that show it, what was expected and what was found.
     """
-    from mxwire.analysis.verification import Verification
-    from mxwire.cli.live_batches import dropped_by
-    from mxwire.cli.reading import Failures, judged_batches, tell_notes
+    from mxwire.analysis.observed_order import OrderedVerification
+    from mxwire.cli.reading import Failures, tell_notes
     from mxwire.errors import MxwireError
     from mxwire.report.document import show
     from mxwire.report.rules import select
@@ -77,21 +90,24 @@ def command(
     addresses = {mac_bytes(host) for host in hosts} or None
     numbers = [rule.number for rule in select(rules.split(","))] if rules is not None else None
     failures = Failures()
-    verified: list[tuple[str, Verification, Findings]] = []
+    verified: list[tuple[str, OrderedVerification, Findings]] = []
     violations = 0
     for name in inputs.names:
         with failures.noted(), inputs.open(name, ethertypes) as reader:
-            decoder = Decoder(chosen, ethertypes or (ETHERTYPE_MXOE,))
-            verification, findings = Verification(vantage, hosts=addresses, rules=numbers), Findings()
-            for decoded in judged_batches(decoder, reader):
-                if dropped_by(reader):
-                    verification.lose()
-                for found in verification.observe(decoded):
-                    findings.add(found)
-                    if as_json:
-                        click.echo(finding_line(reader.name, found))
-                    elif inputs.live and not as_junit:
-                        click.echo(str(found))
+            decoder, findings = Decoder(chosen, ethertypes or (ETHERTYPE_MXOE,)), Findings()
+            verification = OrderedVerification(
+                vantage,
+                hosts=addresses,
+                rules=numbers,
+                disordered=reordered,
+                patience_ns=_PATIENCE_NS if inputs.live else None,
+            )
+            for found in _findings(verification, decoder, reader):
+                findings.add(found)
+                if as_json:
+                    click.echo(finding_line(reader.name, found))
+                elif inputs.live and not as_junit:
+                    click.echo(str(found))
             violations += verification.violations
             if as_json:
                 for line in host_lines(reader.name, verification):
@@ -107,6 +123,18 @@ def command(
     failures.end()
     if violations:
         sys.exit(1)
+
+
+def _findings(verification: OrderedVerification, decoder: Decoder, source: Source) -> Iterator[Violation]:
+    """What is found in a capture, or as frames pass."""
+    from mxwire.cli.live_batches import dropped_by
+    from mxwire.cli.reading import judged_batches
+
+    for decoded in judged_batches(decoder, source):
+        if dropped_by(source):
+            verification.lose()
+        yield from verification.observe(decoded)
+    yield from verification.finish()
 
 
 def _vantage(profile: str | None, from_start: bool, lossy: bool) -> Vantage:

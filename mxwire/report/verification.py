@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from xml.etree import ElementTree
 
+from mxwire.analysis.observed_order import OrderedVerification
 from mxwire.analysis.verification import HostRecord, Verification
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 from mxwire.rules import CATALOGUE, Violation
@@ -32,6 +33,7 @@ _RULES: Final = (
     Column("what it says", wraps=True),
 )
 _ORDER: Final = ("violation", "deviation", "note")
+DISORDERED: Final = "Frames are in the wrong order in this capture: what rests on it is noted, and held against nobody."
 SEE: Final = "mxwire rules NUMBER tells more of a rule; mxwire decode -v --frames NUMBER shows a frame."
 
 
@@ -64,6 +66,8 @@ def blocks(path: str, verification: Verification, findings: Findings) -> list[Bl
         shown.append(Paragraph("A Linux cooked capture names no destinations: only single frames were judged."))
     elif verification.lossy:
         shown.append(Paragraph("Frames passed that were not captured: from there on only single frames were judged."))
+    if isinstance(verification, OrderedVerification) and verification.disordered:
+        shown.append(Paragraph(DISORDERED))
     if not kinds:
         return shown
     rows = tuple(
