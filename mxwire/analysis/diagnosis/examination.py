@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
+
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.diagnosis import troubles as troubles  # registers the diagnoses
 from mxwire.analysis.diagnosis.facts import Facts
@@ -38,7 +40,12 @@ class Examination:
 
     def watch(self, batches: Iterable[FrameBatch]) -> Iterator[FrameBatch]:
         """Hand batches on, and look at what is in them besides MXoE."""
+        last_ns = 0
         for batch in batches:
+            if len(batch):
+                times = np.concatenate([[last_ns], batch.timestamp_ns])
+                self.facts.disordered += int((np.diff(times) < 0).sum())
+                last_ns = int(times[-1])
             for each in self._for_raw:
                 each.raw(batch)
             yield batch

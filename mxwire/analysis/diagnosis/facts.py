@@ -41,6 +41,10 @@ class Facts:
         self.last_ns = 0
         self.dropped = 0
         """Frames that the capture is known to have lost, as whoever made it counted."""
+        self.disordered = 0
+        """Frames of any protocol that are behind later ones in the capture."""
+        self.backwards = 0
+        """Messages that were acknowledged before they were sent, by the times of the capture."""
         self.first_numbered: dict[Flow, int] = {}
         """When the first numbered packet of each flow was sent, of those that are done."""
         self._senders = Detector(by_sender=True)
@@ -86,6 +90,8 @@ class Facts:
 
     def note(self, message: Message) -> None:
         """A message is done."""
+        if message.ack is not None and message.ack.time_ns < message.first_ns:
+            self.backwards += 1
         self._numbered(message.flow, message.first_ns)
         if message.pull is not None and message.pull.notice is not None:
             self._numbered(message.flow.back, message.pull.notice.first_ns)

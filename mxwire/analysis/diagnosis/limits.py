@@ -34,6 +34,15 @@ def limits(facts: Facts) -> list[str]:
             f"{count(late, 'conversation')} without a connect: the capture began later, or is not complete; how they "
             "were opened could not be judged"
         )
+    if facts.disordered:
+        said.append(
+            f"{count(facts.disordered, 'frame')} behind later ones in the capture: what depends on their order is less sure"
+        )
+    if facts.backwards:
+        said.append(
+            f"{count(facts.backwards, 'message')} acknowledged before being sent: the times are those of two clocks "
+            "(mxwire merge compares them); what depends on times is less sure"
+        )
     if facts.traffic.forgotten or follower.evicted or follower.forgotten_conversations:
         said.append("so many hosts, conversations or unfinished messages at a time that not all were followed")
     return said

@@ -296,7 +296,7 @@ def two_hosts_are_told_one_index(on):
     other = on.host(0x0C, index=1)
     on.connect()
     on.b.peer = other
-    on.send(on.b.query(src_dst_peer_index=3), other.name())
+    on.send(on.b.query(src_dst_peer_index=3), other.name(), on.a.tiny())
 
 
 @misses("peer-index-reused")

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.finding import Confidence, Finding, Party, count, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.telling import Said, Told
 from mxwire.wire.address import mac_text
@@ -93,9 +93,9 @@ class Indexes(Examiner):
             shown = [evidence(text, [misuse.told_frame, *misuse.numbers], misuse.first_ns)]
             summary = f"{mac_text(user)} sends to {mac_text(host)} with an index that is not its own any more"
             yield STALE.found("high", (Party(user), Party(host)), summary, shown)
-        yield from self._reused(address)
+        yield from self._reused(address, facts)
 
-    def _reused(self, address: list[int]) -> Iterator[Finding]:
+    def _reused(self, address: list[int], facts: Facts) -> Iterator[Finding]:
         owners: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
         for key, (index, time_ns, frame) in self._told.latest.items():
             if index != UNKNOWN_PEER_INDEX:
@@ -110,7 +110,10 @@ class Indexes(Examiner):
             ]
             parties = Party(address[host]), *(Party(address[user]) for _, user, _ in told[:4])
             summary = f"{mac_text(address[host])} knows {len(told)} hosts as {index}"
-            yield REUSED.found("high", parties, summary, shown)
+            # Who was told first may have left since: then its index is free to be given to another one.
+            still = facts.traffic.way(address[told[0][1]], address[host])
+            sure: Confidence = "high" if still is not None and still.last_ns > told[-1][0] else "low"
+            yield REUSED.found(sure, parties, summary, shown)
 
 
 def _index(value: int) -> str:
