@@ -1,7 +1,8 @@
-"""``mxwire replay``: a capture played to an Ethernet, frame by frame or as one of its hosts."""
+"""``mxwire replay``: a capture played to an Ethernet, frame by frame or as one of its hosts; a scenario likewise."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,10 +32,14 @@ Examples:
   mxwire replay trace.pcap -i eth0 --as 52:54:00:0a:00:01     play that host against the one that is found
   mxwire replay trace.pcap -i eth0 --as 52:54:00:0a:00:01 --host alpha:0 --endpoint 1
   mxwire replay trace.pcap --as 52:54:00:0a:00:01 --simulate native-mx
+  mxwire replay replay/connect/bad-key.mxs -i eth0 --host alpha:0
 
 \b
-Exit code: 0 all was sent, or all answers were the recorded ones; 1 differences (--as); 2 it cannot work; 130 Ctrl-C.
+Exit code: 0 all was sent, or all answers were the recorded ones; 1 the live host
+differs (--as; what only its application does otherwise is told, and is no difference); 2 it cannot work; 130 Ctrl-C.
 """
+_SCENARIO: Final = ".mxs"
+_OF_SCENARIOS: Final = frozenset({"file", "interface", "hosts", "endpoints", "key", "dialect", "as_json"})
 _ALWAYS: Final = frozenset({"file", "interface", "hosts", "endpoints", "dialect", "as_json", "ethertype"})
 _RAW: Final = frozenset(
     {
@@ -100,9 +105,14 @@ _HOST: Final = frozenset({"played", "against", "key", "name", "simulate", "timeo
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> None:
-    """Send the frames of a capture again, or play one of its hosts against a live one."""
+    """Send the frames of a capture again, or play one of its hosts against a live one.
+
+    FILE may be a scenario (.mxs) as well: it is played to the live host that --host names.
+    """
     given = {each for each in options if context.get_parameter_source(each) is ParameterSource.COMMANDLINE}
-    if options["played"] is None:
+    if options["file"].endswith(_SCENARIO):
+        _play_scenario(context, given, options)
+    elif options["played"] is None:
         _refuse(context, given & _HOST, "plays a host of the capture: say which one with --as")
         from mxwire.cli.replaying import Wishes, run
 
@@ -112,6 +122,24 @@ def command(context: click.Context, /, **options: Any) -> None:
         from mxwire.cli.replaying_host import HostWishes, run_host
 
         run_host(HostWishes.of(**{name: value for name, value in options.items() if name in _ALWAYS | _HOST}))
+
+
+def _play_scenario(context: click.Context, given: set[str], options: dict[str, Any]) -> None:
+    from mxwire.cli.playing import replay_scenario
+
+    _refuse(context, given - _OF_SCENARIOS, "does not go with a scenario; mxwire scenario run has more options")
+    key = {} if options["key"] is None else {"key": options["key"]}
+    fine = replay_scenario(
+        options["file"],
+        options["interface"],
+        options["hosts"],
+        dialect=options["dialect"],
+        endpoints=options["endpoints"],
+        as_json=options["as_json"],
+        **key,
+    )
+    if not fine:
+        sys.exit(1)
 
 
 def _refuse(context: click.Context, which: set[str], why: str) -> None:

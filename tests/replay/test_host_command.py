@@ -77,3 +77,10 @@ def test_the_capture_is_not_overwritten() -> None:
     run = mxwire("replay", capture, "--as", A, *AS_FOUND, "-w", capture)
     assert run.code == 2 and "is one of the captures" in run.err
     assert capture.read_bytes() == before
+
+
+def test_a_scenario_wants_a_host_and_none_of_the_other_options() -> None:
+    run = mxwire("replay", "connect/bad-key.mxs", "-i", "eth0")
+    assert run.code == 2 and "say against whom it is played" in run.err
+    run = mxwire("replay", "connect/bad-key.mxs", "-i", "eth0", "--host", "alpha:0", "--loop", "2")
+    assert run.code == 2 and "--loop does not go with a scenario" in run.err

@@ -1,0 +1,163 @@
+"""``mxwire replay`` between namespaces; the other side is ``mxwire serve``, or nobody."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mxwire.link import PacketLink
+
+from .commands import INTERRUPTED, Running
+from .namespaces import Laboratory, Port
+from .test_live_tools import mxwire
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+A = "52:54:00:0a:00:01"
+PATIENCE = "30"
+Cable = tuple[Port, Port]
+
+
+@pytest.fixture(scope="module")
+def wire(shared_laboratory: Laboratory) -> Cable:
+    """One cable of MTU 9000 for all tests here."""
+    return shared_laboratory.pair(9000)
+
+
+def replay(port: Port, capture: str, *options: object) -> Any:
+    return mxwire(port.namespace, "replay", CAPTURES / capture, "-i", port.interface, *options)
+
+
+@contextmanager
+def serving(port: Port, *options: str) -> Iterator[Running]:
+    running = Running(port, "serve", "--name", "beta:0", "--endpoint", "3", *options)
+    try:
+        running.until("Ctrl-C ends it")
+        yield running
+    finally:
+        running.end()
+
+
+def summary(done: Any) -> dict[str, Any]:
+    last: dict[str, Any] = json.loads(done.out.splitlines()[-1])
+    assert last["event"] == "summary", done.out
+    return last
+
+
+# Raw.
+
+
+def test_all_frames_arrive_in_order_and_unchanged(wire: Cable) -> None:
+    sender, receiver = wire
+    with receiver.namespace.inside():
+        link = PacketLink.open(receiver.interface, promiscuous=True)
+    with link:
+        done = replay(sender, "mxoe-every-type.pcap", "--rate", "20000/s", "--loop", 2, "--json", "--linger", 0)
+        assert done.code == 0, done.err
+        told = summary(done)
+        arrived: list[bytes] = []
+        while len(batch := link.receive(1.0)):
+            arrived += [batch.frame(place) for place in range(len(batch))]
+    from tests.wire.support import frames_of, read_capture
+
+    assert arrived == frames_of(read_capture("mxoe-every-type")) * 2
+    assert (told["frames"], told["loops"], told["refused"]) == (174, 2, 0)
+    assert told["late_mean_us"] >= 0 and told["taken_us"] >= told["asked_us"] == 8650.0
+
+
+def test_answers_to_what_is_sent_are_told_by_type(wire: Cable) -> None:
+    sender, receiver = wire
+    with serving(receiver, "--echo"):
+        # Whoever announces himself is asked for his name.
+        options = ("--type", "RAW", "--host", A, "--map", f"{A}=self", "--top-speed", "--linger", 3, "--json")
+        done = replay(sender, "mxoe-discovery-omxoed.pcap", *options)
+    assert done.code == 0, done.err
+    assert summary(done)["answers"].get("HOST_QUERY", 0) >= 1
+
+
+def test_frames_that_are_too_long_are_refused_before_any_is_sent(laboratory: Laboratory) -> None:
+    sender, _ = laboratory.pair(1500)
+    done = replay(sender, "mxoe-pingpong-small-medium.pcap", "--top-speed")
+    assert done.code == 2 and "takes 1500 (its MTU)" in done.err and done.out == ""
+    done = replay(sender, "mxoe-pingpong-small-medium.pcap", "--as", A)
+    assert done.code == 2 and "takes 1500 bytes behind the Ethernet header" in done.err
+
+
+def test_ctrl_c_ends_it_with_a_summary(wire: Cable) -> None:
+    sender, _ = wire
+    running = Running(sender, "replay", str(CAPTURES / "mxoe-connect.pcap"), "--loop", "0", "--json")
+    with sender.namespace.inside():
+        pass
+    with wire[1].namespace.inside():
+        link = PacketLink.open(wire[1].interface, promiscuous=True)
+    with link:
+        assert len(link.receive(30.0)), "nothing is sent"
+    assert running.end(signal.SIGINT) == INTERRUPTED
+    told = json.loads(running.said[-1])
+    assert told["interrupted"] and told["frames"] > 0
+
+
+# Stateful.
+
+
+@pytest.mark.parametrize(
+    ("capture", "mode"),
+    [
+        ("mxoe-echo-checksum-debug.pcap", "--echo"),
+        ("mxoe-burst.pcap", "--sink"),
+        ("mxoe-connect.pcap", "--sink"),
+    ],
+)
+def test_a_host_of_a_capture_is_played_to_a_live_one(wire: Cable, tmp_path: Path, capture: str, mode: str) -> None:
+    kept = tmp_path / "kept.pcapng"
+    with serving(wire[1], mode):
+        options = ("--as", A, "--host", "beta:0", "--key", "0x12345678", "--timeout", PATIENCE, "--json", "-w", kept)
+        done = replay(wire[0], capture, *options)
+    assert done.code == 0, done.out + done.err
+    told = summary(done)
+    assert told["came"] == told["expected"] > 0 and told["skipped"] == 0
+    assert told["differences"]["protocol"] == told["differences"]["rule"] == 0
+    verified = mxwire(wire[0].namespace, "verify", kept)
+    assert verified.code == 0, verified.out
+
+
+def test_what_another_application_does_is_no_fault_of_the_host(wire: Cable) -> None:
+    with serving(wire[1], "--echo"):
+        done = replay(wire[0], "mxoe-truncated.pcap", "--as", A, "--timeout", PATIENCE, "--json")
+    assert done.code == 0, done.out + done.err
+    told = summary(done)
+    assert told["differences"]["application"] > 0 == told["differences"]["protocol"]
+    assert told["came"] == told["expected"]
+
+
+def test_endpoint_and_key_of_the_live_host_may_be_others(wire: Cable) -> None:
+    running = Running(wire[1], "serve", "--sink", "--name", "beta:0", "--endpoint", "7", "--key", "0xABCD")
+    try:
+        running.until("Ctrl-C ends it")
+        options = ("--as", A, "--endpoint", 7, "--key", "0xABCD", "--timeout", PATIENCE, "--json")
+        done = replay(wire[0], "mxoe-burst.pcap", *options)
+        assert done.code == 0 and summary(done)["differences"]["protocol"] == 0, done.out + done.err
+        done = replay(wire[0], "mxoe-burst.pcap", "--as", A, "--timeout", PATIENCE)
+        assert done.code == 1 and "its endpoint 3 is not open" in " ".join(done.out.split())
+    finally:
+        running.end()
+
+
+def test_a_host_that_is_not_there_is_told(wire: Cable) -> None:
+    done = replay(wire[0], "mxoe-burst.pcap", "--as", A, "--timeout", 1)
+    assert done.code == 2 and "no host was found within 1 s; nothing was heard" in done.err
+    done = replay(wire[0], "mxoe-burst.pcap", "--as", A, "--host", "02:00:00:00:00:77", "--timeout", 1)
+    assert done.code == 1 and "it does not answer: no reply to a host query" in " ".join(done.out.split())
+
+
+def test_a_scenario_is_played_to_a_live_host(wire: Cable) -> None:
+    scenario = Path(__file__).parents[2] / "replay" / "connect" / "bad-key.mxs"
+    with serving(wire[1], "--sink"):
+        words = ("-i", wire[0].interface, "--host", "beta:0:3", "--json")
+        done = mxwire(wire[0].namespace, "replay", scenario, *words)
+    assert done.code == 0, done.out + done.err
