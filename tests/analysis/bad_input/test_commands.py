@@ -1,0 +1,93 @@
+"""No capture, however bad, makes an analysis command fail otherwise than by a line that says why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mxwire.capture import create_capture
+from mxwire.cli.main import cli
+from mxwire.errors import MxwireError
+
+from .mangling import CAPTURES, MANGLERS, Frames, Mangler, batch_of, frames_of
+
+NAMES = ("mxoe-every-type.pcap", "omx9000-truncated.pcap", "mxoe-nack-mcp-rdmawin.pcap")
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "messages": ("messages", "--json", "{bad}"),
+    "messages-text": ("messages", "{bad}"),
+    "conversations": ("conversations", "--json", "{bad}"),
+    "conversations-text": ("conversations", "{bad}"),
+    "follow": ("follow", "--message", "1", "{bad}"),
+    "extract": ("extract", "--message", "2", "--partial", "--json", "-w", "{out}", "{bad}"),
+    "stats": ("stats", "--json", "{bad}"),
+    "stats-text": ("stats", "{bad}"),
+    "verify": ("verify", "--json", "{bad}"),
+    "verify-text": ("verify", "{bad}"),
+    "compat": ("compat", "--json", "{bad}", "{good}"),
+    "compat-text": ("compat", "{bad}"),
+    "merge": ("merge", "--json", "-w", "{out}", "{good}", "{bad}"),
+    "merge-text": ("merge", "{bad}", "{good}"),
+}
+
+
+def run(words: tuple[str, ...], **paths: Path) -> Result:
+    """A command in this process; whatever it may end with is checked here."""
+    result = CliRunner().invoke(cli, [word.format(**paths) for word in words])
+    allowed = result.exception is None or isinstance(result.exception, (SystemExit, MxwireError))
+    assert allowed, (words, result.exception)
+    if isinstance(result.exception, MxwireError):
+        assert len(str(result.exception).splitlines()) == 1
+    else:
+        assert result.exit_code in (0, 1, 2), result.output
+    if "--json" in words:
+        for line in result.stdout.splitlines():
+            json.loads(line)
+    return result
+
+
+def write(path: Path, frames: Frames) -> Path:
+    with create_capture(path) as writer:
+        writer.write(batch_of(frames))
+    return path
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    chosen: str = request.param
+    return chosen
+
+
+@pytest.mark.parametrize("mangler", MANGLERS, ids=lambda each: each.__name__)
+def test_mangled_frames(name: str, mangler: Mangler, tmp_path: Path) -> None:
+    bad = write(tmp_path / "bad.pcapng", mangler(list(frames_of(name))))
+    for words in COMMANDS.values():
+        run(words, bad=bad, good=CAPTURES / name, out=tmp_path / "out.pcapng")
+
+
+@pytest.mark.parametrize("name", ["mxoe-every-type.pcap", "omx9000-truncated.pcap"])
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.5, 0.77, 0.999])
+def test_files_that_are_cut_anywhere(name: str, share: float, tmp_path: Path) -> None:
+    whole = (CAPTURES / name).read_bytes()
+    bad = tmp_path / "bad.pcap"
+    bad.write_bytes(whole[: int(len(whole) * share)])
+    for words in COMMANDS.values():
+        run(words, bad=bad, good=CAPTURES / name, out=tmp_path / "out.pcapng")
+
+
+def test_what_is_only_half_seen_is_said(tmp_path: Path) -> None:
+    frames = list(frames_of("mxoe-every-type.pcap"))
+    by_name = {each.__name__: write(tmp_path / f"{each.__name__}.pcapng", each(frames)) for each in MANGLERS}
+
+    def said(command: str, mangler: str) -> str:
+        paths = {"bad": by_name[mangler], "good": CAPTURES / "mxoe-every-type.pcap", "out": tmp_path / "out.pcapng"}
+        return run(COMMANDS[command], **paths).output
+
+    assert "the other direction was not seen" in said("messages", "one_direction")
+    assert "the capture ends first" in said("messages", "ended_early")
+    assert "are not MXoE" in said("messages", "others_mixed_in")
+    assert "malformed frames were left out" in said("messages", "rubbish")
+    assert "no frames" in said("stats", "nothing")
+    assert '"unknown"' in said("compat", "one_frame")

@@ -1,0 +1,100 @@
+"""A recording that shows frames twice, or in the wrong order, makes no host look wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from mxwire.analysis.conversations import Follower
+from mxwire.analysis.observed_order import HELD, OrderedVerification
+from mxwire.capture.time_order import in_time_order
+from mxwire.rules import Violation
+from mxwire.wire.decoder import Decoder
+from mxwire.wire.enums import PacketType
+
+from .mangling import (
+    CAPTURES,
+    HARMLESS,
+    Frames,
+    Mangler,
+    batch_of,
+    frames_of,
+    mirrored,
+    neighbours_swapped,
+    queues,
+)
+
+NAMES = sorted(path.name for path in CAPTURES.glob("*.pcap"))
+
+
+def verified(frames: Frames, **options: object) -> tuple[OrderedVerification, list[Violation]]:
+    verification = OrderedVerification(**options)
+    found = [
+        each
+        for decoded in Decoder().decode_all(in_time_order([batch_of(frames)]))
+        for each in verification.observe(decoded)
+    ]
+    return verification, [*found, *verification.finish()]
+
+
+def against_hosts(found: list[Violation]) -> Counter[tuple[str, str]]:
+    return Counter((each.rule, each.severity) for each in found if each.severity != "note")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_host_is_blamed_for_the_recording(name: str) -> None:
+    frames = list(frames_of(name))
+    _, right = verified(frames)
+    for mangler in HARMLESS:
+        # Two copies of a frame that deviates deviate twice.
+        found = against_hosts(verified(mangler(frames))[1])
+        assert found.keys() <= against_hosts(right).keys(), mangler.__name__
+
+
+@pytest.mark.parametrize("mangler", [mirrored, queues])
+@pytest.mark.parametrize("name", ["mxoe-every-type.pcap", "mxoe-lossy-1M.pcap", "omx9000-many.pcap"])
+def test_messages_are_the_same_in_such_a_recording(name: str, mangler: Mangler) -> None:
+    def messages(frames: Frames) -> list[tuple[object, ...]]:
+        follower = Follower()
+        found = [
+            each
+            for decoded in Decoder().decode_all(in_time_order([batch_of(frames)]))
+            for each in follower.observe(decoded)
+        ]
+        found += follower.finish()
+        return sorted((each.number, each.kind, each.length, each.sender, each.receiver) for each in found)
+
+    frames = list(frames_of(name))
+    assert messages(mangler(frames)) == messages(frames)
+
+
+def test_what_cannot_be_judged_is_noted_with_its_reason() -> None:
+    frames = list(frames_of("omx9000-many.pcap"))
+    verification, found = verified(neighbours_swapped(frames))
+    assert verification.disordered
+    noted = [each for each in found if "wrong order" in each.found]
+    assert {each.rule for each in noted} == {"R-NOT-01", "R-PUL-02"} and not verification.violations
+
+
+def test_an_order_that_is_right_lets_nothing_pass() -> None:
+    """An answer before its question in a capture that is otherwise in order is a violation, as without all this."""
+    frames = list(frames_of("mxoe-every-type.pcap"))
+    notify = next(place for place, (_, data, _) in enumerate(frames) if data[16] == PacketType.NOTIFY)
+    replies = [place for place in range(notify) if frames[place][1][16] == PacketType.PULL_REPLY]
+    moved = [*frames]
+    moved.insert(replies[-3], (frames[replies[-3]][0], *moved.pop(notify)[1:]))
+    verification, found = verified(moved)
+    assert not verification.disordered
+    assert "R-NOT-01" in {each.rule for each in found if each.severity == "violation"}
+    told = verified(moved, disordered=True)[1]
+    assert "R-NOT-01" in {each.rule for each in told if each.severity == "note"}
+
+
+def test_findings_that_wait_are_told_when_their_time_is_over_and_are_bounded() -> None:
+    frames = list(frames_of("mxoe-many.pcap"))
+    early = [(time - 10**7 if data[16] == PacketType.NOTIFY else time, data, length) for time, data, length in frames]
+    patient, waited = verified(early)
+    hasty, told = verified(early, patience_ns=0)
+    assert against_hosts(waited) == against_hosts(told) and patient.violations == hasty.violations > 0
+    assert HELD > 100
