@@ -36,7 +36,7 @@ def limits(facts: Facts) -> list[str]:
         )
     if facts.disordered:
         said.append(
-            f"{count(facts.disordered, 'frame')} behind later ones in the capture: what depends on their order is less sure"
+            f"{count(facts.disordered, 'frame')} behind later ones in the file: what depends on order is less sure"
         )
     if facts.backwards:
         said.append(
