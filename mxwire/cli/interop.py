@@ -44,6 +44,19 @@ class _Group(click.Group):
         self.format_commands(ctx, formatter)
 
 
+class _Unnamed(click.Context):
+    """What the group does without a subcommand is called as the group is."""
+
+    @property
+    def command_path(self) -> str:
+        assert self.parent is not None
+        return self.parent.command_path
+
+
+class _Matrix(click.Command):
+    context_class = _Unnamed
+
+
 @click.group(cls=_Group, epilog=EPILOG)
 def command() -> None:
     """Put implementations against each other: which cases work between them, which fail, and why.
@@ -53,7 +66,7 @@ def command() -> None:
     """
 
 
-@command.command("run", hidden=True, epilog=EPILOG)
+@command.command("run", cls=_Matrix, hidden=True, epilog=EPILOG)
 @click.argument("config", metavar="[CONFIG.toml]", required=False)
 @click.option("--implementation", "implementations", metavar="NAME", multiple=True, help="Only these; repeat.")
 @click.option("--case", "cases", metavar="NAME", multiple=True, help="Only these cases or groups of cases; repeat.")

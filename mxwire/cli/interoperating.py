@@ -126,7 +126,7 @@ def tell(report: Report, wishes: Wishes) -> None:
             click.echo(line)
     elif wishes.as_junit:
         click.echo(telling.junit(report))
-    elif sys.stdout.isatty():
+    elif sys.stdout.isatty() and len(report.cells) > telling.FEW:
         _show_coloured(report)
         show(telling.blocks(report, drawn=False))
     else:
@@ -152,6 +152,8 @@ def _show_coloured(report: Report) -> None:
         for text, style in row:
             line.append(text.rjust(telling.WIDTH), style=telling.STYLES[style])
         console.print(line, no_wrap=True)
+    for name in telling.answering(report):
+        console.print(Text(name, style="cyan"))
     console.print()
 
 

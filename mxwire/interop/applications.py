@@ -45,7 +45,7 @@ class Answering(Application):
 
     def _answered(self, taken: Taken) -> bool:
         request = taken.request
-        self.end.side.note(f"took {request.transferred} bytes: {request.status.text if request.status else ''}")
+        self.end.side.note(f"took {request.transferred} bytes: {'' if request.status is None else request.status.text}")
         if not self._echo or request.status is not Status.SUCCESS or request.partner is None:
             return True
         met = self._met.get(request.partner)

@@ -12,6 +12,8 @@ from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, R
 
 SHOWN: Final = 12
 """Cells of a kind that are told of one by one."""
+FEW: Final = 3
+"""So few cells are told with all that is known of each."""
 STYLES: Final = {"all": "green", "some": "yellow", "bad": "bold red", "none": "dim"}
 """Colours of the squares, beside their text."""
 WIDTH: Final = 4
@@ -56,7 +58,18 @@ def drawing(report: Report) -> str:
         name.ljust(widest) + "".join(text.rjust(WIDTH) for text, _ in row)
         for name, row in zip(names, rows, strict=True)
     ]
-    return "\n".join(lines)
+    return "\n".join([*lines, *answering(report)])
+
+
+def answering(report: Report) -> list[str]:
+    """The columns that have no row of their own, by name."""
+    begin = {each.left for each in report.cells}
+    columns = [
+        f"{place:>2} {each.name}"
+        for place, each in enumerate(report.implementations, 1)
+        if each.name not in begin and any(cell.right == each.name for cell in report.cells)
+    ]
+    return ["", *columns] if columns else []
 
 
 LEGEND: Final = (
@@ -67,9 +80,9 @@ LEGEND: Final = (
 
 def blocks(report: Report, *, drawn: bool = True) -> list[Block]:
     """The matrix, the groups, what is not as expected, and the sum; with ``drawn`` False another shows the matrix."""
-    shown: list[Block] = []
-    if drawn:
-        shown += [Heading(report.title), Verbatim(drawing(report))]
+    if len(report.cells) <= FEW:
+        return [*(block for cell in report.cells for block in cell_blocks(cell)), Paragraph(summary(report))]
+    shown: list[Block] = [Heading(report.title), Verbatim(drawing(report))] if drawn else []
     shown += [Paragraph(LEGEND), _groups(report)]
     for verdict, title in (("fail", "Not as expected"), ("non-strict", "Not strictly as recommended")):
         cells = [each for each in report.cells if each.verdict == verdict]
@@ -85,10 +98,28 @@ def blocks(report: Report, *, drawn: bool = True) -> list[Block]:
     return [*shown, Paragraph(summary(report))]
 
 
+def cell_blocks(cell: Cell) -> Iterator[Block]:
+    """All that is known of one cell."""
+    yield Heading(cell.name, 3)
+    rows = [("verdict", cell.verdict), ("reason", cell.reason), ("expected", cell.expected)]
+    rows += [("diagnosis", line) for line in cell.diagnosis]
+    rows += [("finding", str(found)) for found in cell.findings[:SHOWN]]
+    if cell.verdict != "missing":
+        rows.append(("frames", f"{cell.frames} in {cell.duration_ns / 1e6:.3f} ms"))
+    if cell.capture is not None:
+        rows.append(("capture", cell.capture))
+    rows += [("rules", ", ".join(cell.rules)), ("again", cell.command)]
+    columns = (Column("of the cell"), Column("what is known", wraps=True))
+    yield Table(columns, tuple(Row((name, text)) for name, text in rows if text))
+    if cell.events:
+        yield Heading("What the applications did and saw", 3)
+        yield Listing(cell.events)
+
+
 def summary(report: Report) -> str:
     """How many cells there are, and how they ended."""
     counts = ", ".join(f"{number} {verdict}" for verdict, number in report.counts.items() if number)
-    said = f"{len(report.cells)} cells: {counts or 'none'}."
+    said = f"{len(report.cells)} cell{'' if len(report.cells) == 1 else 's'}: {counts or 'none'}."
     if not report.complete:
         said += " The run was interrupted: this is only a part of it."
     return said
