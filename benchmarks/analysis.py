@@ -1,15 +1,18 @@
-"""Measures how fast captures are analysed: messages, timing and verification, beside tshark with the plugin.
+"""Measures how fast captures are analysed: messages, timing, verification and diagnosis, beside tshark with the plugin.
 
 ``python benchmarks/analysis.py`` makes a capture of tiny and one of large messages, analyses each in turn, and prints
-medians and which goals of the project are reached. ``--help`` says what can be changed.
+medians, how much memory is needed for captures of different lengths, and which goals of the project are met.
+``--help`` says what can be changed. The captures are without fault: whoever finds one has measured nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
+import tracemalloc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +23,7 @@ from contest import Capture, Contestant, Result, measure, timed
 from conversing import write_capture
 
 from mxwire.analysis.conversations import Follower
+from mxwire.analysis.diagnosis.examination import Examination
 from mxwire.analysis.timing import Timing
 from mxwire.analysis.verification import Verification
 from mxwire.capture import open_capture
@@ -28,10 +32,34 @@ from mxwire.wire.decoder import DecodedBatch, Decoder
 MESSAGES = "messages"
 TIMING = "timing"
 VERIFICATION = "verification"
+DIAGNOSIS = "diagnosis"
 TSHARK = "tshark with the plugin"
 PLUGIN = Path(__file__).parents[1] / "dissectors" / "wireshark" / "mxoe.lua"
-GOALS = {("tiny", MESSAGES): 100_000, ("large", MESSAGES): 300_000}
+GOALS = {
+    ("tiny", MESSAGES): 100_000,
+    ("large", MESSAGES): 300_000,
+    ("tiny", VERIFICATION): 100_000,
+    ("large", VERIFICATION): 300_000,
+}
 """Frames a second."""
+LONGER = 3
+"""Memory is compared with that for a capture which is so many times as long."""
+GROWTH = 1.25
+"""No more memory than this many times as much is constant memory."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes at most at a time, for a capture and for a longer one."""
+
+    capture: str
+    contestant: str
+    short: int
+    long: int
+
+    @property
+    def reached(self) -> bool:
+        return self.long <= self.short * GROWTH
 
 
 @dataclass(frozen=True)
@@ -54,17 +82,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--tiny", type=int, default=200_000, help="frames in the capture of tiny messages (%(default)s)"
     )
     parser.add_argument("--large", type=int, default=50_000, help="frames in that of large messages (%(default)s)")
+    parser.add_argument(
+        "--memory", type=int, default=30_000, help="frames in captures that memory is measured on (%(default)s)"
+    )
     parser.add_argument("--rounds", type=int, default=5, help="timed rounds of each (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     options = parser.parse_args(arguments)
     with TemporaryDirectory(prefix="mxwire-benchmark-") as folder:
         captures = [_capture(Path(folder), kind, getattr(options, kind)) for kind in ("tiny", "large")]
         results = {each.name: measure(each, contestants(), options.rounds) for each in captures}
+        memory = [each for kind in ("tiny", "large") for each in _memory(Path(folder), kind, options.memory)]
     verdicts = [_judge(results, *each) for each in GOALS]
     if options.json:
-        print(json.dumps(_as_data(results, verdicts), indent=2))
+        print(json.dumps(_as_data(results, memory, verdicts), indent=2))
     else:
-        print("\n".join(_as_text(results, verdicts)))
+        print("\n".join(_as_text(results, memory, verdicts)))
 
 
 def contestants() -> list[Contestant]:
@@ -73,6 +105,7 @@ def contestants() -> list[Contestant]:
         Contestant(MESSAGES, messages),
         Contestant(TIMING, timing),
         Contestant(VERIFICATION, verification),
+        Contestant(DIAGNOSIS, diagnosis),
         Contestant(TSHARK, None if missing else tshark, missing),
     ]
 
@@ -104,9 +137,21 @@ def timing(capture: Capture) -> int:
 def verification(capture: Capture) -> int:
     made = Verification()
     for decoded in _decoded(capture):
-        for _ in made.observe(decoded):
-            pass
+        for found in made.observe(decoded):
+            raise AssertionError(f"the capture was to be without fault: {found}")
     return made.frames
+
+
+@timed
+def diagnosis(capture: Capture) -> int:
+    decoder = Decoder()
+    made = Examination(decoder)
+    with open_capture(capture.path) as reader:
+        for decoded in decoder.decode_all(made.watch(reader)):
+            made.observe(decoded)
+    made.finish()
+    made.findings()
+    return decoder.decoded
 
 
 @timed
@@ -116,8 +161,25 @@ def tshark(capture: Capture) -> int:
     return shown.count(b"\n")
 
 
+def _memory(folder: Path, kind: str, frames: int) -> Iterator[Memory]:
+    """What is needed at most at a time for a capture and for a longer one, a batch of each being read at a time."""
+    for name, analysis in ((MESSAGES, Follower), (VERIFICATION, Verification)):
+        peaks = []
+        for length in (frames, frames * LONGER):
+            capture = _capture(folder, kind, length)
+            tracemalloc.start()
+            made = analysis()
+            with open_capture(capture.path) as reader:
+                for decoded in Decoder().decode_all(reader, settle_bytes=0):
+                    for _ in made.observe(decoded):
+                        pass
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        yield Memory(kind, name, *peaks)
+
+
 def _capture(folder: Path, kind: str, frames: int) -> Capture:
-    path = folder / f"{kind}.pcap"
+    path = folder / f"{kind}-{frames}.pcap"
     write_capture(path, kind, frames)
     return Capture(kind, path, frames)
 
@@ -132,24 +194,44 @@ def _ratio(result: Result, results: Sequence[Result]) -> float | None:
     return None if yardstick is None else result.rate / yardstick
 
 
-def _as_text(results: dict[str, list[Result]], verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _as_text(results: dict[str, list[Result]], memory: Sequence[Memory], verdicts: Sequence[Verdict]) -> Iterator[str]:
+    yield f"load of the machine: {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} processors"
     for capture, each in results.items():
         yield f"{capture} messages"
         for result in each:
             ratio = _ratio(result, each)
             beside = "" if ratio is None else f"  {ratio:6.1f} x tshark"
             yield f"  {result.name:24} {result.rate:12,.0f} frames/s ± {result.spread:4.0%}{beside}"
+    yield f"memory at most, and for a capture {LONGER} times as long"
+    for used in memory:
+        yield f"  {used.capture:5} {used.contestant:18} {used.short / 1e6:8.1f} MB {used.long / 1e6:8.1f} MB"
     for verdict in verdicts:
-        said = "reached" if verdict.reached else "NOT reached"
-        yield f"goal: {verdict.contestant} of {verdict.capture} messages, {verdict.goal:,} frames/s: {said}"
+        what = f"{verdict.contestant} of {verdict.capture} messages"
+        yield f"{_said(verdict.reached)}  {what}: {verdict.rate:,.0f} of {verdict.goal:,} frames/s"
+    for used in memory:
+        yield f"{_said(used.reached)}  {used.contestant} of {used.capture} messages in constant memory"
 
 
-def _as_data(results: dict[str, list[Result]], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def _said(reached: bool) -> str:
+    return "MET   " if reached else "MISSED"
+
+
+def _as_data(results: dict[str, list[Result]], memory: Sequence[Memory], verdicts: Sequence[Verdict]) -> dict[str, Any]:
     return {
         "results": {
             capture: {each.name: {"frames_per_second": each.rate, "spread": each.spread} for each in found}
             for capture, found in results.items()
         },
+        "memory": [
+            {
+                "capture": each.capture,
+                "contestant": each.contestant,
+                "short": each.short,
+                "long": each.long,
+                "reached": each.reached,
+            }
+            for each in memory
+        ],
         "goals": [
             {
                 "capture": each.capture,

@@ -11,19 +11,24 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "analysis.py"
 
 
 def run(*options):
-    command = [sys.executable, str(BENCHMARK), "--tiny", "900", "--large", "900", "--rounds", "1", *options]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    command = [sys.executable, str(BENCHMARK), "--tiny", "900", "--large", "900", "--memory", "900", "--rounds", "1"]
+    return subprocess.run([*command, *options], check=True, capture_output=True, text=True).stdout
 
 
 def test_every_part_is_measured_and_held_against_its_goal():
     made = json.loads(run("--json"))
     assert set(made["results"]) == {"tiny", "large"}
     for measured in made["results"].values():
-        assert {"messages", "timing", "verification"} <= set(measured)
+        assert {"messages", "timing", "verification", "diagnosis"} <= set(measured)
         assert all(each["frames_per_second"] > 0 for each in measured.values())
-    assert [(each["capture"], each["goal"]) for each in made["goals"]] == [("tiny", 100_000), ("large", 300_000)]
+    goals = [(each["capture"], each["contestant"], each["goal"]) for each in made["goals"]]
+    wanted = [("tiny", 100_000), ("large", 300_000)]
+    assert goals == [(kind, name, rate) for name in ("messages", "verification") for kind, rate in wanted]
+    assert all(each["long"] >= each["short"] > 0 for each in made["memory"]) and len(made["memory"]) == 4
 
 
 def test_people_get_a_table():
     shown = run()
-    assert "tiny messages" in shown and "frames/s" in shown and "goal: messages of large messages" in shown
+    assert "tiny messages" in shown and "frames/s" in shown and " x tshark" in shown
+    last = shown.splitlines()[-8:]
+    assert all(each.startswith(("MET   ", "MISSED")) for each in last) and "verification of large messages" in shown
