@@ -1,0 +1,263 @@
+"""How fast and how evenly captures are sent again: mxwire replay beside tcpreplay and a plain loop, in one run.
+
+    sudo python benchmarks/replay.py [--quick] [--rounds N] [--json]
+
+All send through one end of a veth pair of MTU 9000. At top speed nobody listens, and each says itself how long it took
+from the first frame to the last, with the capture in memory (tcpreplay -K -t). Paced, the other end notes when each of
+50,000 frames a second came: the error is how far that is from the first frame's time and equal distances after it. The
+contestants take turns, and the best round of each counts. tcpreplay takes part where it is installed (package
+tcpreplay). Wants root, for the namespaces.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+import numpy as np
+from live.namespaces import Laboratory, Port, missing
+from traffic import MIXED, SMALL, write_capture
+
+from mxwire.link import Tap
+
+CLI = str(Path(__file__).resolve().parents[1] / "cli.py")
+OURS, OTHERS, PLAIN = "mxwire replay", "tcpreplay", "a Python loop of send"
+RATE = 50_000
+LONGEST = 120
+P99_US = 50.0
+LOOP = """
+import socket, sys, time
+from mxwire.capture import open_capture
+frames = [batch.frame(place) for batch in open_capture(sys.argv[1]) for place in range(len(batch))]
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+out.bind((sys.argv[2], 0x86DF))
+send, begin = out.send, time.perf_counter()
+for _ in range(int(sys.argv[3])):
+    for frame in frames:
+        send(frame)
+print(len(frames) * int(sys.argv[3]) / (time.perf_counter() - begin))
+"""
+
+
+@dataclass
+class Outcome:
+    """The rounds of one contestant."""
+
+    contest: str
+    contestant: str
+    unit: str
+    more_is_better: bool
+    values: list[float] = field(default_factory=list)
+
+    @property
+    def best(self) -> float:
+        """The best round."""
+        return max(self.values) if self.more_is_better else min(self.values)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A ratio to another contestant's, or a value; one of them is enough."""
+
+    contest: str
+    ratio: float
+    value: float | None = None
+    at_most: bool = False
+
+    @property
+    def text(self) -> str:
+        """The goal in words."""
+        other = f"{self.ratio:g} x {OTHERS}"
+        if self.value is not None:
+            return f"{self.contest}: below {self.value:g} µs, or at most {other}"
+        return f"{self.contest}: at least {other}"
+
+    def judge(self, outcomes: dict[tuple[str, str], Outcome]) -> tuple[float, float | None, bool | None]:
+        """What was measured, the ratio to the other, and whether that is enough; None where it cannot be known."""
+        ours = outcomes[self.contest, OURS].best
+        other = outcomes.get((self.contest, OTHERS))
+        ratio = ours / other.best if other is not None and other.best else None
+        if self.value is not None and ours < self.value:
+            return ours, ratio, True
+        if ratio is None:
+            return ours, ratio, None
+        return ours, ratio, ratio <= self.ratio if self.at_most else ratio >= self.ratio
+
+
+SMALL_FRAMES, MIXED_FRAMES, PACED = "small frames", "mixed frames", f"paced at {RATE:,} frames/s"
+GOALS = (Goal(SMALL_FRAMES, 1.0), Goal(MIXED_FRAMES, 1.0), Goal(PACED, 1.0, P99_US, at_most=True))
+
+
+# The contestants.
+
+
+def run(port: Port, *words: str) -> str:
+    """What a command says that runs in the sender's namespace, on the first processor."""
+    core = min(os.sched_getaffinity(0))
+    done = subprocess.run(
+        port.namespace.command("taskset", "-c", str(core), *words), capture_output=True, text=True, timeout=LONGEST
+    )
+    if done.returncode:
+        raise SystemExit(f"{' '.join(words[:3])} failed: {done.stderr or done.stdout}")
+    return done.stdout
+
+
+def ours(port: Port, capture: Path, loops: int, *pace: str) -> float:
+    """Frames a second of ``mxwire replay``."""
+    words = ("replay", str(capture), "-i", port.interface, "--loop", str(loops), "--linger", "0", "--json")
+    return float(json.loads(run(port, sys.executable, CLI, *words, *(pace or ("--top-speed",))))["frames_per_second"])
+
+
+def tcpreplay(port: Port, capture: Path, loops: int, *pace: str) -> float:
+    """Frames a second of tcpreplay."""
+    said = run(port, OTHERS, "-K", *(pace or ("-t",)), f"--loop={loops}", "-i", port.interface, str(capture))
+    found = re.search(r"Rated:.*?([\d.]+) pps", said)
+    if found is None:
+        raise SystemExit(f"tcpreplay says no rate: {said}")
+    return float(found[1])
+
+
+def plain(port: Port, capture: Path, loops: int) -> float:
+    """Frames a second of one ``send`` after the other."""
+    return float(run(port, sys.executable, "-c", LOOP, str(capture), port.interface, str(loops)))
+
+
+Contestant = Callable[..., float]
+
+
+def contestants() -> dict[str, Contestant]:
+    """Who takes part here."""
+    found: dict[str, Contestant] = {OURS: ours, PLAIN: plain}
+    return found | ({OTHERS: tcpreplay} if shutil.which(OTHERS) else {})
+
+
+def top_speed(ports: tuple[Port, Port], capture: Path, loops: int, contestant: Contestant) -> float:
+    """Frames a second into a wire that nobody listens to."""
+    return contestant(ports[0], capture, loops)
+
+
+def paced(ports: tuple[Port, Port], capture: Path, loops: int, contestant: Contestant) -> float:
+    """By how many µs frames came at another time than they should, 99 % of them at most."""
+    sender, receiver = ports
+    pace = ("--rate", f"{RATE}/s") if contestant is ours else (f"--pps={RATE}",)
+    with receiver.namespace.inside():
+        tap = Tap.open(receiver.interface, ring_bytes=32 << 20)
+    times: list[Any] = []
+    with tap:
+        words = _command(sender, capture, loops, contestant, pace)
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        while process.poll() is None:
+            times.append(tap.receive(0.05).timestamp_ns.copy())
+        while len(batch := tap.receive(0.2)):
+            times.append(batch.timestamp_ns.copy())
+        lost = tap.statistics().dropped
+    if process.returncode or lost:
+        said = process.stderr.read().decode() if process.stderr else ""
+        raise SystemExit(f"{words[5]} failed, or {lost} frames were not seen: {said}")
+    seen = np.concatenate(times)
+    wanted = seen[0] + np.arange(len(seen)) * (10**9 // RATE)
+    return float(np.percentile(np.abs(seen - wanted), 99)) / 1e3
+
+
+def _command(port: Port, capture: Path, loops: int, contestant: Contestant, pace: tuple[str, ...]) -> list[str]:
+    core = str(min(os.sched_getaffinity(0)))
+    words = (
+        (sys.executable, CLI, "replay", str(capture), "--loop", str(loops), "--linger", "0", "--json")
+        if contestant is ours
+        else (OTHERS, "-K", f"--loop={loops}", str(capture))
+    )
+    # tcpreplay wants its options before the file.
+    where = ("-i", port.interface)
+    ordered = (*words, *pace, *where) if contestant is ours else (*words[:-1], *pace, *where, words[-1])
+    return port.namespace.command("taskset", "-c", core, *ordered)
+
+
+# All of it.
+
+
+def measure(ports: tuple[Port, Port], folder: Path, rounds: int, quick: bool) -> dict[tuple[str, str], Outcome]:
+    """All contests, the contestants in turn."""
+    frames = 1_000 if quick else 20_000
+    # Short rounds: where others use the processors too, one of them is left alone.
+    loops = 1 if quick else 3
+    for traffic in (SMALL, MIXED):
+        write_capture(folder / f"{traffic.name}.pcap", traffic, frames)
+    write_capture(folder / "paced.pcap", SMALL, frames // 2)
+    contests = (
+        (SMALL_FRAMES, "frames/s", top_speed, folder / "small.pcap", loops, True),
+        (MIXED_FRAMES, "frames/s", top_speed, folder / "mixed.pcap", loops, True),
+        (PACED, "µs, 99 %", paced, folder / "paced.pcap", 1, False),
+    )
+    outcomes: dict[tuple[str, str], Outcome] = {}
+    for _ in range(rounds):
+        for name, unit, contest, capture, times, more in contests:
+            for who, contestant in contestants().items():
+                if contest is paced and who == PLAIN:
+                    continue
+                outcome = outcomes.setdefault((name, who), Outcome(name, who, unit, more))
+                outcome.values.append(contest(ports, capture, times, contestant))
+    return outcomes
+
+
+Verdict = tuple[Goal, float, float | None, bool | None]
+
+
+def main() -> int:
+    """Measure, print, and say whether the goals are reached (1 if not)."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9, help="how often each contestant is measured (9)")
+    parser.add_argument("--quick", action="store_true", help="few frames, one round: to see that it works")
+    parser.add_argument("--json", action="store_true", help="one object a line")
+    options = parser.parse_args()
+    why_not = missing()
+    if why_not:
+        print(why_not, file=sys.stderr)
+        return 2
+    load = os.getloadavg()[0]
+    with Laboratory() as laboratory, tempfile.TemporaryDirectory() as folder:
+        ports = laboratory.pair(9000)
+        outcomes = measure(ports, Path(folder), 1 if options.quick else options.rounds, options.quick)
+    verdicts = [(goal, *goal.judge(outcomes)) for goal in GOALS]
+    (_print_json if options.json else _print)(outcomes, verdicts, load)
+    return 0 if all(each[-1] is not False for each in verdicts) else 1
+
+
+def _print_json(outcomes: dict[tuple[str, str], Outcome], verdicts: list[Verdict], load: float) -> None:
+    for each in outcomes.values():
+        print(json.dumps(asdict(each) | {"best": each.best}))
+    print(json.dumps({"load": load, "tcpreplay": shutil.which(OTHERS) is not None}))
+    for goal, value, ratio, reached in verdicts:
+        print(json.dumps({"goal": goal.text, "value": value, "ratio": ratio, "reached": reached}))
+
+
+def _print(outcomes: dict[tuple[str, str], Outcome], verdicts: list[Verdict], load: float) -> None:
+    contest = ""
+    for each in outcomes.values():
+        if each.contest != contest:
+            contest = each.contest
+            print(contest)
+        values = ", ".join(f"{value:,.0f}" for value in each.values)
+        print(f"  {each.contestant:<22} {each.best:>12,.0f} {each.unit}  [{values}]")
+    if shutil.which(OTHERS) is None:
+        print("tcpreplay is not installed (package tcpreplay): nothing to compare with")
+    print(f"load of the machine before: {load:.1f} on {len(os.sched_getaffinity(0))} processors\n")
+    for goal, value, ratio, reached in verdicts:
+        word = {True: "reached", False: "MISSED ", None: "unknown"}[reached]
+        beside = "" if ratio is None else f", {ratio:.2f} x"
+        print(f"{word}  {goal.text}: {value:,.1f}{beside}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
