@@ -27,7 +27,7 @@ _ADDRESS: Final = 6
 class Frames:
     """The frames of a batch, and what is to be known of each, by place."""
 
-    whole: bytes
+    whole: memoryview
     """Something that holds them all, as if untagged on Ethernet."""
     begin: list[int]
     end: list[int]
@@ -38,7 +38,7 @@ class Frames:
 
     def raw(self, place: int) -> bytes:
         """The captured bytes of one frame."""
-        return self.whole[self.begin[place] : self.end[place]]
+        return self.whole[self.begin[place] : self.end[place]].tobytes()
 
 
 def frames_of(decoded: DecodedBatch) -> Frames:

@@ -36,7 +36,7 @@ class ReplyRun:
     """``frame_length`` of each; their frames have 32 bytes more."""
     numbers: list[int]
     """What the frames are called in findings."""
-    whole: bytes
+    whole: memoryview
     """Something that holds all their bytes, as far as they were captured."""
     begins: list[int]
     ends: list[int]
@@ -65,7 +65,7 @@ def take(run: ReplyRun, pair: Pair) -> int:
             transfer.settle()
         elif block.data is not None:
             for each in range(taken, end):
-                block.data[first + each - taken] = run.whole[run.begins[each] + _HEADER : run.ends[each]]
+                block.data[first + each - taken] = run.whole[run.begins[each] + _HEADER : run.ends[each]].tobytes()
         taken = end
     if taken and pair.known_ns is None:
         pair.known_ns = run.time_ns

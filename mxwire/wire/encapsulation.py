@@ -126,14 +126,15 @@ class Located:
             return whole
         return self.row_bytes[index, :HEADER_LENGTH].tobytes() + whole[HEADER_LENGTH + shift :]
 
-    def pieces(self) -> tuple[bytes, list[int], list[int]]:
-        """Bytes that hold all captured frames as if untagged on Ethernet, and where in them each begins and ends."""
+    def pieces(self) -> tuple[memoryview, list[int], list[int]]:
+        """Bytes that hold all captured frames as if untagged on Ethernet, and where in them each begins and ends.
+        Copies nothing where no frame is tagged."""
         if not self.shift.any():
             begin, end = self.batch.offset, self.batch.offset + self.batch.length
-            return self.batch.buffer.tobytes(), begin.tolist(), end.tolist()
+            return np.ascontiguousarray(self.batch.buffer).data, begin.tolist(), end.tolist()
         frames = [self.frame(index) for index in range(len(self.batch))]
         ends = list(accumulate(map(len, frames)))
-        return b"".join(frames), [0, *ends[:-1]], ends
+        return memoryview(b"".join(frames)), [0, *ends[:-1]], ends
 
 
 def locate(batch: FrameBatch, ethertypes: Collection[int] = (ETHERTYPE_MXOE,)) -> Located:
