@@ -55,7 +55,7 @@ def tell_list(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) -> 
         raise MxwireError(f"no scenario is about {' or '.join(rules)}")
     columns = (Column("name", code=True), Column("title", wraps=True), Column("rules", wraps=True))
     rows = tuple(Row((each.name, each.title, " ".join(each.rules))) for each in found)
-    show([Table(columns, rows), Paragraph(f"{len(found)} scenarios; mxwire scenario show NAME shows one.")])
+    show([Table(columns, rows), Paragraph(f"{_counted(len(found), 'scenario')}; mxwire scenario show NAME shows one.")])
 
 
 def _as_object(script: Script) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def tell_check(names: tuple[str, ...], as_json: bool) -> bool:
         elif problem is not None:
             click.echo(str(problem), err=True)
     if not as_json:
-        click.echo(f"{good} scenarios are well formed" + (f", {bad} are not" if bad else ""))
+        click.echo(f"{_counted(good, 'scenario')} well formed" + (f", {bad} not" if bad else ""))
     return not bad
 
 
@@ -251,7 +251,11 @@ def _explanation(outcome: Outcome) -> Iterator[str]:
 
 def _summary(counts: Counter[Verdict]) -> str:
     parts = [f"{counts[each]} {each.value}" for each in Verdict if counts[each]]
-    return f"{sum(counts.values())} runs: {', '.join(parts)}" if parts else "nothing was played"
+    return f"{_counted(sum(counts.values()), 'run')}: {', '.join(parts)}" if parts else "nothing was played"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _write(capture: CaptureWriter, outcome: Outcome) -> None:

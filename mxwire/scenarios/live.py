@@ -28,6 +28,8 @@ SETTLE: Final = 0.01
 LONGEST: Final = 20_000_000_000
 """Nanoseconds that a scenario may wait in one step, unless the caller has more time."""
 _SLICE: Final = 0.25
+_OF_THE_MEETING: Final = frozenset({"HOST_REPLY"})
+"""What was asked when the host was met may be answered late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +73,11 @@ def run_live(
     addresses = {each.host: address_of(link, each.host) for each in script.actors} | {HOST: link.address}
     known = Target(target.mac, target.endpoint, target.key, target.closed, target.beyond)
     cast = Cast(script, target.dialect, known, addresses, Random(seed), shift=shift)
-    while len(link.receive(0.0)):
-        # What has come before is no answer.
+    while application is None and len(link.receive(0.0)):
+        # What has come from a host that was there before is no answer.
         continue
     start = clock()
-    run = Run(script, cast, start, patience=patience)
+    run = Run(script, cast, start, patience=patience, foreign=_OF_THE_MEETING)
     _play(run, link, target.mac, application, clock)
     return outcome_of(run, target.dialect, "", seed, origin=0, start=start)
 

@@ -94,7 +94,10 @@ class Run:
     ``patience`` is how many nanoseconds a frame may come late and is still taken, which is not strict.
     """
 
-    def __init__(self, script: Script, cast: Cast, now: int, *, patience: int = 0) -> None:
+    def __init__(
+        self, script: Script, cast: Cast, now: int, *, patience: int = 0, foreign: frozenset[str] = frozenset()
+    ) -> None:
+        """``foreign`` are packets that may come for reasons of their own, and are passed over like announcements."""
         self.script = script
         self.cast = cast
         self.patience = patience
@@ -115,8 +118,8 @@ class Run:
         self._mark = now
         """When the last thing happened that times count from."""
         self._queue: deque[Arrival] = deque()
-        self._unspoken = frozenset(_MANNERLY) - script.packets
-        self._ignored = script.ignored | (_PASSED_OVER - script.packets)
+        self._unspoken = frozenset(_MANNERLY) - script.packets - script.ignored
+        self._ignored = script.ignored | ((_PASSED_OVER | foreign) - script.packets)
         self._quietly = self._ignored | (_UNASKED - script.packets)
         self._play = self._steps((*cast.prelude, *script.steps))
         self._started = self.finished = False
@@ -215,10 +218,19 @@ class Run:
         yield from ()
 
     def _wait(self, step: Wait) -> Play:
+        """Let time pass; what comes meanwhile waits too, but for what the scenario does not speak of."""
         end = self._mark + step.duration
-        while self.now < end:
+        kept: deque[Arrival] = deque()
+        while True:
+            while self._queue:
+                arrival = self._queue.popleft()
+                if arrival.packet not in self._unspoken or not (yield from self._passes(arrival, frozenset())):
+                    kept.append(arrival)
+            if self.now >= end:
+                break
             self.deadline = end
             yield None
+        self._queue = kept + self._queue
         self._mark = end
 
     def _expect(self, step: Expect) -> Play:
@@ -445,7 +457,7 @@ class Run:
         """Frames at the end that nobody has expected."""
         left = [each for each in self._queue if each.packet not in self._quietly | self._unspoken]
         if left:
-            text = f"{len(left)} frames that nobody expected, first {described(left[0].frame)}"
+            text = f"nobody expected {described(left[0].frame)}" + f", and {len(left) - 1} more" * (len(left) > 1)
             self.remarks.append(Remark(self.script.steps[-1].place.line, text))
 
     # Names.

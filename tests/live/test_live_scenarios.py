@@ -1,0 +1,148 @@
+"""The library of scenarios against live hosts: ours in this process, built as each wants it, and ``mxwire serve``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from mxwire.errors import MxwireError
+from mxwire.link import PacketLink
+from mxwire.scenarios import Outcome, Script, Verdict, library, load, run_live
+from mxwire.scenarios.hosted import hosted
+from mxwire.scenarios.live import why_not
+from mxwire.scenarios.meeting import meet
+
+from .namespaces import Laboratory, Port, missing
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+
+PAIRS = 6
+"""Cables that scenarios are played over at the same time; they mostly wait."""
+LONGEST = 4_000_000_000
+TRIES = 4
+"""On a busy machine a frame may come so late that the host has gone on; then a scenario is played again."""
+WELL = (Verdict.PASS, Verdict.NON_STRICT, Verdict.INFO)
+
+
+@pytest.fixture(scope="module")
+def cables() -> Iterator[list[tuple[Port, Port]]]:
+    with Laboratory() as laboratory:
+        yield [laboratory.pair(mtu=9000) for _ in range(PAIRS)]
+
+
+def link_of(port: Port, **options: object) -> PacketLink:
+    with port.namespace.inside():
+        return PacketLink.open(port.interface, **options)
+
+
+def once(script: Script, number: int, cable: tuple[Port, Port]) -> Outcome:
+    dialects = script.played_in()
+    dialect = dialects[number % len(dialects)]
+    tester = link_of(cable[0], promiscuous=True)
+    try:
+        with hosted(script, link_of(cable[1]), tester, dialect) as (target, application):
+            return run_live(script, tester, target, application=application, longest=LONGEST)
+    finally:
+        tester.close()
+
+
+def played(script: Script, number: int, cable: tuple[Port, Port]) -> Outcome:
+    outcome = once(script, number, cable)
+    for _ in range(TRIES - 1):
+        if outcome.verdict in (*WELL, Verdict.SKIPPED):
+            break
+        outcome = once(script, number, cable)
+    return outcome
+
+
+def test_all_that_a_live_host_can_be_asked_passes(cables: list[tuple[Port, Port]]) -> None:
+    scripts = list(enumerate(library()))
+
+    def over(place: int) -> list[Outcome]:
+        return [played(script, number, cables[place]) for number, script in scripts[place::PAIRS]]
+
+    with ThreadPoolExecutor(PAIRS) as pool:
+        outcomes = [each for some in pool.map(over, range(PAIRS)) for each in some]
+    failed = {each.script.name: each.reason for each in outcomes if each.verdict in (Verdict.FAIL, Verdict.MISSING)}
+    assert not failed
+    counts = Counter(each.verdict for each in outcomes)
+    skipped = [each for each in outcomes if each.verdict is Verdict.SKIPPED]
+    assert len(skipped) <= 20, {each.script.name: each.reason for each in skipped}
+    assert all(each.reason for each in skipped)
+    assert sum(counts[each] for each in WELL) >= 280
+
+
+@pytest.fixture(scope="module")
+def served(cables: list[tuple[Port, Port]]) -> Iterator[tuple[Port, str]]:
+    """A port, and the name of a host behind it that ``mxwire serve`` plays."""
+    near, far = cables[0]
+    serving = far.namespace.start(
+        sys.executable, str(ROOT / "cli.py"), "serve", "--sink", "-i", far.interface, "--name", "alpha"
+    )
+    yield near, "alpha:0"
+    serving.terminate()
+    try:
+        serving.communicate(timeout=10)
+    except subprocess.TimeoutExpired:
+        serving.kill()
+        serving.communicate()
+
+
+def test_the_scenario_of_a_wrong_key_is_replayed_to_a_host_by_name(served: tuple[Port, str]) -> None:
+    port, name = served
+    done = port.namespace.run(
+        *(sys.executable, str(ROOT / "cli.py"), "replay", str(ROOT / "replay/connect/bad-key.mxs")),
+        *("-i", port.interface, "--host", name),
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "connect/bad-key (mxoe): A wrong key is refused with status 11" in done.stdout
+    assert ("BAD_KEY" in done.stdout and done.stdout.endswith("1 pass\n")) or "1 non-strict" in done.stdout
+
+
+def test_scenarios_are_played_to_a_program_that_knows_nothing_of_them(served: tuple[Port, str]) -> None:
+    port, name = served
+    subjects = ("connect", "nacks", "malformed", "acks/delayed", "acks/immediate-from-four")
+    done = port.namespace.run(
+        *(sys.executable, str(ROOT / "cli.py"), "scenario", "run", *subjects),
+        *("-i", port.interface, "--host", name, "--json"),
+        timeout=120,
+    )
+    outcomes = [json.loads(line) for line in done.stdout.splitlines()]
+    failed = {each["name"]: each["reason"] for each in outcomes if each["verdict"] in ("fail", "missing")}
+    # A host that is too busy to send its ack in time is told from one that sends none.
+    assert {name for name in failed if not failed[name].startswith("TRUC")} == set(), failed
+    counts = Counter(each["verdict"] for each in outcomes)
+    assert counts["pass"] + counts["non-strict"] >= 40, counts
+    reasons = {each["reason"] for each in outcomes if each["verdict"] == "skipped"}
+    assert "the application on the host has to make calls" in reasons
+
+
+def test_a_host_that_is_not_there(cables: list[tuple[Port, Port]]) -> None:
+    link = link_of(cables[1][0])
+    try:
+        with pytest.raises(MxwireError, match=r"veth0: nobody:0 has not answered within 1 s; nobody was heard"):
+            meet(link, "nobody:0", timeout=1)
+    finally:
+        link.close()
+
+
+def test_why_a_scenario_is_not_played() -> None:
+    def reason(name: str, ours: bool) -> str | None:
+        script = load(name)
+        return why_not(script, script.played_in()[0], ours)
+
+    assert reason("connect/bad-key", False) is None
+    assert reason("eager/tiny", False) == "the application on the host has to make calls"
+    assert reason("eager/tiny", True) is None
+    assert reason("acks/threshold", False) == "the host has to be built for it: ack_threshold=1"
+    assert reason("connect/another-interface", True) == "it needs a host with 2 interfaces"
+    assert reason("pull/time-limit", True) == "it waits for 520 s"

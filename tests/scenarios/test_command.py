@@ -1,0 +1,124 @@
+"""``mxwire scenario`` as a user meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mxwire.capture import open_capture
+from mxwire.cli.colouring import coloured
+from mxwire.rules.catalogue import CATALOGUE
+from mxwire.scenarios import library
+from tests.cli.support import ROOT, mxwire
+
+FAILS = (
+    "title: A key that is refused\nrules: R-CON-08\n\n> CONNECT_REQUEST\n< CONNECT_REPLY connect_status_code=BAD_KEY\n"
+)
+
+
+@pytest.fixture
+def failing(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.mxs"
+    path.write_text(FAILS)
+    return path
+
+
+def test_list_shows_all_with_their_rules() -> None:
+    objects = mxwire("scenario", "list", "--json").objects
+    assert [each["name"] for each in objects] == [each.name for each in library()]
+    assert all(set(each["rules"]) <= set(CATALOGUE) for each in objects)
+    shown = mxwire("scenario", "list", "connect", "--rule", "R-CON-07")
+    assert "connect/to-itself" in shown.out and "1 scenario;" in shown.out and shown.code == 0
+
+
+def test_list_of_an_unknown_rule() -> None:
+    run = mxwire("scenario", "list", "--rule", "R-CON-77")
+    assert run.code == 2 and run.err.startswith("mxwire: no rule R-CON-77: did you mean R-CON-07")
+    assert mxwire("scenario", "list", "acks", "--rule", "R-CON-07").err == "mxwire: no scenario is about R-CON-07\n"
+
+
+def test_show_is_the_text() -> None:
+    path = ROOT / "replay/connect/bad-key.mxs"
+    for name in ("connect/bad-key", "replay/connect/bad-key.mxs", path):
+        assert mxwire("scenario", "show", name).out == path.read_text()
+
+
+def test_a_name_that_is_none() -> None:
+    run = mxwire("scenario", "show", "conect/badkey")
+    assert run.code == 2 and run.err.startswith("mxwire: no scenario conect/badkey: did you mean connect/bad-key")
+    assert mxwire("scenario", "run", "../secrets").code == 2
+
+
+def test_check_of_the_library() -> None:
+    run = mxwire("scenario", "check")
+    assert run.code == 0 and run.out == f"{len(list(library()))} scenarios well formed\n" and not run.err
+
+
+def test_check_names_file_line_and_column(tmp_path: Path, failing: Path) -> None:
+    bad, binary = tmp_path / "bad.mxs", tmp_path / "binary.mxs"
+    bad.write_text("title: x\n> TYNY\n")
+    binary.write_bytes(b"\xff\xfe\x00")
+    run = mxwire("scenario", "check", tmp_path)
+    assert run.code == 2 and run.out == "1 scenario well formed, 2 not\n"
+    assert run.err.splitlines()[:3] == [
+        f"{bad}:2:3: no packet is called TYNY: did you mean TINY?",
+        "  > TYNY",
+        "    ^",
+    ]
+    assert f"{binary}: this is no text (UTF-8)" in run.err
+    told = {Path(each["file"]).name: each for each in mxwire("scenario", "check", tmp_path, "--json").objects}
+    assert (told["bad.mxs"]["line"], told["bad.mxs"]["column"], told["mine.mxs"]["ok"]) == (2, 3, True)
+    assert mxwire("scenario", "run", bad).code == 2
+
+
+def test_run_of_a_folder() -> None:
+    run = mxwire("scenario", "run", "notify")
+    assert run.code == 0 and run.lines[0].startswith("pass        notify/ack-is-not-delivery (mxoe): ")
+    assert run.lines[-1].endswith(" pass")
+
+
+def test_run_says_what_was_wrong(failing: Path) -> None:
+    run = mxwire("scenario", "run", failing, "--dialect", "mxoe", "--ladder")
+    assert run.code == 1
+    assert run.lines[:6] == [
+        "FAIL        mine (mxoe): A key that is refused",
+        f"    {failing}:5: CONNECT_REPLY: connect_status_code is 0, expected 11",
+        "      < CONNECT_REPLY connect_status_code=BAD_KEY",
+        "    expected  CONNECT_REPLY connect_status_code=11",
+        run.lines[4],
+        "    rules     R-CON-08",
+    ]
+    assert run.lines[4].startswith("    found     CONNECT_REPLY dst_src_peer_index=257 (0x101) dst_endpoint=5 ")
+    assert "◀ not as expected" in run.out and run.lines[-1] == "1 run: 1 fail"
+
+
+def test_run_as_objects_and_into_a_capture(failing: Path, tmp_path: Path) -> None:
+    capture = tmp_path / "out.pcapng"
+    run = mxwire("scenario", "run", failing, "connect/good-key", "--dialect", "mxoe", "--json", "-w", capture)
+    assert run.code == 1 and [each["verdict"] for each in run.objects] == ["fail", "pass"]
+    assert run.objects[0]["differences"] == [{"field": "connect_status_code", "expected": "11", "found": "0"}]
+    with open_capture(capture) as reader:
+        assert sum(len(batch) for batch in reader) == sum(each["frames"] for each in run.objects)
+    assert b"mine: CONNECT_REPLY: connect_status_code is 0, expected 11" in capture.read_bytes()
+
+
+def test_a_profile_or_a_dialect_that_is_none() -> None:
+    assert mxwire("scenario", "run", "--profile", "windows").err.startswith("mxwire: no profile 'windows'")
+    assert mxwire("scenario", "run", "--dialect", "mx").err.startswith("mxwire: no dialect 'mx'")
+
+
+def test_a_live_host_needs_an_interface() -> None:
+    run = mxwire("scenario", "run", "connect", "--host", "alpha:0")
+    assert run.code == 2 and "a live host needs both -i and --host" in run.err
+    run = mxwire("scenario", "run", "connect", "--host", "alpha:0", "-i", "nosuch0")
+    assert run.code == 2 and run.err.startswith("mxwire: there is no interface 'nosuch0' here")
+
+
+def test_colours_change_no_letter() -> None:
+    import re
+
+    for script in library():
+        for line in script.text.splitlines():
+            assert re.sub(r"\x1b\[[0-9;]*m", "", coloured(line)) == line
+    assert coloured("> TINY length=5").count("\x1b[") >= 6
