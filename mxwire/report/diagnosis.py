@@ -14,6 +14,7 @@ from mxwire.wire.address import mac_text
 Since = Callable[[int], int]
 """From a time stamp to nanoseconds since the capture began."""
 
+_NAMES_SHOWN = 16
 SEE = (
     "mxwire diagnose --explain ID tells what a diagnosis means and how it is told apart; mxwire decode -v --frames "
     "NUMBER shows a frame."
@@ -24,6 +25,9 @@ def blocks(path: str, examination: Examination, found: list[Finding]) -> list[Bl
     """Findings, one heading for each diagnosis, and what could not be judged."""
     facts = examination.facts
     shown: list[Block] = [Heading(path), Paragraph(_at_a_glance(examination, found))]
+    names = _names(examination, found)
+    if names:
+        shown.append(Paragraph(names))
     for place, same in enumerate(_grouped(found), 1):
         shown += _finding(place, same, facts.since_start)
     limits = examination.limits()
@@ -41,6 +45,14 @@ def _at_a_glance(examination: Examination, found: list[Finding]) -> str:
     if not ids:
         return f"{looked}: nothing found."
     return f"{looked}: {', '.join(ids)}."
+
+
+def _names(examination: Examination, found: list[Finding]) -> str:
+    """What the hosts that findings concern are called, as far as they told."""
+    hosts = sorted({party.address for each in found for party in each.concerns})
+    known = [(host, examination.facts.name(host)) for host in hosts]
+    told = [f"{mac_text(host)} is {name}" for host, name in known if name]
+    return f"{', '.join(told[:_NAMES_SHOWN])}." if told else ""
 
 
 def _grouped(found: Iterable[Finding]) -> Iterator[list[Finding]]:

@@ -72,9 +72,10 @@ def unanswered(facts: Facts) -> Iterator[Asked]:
     """Hosts that were asked several times over a while and never sent anything back."""
     sending = facts.traffic.hosts()
     found = 0
+    heard = Heard(facts)
     for way in facts.traffic.one_way():
         questions = way.count(*QUESTIONS)
-        if questions < LEAST or way.last_ns - way.first_ns < SPAN_NS or is_answered_unseen(facts, way):
+        if questions < LEAST or way.last_ns - way.first_ns < SPAN_NS or heard.by_sender(way):
             continue
         found += 1
         if found > SHOWN:
@@ -83,24 +84,27 @@ def unanswered(facts: Facts) -> Iterator[Asked]:
         yield Asked(way.source, way.destination, questions, way.first_ns, way, way.destination in sending, names)
 
 
-def is_answered_unseen(facts: Facts, way: Way) -> bool:
-    """Whether what a host sends shows that it hears the other one, although the capture does not."""
-    if way.count(*_ANSWERS) or _knows_session(facts, way):
-        return True
-    return any(
-        flow.unseen or (flow.acked_unseen is not None and flow.acked_unseen & NUMBER_MASK not in _NOTHING_YET)
-        for each in facts.follower.conversations
-        for flow in each.flows
-        if flow.address == way.destination and flow.back.address == way.source
-    )
+class Heard:
+    """Who shows by what it sends that it hears somebody whom the capture does not show."""
 
+    def __init__(self, facts: Facts) -> None:
+        self._acknowledged = {
+            (flow.back.address, flow.address)
+            for each in facts.follower.conversations
+            for flow in each.flows
+            if flow.unseen or (flow.acked_unseen is not None and flow.acked_unseen & NUMBER_MASK not in _NOTHING_YET)
+        }
+        self._without_session = {(voice.source, voice.destination) for voice in facts.unknown_sessions}
 
-def _knows_session(facts: Facts, way: Way) -> bool:
-    """Whether a host first asked to connect and then named the other one's session, which only an answer tells."""
-    numbered = [way.samples[kind][0][1] for kind in _NUMBERED if kind in way.samples]
-    connects = way.samples.get(PacketType.CONNECT, ())
-    if not numbered or not connects or connects[0][1] > min(numbered):
-        return False
-    return not any(
-        voice.source == way.source and voice.destination == way.destination for voice in facts.unknown_sessions
-    )
+    def by_sender(self, way: Way) -> bool:
+        """Whether a host acknowledges, pulls, or knows something of another one that only an answer tells."""
+        pair = way.source, way.destination
+        return bool(way.count(*_ANSWERS)) or pair in self._acknowledged or self._knows_session(way)
+
+    def _knows_session(self, way: Way) -> bool:
+        """Whether a host first asked to connect and then named the other one's session."""
+        numbered = [way.samples[kind][0][1] for kind in _NUMBERED if kind in way.samples]
+        connects = way.samples.get(PacketType.CONNECT, ())
+        if not numbered or not connects or connects[0][1] > min(numbered):
+            return False
+        return (way.source, way.destination) not in self._without_session

@@ -40,6 +40,17 @@ SHOWS: dict[str, Case] = {}
 MISSES: dict[str, Case] = {}
 """By id: it must not be found."""
 
+MORE: list[Case] = []
+"""Other shapes of the same: it must be found in them as well."""
+
+
+def also(name: str, *others: str, dialect: Dialect = MXOE) -> Callable[[Play], Play]:
+    def register(play: Play) -> Play:
+        MORE.append(Case(name, play, dialect, frozenset(others)))
+        return play
+
+    return register
+
 
 def shows(name: str, *others: str, dialect: Dialect = MXOE) -> Callable[[Play], Play]:
     def register(play: Play) -> Play:
@@ -753,3 +764,107 @@ def a_host_that_is_really_not_there(on):
     request = on.a.request()
     on.send(request)
     on.again(request, times=3, every_ms=RESEND_MS)
+
+
+# Other shapes
+
+
+@also("mtu-too-small", dialect=MXOE)
+def data_of_large_messages_vanishes(on):
+    on.connect().send(on.a.small(), on.b.liback(), on.a.rndv(5000), on.b.liback())
+    pull = on.b.pull(5000)
+    for _ in range(4):
+        on.send(pull, on.a.data(5000, 0), on.a.data(5000, 1))
+        on.wait(1004)
+
+
+@also("discovery-incomplete")
+def who_talks_never_tells_its_name(on):
+    on.connect()
+    for _ in range(4):
+        on.send(on.a.tiny(), on.b.liback())
+        on.send(on.a.query(), after_ms=5000)
+
+
+@also("duplicate-mac")
+def one_address_with_two_names(on):
+    for name in (b"one:0\0", b"other:0\0", b"one:0\0"):
+        on.send(on.a.query(), on.b.name(hostname=name), after_ms=400)
+
+
+@also("duplicate-mac")
+def two_addresses_with_one_nic_id(on):
+    other = on.host(0x0C)
+    on.send(on.b.announcement(), on.b.announcement(src_mac=other.mac))
+
+
+@also("duplicate-mac")
+def sessions_in_turn(on):
+    for session in (1, 2, 1, 2):
+        on.b.session = session
+        on.a.connects = on.b.connects = 0
+        on.connect()
+
+
+@also("endpoints-exhausted", "endpoint-out-of-range")
+def thirty_six_endpoints_of_thirty_six(on):
+    many_endpoints(on, 36)
+    on.b.endpoint = 36
+    on.send(on.a.request(), on.b.nack(1, 0))
+
+
+@also("resend-limit-near", "mute-peer")
+def connects_without_an_end(on):
+    request = on.a.request()
+    on.send(request)
+    on.again(request, times=510)
+
+
+@also("resend-limit-near", "no-reverse-connect")
+def a_notify_without_an_end(on):
+    one_way_large(on, notifies=510)
+
+
+@also("resend-limit-near", "mtu-too-small")
+def a_pull_without_an_end(on):
+    on.connect().send(on.a.rndv(5000), on.b.liback())
+    pull = on.b.pull(5000)
+    for _ in range(260):
+        on.send(pull, on.a.data(5000, 0), on.a.data(5000, 1))
+        on.wait(1004)
+
+
+@also("zombie-pull", "session-changed", dialect=SMALL_FRAMES)
+def pulls_after_a_nack(on):
+    on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
+    pulled(on, range(2))
+    on.send(on.b.pull(TRANSFER, 2), on.a.nack_pull(3))
+    for _ in range(3):
+        on.send(on.b.pull(TRANSFER, 2), after_ms=1004)
+
+
+@also("frames-lost", dialect=SMALL_FRAMES)
+def replies_behind_the_place_of_capture(on):
+    """All replies pass, and a block is asked for again: they were lost later."""
+    on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
+    pulled(on, range(8))
+    on.wait(120)
+    pulled(on, range(2, 3))
+    finished(on)
+
+
+@also("frames-out-of-order", dialect=SMALL_FRAMES)
+def a_pull_overtakes_another(on):
+    on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
+    for block in (0, 2, 1, 3, 4, 5, 6, 7):
+        pulled(on, range(block, block + 1))
+    on.wait(120)
+    pulled(on, range(1, 2))
+    finished(on)
+
+
+@also("frame-limit-mismatch")
+def old_builds_with_other_replies(on):
+    on.connect()
+    pulls(on, on.a, on.b, omx(9000, "N2"), 2_000_000)
+    pulls(on, on.b, on.a, omx(1500, "N2"), 500_000)

@@ -101,7 +101,9 @@ def test_cooked_capture_says_what_cannot_be_judged():
 
 def test_order_and_clocks_of_a_capture_are_told():
     batch = SHOWS["wrong-key"].scene().batch()
-    assert any("1 frame behind later ones in the file" in each for each in examine(batch.select(np.array([1, 0]))).limits())
+    assert any(
+        "1 frame behind later ones in the file" in each for each in examine(batch.select(np.array([1, 0]))).limits()
+    )
     exchange = SHOWS["capture-incomplete"].scene()
     late = replace(exchange.batch(), timestamp_ns=np.array(exchange.times) + 10**9 * (np.arange(25) % 2 == 0))
     order = np.argsort(late.timestamp_ns, kind="stable")

@@ -6,7 +6,7 @@ import pytest
 
 from mxwire.analysis.diagnosis import CATALOGUE
 
-from .plays import MISSES, SHOWS
+from .plays import MISSES, MORE, SHOWS, Case
 from .scene import diagnosed, ids
 
 
@@ -25,3 +25,9 @@ def test_diagnosis_is_not_made_where_it_only_looks_like_it(name):
     case = MISSES[name]
     findings = diagnosed(case.scene().batch())
     assert ids(findings) == case.others, findings
+
+
+@pytest.mark.parametrize("case", MORE, ids=lambda case: f"{case.id}-{case.play.__name__}")
+def test_diagnosis_is_made_in_other_shapes_too(case: Case):
+    findings = diagnosed(case.scene().batch())
+    assert ids(findings) == {case.id} | case.others, findings

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from mxwire.analysis.conversations import Flow, Message
-from mxwire.analysis.diagnosis.asking import is_answered_unseen
+from mxwire.analysis.diagnosis.asking import Heard
 from mxwire.analysis.diagnosis.facts import Facts, about
 from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, count, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
@@ -135,9 +135,9 @@ def _missing(flow: Flow) -> int:
 
 
 def _one_way(facts: Facts) -> Iterator[Finding]:
-    shown = 0
+    shown, heard = 0, Heard(facts)
     for way in facts.traffic.one_way():
-        if shown >= _PAIRS_SHOWN or way.frames < _ONE_WAY or not is_answered_unseen(facts, way):
+        if shown >= _PAIRS_SHOWN or way.frames < _ONE_WAY or not heard.by_sender(way):
             continue
         shown += 1
         text = f"{count(way.frames, 'frame')} from {mac_text(way.source)} to {mac_text(way.destination)}, none back"

@@ -81,12 +81,13 @@ class Reverse(Examiner):
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Both kinds."""
+        requested = _requested(facts)
         for voice, frames in facts.unknown_sessions.items():
             frames = {kind: each for kind, each in frames.items() if kind in _KINDS}
             # Where the other end was not seen at all, it may well have connected.
             if not frames or not facts.libraries.spoke(voice.back):
                 continue
-            if not _connects_later(facts, voice, min(each[0][1] for each in frames.values())):
+            if requested.get(voice.back, 0) <= min(each[0][1] for each in frames.values()):
                 yield self._none(facts, voice, frames)
         yield from self._stalls()
 
@@ -139,12 +140,12 @@ def _is_request(connect: Connect, side: int) -> bool:
     return connect.side == side and connect.requests > 0
 
 
-def _connects_later(facts: Facts, voice: Voice, since_ns: int) -> bool:
-    """Whether the other end of a connection connects back after all."""
-    return any(
-        each.time_ns > since_ns and _is_request(each, flow.side)
-        for conversation in facts.follower.conversations
-        for flow in conversation.flows
-        if voice_of(flow) == voice.back
-        for each in conversation.connects
-    )
+def _requested(facts: Facts) -> dict[Voice, int]:
+    """When each end asked its partner to connect for the last time."""
+    found: dict[Voice, int] = {}
+    for conversation in facts.follower.conversations:
+        for connect in conversation.connects:
+            if connect.requests:
+                voice = voice_of(conversation.flows[connect.side])
+                found[voice] = max(found.get(voice, 0), connect.time_ns)
+    return found
