@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from mxwire.errors import MxwireError
 from mxwire.protocol import Profile
 from mxwire.protocol.profile import OPEN_MX_0_5, OPEN_MX_1_0, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.replay.stateful.finding import Finding, Kind
+from mxwire.replay.stateful.script import script_of
+from mxwire.wire.decoder import Decoder
+from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import PullReply
 from tests.replay.stage import BY_HAND, HOSTS, A, B, live_node, played, script
-from tests.wire.support import CAPTURES
+from tests.wire.support import CAPTURES, read_capture
 
 HAND_MADE = "the live host is no hand-made peer, and sends fragments and regions as any host does"
 STOPPED = "the played host had been stopped for seconds, which no frame shows: here it answers"
@@ -144,6 +148,13 @@ def test_discovery_alone_is_nothing_to_play() -> None:
 def test_a_host_that_sent_nothing_is_not_played() -> None:
     with pytest.raises(MxwireError, match="no frame of 52:54:00:0a:00:02 is in it; there are 52:54:00:0a:00:01"):
         script("mxoe-discovery-static", "B")
+
+
+def test_a_capture_that_begins_after_the_connect_is_refused() -> None:
+    batch = read_capture("mxoe-connect")
+    later = Decoder(MXOE).decode(batch.select(np.arange(10, 12)))
+    with pytest.raises(MxwireError, match="had connected before it begins"):
+        script_of([later], "later", A)
 
 
 def test_hosts_have_their_addresses() -> None:

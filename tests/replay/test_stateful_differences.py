@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 from dataclasses import fields, replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -207,3 +209,43 @@ def test_a_gap_holds_acks_back() -> None:
     assert pair.ack() == 1
     pair.arrive(1, 1, now=0)
     assert pair.ack() == 3
+
+
+# Nonsense.
+
+
+@pytest.mark.parametrize("capture", ["mxoe-unexpected", "mxoe-no-reverse-connect", "omx9000-vect", "omx1500-connect"])
+@pytest.mark.parametrize("host", ["A", "B"])
+def test_no_answer_however_odd_stops_it_but_the_end(capture: str, host: str) -> None:
+    chosen = script(capture, host)
+    for seed in range(6):
+        random = Random(seed)
+
+        def damage(raw: bytes, theirs: bool, random: Random = random) -> list[bytes]:
+            if not theirs or random.random() > 0.3:
+                return [raw]
+            place = random.randrange(14, min(len(raw), 64))
+            return [raw[:place] + bytes([random.randrange(256)]) + raw[place + 1 :]] * random.randrange(1, 3)
+
+        actor = played(chosen, live_node(chosen), damage, timeout=10**9)
+        assert actor.done
+
+
+WORLD = {"socket", "select", "time", "threading", "asyncio", "os", "sys", "pathlib", "io"}
+
+
+def test_the_played_host_does_no_input_or_output() -> None:
+    folder = Path(simulated.__file__).parent
+    for module in folder.glob("*.py"):
+        names = {
+            name.split(".")[0]
+            for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+            for name in (
+                [each.name for each in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
+        }
+        assert names.isdisjoint(WORLD) or module.name == "live.py", module.name

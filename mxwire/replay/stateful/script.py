@@ -109,6 +109,11 @@ def script_of(
     records = read(batch, found, played)
     if not any(each.ours for each in records):
         raise MxwireError(f"{name}: {mac_text(played)} has sent nothing to {mac_text(met)}: there is nothing to play")
+    if not any(isinstance(each.frame, ConnectRequest) for each in records):
+        raise MxwireError(
+            f"{name}: {mac_text(played)} and {mac_text(met)} had connected before it begins, so that nobody can tell "
+            f"their sessions; record the connect too"
+        )
     endpoints, keys = _meeting(records)
     return Script(played, met, found, records, places, hostname, malformed, endpoints, keys)
 
