@@ -54,6 +54,7 @@ INPUT_AND_OUTPUT = OUTSIDE_WORLD | {
 }
 TOUCHES_THE_WORLD = {
     "capture",
+    "scenarios",
     "cli",
     "plugin",
     "link",
@@ -155,6 +156,20 @@ def test_randomness_is_passed_in(module):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "random"
     ]
     assert drawn == []
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        each
+        for each in MODULES
+        if room(each) == "scenarios" and each.name not in ("live.py", "meeting.py", "loading.py")
+    ],
+    ids=str,
+)
+def test_scenarios_are_played_without_clock_and_files(module):
+    """But for the live stage, and for reading the texts."""
+    assert {name.split(".")[0] for name in imports(module)}.isdisjoint(INPUT_AND_OUTPUT - {"random"})
 
 
 def test_nothing_in_wire_imports_the_generator():
