@@ -67,6 +67,9 @@ TOUCHES_THE_WORLD = {
 }
 
 
+STAGE_AND_LIBRARY = {"live.py", "meeting.py", "loading.py"}
+
+
 def room(module: Path) -> str:
     """The room a file lies in: ``wire`` for mxwire/wire/codec.py, ``frames`` for mxwire/frames.py."""
     return module.parts[1].removesuffix(".py")
