@@ -42,6 +42,16 @@ MISSES: dict[str, Case] = {}
 
 MORE: list[Case] = []
 """Other shapes of the same: it must be found in them as well."""
+QUIET: list[Case] = []
+"""Other things that look like trouble and are none: nothing must be found but what they say."""
+
+
+def quiet(*others: str, dialect: Dialect = MXOE) -> Callable[[Play], Play]:
+    def register(play: Play) -> Play:
+        QUIET.append(Case("nothing", play, dialect, frozenset(others)))
+        return play
+
+    return register
 
 
 def also(name: str, *others: str, dialect: Dialect = MXOE) -> Callable[[Play], Play]:
@@ -868,3 +878,49 @@ def old_builds_with_other_replies(on):
     on.connect()
     pulls(on, on.a, on.b, omx(9000, "N2"), 2_000_000)
     pulls(on, on.b, on.a, omx(1500, "N2"), 500_000)
+
+
+# Other things that are none
+
+
+@quiet()
+def old_native_builds_send_mediums_as_mx_does(on):
+    """The layout of MEDIUM is that of mxoe up to generation N2; the PULLs are not."""
+    on.connect()
+    on.dialect = omx(9000, "N2")
+    on.send(*(on.a.medium(9000, place, frag_pipeline=12) for place in range(3)), on.b.liback())
+    pulls(on, on.a, on.b, omx(9000, "N2"), 2_000_000)
+
+
+@quiet()
+def pulls_do_not_tell_generation_3_from_4(on):
+    on.connect()
+    mediums(on, on.a, omx(9000, "N3"), 12_000)
+    on.send(on.b.liback())
+    pulls(on, on.a, on.b, omx(9000, "N3"), 2_000_000)
+
+
+@quiet()
+def one_host_only_sends_short_messages(on):
+    on.connect()
+    mediums(on, on.a, omx(1500), 5000)
+    on.send(on.b.tiny(), on.a.liback())
+
+
+@quiet("peer-index-reused")
+def an_index_is_given_away_when_its_host_has_left(on):
+    other = on.host(0x0C, index=1)
+    on.connect().send(on.a.tiny(), on.b.liback())
+    on.b.peer = other
+    on.send(on.b.query(src_dst_peer_index=3), other.name(), after_ms=5000)
+
+
+@quiet()
+def a_receiver_that_is_busy_for_a_while(on):
+    on.connect()
+    for _ in range(3):
+        message = on.a.tiny()
+        on.send(message, after_ms=300)
+        on.wait(700)
+        on.again(message, times=1)
+        on.send(on.b.liback())

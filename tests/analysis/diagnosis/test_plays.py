@@ -6,7 +6,7 @@ import pytest
 
 from mxwire.analysis.diagnosis import CATALOGUE
 
-from .plays import MISSES, MORE, SHOWS, Case
+from .plays import MISSES, MORE, QUIET, SHOWS, Case
 from .scene import diagnosed, ids
 
 
@@ -31,3 +31,10 @@ def test_diagnosis_is_not_made_where_it_only_looks_like_it(name):
 def test_diagnosis_is_made_in_other_shapes_too(case: Case):
     findings = diagnosed(case.scene().batch())
     assert ids(findings) == {case.id} | case.others, findings
+
+
+@pytest.mark.parametrize("case", QUIET, ids=lambda case: case.play.__name__)
+def test_what_only_looks_like_trouble_is_left_alone(case: Case):
+    findings = diagnosed(case.scene().batch())
+    assert ids(findings) == case.others, findings
+    assert all(each.confidence == "low" for each in findings)

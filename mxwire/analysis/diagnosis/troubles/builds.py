@@ -9,11 +9,12 @@ from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, count, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.wire.address import mac_text
-from mxwire.wire.detection import Detection
+from mxwire.wire.detection import HINTS, Detection, Hint
 from mxwire.wire.dialect import Dialect
 
 _SURE: Final = 0.7
-_OLD: Final = ("N1", "N2")
+_OLD: Final[frozenset[str]] = frozenset({"N1", "N2"})
+_NEW: Final[frozenset[str]] = frozenset({"N3", "N4"})
 
 DIALECT: Final = Diagnosis(
     id="dialect-mismatch",
@@ -28,6 +29,7 @@ DIALECT: Final = Diagnosis(
         "Build Open-MX alike on all hosts: wire-compatible with MX everywhere (then omx_info says wire in its "
         "line on the build), or nowhere.",
         "Where native MX hosts take part, all Open-MX hosts must be built wire-compatible.",
+        "Ask mxwire compat FILE which messages the two can exchange until then.",
     ),
     needs=frozenset({"both directions"}),
 )
@@ -42,7 +44,8 @@ GENERATION: Final = Diagnosis(
     told_apart="From different frame limits: there the layouts are the same and only sizes differ.",
     advice=(
         "Install the same release of Open-MX on all hosts, 1.3.2 or later.",
-        "Until then build wire-compatible with MX everywhere: that format has hardly changed.",
+        "Until then build wire-compatible with MX everywhere: that format has hardly changed. mxwire compat FILE tells "
+        "which messages the two can exchange as they are.",
     ),
     needs=frozenset({"both directions"}),
 )
@@ -103,9 +106,7 @@ class Builds(Examiner):
 
     @staticmethod
     def _compared(one: Detection, other: Detection) -> Iterator[Finding]:
-        first, second = one.dialect, other.dialect
-        assert first is not None and second is not None
-        diagnosis, what = _difference(first, second)
+        diagnosis, what = _difference(one, other)
         if diagnosis is None:
             return
         shown = [*_shown(one), *_shown(other)]
@@ -115,17 +116,42 @@ class Builds(Examiner):
         yield diagnosis.found(sure, parties, summary, shown)
 
 
-def _difference(one: Dialect, other: Dialect) -> tuple[Diagnosis | None, tuple[str, str]]:
+def _difference(one: Detection, other: Detection) -> tuple[Diagnosis | None, tuple[str, str]]:
     """What keeps two hosts apart, and what each of them does."""
-    if one.family != other.family:
-        return DIALECT, (f"speaks {one.name}", f"speaks {other.name}")
-    if one.generation != other.generation:
-        return GENERATION, (f"sends the format {one.generation}", f"sends the format {other.generation}")
-    known = one.frame_limit_known and other.frame_limit_known
-    sizes = one.reply_payload, other.reply_payload
-    if sizes[0] != sizes[1] and (known or one.generation in _OLD):
-        return FRAME_LIMIT, (f"was built for {_limit(one)}", f"for {_limit(other)}")
+    first, second = one.dialect, other.dialect
+    assert first is not None and second is not None
+    if first.family != second.family:
+        compatible, native = (one, other) if first.family == "mxoe" else (other, one)
+        # Old native builds send MEDIUMs in the layout of mxoe; only PULLs tell them apart (differences, section 4.2).
+        if _has(compatible, Hint.PULL_MXOE) or not _generations(native) & _OLD:
+            return DIALECT, (f"speaks {first.name}", f"speaks {second.name}")
+        return None, ("", "")
+    if first.family == "mxoe":
+        return None, ("", "")
+    if not _generations(one) & _generations(other):
+        return GENERATION, (f"sends the format {first.generation}", f"sends the format {second.generation}")
+    old = {first.generation, second.generation} <= _OLD
+    known = old or (first.frame_limit_known and second.frame_limit_known)
+    if known and first.reply_payload != second.reply_payload:
+        return FRAME_LIMIT, (f"was built for {_limit(first)}", f"for {_limit(second)}")
     return None, ("", "")
+
+
+def _generations(detection: Detection) -> frozenset[str]:
+    """The generations of the native format that a host may be, by what it sent."""
+    dialect = detection.dialect
+    assert dialect is not None
+    if dialect.generation in _OLD:
+        return _OLD
+    if _has(detection, Hint.MEDIUM_LENGTH_32):
+        return frozenset({"N4"})
+    if _has(detection, Hint.MEDIUM_NO_PIPELINE):
+        return frozenset({"N3"})
+    return _NEW if dialect.frame_limit_known else _OLD | _NEW
+
+
+def _has(detection: Detection, hint: Hint) -> bool:
+    return any(each.text == HINTS[hint].text for each in detection.evidence)
 
 
 def _limit(dialect: Dialect) -> str:
