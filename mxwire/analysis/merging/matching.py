@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,10 @@ COPY_NS: Final = 1_000_000
 """A frame that a capture has again within this time was doubled, by the network or by a mirror port."""
 _ALIKE: Final = 64
 """Frames alike that are compared each with each, while nothing is known of the clocks."""
+_ROUNDING_NS: Final = 2_000
+"""Of times, by captures that count microseconds."""
+_COMPARED: Final = 4096
+"""Pairs of frames alike of which the best are chosen; of more, each takes the nearest."""
 _CANDIDATES: Final = 200_000
 _WINDOW_NS: Final = 2_000_000
 """Differences of the clocks that are the same but for delays and drift."""
@@ -37,13 +42,13 @@ def matched(first: Fingerprints, second: Fingerprints) -> tuple[Alignment, Place
     if len(one) < LEAST:
         raise MergeError(_too_few(first, second, len(one)))
     alignment = align(first.time_ns[one], second.time_ns[other], first.source[one])
-    one, other = groups.in_order(first.time_ns, alignment.clock.to_first(second.time_ns))
+    one, other = groups.in_order(first, second, alignment)
     if len(one) >= LEAST and (alone < LEAST or not alignment.drift_seen):
         # Frames that are alike tell more of the clocks, now that it is known which of them belong together.
         better = align(first.time_ns[one], second.time_ns[other], first.source[one])
         if alone < LEAST or (better.drift_seen and better.acausal <= alignment.acausal):
             alignment = better
-            one, other = groups.in_order(first.time_ns, alignment.clock.to_first(second.time_ns))
+            one, other = groups.in_order(first, second, alignment)
     if len(one) < LEAST:
         raise MergeError(_too_few(first, second, len(one)))
     return alignment, one, other
@@ -118,14 +123,22 @@ class _Groups:
         nothing = np.zeros(0, np.intp)
         return np.concatenate([nothing, *ones]), np.concatenate([nothing, *others])
 
-    def in_order(self, first_ns: NDArray[np.int64], second_ns: NDArray[np.int64]) -> tuple[Places, Places]:
-        """The pairs, by times of one clock; of frames that are alike those belong together that are nearest in time."""
+    def in_order(self, first: Fingerprints, second: Fingerprints, alignment: Alignment) -> tuple[Places, Places]:
+        """The pairs, now that the clocks are known; of frames that are alike those belong together that are nearest.
+
+        Frames that would have arrived before they were sent are not the same.
+        """
+        first_ns, second_ns = first.time_ns, alignment.clock.to_first(second.time_ns)
+        ways = _ways(first.source, alignment)
+        slack = _slack(alignment, int(np.ptp(first_ns)) if len(first_ns) else 0)
         one, other = self.single()
-        fits = np.abs(second_ns[other] - first_ns[one]) <= OUTLIER_NS
+        delay = (second_ns[other] - first_ns[one]) * np.where(ways[one] == 0, 1, ways[one])
+        fits = (np.abs(delay) <= OUTLIER_NS) & ((ways[one] == 0) | (delay >= -slack))
         ones, others = [one[fits]], [other[fits]]
         for group in np.flatnonzero((self._count > 1) | (self._other_count > 1)).tolist():
             here, there = self._members(group)
-            pairs = _nearest(first_ns[here].tolist(), second_ns[there].tolist())
+            way = int(ways[here[0]])
+            pairs = _nearest(first_ns[here].tolist(), second_ns[there].tolist(), way, slack)
             ones.append(here[[each for each, _ in pairs]])
             others.append(there[[each for _, each in pairs]])
         return np.concatenate(ones), np.concatenate(others)
@@ -138,17 +151,41 @@ class _Groups:
         )
 
 
-def _nearest(one: list[int], other: list[int]) -> list[tuple[int, int]]:
-    """Pairs of places in two lists of times, in order, each with the one that is nearest to it."""
+def _ways(source: NDArray[np.int64], alignment: Alignment) -> NDArray[np.int64]:
+    """1 for frames that go from the first end to the second, -1 for those that come back, 0 where that is not known."""
+    if alignment.acausal:
+        return np.zeros(len(source), np.int64)
+    there = [each for each, side in alignment.sides.items() if side == "first"]
+    back = [each for each, side in alignment.sides.items() if side == "second"]
+    return np.isin(source, there).astype(np.int64) - np.isin(source, back)
+
+
+def _slack(alignment: Alignment, duration: int) -> float:
+    """How much too early a frame may seem to arrive, in nanoseconds, as the clocks are not known better."""
+    delay = COPY_NS if alignment.uncertainty_ns is None else 2 * alignment.uncertainty_ns
+    return _ROUNDING_NS + delay + min(alignment.drift_uncertainty * duration, OUTLIER_NS)
+
+
+def _nearest(one: list[int], other: list[int], way: int, slack: float) -> list[tuple[int, int]]:
+    """Pairs of places in two lists of times, in order, each with the one that is nearest to it in the right way."""
+
+    def apart(here: int, there: int) -> float:
+        """How long it was on its way; one that seems to arrive too early is the last choice, if it is one."""
+        delay = (other[there] - one[here]) * (way or 1)
+        if delay >= 0 or not way:
+            return abs(delay)
+        return OUTLIER_NS / 2 - delay if delay >= -slack else 2 * OUTLIER_NS
+
+    if len(one) * len(other) <= _COMPARED:
+        return _best(len(one), len(other), apart)
     pairs, here, there = [], 0, 0
     while here < len(one) and there < len(other):
-        apart = abs(other[there] - one[here])
         more = (len(one) - here) - (len(other) - there)
-        if more > 0 and here + 1 < len(one) and abs(other[there] - one[here + 1]) < apart:
+        if more > 0 and here + 1 < len(one) and apart(here + 1, there) < apart(here, there):
             here += 1
-        elif more < 0 and there + 1 < len(other) and abs(other[there + 1] - one[here]) < apart:
+        elif more < 0 and there + 1 < len(other) and apart(here, there + 1) < apart(here, there):
             there += 1
-        elif apart > OUTLIER_NS:
+        elif apart(here, there) > OUTLIER_NS:
             if other[there] < one[here]:
                 there += 1
             else:
@@ -158,3 +195,28 @@ def _nearest(one: list[int], other: list[int]) -> list[tuple[int, int]]:
             here += 1
             there += 1
     return pairs
+
+
+def _best(one: int, other: int, apart: Callable[[int, int], float]) -> list[tuple[int, int]]:
+    """Of all pairings in order that of most pairs; of these, the one whose pairs are nearest to each other."""
+    # From the end: how many pairs there can be from here on, and how far they are apart together.
+    found = [[(0, 0.0)] * (other + 1) for _ in range(one + 1)]
+    for here in reversed(range(one)):
+        for there in reversed(range(other)):
+            better = max(found[here + 1][there], found[here][there + 1])
+            distance = apart(here, there)
+            if distance <= OUTLIER_NS:
+                pairs, less = found[here + 1][there + 1]
+                better = max(better, (pairs + 1, less - distance))
+            found[here][there] = better
+    chosen, here, there = [], 0, 0
+    while here < one and there < other:
+        if found[here][there] == found[here + 1][there]:
+            here += 1
+        elif found[here][there] == found[here][there + 1]:
+            there += 1
+        else:
+            chosen.append((here, there))
+            here += 1
+            there += 1
+    return chosen
