@@ -128,6 +128,7 @@ def play_live(
     dialect: str = "mxoe",
     key: int = 0x12345678,
     timeout: float | None = None,
+    harmful: bool = False,
 ) -> Iterator[Outcome]:
     """Play scenarios against a live host on an interface of this machine.
 
@@ -147,7 +148,7 @@ def play_live(
     try:
         target = meet(link, who, dialect_by_name(dialect), endpoint=endpoint, key=key, timeout=timeout or TIMEOUT)
         for number, script in enumerate(scripts):
-            yield run_live(script, link, target, shift=number * 8, seed=number)
+            yield run_live(script, link, target, shift=number * 8, seed=number, harmful=harmful)
     finally:
         link.close()
 

@@ -70,6 +70,7 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
 @click.option(
     "--key", metavar="KEY", type=Number(0xFFFF_FFFF), default=0x12345678, help="Of its endpoint.  [default: 0x12345678]"
 )
+@click.option("--harmful", is_flag=True, help="Also what is known to stop real hosts.")
 @click.option("--ladder", is_flag=True, help="Draw the frames of each.")
 @click.option("-w", "--write", metavar="FILE", help="Write all frames to a capture file.")
 @click.option("-v", "--verbose", is_flag=True, help="A line for each, also where all are well.")
@@ -82,6 +83,7 @@ def run(
     interface: str | None,
     host: Destination | None,
     key: int,
+    harmful: bool,
     ladder: bool,
     write: str | None,
     verbose: bool,
@@ -97,7 +99,7 @@ def run(
     if (interface is None) is not (host is None):
         raise click.UsageError("a live host needs both -i and --host")
     if interface is not None and host is not None:
-        outcomes = playing.play_live(names, interface, host, dialect=dialect or "mxoe", key=key)
+        outcomes = playing.play_live(names, interface, host, dialect=dialect or "mxoe", key=key, harmful=harmful)
     else:
         outcomes = playing.simulate(names, profile, dialect, seed)
     telling = playing.Telling(as_json=as_json, ladder=ladder, verbose=verbose, write=write)

@@ -159,6 +159,7 @@ KEYS: Final[dict[str, Callable[[Head, str, Place], None]]] = {
     "endpoint": _choice("endpoint", {"open": True, "none": False}),
     "discovery": _choice("discovery", {each: each for each in ("no", "listen", "announce")}),
     "only-simulated": _text("only_simulated"),
+    "harmful": _text("harmful"),
     "within": _within,
     "ignore": _ignored,
     "tester": _tester,

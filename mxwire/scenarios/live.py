@@ -58,16 +58,18 @@ def run_live(
     longest: int = LONGEST,
     shift: int = 0,
     seed: int = 0,
+    harmful: bool = False,
     clock: Callable[[], int] = time.time_ns,
 ) -> Outcome:
     """Play a scenario against a live host that knows us; see :func:`~mxwire.scenarios.meeting.meet`.
 
     ``application`` makes the calls on a host that is ours; without one, scenarios that need calls are skipped, as are
     those that need a host built in a certain way. ``shift`` moves the endpoint numbers of the tester, so that a host
-    has no memory of them. Times are nanoseconds. Raises :class:`~mxwire.link.errors.LinkError` where the link is
+    has no memory of them. Without ``harmful`` a host that is not ours is spared what is known to stop real hosts. Times
+    are nanoseconds. Raises :class:`~mxwire.link.errors.LinkError` where the link is
     gone, and :class:`~mxwire.scenarios.errors.ScriptError` for a step that cannot be played as it is written.
     """
-    why = why_not(script, target.dialect, application is not None, longest)
+    why = why_not(script, target.dialect, application is not None, longest, harmful=harmful)
     if why is not None:
         return skipped(script, target.dialect, why)
     addresses = {each.host: address_of(link, each.host) for each in script.actors} | {HOST: link.address}
@@ -88,10 +90,13 @@ def address_of(link: Link, host: int) -> bytes:
     return own if host == HOST else bytes([own[0] & 0xFE | 2, *own[1:4], own[4] ^ 0x80, own[5] ^ host])
 
 
-def why_not(script: Script, dialect: Dialect, ours: bool, longest: int = LONGEST) -> str | None:
+def why_not(
+    script: Script, dialect: Dialect, ours: bool, longest: int = LONGEST, *, harmful: bool = False
+) -> str | None:
     """Why a scenario cannot be played against a live host, None if it can.
 
-    ``ours`` says whether the host is built for it, and an application makes the calls.
+    ``ours`` says whether the host is built for it, and an application makes the calls; ``harmful`` whether it may be
+    harmed.
     """
     if not script.applies_to(dialect):
         return f"it is about the dialect {' and '.join(script.dialects)}"
@@ -103,6 +108,8 @@ def why_not(script: Script, dialect: Dialect, ours: bool, longest: int = LONGEST
         return f"it waits for {_longest_wait(script) / 1e9:g} s"
     if ours:
         return None
+    if script.harmful and not harmful:
+        return f"it is harmful: {script.harmful}"
     if script.needs_application:
         return "the application on the host has to make calls"
     if script.needs_profile or script.discovery != "no":

@@ -66,6 +66,8 @@ class Script:
     """Testers besides the one that has no name, and the one that has, where the head describes it."""
     only_simulated: str = ""
     """Why it cannot be played against a live host, where it cannot."""
+    harmful: str = ""
+    """What it does to a real host, where that is harm; a host that is not ours is then spared."""
     info: bool = False
     """Whether the host is free to do what it likes, and the outcome tells what."""
 

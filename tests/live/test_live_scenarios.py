@@ -18,6 +18,7 @@ from mxwire.scenarios import Outcome, Script, Verdict, library, load, run_live
 from mxwire.scenarios.hosted import hosted
 from mxwire.scenarios.live import why_not
 from mxwire.scenarios.meeting import meet
+from mxwire.wire.dialect import MXOE
 
 from .namespaces import Laboratory, Port, missing
 
@@ -143,6 +144,9 @@ def test_why_a_scenario_is_not_played() -> None:
     assert reason("connect/bad-key", False) is None
     assert reason("eager/tiny", False) == "the application on the host has to make calls"
     assert reason("eager/tiny", True) is None
+    assert (reason("malformed/cut-headers", False) or "").startswith("it is harmful: frames that end within")
+    assert reason("malformed/cut-headers", True) is None
+    assert why_not(load("malformed/cut-headers"), MXOE, False, harmful=True) is None
     assert reason("acks/threshold", False) == "the host has to be built for it: ack_threshold=1"
     assert reason("connect/another-interface", True) == "it needs a host with 2 interfaces"
     assert reason("pull/time-limit", True) == "it waits for 520 s"
