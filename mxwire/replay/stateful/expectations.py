@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 from mxwire.replay.stateful.records import Record
@@ -85,6 +86,10 @@ class Expectations:
         """By the record's number."""
         self.messages: dict[tuple[int, int], list[Message]] = defaultdict(list)
         self._keyed: dict[Key, deque[Expectation]] = defaultdict(deque)
+        self._transfers: dict[Key, list[Key]] = defaultdict(list)
+        """The keys of all that belongs to a transfer of a large message."""
+        self._passed: dict[tuple[int, int], int] = defaultdict(int)
+        """How many messages of each pair are found at the beginning."""
         self._pulls: dict[tuple[int, int], list[Expectation]] = defaultdict(list)
         """PULLs by handle and magic."""
         current: dict[tuple[int, int, int], Message] = {}
@@ -99,7 +104,10 @@ class Expectations:
             if isinstance(frame, MESSAGES):
                 self._add_message(made, current)
             else:
-                before = self._keyed[key_of(frame)]
+                key = key_of(frame)
+                if key not in self._keyed and isinstance(frame, (Pull, PullReply, Notify)):
+                    self._transfers[_transfer(key)].append(key)
+                before = self._keyed[key]
                 made.again = isinstance(frame, Notify) and any(_is_same(each, frame) for each in before)
                 before.append(made)
                 if isinstance(frame, Pull):
@@ -141,23 +149,23 @@ class Expectations:
 
     def is_pull_of_ours(self, reply: PullReply) -> bool:
         """Whether a handle is one of those that the played host pulled with."""
-        about = PullReply, reply.dst_pull_handle, reply.dst_magic
-        return any(key[:3] == about for key in self._keyed)
+        return (PullReply, reply.dst_pull_handle, reply.dst_magic) in self._transfers
 
     def message_for(self, pair: tuple[int, int], frame: Any) -> Message | None:
         """The recorded message that a new live one is: the next that is not found yet, if it is alike."""
-        left = [each for each in self.messages.get(pair, ()) if not each.taken]
+        messages, place = self.messages.get(pair, []), self._passed[pair]
+        while place < len(messages) and messages[place].taken:
+            place += 1
+        self._passed[pair] = place
         wanted = length_of(frame), match_of(frame)
-        for each in left[:_AHEAD]:
-            if (each.length, each.match) == wanted:
-                return each
-        return None
+        left = (each for each in islice(messages, place, None) if not each.taken)
+        return next((each for each in islice(left, _AHEAD) if (each.length, each.match) == wanted), None)
 
     def replies_to(self, pull: Any, start: int) -> set[int]:
         """Where in the message the replies lie that a PULL of ours still has to bring; ``start`` is where it begins."""
         about = PullReply, pull.src_pull_handle, pull.src_magic
         inside = range(start, start + pull.block_length)
-        return {key[3] for key, waiting in self._keyed.items() if key[:3] == about and key[3] in inside and waiting}
+        return {key[3] for key in self._transfers.get(about, ()) if key[3] in inside and self._keyed[key]}
 
     def pulls_before(self, reply: Record) -> list[Expectation]:
         """The PULLs of its transfer that were recorded before a reply and have not come."""
@@ -173,25 +181,28 @@ class Expectations:
     def is_pulled(self, notify: Notify) -> bool:
         """Whether they have begun to pull the message that a recorded NOTIFY of theirs is about."""
         about = notify.dst_endpoint, notify.src_endpoint, notify.pulled_rdma_id, notify.pulled_rdma_seqnum
-        asked = [
-            each for waiting in self._pulls.values() for each in waiting if key_of(each.record.frame)[1:5] == about
-        ]
-        return not asked or any(each.met for each in asked)
+        asked = self._transfers.get((Pull, *about), ())
+        return not asked or any(not self._keyed[key] for key in asked)
 
     def give_up(self, recorded: Any) -> Iterator[Expectation]:
         """What will not come because a frame of ours is not sent."""
         keys = _draws(recorded)
         if isinstance(recorded, Pull):
             handle = recorded.src_pull_handle, recorded.src_magic
-            keys += [each for each in self._keyed if each[:3] == (PullReply, *handle)]
+            keys += self._transfers.get((PullReply, *handle), ())
         elif isinstance(recorded, Rndv):
             about = recorded.src_endpoint, recorded.dst_endpoint, recorded.pulled_rdma_id, recorded.pulled_rdma_seqnum
-            keys += [each for each in self._keyed if each[0] in (Pull, Notify) and each[1:5] == about]
+            keys += [*self._transfers.get((Pull, *about), ()), *self._transfers.get((Notify, *about), ())]
         for key in keys:
             expectation = self.take(key)
             if expectation is not None:
                 expectation.missed = True
                 yield expectation
+
+
+def _transfer(key: Key) -> Key:
+    """What the keys of a transfer have in common: the handle of the pull, or endpoints and region."""
+    return key[:3] if key[0] is PullReply else key[:5]
 
 
 def _is_same(expectation: Expectation, notify: Notify) -> bool:
