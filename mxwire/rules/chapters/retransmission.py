@@ -37,11 +37,10 @@ def same_content(seen: Sighting) -> Breach | None:
     if message is None:
         return None
     made = content(frame)
-    if made == (message.kind, message.length, message.match, message.region, message.data):
+    if made == message.content:
         return None
     names = ("type", "length", "match or region", "region", "data")
-    before = (message.kind, message.length, message.match, message.region, message.data)
-    different = next(name for name, old, new in zip(names, before, made, strict=True) if old != new)
+    different = next(name for name, old, new in zip(names, message.content, made, strict=True) if old != new)
     return Breach(
         f"0x{frame.lib_seqnum:04x} is sent again as the {packet_type_name(message.kind)} that it was",
         f"a {packet_type_name(frame.ptype)} with another {different}",

@@ -16,7 +16,7 @@ from mxwire.rules.state.sequence import (
     position_of,
 )
 from mxwire.rules.state.sighting import Sighting, Status
-from mxwire.rules.state.streams import Message, Stream, stream_from
+from mxwire.rules.state.streams import NO_FRAGMENTS, Content, Message, Stream, stream_from
 from mxwire.rules.state.transfers import ANNOUNCEMENTS, Announcement
 from mxwire.wire.enums import PacketType
 from mxwire.wire.packets import Frame
@@ -103,8 +103,7 @@ def _may_restart(seen: Sighting, flow: Flow) -> bool:
 
 
 def _is_same(message: Message, frame: Frame) -> bool:
-    made = content(frame)
-    return made == (message.kind, message.length, message.match, message.region, message.data)
+    return content(frame) == message.content
 
 
 def _look_repeat(seen: Sighting, message: Message) -> None:
@@ -147,7 +146,7 @@ def _says_nothing(back: Flow, stream: Stream, value: int) -> bool:
     return any(asked in told.starts for told in back.told.values())
 
 
-def content(frame: Frame) -> tuple[int, int, tuple[int, int], tuple[int, int, int], bytes | None]:
+def content(frame: Frame) -> Content:
     """What every transmission of a numbered packet must repeat: type, length, match, region, data.
 
     Data of a MEDIUM is compared by fragment instead.
@@ -183,7 +182,6 @@ def apply(seen: Sighting) -> None:
         _add_fragment(seen, message)
     elif message.acceptable and not seen.lost and not message.complete:
         message.complete = True
-        message.arrived_ns = seen.delivered_ns
     stream = seen.flow.stream
     if stream is not None and message.complete and message.position == stream.complete:
         stream.settle()
@@ -199,17 +197,14 @@ def _add(seen: Sighting) -> Message:
     stream = flow.stream
     if stream.session is None and frame.session != UNKNOWN_SESSION:
         stream.session = frame.session
-    kind, length, match, region, data = content(frame)
+    kind = frame.ptype
     expected = flow.destination.session
     acceptable = frame.session != UNKNOWN_SESSION and (expected is None or frame.session == expected)
     message = Message(
         position=seen.position,
-        kind=kind,
         session=frame.session,
-        length=length,
-        match=match,
-        region=region,
-        data=data,
+        kind=kind,
+        content=content(frame),
         first_ns=seen.time_ns,
         last_ns=seen.time_ns,
         first_number=seen.number,
@@ -218,9 +213,8 @@ def _add(seen: Sighting) -> Message:
         exact=seen.delivered_ns is not None,
         complete=kind != _MEDIUM and acceptable and not seen.lost,
         acceptable=acceptable,
-        arrived_ns=seen.delivered_ns,
         acknowledgement=frame.lib_piggyack,
-        round_first_ns=seen.time_ns,
+        fragments={} if kind == _MEDIUM else NO_FRAGMENTS,
     )
     stream.add(message)
     seen.message = message
@@ -258,7 +252,6 @@ def _count(seen: Sighting, message: Message) -> None:
     if seen.status is Status.REPEAT:
         message.transmissions += 1
         message.round = 0
-        message.round_first_ns = seen.time_ns
     message.acknowledgement = seen.frame.lib_piggyack
     message.last_ns = seen.time_ns
     message.last_number = seen.number
@@ -280,7 +273,6 @@ def _add_fragment(seen: Sighting, message: Message) -> None:
     message.delivered_bytes += frame.frag_length
     if message.acceptable and message.delivered_bytes >= message.length:
         message.complete = True
-        message.arrived_ns = seen.delivered_ns
 
 
 def _announce(seen: Sighting, flow: Flow) -> None:

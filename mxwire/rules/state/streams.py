@@ -11,22 +11,23 @@ KEPT_BEHIND: Final = 64
 """Messages that are remembered after they were acknowledged: the sender may not have heard so yet."""
 
 
+Content = tuple[int, int, tuple[int, int], tuple[int, int, int], bytes | None]
+"""Type, length, match information (of a NOTIFY region and counter), of a RNDV region, counter and offset, and what a
+TINY or SMALL carries."""
+NO_FRAGMENTS: Final[dict[int, tuple[int, int, bool]]] = {}
+"""The fragments of whatever is no MEDIUM."""
+
+
 @dataclass(slots=True, eq=False)
 class Message:
     """A numbered packet, or all fragments of a MEDIUM, with what every transmission of it must repeat."""
 
     position: int
+    session: int
     kind: int
     """Packet type."""
-    session: int
-    length: int
-    """Length of the message in bytes; of a NOTIFY what it says was transferred."""
-    match: tuple[int, int]
-    """Match information; of a NOTIFY the region and its counter."""
-    region: tuple[int, int, int]
-    """Of a RNDV: region, counter, offset."""
-    data: bytes | None
-    """What a TINY or SMALL carries."""
+    content: Content
+    """What every transmission repeats."""
     first_ns: int
     last_ns: int
     """When the last frame of the last transmission was seen."""
@@ -42,16 +43,23 @@ class Message:
     """Whether all of it has been seen (and, where that is known, delivered)."""
     acceptable: bool = True
     """False where its session is not the destination's, so that it must be refused."""
-    arrived_ns: int | None = None
-    """When all of it had reached the destination, where that is known."""
     acknowledgement: int = -1
     """The piggyback of the last transmission."""
     fragments: dict[int, tuple[int, int, bool]] = field(default_factory=dict)
     """Of a MEDIUM: length, CRC-32 and whether it may have been delivered, by fragment number."""
     round: int = 0
     """The fragments of the current transmission, as bits."""
-    round_first_ns: int = 0
     delivered_bytes: int = 0
+
+    @property
+    def length(self) -> int:
+        """Bytes of the message; of a NOTIFY what it says was transferred."""
+        return self.content[1]
+
+    @property
+    def match(self) -> tuple[int, int]:
+        """Match information; of a NOTIFY the region and its counter."""
+        return self.content[2]
 
 
 @dataclass(slots=True, eq=False)
