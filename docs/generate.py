@@ -68,7 +68,7 @@ DOT_STYLE = ("-Nfontname=sans-serif", "-Efontname=sans-serif", "-Efontsize=10", 
 EXAMPLE_CAPTURES = ("mxoe-every-type.pcap", "omx9000-vect.pcap")
 """Where the packets come from that the packet pages show: one of `mxoe` with all types, one of `omx`."""
 
-ANSWERS = {"diagnose": (0, 1)}
+ANSWERS = {"diagnose": (0, 1), "compat": (0, 1)}
 """Exit codes of commands that say something by them, without having failed."""
 
 _MARKER = re.compile(

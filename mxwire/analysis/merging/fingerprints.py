@@ -1,4 +1,4 @@
-"""What is remembered of each frame of a capture, to find it again in another: 40 bytes, however long it is."""
+"""What is remembered of each frame of a capture, to find it again in another: 32 bytes, however long it is."""
 
 from __future__ import annotations
 
