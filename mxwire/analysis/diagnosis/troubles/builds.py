@@ -131,7 +131,7 @@ def _difference(one: Detection, other: Detection) -> tuple[Diagnosis | None, tup
     if not _generations(one) & _generations(other):
         return GENERATION, (f"sends the format {first.generation}", f"sends the format {second.generation}")
     old = {first.generation, second.generation} <= _OLD
-    known = old or (first.frame_limit_known and second.frame_limit_known)
+    known = old or (_tells_limit(one) and _tells_limit(other))
     if known and first.reply_payload != second.reply_payload:
         return FRAME_LIMIT, (f"was built for {_limit(first)}", f"for {_limit(second)}")
     return None, ("", "")
@@ -148,6 +148,16 @@ def _generations(detection: Detection) -> frozenset[str]:
     if _has(detection, Hint.MEDIUM_NO_PIPELINE):
         return frozenset({"N3"})
     return _NEW if dialect.frame_limit_known else _OLD | _NEW
+
+
+def _tells_limit(detection: Detection) -> bool:
+    """Whether more than one frame tells the frame limit of a host: the last reply of a message may look like a full one
+    of another build."""
+    dialect = detection.dialect
+    assert dialect is not None
+    sizes = {HINTS[hint].text for hint in (Hint.REPLY_FULL, Hint.REPLY_LARGE, Hint.MEDIUM_LENGTH_32)}
+    telling = [each.frames for each in detection.evidence if each.text in sizes]
+    return dialect.frame_limit_known and sum(telling, 2 * (not telling)) > 1
 
 
 def _has(detection: Detection, hint: Hint) -> bool:

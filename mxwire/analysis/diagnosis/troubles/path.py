@@ -43,6 +43,8 @@ _KEPT: Final = 16
 _REPEATS: Final = 2
 _OFTEN: Final = 4
 """Transmissions of which a network that only loses now and then lets one pass."""
+_PATIENT: Final = 20
+"""Transmissions after which a sender has given up by itself, rather than been restarted."""
 _WINDOW: Final = 4
 """Blocks that are asked for before the first one is there (R-PUL-02)."""
 _ETHERNET: Final = 14
@@ -88,7 +90,7 @@ class Path(Examiner):
                 way.fragment = max(way.fragment, length)
             else:
                 way.short_ns = max(way.short_ns, message.ack.time_ns)
-        elif message.kind == "MEDIUM" and message.retransmissions >= _REPEATS and message.nack is None:
+        elif message.kind == "MEDIUM" and message.retransmissions >= _REPEATS and not _is_excused(message):
             _keep(way.hung, message)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
@@ -107,6 +109,12 @@ class Path(Examiner):
 def _keep(kept: list[Message], message: Message) -> None:
     if len(kept) < _KEPT:
         kept.append(message)
+
+
+def _is_excused(message: Message) -> bool:
+    """Whether something else explains that a message was not acknowledged: a refusal, or a restart of one side."""
+    restarted = message.given_up_ns is not None and message.transmissions < _PATIENT
+    return message.nack is not None or restarted
 
 
 def _never_begins(message: Message) -> bool:

@@ -46,13 +46,14 @@ _STORED_NS: Final = 20_000_000
 
 
 class _Stopped:
-    __slots__ = ("card", "ended_ns", "first_ns", "last_ns", "messages", "shown", "stored")
+    __slots__ = ("card", "ended_ns", "first_ns", "last_ns", "messages", "often", "shown", "stored")
 
     def __init__(self, first_ns: int) -> None:
         self.first_ns = first_ns
         self.last_ns = first_ns
         self.ended_ns: int | None = None
         self.messages = 0
+        self.often = False
         self.card = 0
         self.stored = 0
         self.shown: list[Evidence] = []
@@ -70,6 +71,9 @@ class Progress(Examiner):
         if message.retransmissions < _REPEATS or message.last_sent_ns - message.first_ns < _LONG_NS or message.nacks:
             return
         voice = voice_of(message.flow.back)
+        if message.ack is not None and message.ack.time_ns < message.last_sent_ns:
+            # It had answered, and the answer was lost.
+            return
         if not facts.libraries.spoke(voice):
             return
         quiet = facts.libraries.silence(voice, message.first_ns + _UNDER_WAY_NS, message.last_sent_ns)
@@ -86,6 +90,7 @@ class Progress(Examiner):
     @staticmethod
     def _add(found: _Stopped, message: Message, ended_ns: int | None, facts: Facts) -> None:
         found.messages += 1
+        found.often = found.often or found.messages > 1 or message.retransmissions > _REPEATS
         found.first_ns = min(found.first_ns, message.first_ns)
         found.last_ns = max(found.last_ns, message.last_sent_ns)
         found.ended_ns = ended_ns if ended_ns is not None else found.ended_ns
@@ -106,6 +111,9 @@ class Progress(Examiner):
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Endpoints that were silent for long."""
         for (receiver, sender), found in self._stopped.items():
+            if not (found.card or found.stored or found.often):
+                # A network that loses very much may have taken all of so few frames.
+                continue
             until = found.ended_ns if found.ended_ns is not None else found.last_ns
             shown = list(found.shown)
             if found.card:
