@@ -20,6 +20,8 @@ from mxwire.wire.dialect import Dialect
 _FRAME: Final = Struct(">QI")
 _SOURCE: Final = slice(6, 12)
 _ECHOED: Final = "a HOST_REPLY with the index of its query teaches a wrong one"
+_KEPT: Final = 256
+"""Bytes of a frame in the capture of a cell that is as expected: all headers, and data enough to see what it is."""
 _QUERIES: Final = 1_000_000_000
 
 
@@ -128,13 +130,21 @@ def batch_of(frames: Sequence[Recorded]) -> FrameBatch:
 
 
 def write_capture(
-    path: Path, frames: Sequence[Recorded], said: Mapping[int, str], names: Mapping[bytes, str], about: str
+    path: Path,
+    frames: Sequence[Recorded],
+    said: Mapping[int, str],
+    names: Mapping[bytes, str],
+    about: str,
+    *,
+    whole: bool,
 ) -> None:
-    """Write the frames with their comments.
+    """Write the frames with their comments; unless ``whole``, without most of the data that they carry.
 
     Raises :class:`~mxwire.errors.CaptureError` where the file cannot be written.
     """
-    with create_capture(path, comment=about, interface_name="between the two hosts") as capture:
+    kept = 0 if whole else _KEPT
+    name = "between the two hosts"
+    with create_capture(path, comment=about, interface_name=name, snap_length=kept) as capture:
         capture.write_names(names)
         if frames:
             capture.write(batch_of(frames), dict(said))
