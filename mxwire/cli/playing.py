@@ -19,7 +19,7 @@ from mxwire.protocol import profile_by_name
 from mxwire.report.document import Column, Paragraph, Row, Table, show
 from mxwire.report.exchange import exchange_lines
 from mxwire.rules.catalogue import CATALOGUE
-from mxwire.scenarios import Outcome, Script, ScriptError, Verdict, load, run_simulated
+from mxwire.scenarios import Outcome, Remark, Script, ScriptError, Verdict, load, run_simulated
 from mxwire.scenarios.errors import suggestion
 from mxwire.scenarios.loading import paths_of
 from mxwire.wire.dialect import dialect_by_name
@@ -190,6 +190,8 @@ class Telling:
 
     as_json: bool = False
     ladder: bool = False
+    judge: bool = False
+    """Hold all frames of the host against the rules besides; who breaks one has failed."""
     verbose: bool = False
     write: str | None = None
 
@@ -198,7 +200,8 @@ class Telling:
         counts: Counter[Verdict] = Counter()
         told = 0
         with create_capture(self.write) if self.write else nullcontext() as capture:
-            for outcome in outcomes:
+            for each in outcomes:
+                outcome = _judged(each) if self.judge else each
                 counts[outcome.verdict] += 1
                 if isinstance(capture, CaptureWriter):
                     _write(capture, outcome)
@@ -229,6 +232,21 @@ class Telling:
             click.echo()
 
 
+def _judged(outcome: Outcome) -> Outcome:
+    """An outcome with the rules that the host has broken besides."""
+    from mxwire.scenarios.judging import breaches
+
+    found = breaches(outcome, dialect_by_name(outcome.dialect))
+    remarks = tuple(
+        Remark(0, f"frame {each.frames[-1]} breaks {each.rule}: {each.found}, expected {each.expected}")
+        for each in found
+    )
+    failed = outcome.passed and any(each.severity == "violation" for each in found)
+    verdict = Verdict.FAIL if failed else outcome.verdict
+    reason = remarks[0].text if failed else outcome.reason
+    return replace(outcome, verdict=verdict, reason=reason, remarks=(*outcome.remarks, *remarks))
+
+
 def _line(outcome: Outcome) -> str:
     mark = _MARKS.get(outcome.verdict, outcome.verdict.value)
     return f"{mark:10}  {outcome.script.name} ({outcome.dialect}): {outcome.script.title}"
@@ -247,7 +265,7 @@ def _explanation(outcome: Outcome) -> Iterator[str]:
     if outcome.line and outcome.script.rules:
         yield f"rules     {' '.join(outcome.script.rules)}"
     for each in outcome.remarks:
-        yield f"line {each.line}: {each.text}"
+        yield f"line {each.line}: {each.text}" if each.line else each.text
 
 
 def _summary(counts: Counter[Verdict]) -> str:

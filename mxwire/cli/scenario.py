@@ -71,6 +71,7 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
     "--key", metavar="KEY", type=Number(0xFFFF_FFFF), default=0x12345678, help="Of its endpoint.  [default: 0x12345678]"
 )
 @click.option("--harmful", is_flag=True, help="Also what is known to stop real hosts.")
+@click.option("--judge", is_flag=True, help="Hold all frames of the host against the rules besides.")
 @click.option("--ladder", is_flag=True, help="Draw the frames of each.")
 @click.option("-w", "--write", metavar="FILE", help="Write all frames to a capture file.")
 @click.option("-v", "--verbose", is_flag=True, help="A line for each, also where all are well.")
@@ -84,6 +85,7 @@ def run(
     host: Destination | None,
     key: int,
     harmful: bool,
+    judge: bool,
     ladder: bool,
     write: str | None,
     verbose: bool,
@@ -102,6 +104,6 @@ def run(
         outcomes = playing.play_live(names, interface, host, dialect=dialect or "mxoe", key=key, harmful=harmful)
     else:
         outcomes = playing.simulate(names, profile, dialect, seed)
-    telling = playing.Telling(as_json=as_json, ladder=ladder, verbose=verbose, write=write)
+    telling = playing.Telling(as_json=as_json, judge=judge, ladder=ladder, verbose=verbose, write=write)
     if not telling.tell(outcomes):
         sys.exit(1)

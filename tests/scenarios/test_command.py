@@ -122,3 +122,10 @@ def test_colours_change_no_letter() -> None:
         for line in script.text.splitlines():
             assert re.sub(r"\x1b\[[0-9;]*m", "", coloured(line)) == line
     assert coloured("> TINY length=5").count("\x1b[") >= 6
+
+
+def test_the_judge_listens() -> None:
+    run = mxwire("scenario", "run", "serving/first-frame-beyond", "--judge")
+    assert run.code == 1 and run.lines[0].startswith("FAIL        serving/first-frame-beyond (mxoe)")
+    assert "breaks R-PUL-13" in run.out
+    assert mxwire("scenario", "run", "notify", "--judge").code == 0

@@ -10,6 +10,7 @@ import pytest
 from mxwire.protocol import PROFILES
 from mxwire.rules.catalogue import CATALOGUE
 from mxwire.scenarios import Outcome, Script, Verdict, library, run_simulated
+from mxwire.scenarios.judging import breaches
 from mxwire.scenarios.steps import Check, Expect, Relation, Send, walk
 
 from .receiver_rules import DROPS, HISTORIC, NACKED, RECEIVER_RULES
@@ -109,3 +110,35 @@ def test_a_real_host_differs_only_where_that_is_known() -> None:
         if not outcome.passed:
             failed[script.name] = outcome.reason
     assert failed.keys() == DIFFERENT_AS_FOUND, failed
+
+
+ODD = {
+    "connect/own-address",
+    "discovery/names-forgotten",
+    "discovery/query-padded-long",
+    "discovery/reply-from-own-address",
+    "discovery/reply-renames-self",
+    "malformed/to-broadcast",
+    "nacks/index-of-another-host",
+    "pull/upper-magic-ignored",
+    "serving/first-frame-beyond",
+    "serving/offset-wraps",
+}
+"""Either the host shows a defect that was asked for, or the tester talks in a way that the judge cannot follow."""
+
+
+def test_the_host_keeps_all_other_rules_too() -> None:
+    """The judge of the rules listens: nothing that a host answers to the library breaks one."""
+    told = {}
+    for script in SCRIPTS:
+        for outcome, dialect in zip(outcomes(script.name), script.played_in(), strict=True):
+            found = breaches(outcome, dialect)
+            if found and script.name not in ODD:
+                told[script.name] = f"{dialect}: {found[0].rule}: {found[0].found}, expected {found[0].expected}"
+    assert not told
+
+
+def test_the_judge_notices_what_no_step_asks_for() -> None:
+    """A host that shows D-15 breaks R-PUL-13, though the scenario wants it so."""
+    script = next(each for each in SCRIPTS if each.name == "serving/first-frame-beyond")
+    assert "R-PUL-13" in {each.rule for each in breaches(outcomes(script.name)[0], script.played_in()[0])}
