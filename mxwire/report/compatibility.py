@@ -30,6 +30,8 @@ _CONCLUSIONS: Final = {
     "partly": "They can talk, but not about everything.",
     "no": "They cannot talk about everything they might want to.",
 }
+_NAMED: Final = 6
+"""Builds that are named where several are possible."""
 _NOTHING: Final = "They cannot talk at all."
 
 
@@ -65,6 +67,8 @@ def _build(side: Side) -> str:
     if side.build is not None:
         return f"Built as {_name(side)}."
     names = list(dict.fromkeys(each.dialect.name for each in side.candidates))
+    if len(names) > _NAMED:
+        return "Nothing that was seen tells what it was built as."
     return f"What it was built as is not certain; it may be {', '.join(names[:-1])} or {names[-1]}."
 
 

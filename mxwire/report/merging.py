@@ -69,7 +69,9 @@ def _clock(alignment: Alignment) -> Iterator[str]:
     direction = "behind" if clock.offset_ns < 0 else "ahead of"
     offset = seconds_text(abs(clock.offset_ns)).strip()
     sure = f"wrong by at most {_microseconds(wrong)}" if wrong is not None else "with the delay of the way in it"
-    yield f"B's clock is {offset} s {direction} A's, {sure}"
+    yield (
+        f"B's clock is {offset} s {direction} A's, {sure}" if clock.offset_ns else f"B's clock agrees with A's, {sure}"
+    )
     if wrong is None:
         yield "frames of one direction only are in both: the delay cannot be told from the offset"
     if alignment.drift_seen:
