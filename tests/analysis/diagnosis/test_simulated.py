@@ -8,7 +8,7 @@ import pytest
 
 from mxwire.analysis.diagnosis import Finding
 from mxwire.frames import FrameBatch
-from mxwire.simulation import Scenario, Simulation
+from mxwire.simulation import Scenario, Simulation, draw_scenario
 from mxwire.simulation.host import Host
 from mxwire.simulation.network import Incident
 from mxwire.simulation.schedule import SECOND
@@ -66,6 +66,22 @@ def test_nothing_is_found_in_a_sound_network(seed):
 @pytest.mark.parametrize("fault", ["loss", "duplicate", "reorder"])
 def test_a_bad_network_is_found_bad_and_its_hosts_are_not(seed, fault):
     assert ids(recorded(scenario(seed, **{fault: 0.05}))) <= USUAL | NETWORK
+
+
+NEVER = {
+    *("dialect-mismatch", "generation-mismatch", "frame-limit-mismatch", "byte-order-mismatch", "ethertype-changed"),
+    *("ethertype-filtered", "mixed-discovery-daemons", "duplicate-mac", "duplicate-name"),
+    *("capture-frames-doubled", "capture-frames-cut", "capture-one-direction", "interrupt-coalescing"),
+}
+"""What the simulator cannot do to a network, whatever it does."""
+
+
+@pytest.mark.parametrize("first", range(400, 440, 8))
+def test_whatever_happens_in_a_network_is_not_taken_for_something_else(first):
+    for seed in range(first, first + 8):
+        drawn = draw_scenario(seed)
+        if not drawn.tamper:
+            assert not ids(recorded(drawn)) & NEVER, seed
 
 
 def test_loss_is_found():

@@ -41,6 +41,7 @@ _REPEATS: Final = 2
 _LONG_NS: Final = 900_000_000
 _UNDER_WAY_NS: Final = 100_000_000
 """Answers that were under way when the receiver fell silent."""
+_OFTEN: Final = 4
 _STORED_NS: Final = 20_000_000
 """Who acknowledges so long after the last transmission had the message before."""
 
@@ -74,6 +75,9 @@ class Progress(Examiner):
         if message.ack is not None and message.ack.time_ns < message.last_sent_ns:
             # It had answered, and the answer was lost.
             return
+        if message.retransmissions < _OFTEN and _is_prompt(message):
+            # What is acknowledged as soon as it is sent once more had rather been lost.
+            return
         if not facts.libraries.spoke(voice):
             return
         quiet = facts.libraries.silence(voice, message.first_ns + _UNDER_WAY_NS, message.last_sent_ns)
@@ -100,7 +104,7 @@ class Progress(Examiner):
             found.card, facts.libraries.card_frames(receiver.address, message.flow.address, message.first_ns, until)
         )
         ack = message.ack
-        if ack is not None and ack.time_ns - message.last_sent_ns > _STORED_NS:
+        if ack is not None and not _is_prompt(message):
             found.stored += 1
         if len(found.shown) < _SHOWN:
             end = (
@@ -132,3 +136,9 @@ class Progress(Examiner):
                 f"the library of {receiver} said nothing to {sender} for {seconds(until - found.first_ns)}{ending}"
             )
             yield STOPPED.found(sure, (receiver, sender), summary, shown)
+
+
+def _is_prompt(message: Message) -> bool:
+    """Whether the last transmission of a message was acknowledged at once."""
+    ack = message.ack
+    return ack is not None and ack.time_ns - message.last_sent_ns <= _STORED_NS
