@@ -207,6 +207,8 @@ class _Source:
             kept, rest = self._kept, self._rest
             self._kept, self._rest = [], None
             return itertools.chain(_consumed(kept), rest)
+        if self._wishes.file == "-":
+            raise MxwireError("standard input can be read once only: write it to a file, and replay that with --loop")
         self._open.close()
         self._decoder = Decoder(ethertypes=(self._wishes.ethertype,))
         return self._read()

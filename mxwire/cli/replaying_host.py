@@ -338,9 +338,9 @@ class _Teller:
         protocol, rules, application = (kinds[each.value] for each in (Kind.PROTOCOL, Kind.RULE, Kind.APPLICATION))
         if not any(kinds.values()):
             return "no difference: the live host answers as the recorded one did"
-        host = f"the live host differs in {protocol} places" if protocol else "the host itself shows no difference"
-        broken = f", and breaks rules in {rules}" if rules else ""
-        other = f"; its application did something else {application} times" if application else ""
+        host = f"the live host differs in {_places(protocol)}" if protocol else "the host itself shows no difference"
+        broken = f"{', and' if protocol else ', but'} it breaks rules in {_places(rules)}" if rules else ""
+        other = f"; its application did something else in {_places(application)}" if application else ""
         return host + broken + other
 
     def _say(self, text: str) -> None:
@@ -350,6 +350,10 @@ class _Teller:
     def _tell(self, event: str, **what: Any) -> None:
         if self._wishes.as_json:
             click.echo(json.dumps({"event": event, **what}, separators=(",", ":")))
+
+
+def _places(count: int) -> str:
+    return "1 place" if count == 1 else f"{count} places"
 
 
 def _grouped(findings: list[Finding]) -> list[tuple[Finding, int]]:

@@ -105,12 +105,13 @@ class Actor:
         self._listener = Listener(
             self.conversation,
             self.expectations,
-            tell=self.findings.append,
+            tell=lambda each: self.findings.append(each),
             came=self._came,
             settled=self._answered,
             pulled=self._reply_to_pull,
             asked=self._reply_to_connect,
             ended=self._regions.ended,
+            announced=self._regions.is_there,
         )
         self._open = {number: each for number, each in self.expectations.all.items() if _is_awaited(each)}
         self._leaving: list[bytes] = []
@@ -123,6 +124,9 @@ class Actor:
         self._pulling: dict[Region, tuple[int, int]] = {}
         """The handle of our pull of each of their regions."""
         self._progress_ns = self._now = 0
+        self._told_missing: dict[int, Finding] = {}
+        self._blocks: set[tuple[int, int, int]] = set()
+        """What has been asked for by PULLs so far: handle, magic and first frame."""
         self._quiet_since: int | None = None
         self._diverged = False
         self._acked = _acknowledged(script.records)
@@ -332,6 +336,10 @@ class Actor:
     def _came(self, expectation: Expectation) -> None:
         self.met += 1
         self._progress_ns = self._now
+        late = self._told_missing.pop(expectation.record.number, None)
+        if late is not None:
+            # Only when it comes is not compared.
+            self.findings = [each for each in self.findings if each is not late]
         self._open.pop(expectation.record.number, None)
         frame = expectation.record.frame
         if isinstance(frame, PullReply):
@@ -382,6 +390,11 @@ class Actor:
                 self._leaving.append(self._replies[place])
 
     def _reply_to_pull(self, pull: Pull, expectation: Expectation | None) -> None:
+        block = pull.src_pull_handle, pull.src_magic, pull.frame_index
+        if block not in self._blocks:
+            # A transfer goes on, which may take its time.
+            self._blocks.add(block)
+            self._progress_ns = self._now
         recorded = None if expectation is None else expectation.record.frame
         self._leaving += [self.codec.build(each) for each in self._regions.replies(pull, recorded)]
 
@@ -432,9 +445,9 @@ class Actor:
         kind, rule = _missing(frame)
         if isinstance(frame, Notify) and not self.expectations.is_pulled(frame):
             kind, rule = Kind.APPLICATION, "R-PUL-01"
-        self.findings.append(
-            Finding(kind, rule, "", self.script.place(expectation.record), _described(frame), "nothing comes")
-        )
+        told = Finding(kind, rule, "", self.script.place(expectation.record), _described(frame), "nothing comes")
+        self._told_missing[expectation.record.number] = told
+        self.findings.append(told)
 
     def _end(self, now: int) -> None:
         """Wait for what is still to come, then for surprises, then it is over."""

@@ -198,10 +198,13 @@ def compare(live: Any, recorded: Any, cut: int, frame: int, meaning: Meaning) ->
             continue
         application = wanted.how in (How.CONTENT, How.KEY) or field == "connect_status_code"
         kind = Kind.APPLICATION if application else Kind.PROTOCOL
-        yield Finding(kind, wanted.rule, f"{name}.{field}", frame, _text(expected), _text(found))
+        yield Finding(kind, wanted.rule, f"{name}.{field}", frame, _text(field, expected), _text(field, found))
 
 
-def _text(value: Any) -> str:
+_HEXADECIMAL: Final = ("session", "key", "magic", "handle", "match", "lib_seqnum", "ethertype")
+
+
+def _text(field: str, value: Any) -> str:
     if isinstance(value, bytes):
         return value.hex() if len(value) <= 16 else f"{value[:16].hex()}… ({len(value)} bytes)"
-    return f"{value:#x}" if isinstance(value, int) and value > 999 else str(value)
+    return f"{value:#x}" if any(each in field for each in _HEXADECIMAL) else str(value)

@@ -141,6 +141,9 @@ class Expectations:
     def take(self, key: Key) -> Expectation | None:
         """The recorded frame that a live one with this key is; None where there is none, or no more."""
         waiting = self._keyed.get(key)
+        while waiting and len(waiting) > 1 and waiting[0].missed:
+            # What was given up is not looked for where the same is expected once more.
+            waiting.popleft()
         return waiting.popleft() if waiting else None
 
     def last_known(self, key: Key) -> bool:

@@ -53,7 +53,8 @@ class Listener:
 
     ``tell`` is called with each finding, ``came`` with each recorded frame that has come, ``settled`` with the key of
     what answers a connect of ours, ``pulled`` with each PULL for a region of ours, ``asked`` with each connect of
-    theirs (and whether it was recorded); ``ended`` says of a PULL whether the recording shows the end of its region.
+    theirs (and whether it was recorded); ``ended`` says of a PULL or NOTIFY whether the recording shows the end
+    of its region, ``announced`` whether it is one of ours at all.
     """
 
     def __init__(
@@ -66,7 +67,8 @@ class Listener:
         settled: Callable[[tuple[Any, ...]], None],
         pulled: Callable[[Pull, Expectation | None], None],
         asked: Callable[[ConnectRequest, Pair, bool], None],
-        ended: Callable[[Pull], bool],
+        ended: Callable[[Pull | Notify], bool],
+        announced: Callable[[Notify], bool],
     ) -> None:
         self._with = conversation
         self._expected = expectations
@@ -76,9 +78,12 @@ class Listener:
         self._pulled = pulled
         self._asked = asked
         self._ended = ended
+        self._announced = announced
         self._found: dict[tuple[int, ...], tuple[Message | None, set[int], int]] = {}
         """Their messages by pair, sessions and number: which recorded one it is, its fragments and bytes so far."""
         self._requests: set[tuple[int, ...]] = set()
+        self._surplus: set[tuple[int, ...]] = set()
+        """Their NOTIFYs that were not recorded."""
         self._rooms: dict[tuple[int, ...], int] = {}
         """How many bytes the receives take that are not the recorded ones, by pair and region."""
         self._hear: Final[dict[type[Frame], Callable[[Any, int], None]]] = {
@@ -116,8 +121,11 @@ class Listener:
         expectation.met = True
         self._came(expectation)
 
-    def _unasked(self, frame: Any) -> None:
+    def _unasked(self, frame: Any, application: bool = False) -> None:
+        """The recorded host sent nothing of the kind; ``application`` says that its application ended before."""
         kind, rule, text = _UNASKED[type(frame)]
+        if application:
+            kind = Kind.APPLICATION
         if isinstance(frame, NackLib) and frame.nack_type in (NackType.ENDPT_CLOSED, NackType.BAD_ENDPT):
             kind = Kind.APPLICATION
         words = text.format(
@@ -255,7 +263,8 @@ class Listener:
         if frame.lib_seqnum in pair.arrived:
             return
         region = frame.pulled_rdma_id, frame.pulled_rdma_seqnum
-        expectation = self._expected.take((Notify, pair.mine, pair.theirs, *region))
+        key = Notify, pair.mine, pair.theirs, *region
+        expectation = self._expected.take(key)
         was = None
         room = self._rooms.pop((pair.mine, pair.theirs, *region), None)
         if expectation is not None:
@@ -264,8 +273,11 @@ class Listener:
             is_room = room is not None and frame.total_length == room
             told = replace(frame, total_length=recorded.total_length) if is_room else frame
             self._meet(expectation, told, pair)
-        elif not self._expected.last_known((Notify, pair.mine, pair.theirs, *region)):
-            self._unasked(frame)
+        elif not self._expected.last_known(key) and room is None and not self._ended(frame):
+            sender = pair.mine, pair.theirs, frame.session, frame.lib_seqnum
+            if sender not in self._surplus:
+                self._surplus.add(sender)
+                self._unasked(frame, self._announced(frame))
         if ours:
             pair.arrive(frame.lib_seqnum, was, now)
         if expectation is not None:
@@ -296,7 +308,7 @@ class Listener:
         elif not self._expected.last_known((Pull, *place, 0)):
             self._tell_room(place, frame, "none, or none with room")
         elif not self._expected.last_known(key) and place not in self._rooms and not self._ended(frame):
-            self._unasked(frame)
+            self._unasked(frame, not self._expected.last_known((Notify, *place)))
         if self._is_ours(frame):
             self._pulled(frame, expectation)
 

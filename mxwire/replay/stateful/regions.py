@@ -8,7 +8,7 @@ from typing import Any, Final
 from mxwire.protocol.card.replies import message_offset, replies_needed
 from mxwire.replay.stateful.records import Record
 from mxwire.wire.dialect import Dialect
-from mxwire.wire.packets import NackMcp, Pull, PullReply, Rndv
+from mxwire.wire.packets import NackMcp, Notify, Pull, PullReply, Rndv
 
 _LONGEST: Final = 1 << 30
 """A recorded length beyond this is no message that anybody has sent."""
@@ -73,9 +73,13 @@ class Regions:
                 self._unanswered.add(_asked(pull))
                 self._ended.add(_place(pull.dst_endpoint, pull))
 
-    def ended(self, pull: Pull) -> bool:
-        """Whether the recording shows the end of the region that a PULL is for."""
-        return _place(pull.dst_endpoint, pull) in self._ended
+    def ended(self, frame: Pull | Notify) -> bool:
+        """Whether the recording shows the end of the region that a frame is about."""
+        return _place(frame.dst_endpoint, frame) in self._ended
+
+    def is_there(self, frame: Notify) -> bool:
+        """Whether a region has been announced."""
+        return _place(frame.dst_endpoint, frame) in self._present
 
     def replies(self, pull: Pull, recorded: Pull | None) -> Iterator[PullReply]:
         """The answers to a live PULL: none where the played host gave none to the recorded one."""
