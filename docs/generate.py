@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import hashlib
 import inspect
 import io
 import os
@@ -64,6 +65,8 @@ CAPTURES = ROOT / "captures"
 PACKET_PAGES = "protocol/"
 """Where the pages of the packet types are; the entry of the navigation that names this folder gets them."""
 OUTPUT_WIDTH = 100
+KEEP = "MXWIRE_DOCS_MADE"
+"""Environment variable: a folder that keeps made pages, for those who make the same ones several times."""
 DOT_STYLE = ("-Nfontname=sans-serif", "-Efontname=sans-serif", "-Efontsize=10", "-Nshape=box", "-Nstyle=rounded")
 EXAMPLE_CAPTURES = ("mxoe-every-type.pcap", "omx9000-vect.pcap")
 """Where the packets come from that the packet pages show: one of `mxoe` with all types, one of `omx`."""
@@ -90,6 +93,19 @@ def render(text: str, name: str) -> str:
     """A page with its markers replaced; raises :class:`PageError` where one of them cannot be."""
     if not _MARKER.search(text):
         return text
+    kept = os.environ.get(KEEP)
+    place = Path(kept) / hashlib.sha256(f"{name}\n{text}".encode()).hexdigest() if kept else None
+    if place is not None and place.exists():
+        return place.read_text(encoding="utf-8")
+    made = _made(text, name)
+    if place is not None:
+        unfinished = place.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(made, encoding="utf-8")
+        unfinished.rename(place)
+    return made
+
+
+def _made(text: str, name: str) -> str:
     with tempfile.TemporaryDirectory(prefix="mxwire-docs-") as folder:
         (Path(folder) / "captures").symlink_to(CAPTURES)
         with contextlib.chdir(folder):

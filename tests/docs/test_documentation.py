@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -28,6 +29,17 @@ def generate() -> ModuleType:
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session", autouse=True)
+def made_pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Pages are made once, for their own tests and for the site."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "made-pages"
+    folder.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MXWIRE_DOCS_MADE", str(folder))
+        yield
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -97,11 +109,11 @@ def test_every_packet_type_has_a_page_with_all_its_fields(generate: ModuleType, 
     assert f"--type {name} --count 1" in page
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def test_the_site(tmp_path: Path) -> None:
+    """One test, since the site takes long to build."""
     pytest.importorskip("mkdocs", reason="mkdocs is not installed")
     pytest.importorskip("material", reason="mkdocs-material is not installed")
-    folder = tmp_path_factory.mktemp("site")
+    folder = tmp_path / "site"
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
         cwd=ROOT,
@@ -112,17 +124,19 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return folder
+    is_complete(folder)
+    loads_nothing_from_the_network(folder)
+    has_all_characters(folder)
 
 
-def test_the_site_is_complete(site: Path) -> None:
+def is_complete(site: Path) -> None:
     pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")} - {"404.html"}
     expected = {page.removesuffix(".md") for page in PAGES} | {f"protocol/{name.lower()}" for name in type_names()}
     assert pages == {f"{page}.html" for page in expected}
     assert not list(site.rglob("*.py"))
 
 
-def test_the_site_loads_nothing_from_the_network(site: Path) -> None:
+def loads_nothing_from_the_network(site: Path) -> None:
     loads = re.compile(
         r"<(?:script|img|iframe)[^>]*\ssrc=\"?(?:https?:)?//|<link[^>]*rel=\"?(?:stylesheet|preconnect)"
         r"[^>]*href=\"?(?:https?:)?//"
@@ -133,7 +147,7 @@ def test_the_site_loads_nothing_from_the_network(site: Path) -> None:
         assert not re.search(r"@import\s+url\(\"?https?:|url\(\"?https?:", sheet.read_text(encoding="utf-8"))
 
 
-def test_text_is_not_broken_by_markdown(site: Path) -> None:
+def has_all_characters(site: Path) -> None:
     """Characters that mean something to Markdown or HTML arrive as they were meant."""
     page = (site / "protocol" / "medium.html").read_text(encoding="utf-8")
     assert "frag_seqnum &lt;&lt; frag_pipeline" in page
