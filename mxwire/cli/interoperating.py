@@ -13,6 +13,7 @@ from typing import Final
 
 import click
 
+from mxwire.cli.live import end_like_interrupt
 from mxwire.errors import MxwireError
 from mxwire.interop import matrix
 from mxwire.interop.matrix import Selection
@@ -58,6 +59,7 @@ def play(config: str | None, wishes: Wishes) -> int:
         raise MxwireError("--json and --junit are two forms of the same: choose one")
     if wishes.html and wishes.folder:
         raise MxwireError("--html writes the report and its captures too: leave --report out")
+    end_like_interrupt()
     if config is not None:
         from mxwire.cli import interoperating_live
 

@@ -81,7 +81,8 @@ def test_a_live_link_is_impaired(hosts):
     assert cell.command.endswith(str(hosts))
 
 
-def test_ctrl_c_takes_the_namespaces_away(hosts, tmp_path):
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_takes_the_namespaces_away(hosts, tmp_path, how):
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "cli.py"), "interop", "--report", str(tmp_path / "report"), str(hosts)],
         stdout=subprocess.PIPE,
@@ -93,7 +94,7 @@ def test_ctrl_c_takes_the_namespaces_away(hosts, tmp_path):
     while time.monotonic() < end and not (captures.is_dir() and list(captures.iterdir())):
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(how)
     _, errors = process.communicate(timeout=LONGEST)
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
