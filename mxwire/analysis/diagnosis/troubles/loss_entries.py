@@ -1,0 +1,79 @@
+"""What the catalogue says of frames that get lost, and of frames that overtake each other."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mxwire.analysis.diagnosis.registry import Diagnosis
+from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
+
+_BUILDS: Final = frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id})
+LOST: Final = Diagnosis(
+    id="frames-lost",
+    title="Frames are lost on the way",
+    group="network",
+    users_see="Bandwidth and latency vary, single messages take half a second or a second longer.",
+    capture_shows="Messages are sent again although their receiver is alive and answers others; blocks of large "
+    "messages are asked for again, and come.",
+    told_apart="From a receiver that does not progress: that one says nothing. From long frames that never pass: here "
+    "repeating helps.",
+    advice=(
+        "Look at the error and drop counters of both network cards (ethtool -S IF, ip -s link) and of the switch "
+        "ports between them.",
+        "Give the cards larger receive rings (ethtool -G IF rx N), and the switch flow control (ethtool -A IF rx on tx "
+        "on): MXoE has no congestion control of its own.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+    follows_from=_BUILDS,
+)
+TAIL: Final = Diagnosis(
+    id="tail-loss",
+    title="Loss at the end of large messages costs a second each",
+    group="network",
+    users_see="Some large messages take one second longer than others of the same length.",
+    capture_shows="The last blocks of a message are asked for again by the timer of 1000 ms (R-PUL-08). A loss further "
+    "ahead is noticed as soon as a later block is complete (R-PUL-07); behind the last block there is none.",
+    told_apart="From loss further ahead, which costs a fraction of a millisecond.",
+    advice=(
+        "Find and end the loss: see frames-lost. Few frames are enough, as each one at the end costs a second.",
+        "Split transfers in fewer, larger messages: each has one end only.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+    follows_from=_BUILDS,
+)
+BURST: Final = Diagnosis(
+    id="burst-loss",
+    title="Bursts are lost: no flow control",
+    group="network",
+    users_see="Small and medium messages are fast, large ones are slow, and slower with several senders.",
+    capture_shows="Several consecutive replies of a block are missing: a buffer in a switch, or a receive ring, was "
+    "full. A sender puts up to four blocks on the wire at once, whatever the receiver can take (R-SND-05, R-PUL-02).",
+    told_apart="From random loss, which takes single frames. From a lost PULL, after which a whole block is missing.",
+    advice=(
+        "Turn Ethernet flow control on, on cards and switch ports (ethtool -A IF rx on tx on).",
+        "Give the receiving card a larger ring (ethtool -G IF rx N), and look at its drop counters (ethtool -S IF).",
+        "Where a faster host sends to a slower one, or several send to one, only flow control helps.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+    follows_from=_BUILDS,
+)
+ORDER: Final = Diagnosis(
+    id="frames-out-of-order",
+    title="Frames overtake each other",
+    group="network",
+    users_see="Streams of messages stall for seconds, although nothing is lost for good.",
+    capture_shows="A numbered message comes after later ones, which are then sent again; or a PULL comes before those "
+    "of earlier blocks, which are then asked for again. A receiver of messages keeps what comes "
+    "early, but takes only two numbers for each frame that fills the gap (R-ORD-04, D-5): a burst of early messages "
+    "costs many resend delays.",
+    told_apart="From plain loss: there only the message that was lost is sent again. Whether the first transmission "
+    "was lost before it was captured, or was overtaken, the capture cannot tell. Of PULLs it can: a later block was "
+    "asked for first.",
+    advice=(
+        "Look for several paths between the hosts: link aggregation, multi-queue cards whose queues are not chosen by "
+        "endpoint, and switches that balance load frame by frame.",
+        "Look for loss before the place where this was captured: see frames-lost.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+    follows_from=_BUILDS,
+)
