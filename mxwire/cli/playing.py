@@ -243,7 +243,8 @@ def _judged(outcome: Outcome) -> Outcome:
     )
     failed = outcome.passed and any(each.severity == "violation" for each in found)
     verdict = Verdict.FAIL if failed else outcome.verdict
-    reason = remarks[0].text if failed else outcome.reason
+    broken = dict.fromkeys(each.rule for each in found)
+    reason = f"besides, the host breaks {' and '.join(broken)}" if failed else outcome.reason
     return replace(outcome, verdict=verdict, reason=reason, remarks=(*outcome.remarks, *remarks))
 
 

@@ -102,8 +102,9 @@ class NodeApplication:
         target = action.target
         if isinstance(target, Posted):
             target = target.request
-        assert self.endpoint is not None
-        return {"value": int(self.endpoint.cancel(target))}
+        if self.endpoint is None or not isinstance(target, Request):
+            raise LocalProtocolError(Status.BAD_REQUEST, f"{target!r} is no request that could be cancelled")
+        return {"value": int(target.endpoint.cancel(target))}
 
     def _disconnect(self, action: Invoke) -> None:
         self._on(action).disconnect(self._partner(action))

@@ -14,7 +14,7 @@ from mxwire.scenarios.cast import Cast
 from mxwire.scenarios.conditions import differences, wanted
 from mxwire.scenarios.describing import described, expectation_text, field_values, packet_of
 from mxwire.scenarios.errors import ScriptError
-from mxwire.scenarios.expression import Value
+from mxwire.scenarios.expression import Expression, Scope, Value
 from mxwire.scenarios.making import made
 from mxwire.scenarios.outcome import Difference, Remark, Verdict
 from mxwire.scenarios.script import Script
@@ -34,7 +34,7 @@ from mxwire.scenarios.steps import (
     Wait,
 )
 from mxwire.scenarios.tester import Tester
-from mxwire.scenarios.vocabulary import fields_of
+from mxwire.scenarios.vocabulary import VERBS, fields_of
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.packets import Frame
 
@@ -411,7 +411,8 @@ class Run:
     def _call(self, step: Call) -> Play:
         tester = self.cast.tester(step.to)
         scope = self.scope(tester)
-        arguments = {name: each.value(scope) for name, each in step.arguments.items()}
+        kinds = VERBS[step.verb]
+        arguments = {name: _argument(each, scope, kinds[name]) for name, each in step.arguments.items()}
         target = self.bound.get(step.target) if step.target else None
         answer = yield Invoke(step.verb, arguments, step.flags, target, tester)
         if isinstance(answer, LocalProtocolError) and not step.bind:
@@ -479,6 +480,14 @@ class Run:
         Call: _call,
         Check: _check,
     }
+
+
+def _argument(expression: Expression, scope: Scope, kind: str) -> Value:
+    """An argument of a call, which is a number or bytes as the call wants it."""
+    value = expression.value(scope)
+    if isinstance(value, int) is not (kind == "n"):
+        raise ScriptError(f"{'a number is' if kind == 'n' else 'bytes are'} needed here", expression.place)
+    return value
 
 
 class _Scope:

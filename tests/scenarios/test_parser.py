@@ -153,6 +153,8 @@ WRONG_WHEN_PLAYED = [
     ("> TINY data=zeros(99999999)", "zeros cannot be computed: 99999999 bytes cannot be made"),
     ('> TINY data=hex("zz")', "hex cannot be computed"),
     ("> TINY length=size(5)", "size needs bytes here"),
+    ("! send data=5", "bytes are needed here"),
+    ('! receive length="five"', "a number is needed here"),
 ]
 
 

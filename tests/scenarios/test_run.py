@@ -176,3 +176,9 @@ def test_dialects_and_profiles() -> None:
 def test_an_outcome_as_an_object() -> None:
     told = play("> CONNECT_REQUEST\n< TINY\n").as_object()
     assert told["verdict"] == "fail" and told["line"] == 3 and told["frames"] == 2 and told["dialect"] == "mxoe"
+
+
+def test_a_cancel_of_what_is_no_request() -> None:
+    outcome = play("let $x = 5\n! cancel $x\n")
+    assert outcome.reason.startswith("cancel was refused: None is no request") or "5 is no request" in outcome.reason
+    assert play("! connect as $c\n< CONNECT_REQUEST\n! cancel $c as $done\n? $done value=1\n").verdict is Verdict.PASS
