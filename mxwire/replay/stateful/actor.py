@@ -40,6 +40,8 @@ PULL_AGAIN: Final = SECOND
 """After so long without data a PULL is sent again (R-PUL-07)."""
 OWED: Final = 30 * MILLISECOND
 """So long an ack may wait for the recording to have one."""
+EARLY: Final = 30 * MILLISECOND
+"""So long a connect of theirs waits for the place that its answer has in the recording."""
 INTRODUCE: Final = 250 * MILLISECOND
 SHORT_PATIENCE: Final = 300 * MILLISECOND
 """How long an application is waited for that has already done something else."""
@@ -124,6 +126,9 @@ class Actor:
         self._pulling: dict[Region, tuple[int, int]] = {}
         """The handle of our pull of each of their regions."""
         self._progress_ns = self._now = 0
+        self._unanswered: dict[int, int] = {}
+        """When connects of theirs came that are not answered yet, by the record of their answer."""
+        self._said_early: set[int] = set()
         self._told_missing: dict[int, Finding] = {}
         self._blocks: set[tuple[int, int, int]] = set()
         """What has been asked for by PULLs so far: handle, magic and first frame."""
@@ -175,6 +180,7 @@ class Actor:
         if self._quiet_since is not None:
             times.append(self._quiet_since + QUIET)
         times += [each.sent_ns + RESEND for each in self._connecting.values()]
+        times += [each + EARLY for each in self._unanswered.values()]
         times += [each.sent_ns + PULL_AGAIN for each in self._pulls.values()]
         for pair in self.conversation.pairs.values():
             times += [each.sent_ns + RESEND for each in list(pair.unacked.values())[:1]]
@@ -285,7 +291,7 @@ class Actor:
     def _say(self, record: Record, now: int) -> None:
         """Send a recorded frame."""
         frame = record.frame
-        if isinstance(frame, PullReply):
+        if isinstance(frame, PullReply) or record.number in self._said_early:
             # PULLs are answered when they come.
             return
         try:
@@ -306,6 +312,7 @@ class Actor:
             key = ConnectReply, frame.src_endpoint, frame.dst_endpoint, frame.src_session_id, frame.connect_seqnum
             self._connecting[key] = Waiting(built, now)
         elif isinstance(frame, ConnectReply):
+            self._unanswered.pop(record.number, None)
             self._replies[self.conversation.connect_of(self._pair(frame), live)] = built
         elif isinstance(frame, NUMBERED):
             pair = self._pair(frame)
@@ -379,15 +386,39 @@ class Actor:
         if wrong and not self.conversation.their_sessions:
             self._stop("it refuses the key of the connect (--key gives another one)")
 
-    def _reply_to_connect(self, request: ConnectRequest, pair: Pair, recorded: bool) -> None:
+    def _reply_to_connect(
+        self, request: ConnectRequest, pair: Pair, expectation: Expectation | None, again: bool
+    ) -> None:
         place = self.conversation.connect_of(pair, request)
         if place in self._replies:
             self._leaving.append(self._replies[place])
-        elif not recorded:
+        elif expectation is not None:
+            reply = self._reply_after(expectation.record)
+            if reply is not None:
+                self._unanswered[reply.number] = self._now
+        elif not again:
             made = self._speaker.own_accept(request, pair)
             if made is not None:
                 self._replies[place] = self.codec.build(made)
                 self._leaving.append(self._replies[place])
+
+    def _reply_after(self, request: Record) -> Record | None:
+        """The recorded answer of ours to a connect of theirs."""
+        asked = request.frame
+        for each in self.script.records[request.number :]:
+            frame = each.frame
+            if each.ours and isinstance(frame, ConnectReply):
+                about = frame.dst_endpoint, frame.src_endpoint, frame.src_session_id, frame.connect_seqnum
+                if about == (asked.src_endpoint, asked.dst_endpoint, asked.src_session_id, asked.connect_seqnum):
+                    return each
+        return None
+
+    def _answer_early(self, now: int) -> None:
+        """Answer connects that came before their time: whoever asks may wait for it with what we wait for."""
+        for number in [number for number, asked in self._unanswered.items() if now - asked >= EARLY]:
+            del self._unanswered[number]
+            self._say(self.script.records[number - 1], now)
+            self._said_early.add(number)
 
     def _reply_to_pull(self, pull: Pull, expectation: Expectation | None) -> None:
         block = pull.src_pull_handle, pull.src_magic, pull.frame_index
@@ -400,6 +431,7 @@ class Actor:
 
     def _repeat(self, now: int) -> None:
         """Send again what may have been lost, and acks that are owed and not in the recording."""
+        self._answer_early(now)
         for waiting in self._connecting.values():
             if now - waiting.sent_ns >= RESEND:
                 waiting.sent_ns = now

@@ -52,9 +52,9 @@ class Listener:
     """Takes the live host's frames one by one.
 
     ``tell`` is called with each finding, ``came`` with each recorded frame that has come, ``settled`` with the key of
-    what answers a connect of ours, ``pulled`` with each PULL for a region of ours, ``asked`` with each connect of
-    theirs (and whether it was recorded); ``ended`` says of a PULL or NOTIFY whether the recording shows the end
-    of its region, ``announced`` whether it is one of ours at all.
+    what answers a connect of ours, ``pulled`` with each PULL for a region of ours, and ``asked`` with each connect of
+    theirs, the recorded one that it is, and whether it comes again. ``ended`` says of a PULL or NOTIFY whether the
+    recording shows the end of its region, ``announced`` whether it is one of ours at all.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Listener:
         came: Callable[[Expectation], None],
         settled: Callable[[tuple[Any, ...]], None],
         pulled: Callable[[Pull, Expectation | None], None],
-        asked: Callable[[ConnectRequest, Pair, bool], None],
+        asked: Callable[[ConnectRequest, Pair, Expectation | None, bool], None],
         ended: Callable[[Pull | Notify], bool],
         announced: Callable[[Notify], bool],
     ) -> None:
@@ -176,7 +176,7 @@ class Listener:
         state, pair = self._with, self._pair(frame)
         place = state.connect_of(pair, frame)
         if place in self._requests:
-            self._asked(frame, pair, True)
+            self._asked(frame, pair, None, True)
             return
         self._requests.add(place)
         if frame.src_session_id != pair.their_session:
@@ -196,7 +196,8 @@ class Listener:
             pair.begin(start, frame.target_recv_seqnum_start)
             pair.their_session = frame.src_session_id
         # Where nobody waits for it any more, its recorded answer has been left out.
-        self._asked(frame, pair, expectation is not None and not expectation.missed)
+        waited_for = expectation is not None and not expectation.missed
+        self._asked(frame, pair, expectation if waited_for else None, False)
 
     # Numbered.
 
