@@ -67,6 +67,8 @@ def _build(side: Side) -> str:
     if side.build is not None:
         return f"Built as {_name(side)}."
     names = list(dict.fromkeys(each.dialect.name for each in side.candidates))
+    if len(names) == 1:
+        return f"Built as {names[0]}, as far as it shows."
     if len(names) > _NAMED:
         return "Nothing that was seen tells what it was built as."
     return f"What it was built as is not certain; it may be {', '.join(names[:-1])} or {names[-1]}."

@@ -22,6 +22,7 @@ _NO_FORMAT: Final = "no MEDIUM, PULL or PULL_REPLY of it tells its format"
 _NO_GENERATION: Final = "no MEDIUM of it tells whether it is older than release 1.3.2"
 _OLD_GENERATION: Final = "nothing tells whether it is older than release 0.6.0"
 _NO_LIMIT: Final = "no full frame of a large message tells its frame limit"
+_NO_FRAGMENT: Final = "no MEDIUM of it tells the size of its fragments"
 NO_PIPELINE: Final = "nothing tells whether fragments of another size are honoured (1.0.901 to 1.3.1 do not)"
 
 
@@ -48,6 +49,8 @@ def candidates(shown: Shown) -> tuple[tuple[Build, ...], tuple[str, ...]]:
     """The builds, and what would have to be seen to tell them apart."""
     unknown: list[str] = []
     dialects = tuple(_dialects(shown, unknown))
+    if dialects == (MXOE,) and len(_fragments(shown, MXOE)) > 1:
+        unknown.append(_NO_FRAGMENT)
     ignoring = (False, True) if any(each.family == "mxoe" for each in dialects) else (False,)
     builds = tuple(
         Build(

@@ -82,6 +82,8 @@ class _Host:
     transmissions: int = 1
     """The most of one message."""
     given_up: bool = False
+    resend_delays: tuple[int, int, int] = (0, 0, 0)
+    """From one transmission of a message to the next: the shortest, the longest, and how many there were."""
     defects: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
@@ -199,6 +201,10 @@ class Sides:
         if host is not None:
             host.transmissions = max(host.transmissions, message.transmissions)
             host.given_up = host.given_up or message.sender == "given up"
+            for each in message.resends:
+                shortest, longest, count = host.resend_delays
+                least = min(shortest, each.after_ns) if count else each.after_ns
+                host.resend_delays = least, max(longest, each.after_ns), count + 1
         key = source, destination, _CLASS_OF[message.kind]
         if key in self.exchanged or len(self.exchanged) < _HOSTS:
             arrived, every = self.exchanged.get(key, (0, 0))
@@ -249,6 +255,9 @@ def _facts(host: _Host, shown: Shown, detection: Detection | None) -> Iterator[F
     if host.transmissions > 1:
         end = ", and then given up: its resend limit" if host.given_up else ""
         yield Fact("resends", f"up to {host.transmissions} transmissions of a message{end}")
+    shortest, longest, count = host.resend_delays
+    if count:
+        yield Fact("resend delay", f"{shortest / 1e6:.0f} to {longest / 1e6:.0f} ms ({count} resends)")
     for defect, (first, count) in sorted(host.defects.items(), key=lambda each: int(each[0][2:])):
         yield Fact("defect", f"{defect} (mxwire rules {defect})", count, first)
 
