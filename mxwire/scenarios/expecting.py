@@ -1,0 +1,168 @@
+"""Expecting: the steps that wait for what the host sends."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from mxwire.scenarios.conditions import differences, wanted
+from mxwire.scenarios.describing import described, expectation_text, field_values
+from mxwire.scenarios.outcome import Difference, Remark
+from mxwire.scenarios.playing import PASSED_OVER, Arrival, Failed, Play, Playing
+from mxwire.scenarios.steps import AnyOrder, Either, Expect, Level, Silence, Wait
+from mxwire.wire.codec import Malformed
+from mxwire.wire.packets import Frame
+
+
+class Expecting(Playing):
+    """Frames and silence that a scenario expects."""
+
+    def _wait(self, step: Wait) -> Play:
+        """Let time pass; what comes meanwhile waits too, but for what the scenario does not speak of."""
+        end = self._mark + step.duration
+        kept: deque[Arrival] = deque()
+        while True:
+            while self._queue:
+                arrival = self._queue.popleft()
+                if arrival.packet not in self._unspoken or not (yield from self._passes(arrival, frozenset())):
+                    kept.append(arrival)
+            if self.now >= end:
+                break
+            self.deadline = end
+            yield None
+        self._queue = kept + self._queue
+        self._mark = end
+
+    def _expect(self, step: Expect) -> Play:
+        self.expecting = True
+        start, limit = self._mark, self._mark + self._within(step)
+        while True:
+            arrival = yield from self._next(step, (step,), limit + self.patience)
+            if arrival is None:
+                self._miss(step, Failed(step, f"{step.packet} did not come", expected=self._wanted(step)))
+                self._mark = max(self._mark, limit)
+                return
+            failure = self._judged(step, arrival, start)
+            if failure is not None:
+                self._queue.appendleft(arrival)
+                self._miss(step, failure)
+                return
+            self._taken(step, arrival, limit)
+            return
+
+    def _within(self, step: Expect) -> int:
+        return max(self.script.within, step.after) if step.within is None else step.within
+
+    def _taken(self, step: Expect, arrival: Arrival, limit: int) -> None:
+        assert isinstance(arrival.frame, Frame)
+        self.cast.tester(step.tester).learn(arrival.frame)
+        if step.bind:
+            self.bound[step.bind] = arrival.frame
+        if step.level is Level.INFO:
+            self.notes.append(Remark(step.place.line, f"{step.packet} came: {described(arrival.frame)}"))
+        if arrival.time > limit:
+            late = (arrival.time - limit) / 1e6
+            self.remarks.append(Remark(step.place.line, f"{step.packet} came {late:.1f} ms late"))
+        self._mark = arrival.time
+
+    def _judged(self, step: Expect, arrival: Arrival, start: int) -> Failed | None:
+        """What is wrong with a frame, if it is not the one that a step expects."""
+        frame = arrival.frame
+        wrong: list[Difference] = []
+        if isinstance(frame, Malformed):
+            text = f"the host sent a broken frame: {frame.reason.text}"
+        elif arrival.packet != step.packet:
+            text = f"{arrival.packet} came in the place of {step.packet}"
+        elif not self._is_for(step, frame):
+            text = f"{step.packet} is for {self.cast.named(frame)}, not for {step.tester or 'the tester'}"
+        elif step.after and arrival.time < start + step.after:
+            text = f"{step.packet} came {(start + step.after - arrival.time) / 1e6:.3f} ms too early"
+        else:
+            scope = self.scope(self.cast.tester(step.tester))
+            wrong = differences(step.fields, field_values(frame, step.fields), scope)
+            if not wrong:
+                return None
+            text = f"{step.packet}: {'; '.join(map(str, wrong))}"
+        return Failed(step, text, expected=self._wanted(step), found=described(frame), wrong=wrong, arrival=arrival)
+
+    def _is_for(self, step: Expect, frame: Frame) -> bool:
+        """Whether a frame is for the tester of a step, where that does not say whom it has to be for."""
+        said = "dst_mac" in step.fields or step.packet in PASSED_OVER
+        return said or self.cast.tester(step.tester).is_for(frame)
+
+    def _wanted(self, step: Expect) -> str:
+        scope = self.scope(self.cast.tester(step.tester))
+        return expectation_text(step, {name: wanted(each, scope) for name, each in step.fields.items()})
+
+    def _silence(self, step: Silence) -> Play:
+        end = self._mark + step.duration
+        kept: deque[Arrival] = deque()
+        while True:
+            while self._queue:
+                arrival = self._queue.popleft()
+                if arrival.time > end:
+                    self._queue.appendleft(arrival)
+                    break
+                if (yield from self._passes(arrival, self._ignored - set(step.packets))):
+                    continue
+                if step.packets and arrival.packet not in step.packets:
+                    kept.append(arrival)
+                    continue
+                what = " or ".join(step.packets) or "nothing"
+                text = f"{arrival.packet} came in {step.duration / 1e6:g} ms of silence"
+                self._queue = kept + deque([arrival]) + self._queue
+                failed = Failed(
+                    step, text, expected=f"no {what}" * bool(step.packets) or what,
+                    found=described(arrival.frame), arrival=arrival,
+                )  # fmt: skip
+                self._miss(step, failed)
+                return
+            if self.now >= end:
+                break
+            self.deadline = end
+            yield None
+        self._queue = kept + self._queue
+        self._mark = end
+
+    def _any_order(self, step: AnyOrder) -> Play:
+        self.expecting = True
+        left = list(step.body)
+        start = self._mark
+        while left:
+            limit = start + max(self._within(each) for each in left)
+            arrival = yield from self._next(step, left, limit + self.patience)
+            if arrival is None:
+                failed = [each for each in left if each.level is Level.MUST] or left
+                text = f"{' and '.join(each.packet for each in failed)} did not come"
+                self._miss(failed[0], Failed(failed[0], text, expected=self._wanted(failed[0])))
+                return
+            failures = []
+            for each in left:
+                failure = self._judged(each, arrival, start)
+                if failure is None:
+                    self._taken(each, arrival, start + self._within(each))
+                    left.remove(each)
+                    break
+                failures.append(failure)
+            else:
+                failures.sort(key=lambda each: len(each.wrong) or 99)
+                raise failures[0]
+
+    def _either(self, step: Either) -> Play:
+        self.expecting = True
+        firsts = [branch[0] for branch in step.branches if isinstance(branch[0], Expect)]
+        start = self._mark
+        limit = start + max(self._within(each) for each in firsts)
+        arrival = yield from self._next(step, firsts, limit + self.patience)
+        names = " or ".join(each.packet for each in firsts)
+        if arrival is None:
+            raise Failed(step, f"neither came: {names}", expected=" or ".join(map(self._wanted, firsts)))
+        failures = []
+        for branch, first in zip(step.branches, firsts, strict=True):
+            failure = self._judged(first, arrival, start)
+            if failure is None:
+                self._taken(first, arrival, start + self._within(first))
+                yield from self._steps(branch[1:])
+                return
+            failures.append(failure)
+        failures.sort(key=lambda each: len(each.wrong) or 99)
+        raise failures[0]
