@@ -121,6 +121,22 @@ def test_another_kind_of_host_is_told_by_what_it_does(what: str) -> None:
     )
 
 
+WITHOUT_DEFECTS = {("mxoe-every-type", "B"), ("mxoe-no-reverse-connect", "B")}
+"""Recordings of a host that did not connect back, and so sent to no session."""
+
+
+@pytest.mark.rule("R-CON-12")
+@pytest.mark.parametrize(
+    ("capture", "host"), [each for each in cases() if each not in UNSUITABLE], ids=lambda each: str(each)
+)
+def test_the_engine_as_it_should_be_differs_only_in_the_known_defect(capture: str, host: str) -> None:
+    chosen = script(capture, host)
+    actor = played(chosen, live_node(chosen, OPEN_MX_1_5))
+    own = {each.field for each in actor.findings if each.kind is not Kind.APPLICATION}
+    assert own == ({"Pull.session", "Notify.session"} if (capture, host) in WITHOUT_DEFECTS else set())
+    assert not actor.failure
+
+
 def test_a_host_without_the_known_defect_differs_in_it() -> None:
     chosen = script("mxoe-no-reverse-connect", "A")
     actor = played(chosen, live_node(chosen, replace(OPEN_MX_1_5, connects_back=True)), timeout=10**9)

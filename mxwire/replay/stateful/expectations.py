@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
@@ -92,11 +92,20 @@ class Expectations:
         """How many messages of each pair are found at the beginning."""
         self._pulls: dict[tuple[int, int], list[Expectation]] = defaultdict(list)
         """PULLs by handle and magic."""
+        self._openings: dict[int, int] = {}
+        """The recorded session of ours that each connect of theirs was answered with, by its record."""
+        asked: dict[Key, int] = {}
         current: dict[tuple[int, int, int], Message] = {}
         drawn: Counter[Key] = Counter()
         for record in records:
             if record.ours:
                 drawn.update(_draws(record.frame))
+                if isinstance(record.frame, ConnectReply):
+                    number = asked.get(_answered(record.frame))
+                    if number is not None:
+                        self._openings.setdefault(number, record.frame.target_session_id)
+            elif isinstance(record.frame, ConnectRequest) and record.news:
+                asked[_asked(record.frame)] = record.number
             if record.ours or not self._is_expected(record, drawn):
                 continue
             made = self.all[record.number] = Expectation(record)
@@ -145,6 +154,19 @@ class Expectations:
             # What was given up is not looked for where the same is expected once more.
             waiting.popleft()
         return waiting.popleft() if waiting else None
+
+    def take_connect(self, key: Key, sessions: Mapping[int, int], present: int | None) -> Expectation | None:
+        """The recorded connect of theirs that a live one is, if it was for the opening that our endpoint has now.
+
+        ``sessions`` gives our sessions by the recorded ones, ``present`` is that of the endpoint; None: not told yet.
+        """
+        waiting = self._keyed.get(key)
+        if not waiting:
+            return None
+        answered_as = self._openings.get(waiting[0].record.number)
+        if present is not None and answered_as is not None and sessions.get(answered_as) != present:
+            return None
+        return self.take(key)
 
     def last_known(self, key: Key) -> bool:
         """Whether a frame with this key was ever recorded."""
@@ -201,6 +223,14 @@ class Expectations:
             if expectation is not None:
                 expectation.missed = True
                 yield expectation
+
+
+def _asked(request: ConnectRequest) -> Key:
+    return request.src_endpoint, request.dst_endpoint, request.src_session_id, request.connect_seqnum
+
+
+def _answered(reply: ConnectReply) -> Key:
+    return reply.dst_endpoint, reply.src_endpoint, reply.src_session_id, reply.connect_seqnum
 
 
 def _transfer(key: Key) -> Key:

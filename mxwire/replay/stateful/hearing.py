@@ -181,7 +181,9 @@ class Listener:
         self._requests.add(place)
         if frame.src_session_id != pair.their_session:
             pair.expect_from((pair.expected & SESSION_MASK) | FIRST)
-        expectation = self._expected.take((ConnectRequest, pair.mine, pair.theirs))
+        present = state.present.get(pair.mine)
+        key = ConnectRequest, pair.mine, pair.theirs
+        expectation = self._expected.take_connect(key, state.my_sessions, present)
         start = FIRST
         if expectation is None:
             self._unasked(frame)
