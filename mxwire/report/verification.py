@@ -116,7 +116,16 @@ def finding_line(path: str, found: Violation) -> str:
 
 
 def host_lines(path: str, verification: Verification) -> Iterator[str]:
-    """The verdict on each host as a JSON object."""
+    """The verdict on each host as a JSON object; before them, what kept rules from being applied, if anything did."""
+    disordered = isinstance(verification, OrderedVerification) and verification.disordered
+    if verification.cooked or verification.lossy or disordered:
+        yield _line(
+            record="capture",
+            file=path,
+            without_destinations=verification.cooked,
+            lossy=verification.lossy,
+            disordered=disordered,
+        )
     for each in verification.shown():
         yield _line(
             record="host",

@@ -71,6 +71,13 @@ def queues(frames: Frames) -> Frames:
     return sorted(frames, key=lambda each: each[0] + random.randrange(2_000_000))
 
 
+def queues_with_wrong_times(frames: Frames) -> Frames:
+    """The same, with the times at which they were written: nearly each of two neighbours stands before the other."""
+    random = Random(5)
+    mixed = sorted(frames, key=lambda each: each[0] + random.randrange(2_000_000))
+    return [(time, *rest) for (time, *_), (_, *rest) in zip(frames, mixed, strict=True)]
+
+
 def one_direction(frames: Frames) -> Frames:
     first = frames[0][1][6:12] if frames else b""
     return [each for each in frames if each[1][6:12] == first]
@@ -155,6 +162,7 @@ MANGLERS: tuple[Mangler, ...] = (
     mirrored_later,
     neighbours_swapped,
     queues,
+    queues_with_wrong_times,
     one_direction,
     with_gaps,
     begun_late,

@@ -12,7 +12,7 @@ from mxwire.capture import create_capture
 from mxwire.cli.main import cli
 from mxwire.errors import MxwireError
 
-from .mangling import CAPTURES, MANGLERS, Frames, Mangler, batch_of, frames_of
+from .mangling import CAPTURES, MANGLERS, Frames, Mangler, batch_of, frames_of, queues_with_wrong_times
 
 NAMES = ("mxoe-every-type.pcap", "omx9000-truncated.pcap", "mxoe-nack-mcp-rdmawin.pcap")
 COMMANDS: dict[str, tuple[str, ...]] = {
@@ -91,3 +91,5 @@ def test_what_is_only_half_seen_is_said(tmp_path: Path) -> None:
     assert "malformed frames were left out" in said("messages", "rubbish")
     assert "no frames" in said("stats", "nothing")
     assert '"unknown"' in said("compat", "one_frame")
+    disordered = write(tmp_path / "many.pcapng", queues_with_wrong_times(list(frames_of("omx9000-many.pcap"))))
+    assert '"disordered":true' in run(COMMANDS["verify"], bad=disordered).output
