@@ -10,7 +10,7 @@ from typing import Any, Final
 from mxwire.protocol.card.replies import message_offset
 from mxwire.protocol.profile import MILLISECOND, SECOND
 from mxwire.replay.stateful.conversation import Conversation, Region, region_of
-from mxwire.replay.stateful.expectations import MESSAGES, Expectation, Expectations
+from mxwire.replay.stateful.expectations import MESSAGES, Expectation, Expectations, own_session
 from mxwire.replay.stateful.finding import Finding, Kind
 from mxwire.replay.stateful.hearing import Listener
 from mxwire.replay.stateful.pair import Pair
@@ -359,15 +359,15 @@ class Actor:
 
     # What leaves because of what has come.
 
-    def _answered(self, key: tuple[Any, ...]) -> None:
-        """A connect of ours was answered, or refused."""
+    def _answered(self, key: tuple[Any, ...]) -> bool:
+        """A connect of ours was answered, or refused; returns whether there was one."""
         if key[0] is not NackLib:
-            self._connecting.pop(key, None)
-            return
+            return self._connecting.pop(key, None) is not None
         found = next((each for each in self._connecting if each[1:3] == key[1:]), None)
         if found is not None:
             del self._connecting[found]
             self._refused(found)
+        return found is not None
 
     def _refused(self, key: tuple[Any, ...]) -> None:
         """The card has refused a connect: no reply will come, and if none has ever come, nothing else will."""
@@ -544,7 +544,7 @@ def _acknowledged(records: list[Record]) -> set[tuple[int, int, int]]:
     for record in records:
         frame = record.frame
         if isinstance(frame, (ConnectRequest, ConnectReply)) and record.ours:
-            sessions.add(frame.src_session_id if isinstance(frame, ConnectRequest) else frame.target_session_id)
+            sessions.add(own_session(frame))
         if record.ours and isinstance(frame, NUMBERED):
             waiting.setdefault((frame.src_endpoint, frame.dst_endpoint), set()).add(frame.lib_seqnum)
         value = None if record.ours else acked_by(frame)

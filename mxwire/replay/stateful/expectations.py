@@ -93,19 +93,17 @@ class Expectations:
         self._pulls: dict[tuple[int, int], list[Expectation]] = defaultdict(list)
         """PULLs by handle and magic."""
         self._openings: dict[int, int] = {}
-        """The recorded session of ours that each connect of theirs was answered with, by its record."""
-        asked: dict[Key, int] = {}
+        """The last recorded session of ours that we had told before each connect of theirs, by its record."""
+        told: dict[int, int] = {}
         current: dict[tuple[int, int, int], Message] = {}
         drawn: Counter[Key] = Counter()
         for record in records:
             if record.ours:
                 drawn.update(_draws(record.frame))
-                if isinstance(record.frame, ConnectReply):
-                    number = asked.get(_answered(record.frame))
-                    if number is not None:
-                        self._openings.setdefault(number, record.frame.target_session_id)
-            elif isinstance(record.frame, ConnectRequest) and record.news:
-                asked[_asked(record.frame)] = record.number
+                if isinstance(record.frame, (ConnectRequest, ConnectReply)):
+                    told[record.frame.src_endpoint] = own_session(record.frame)
+            elif isinstance(record.frame, ConnectRequest) and record.frame.dst_endpoint in told:
+                self._openings[record.number] = told[record.frame.dst_endpoint]
             if record.ours or not self._is_expected(record, drawn):
                 continue
             made = self.all[record.number] = Expectation(record)
@@ -156,15 +154,15 @@ class Expectations:
         return waiting.popleft() if waiting else None
 
     def take_connect(self, key: Key, sessions: Mapping[int, int], present: int | None) -> Expectation | None:
-        """The recorded connect of theirs that a live one is, if it was for the opening that our endpoint has now.
+        """The recorded connect of theirs that a live one is, if our endpoint has the opening now that it had then.
 
         ``sessions`` gives our sessions by the recorded ones, ``present`` is that of the endpoint; None: not told yet.
         """
         waiting = self._keyed.get(key)
         if not waiting:
             return None
-        answered_as = self._openings.get(waiting[0].record.number)
-        if present is not None and answered_as is not None and sessions.get(answered_as) != present:
+        then = self._openings.get(waiting[0].record.number)
+        if then is not None and sessions.get(then) != present:
             return None
         return self.take(key)
 
@@ -225,12 +223,9 @@ class Expectations:
                 yield expectation
 
 
-def _asked(request: ConnectRequest) -> Key:
-    return request.src_endpoint, request.dst_endpoint, request.src_session_id, request.connect_seqnum
-
-
-def _answered(reply: ConnectReply) -> Key:
-    return reply.dst_endpoint, reply.src_endpoint, reply.src_session_id, reply.connect_seqnum
+def own_session(frame: ConnectRequest | ConnectReply) -> int:
+    """The session that a connect, or the answer to one, tells of its sender."""
+    return int(frame.src_session_id if isinstance(frame, ConnectRequest) else frame.target_session_id)
 
 
 def _transfer(key: Key) -> Key:

@@ -52,7 +52,7 @@ class Listener:
     """Takes the live host's frames one by one.
 
     ``tell`` is called with each finding, ``came`` with each recorded frame that has come, ``settled`` with the key of
-    what answers a connect of ours, ``pulled`` with each PULL for a region of ours, and ``asked`` with each connect of
+    what answers a connect of ours (it says whether there is such a connect), ``pulled`` with each PULL for a region of ours, and ``asked`` with each connect of
     theirs, the recorded one that it is, and whether it comes again. ``ended`` says of a PULL or NOTIFY whether the
     recording shows the end of its region, ``announced`` whether it is one of ours at all.
     """
@@ -64,7 +64,7 @@ class Listener:
         *,
         tell: Callable[[Finding], None],
         came: Callable[[Expectation], None],
-        settled: Callable[[tuple[Any, ...]], None],
+        settled: Callable[[tuple[Any, ...]], bool],
         pulled: Callable[[Pull, Expectation | None], None],
         asked: Callable[[ConnectRequest, Pair, Expectation | None, bool], None],
         ended: Callable[[Pull | Notify], bool],
@@ -146,12 +146,14 @@ class Listener:
         state, pair = self._with, self._pair(frame)
         recorded = state.recorded_session(frame.src_session_id)
         key = ConnectReply, pair.mine, pair.theirs, recorded, frame.connect_seqnum
-        self._settled(key)
+        was_made = self._settled(key)
         expectation = self._expected.take(key)
         was = None
         if expectation is not None:
             was = expectation.record.frame
             self._meet(expectation, frame, pair)
+        elif was_made:
+            self._tell(Finding(Kind.APPLICATION, "R-CON-08", "", 0, "no answer, as in the recording", "ConnectReply"))
         elif not self._expected.last_known(key):
             self._unasked(frame)
             return
