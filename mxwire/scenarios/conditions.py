@@ -61,11 +61,22 @@ def differences(conditions: Mapping[str, Condition], found: Mapping[str, Value],
             scope.bind(name, value)
             new.append(name)
         elif not any(_holds(each, value, scope) for each in (condition, *condition.others)):
-            wrong.append(Difference(field, wanted(condition, scope), shown(value)))
+            wrong.append(Difference(field, wanted(condition, scope), shown(value) + _where(condition, value, scope)))
     if wrong:
         for name in new:
             scope.unbind(name)
     return wrong
+
+
+def _where(condition: Condition, value: Value, scope: Scope) -> str:
+    """Where bytes are others than those that are wanted, where that does not show."""
+    if condition.relation is not Relation.EQUAL or condition.others or not isinstance(value, bytes):
+        return ""
+    expected = condition.values[0].value(scope)
+    if not isinstance(expected, bytes) or len(expected) <= 8 or shown(expected) != shown(value):
+        return ""
+    first = next((place for place, (one, other) in enumerate(zip(expected, value, strict=False)) if one != other), 0)
+    return f" that differ from byte {first} on"
 
 
 def _unbound(condition: Condition, scope: Scope) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mxwire.protocol import PROFILES, Defect, Profile
+from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.rules.catalogue import CATALOGUE
 from mxwire.scenarios.errors import Place, ScriptError, suggestion
 from mxwire.scenarios.script import DIALECTS, Actor
@@ -117,11 +118,13 @@ def _setting(name: str, value: str, place: Place) -> Any:
                     f"hosts have no defect {each}{suggestion(each, [one.value for one in Defect])}", place
                 )
         return frozenset(Defect(each) for each in value.split(","))
+    if value == "default":
+        return getattr(OPEN_MX_1_5, name)
     if value in ("yes", "no"):
         return value == "yes"
     if re.fullmatch(r"\d{1,20}", value):
         return int(value)
-    raise ScriptError(f"{name} needs a number, or yes or no, not {value!r}", place)
+    raise ScriptError(f"{name} needs a number, yes, no or default, not {value!r}", place)
 
 
 def _tester(head: Head, text: str, place: Place) -> None:

@@ -113,7 +113,7 @@ def why_not(
     if script.needs_application:
         return "the application on the host has to make calls"
     if script.needs_profile or script.discovery != "no":
-        wanted = [script.profile, *(f"{name}={value}" for name, value in script.host.items())]
+        wanted = [script.profile, *(f"{name}={value}" for name, value in script.unusual.items())]
         return f"the host has to be built for it: {' '.join(filter(None, wanted)) or 'announcements'}"
     if not script.endpoint or any(each.host != HOST and each.known for each in script.actors):
         return "the host has to be prepared for it"

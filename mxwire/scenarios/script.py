@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mxwire.protocol import Profile
+from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.scenarios.steps import Call, Check, Expect, Send, Silence, Step, walk
 from mxwire.wire.dialect import MXOE, Dialect, omx
 
@@ -86,8 +87,13 @@ class Script:
 
     @property
     def needs_profile(self) -> bool:
-        """Whether the host must be built or set in a certain way."""
-        return bool(self.profile or self.host)
+        """Whether the host must be built or set otherwise than Open-MX is."""
+        return bool(self.profile or self.unusual)
+
+    @property
+    def unusual(self) -> dict[str, Any]:
+        """What a host must have set otherwise than Open-MX has."""
+        return {name: value for name, value in self.host.items() if getattr(OPEN_MX_1_5, name) != value}
 
     @property
     def packets(self) -> frozenset[str]:

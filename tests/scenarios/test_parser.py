@@ -110,7 +110,7 @@ ERRORS = [
     ("connected: twice\n> TINY", "2:12", "'twice' is none of no, once, both"),
     ("host: resends=3\n> TINY", "2:7", "hosts have no setting resends"),
     ("host: defects=D-99\n> TINY", "2:7", "hosts have no defect D-99"),
-    ("host: hz=fast\n> TINY", "2:7", "hz needs a number, or yes or no, not 'fast'"),
+    ("host: hz=fast\n> TINY", "2:7", "hz needs a number, yes, no or default, not 'fast'"),
     ("within: soon\n> TINY", "2:9", "'soon' is no time: write it like 100ms"),
     ("tester: b host=x\n> TINY", "2:11", "'host=x' says nothing of a tester"),
     ("within: 5ms\nwithin: 6ms\n> TINY", "3:1", "'within' is said twice"),

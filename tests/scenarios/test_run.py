@@ -182,3 +182,12 @@ def test_a_cancel_of_what_is_no_request() -> None:
     outcome = play("let $x = 5\n! cancel $x\n")
     assert outcome.reason.startswith("cancel was refused: None is no request") or "5 is no request" in outcome.reason
     assert play("! connect as $c\n< CONNECT_REQUEST\n! cancel $c as $done\n? $done value=1\n").verdict is Verdict.PASS
+
+
+def test_other_bytes_are_told_by_their_place() -> None:
+    outcome = play("! receive as $r\n> SMALL data=pattern(100)+zeros(9)\n? $r data=pattern(109)\n", "connected: once\n")
+    assert "109 bytes" in outcome.reason
+    outcome = play("! receive as $r\n> SMALL data=zeros(100)\n? $r data=zeros(50)+filled(50, 1)\n", "connected: once\n")
+    assert outcome.reason.endswith(
+        "data is 100 bytes 0000000000000000… that differ from byte 50 on, expected 100 bytes 0000000000000000…"
+    )
