@@ -38,7 +38,10 @@ def matched(first: Fingerprints, second: Fingerprints) -> tuple[Alignment, Place
     one, other = groups.certain(first.time_ns, second.time_ns)
     alone = len(one)
     if len(one) < LEAST:
-        one, other = _most_likely(first, second, *groups.every_pair())
+        one, other = groups.every_pair()
+        if groups.exist and not len(one):
+            raise MergeError(_repeating(first, second))
+        one, other = _most_likely(first, second, one, other)
     if len(one) < LEAST:
         raise MergeError(_too_few(first, second, len(one)))
     alignment = align(first.time_ns[one], second.time_ns[other], first.source[one])
@@ -52,6 +55,13 @@ def matched(first: Fingerprints, second: Fingerprints) -> tuple[Alignment, Place
     if len(one) < LEAST:
         raise MergeError(_too_few(first, second, len(one)))
     return alignment, one, other
+
+
+def _repeating(first: Fingerprints, second: Fingerprints) -> str:
+    return (
+        f"{first.name} and {second.name}: what they have in common repeats itself, so that it fits at several "
+        "differences of their clocks: take longer captures, or such with messages in them"
+    )
 
 
 def _too_few(first: Fingerprints, second: Fingerprints, count: int) -> str:
@@ -74,10 +84,7 @@ def _most_likely(first: Fingerprints, second: Fingerprints, one: Places, other: 
     best = int(counts.argmax())
     apart = np.abs(sorted_ahead - sorted_ahead[best]) > 2 * _WINDOW_NS
     if apart.any() and int(counts[apart].max()) >= _AMBIGUOUS * int(counts[best]) and int(counts[best]) >= LEAST:
-        raise MergeError(
-            f"{first.name} and {second.name}: what they have in common repeats itself, so that it fits at several "
-            "differences of their clocks: take longer captures, or such with messages in them"
-        )
+        raise MergeError(_repeating(first, second))
     chosen = order[best : ends[best]]
     return one[chosen], other[chosen]
 
@@ -92,6 +99,11 @@ class _Groups:
         _, here, there = np.intersect1d(keys, other_keys, assume_unique=True, return_indices=True)
         self._start, self._count = self._start[here], self._count[here]
         self._other_start, self._other_count = start[there], count[there]
+
+    @property
+    def exist(self) -> bool:
+        """Whether anything is in both."""
+        return bool(len(self._count))
 
     def single(self) -> tuple[Places, Places]:
         """The frames of which there is one in each capture."""
