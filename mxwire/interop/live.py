@@ -28,6 +28,8 @@ PATIENCE: Final = 15.0
 _SECOND: Final = 1_000_000_000
 _CALM: Final = 2.0
 """Seconds that a stranger has to acknowledge what was sent, before the next case begins."""
+_FORGETTING: Final = 0.8
+"""Seconds after which omx_perf, as a slave, has forgotten who has measured."""
 _LULL: Final = 0.03
 """Seconds for what is still on its way: longer than an ack may wait."""
 _LONGEST: Final = 50
@@ -259,6 +261,9 @@ class LiveStage(Stage):
     def renew(self, treatment: Treatment, seed: int, patience: float) -> None:
         """Begin another case on the same host: a stranger would take one that has forgotten all for a new one."""
         self.settle(_CALM)
+        if "perf" in self.roles:
+            # It waits before it forgets its partner, and would forget a new one with it (D-12).
+            self.let_pass(_FORGETTING)
         for side in self._hosts:
             for end in side.ends:
                 if end.engine.open:

@@ -29,7 +29,7 @@ def _large(dialect: Dialect) -> Sequence[int]:
 
 def _blocks(dialect: Dialect) -> Sequence[int]:
     block = max(dialect.block_length, RENDEZVOUS_THRESHOLD + 1)
-    return block, block + 1
+    return block, block + 1, 4 * block + 1
 
 
 def _echoed(stage: Stage, lengths: Lengths) -> None:
@@ -81,6 +81,6 @@ _case(
     "large: several blocks",
     "R-PUL-01 R-PUL-02 R-PUL-13 R-NOT-01",
     _blocks,
-    "Exactly a block, and a byte more.",
+    "Exactly a block, a byte more, and a byte more than the four blocks that are pulled at a time.",
     impaired=True,
 )
