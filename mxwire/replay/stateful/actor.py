@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
-from mxwire.protocol.card.replies import message_offset
 from mxwire.protocol.profile import MILLISECOND, SECOND
-from mxwire.replay.stateful.conversation import Conversation, Region, region_of
-from mxwire.replay.stateful.expectations import MESSAGES, Expectation, Expectations, own_session
+from mxwire.replay.stateful import introduction
+from mxwire.replay.stateful.conversation import Conversation
+from mxwire.replay.stateful.expectations import Expectation, Expectations
 from mxwire.replay.stateful.finding import Finding, Kind
 from mxwire.replay.stateful.hearing import Listener
+from mxwire.replay.stateful.missing import acknowledged, described, is_awaited, whose
 from mxwire.replay.stateful.pair import Pair
-from mxwire.replay.stateful.records import NUMBERED, Record, acked_by, covers
+from mxwire.replay.stateful.pulls import OwnPulls, Waiting
+from mxwire.replay.stateful.records import NUMBERED, Record
 from mxwire.replay.stateful.regions import Regions
 from mxwire.replay.stateful.script import Script
 from mxwire.replay.stateful.speaking import NotPlayed, Speaker
 from mxwire.wire.address import BROADCAST
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.packets import (
-    Announcement,
     ConnectReply,
     ConnectRequest,
     HostQuery,
@@ -36,13 +36,10 @@ from mxwire.wire.packets import (
 
 RESEND: Final = 500 * MILLISECOND
 """After so long without an ack or an answer a frame is sent again (R-RTX-01)."""
-PULL_AGAIN: Final = SECOND
-"""After so long without data a PULL is sent again (R-PUL-07)."""
 OWED: Final = 30 * MILLISECOND
 """So long an ack may wait for the recording to have one."""
 EARLY: Final = 30 * MILLISECOND
 """So long a connect of theirs waits for the place that its answer has in the recording."""
-INTRODUCE: Final = 250 * MILLISECOND
 SHORT_PATIENCE: Final = 300 * MILLISECOND
 """How long an application is waited for that has already done something else."""
 QUIET: Final = 100 * MILLISECOND
@@ -50,17 +47,6 @@ QUIET: Final = 100 * MILLISECOND
 WINDOW: Final = 256
 """Messages of ours that may be on their way: less than a live host's ring of events holds."""
 TIMEOUT: Final = 5 * SECOND
-MAGIC: Final = 0x13052008
-
-
-@dataclass
-class Waiting:
-    """A frame of ours that is answered by another one."""
-
-    frame: bytes
-    sent_ns: int
-    lacks: set[int] = field(default_factory=set)
-    """Of a PULL: where in the message the data lies that has not come."""
 
 
 class Actor:
@@ -115,16 +101,13 @@ class Actor:
             ended=self._regions.ended,
             announced=self._regions.is_there,
         )
-        self._open = {number: each for number, each in self.expectations.all.items() if _is_awaited(each)}
+        self._open = {number: each for number, each in self.expectations.all.items() if is_awaited(each)}
         self._leaving: list[bytes] = []
         self._introduced = False
         self._next_introduction: int | None = None
         self._connecting: dict[tuple[Any, ...], Waiting] = {}
         self._replies: dict[tuple[int, ...], bytes] = {}
-        self._pulls: dict[tuple[int, int, int], Waiting] = {}
-        """Our PULLs by handle, magic and first frame, while data of theirs is missing."""
-        self._pulling: dict[Region, tuple[int, int]] = {}
-        """The handle of our pull of each of their regions."""
+        self._pulls = OwnPulls(self.expectations, script.dialect)
         self._progress_ns = self._now = 0
         self._unanswered: dict[int, int] = {}
         """When connects of theirs came that are not answered yet, by the record of their answer."""
@@ -134,7 +117,7 @@ class Actor:
         """What has been asked for by PULLs so far: handle, magic and first frame."""
         self._quiet_since: int | None = None
         self._diverged = False
-        self._acked = _acknowledged(script.records)
+        self._acked = acknowledged(script.records)
 
     # Frames and time.
 
@@ -149,7 +132,8 @@ class Actor:
             return
         if isinstance(frame, HostQuery):
             state.their_index = frame.src_dst_peer_index
-            self._leaving.append(self.codec.build(self._host_reply(frame)))
+            told = introduction.answer(frame, state.address, state.index, self._name)
+            self._leaving.append(self.codec.build(told))
         elif isinstance(frame, HostReply):
             state.their_index = frame.src_dst_peer_index
             self._introduced = True
@@ -181,7 +165,7 @@ class Actor:
             times.append(self._quiet_since + QUIET)
         times += [each.sent_ns + RESEND for each in self._connecting.values()]
         times += [each + EARLY for each in self._unanswered.values()]
-        times += [each.sent_ns + PULL_AGAIN for each in self._pulls.values()]
+        times += self._pulls.deadlines()
         for pair in self.conversation.pairs.values():
             times += [each.sent_ns + RESEND for each in list(pair.unacked.values())[:1]]
             if pair.first_of_owed_ns is not None:
@@ -193,39 +177,18 @@ class Actor:
     def _patience(self) -> int:
         return min(self._timeout, SHORT_PATIENCE) if self._diverged else self._timeout
 
-    # Who we are.
-
     def _introduce(self, now: int) -> None:
-        """Be known to the live host, and learn what it calls us: it hears nobody whom it does not know (R-DISC-01)."""
+        """Be known to the live host, and learn what it calls us."""
         if self._next_introduction is not None and now < self._next_introduction:
             return
         if now - self._progress_ns >= self._timeout:
-            self.failure = "it does not answer: no reply to a host query"
-            self.done = True
+            self._stop("it does not answer: no reply to a host query")
             return
         state = self.conversation
-        number = int.from_bytes(state.address, "big")
-        announcement = Announcement(
-            dst_mac=BROADCAST,
-            src_mac=state.address,
-            nic_id_hi=number >> 32,
-            nic_id_lo=number & 0xFFFF_FFFF,
-            serial=state.rng.getrandbits(32),
-        )
-        self._leaving += [self.codec.build(announcement), self.codec.build(state.query(MAGIC))]
-        self._next_introduction = now + INTRODUCE
-
-    def _host_reply(self, query: HostQuery) -> HostReply:
-        state = self.conversation
-        name = self._name.encode("latin-1", "replace")[:79] + b"\0"
-        return HostReply(
-            dst_mac=query.src_mac,
-            src_mac=state.address,
-            length=len(name),
-            src_dst_peer_index=state.index,
-            magic=query.magic,
-            hostname=name,
-        )
+        told = introduction.announcement(state.address, state.rng.getrandbits(32))
+        asked = introduction.query(state.address, state.other, state.index)
+        self._leaving += [self.codec.build(told), self.codec.build(asked)]
+        self._next_introduction = now + introduction.EVERY
 
     # The script.
 
@@ -321,24 +284,11 @@ class Actor:
             if isinstance(frame, Rndv):
                 self._regions.announced(record)
             elif isinstance(frame, Notify):
-                self._end_pull(frame)
+                self._pulls.end(frame)
         elif isinstance(frame, Truc):
             self._pair(frame).note_ack(live.liback_lib_seqnum)
         elif isinstance(frame, Pull):
-            self._note_pull(frame, built, now)
-
-    def _note_pull(self, frame: Pull, built: bytes, now: int) -> None:
-        handle = frame.src_pull_handle, frame.src_magic
-        self._pulling[region_of(frame, frame.src_endpoint, frame.dst_endpoint)] = handle
-        lacks = self.expectations.replies_to(frame, message_offset(frame, self.script.dialect))
-        if lacks:
-            self._pulls[(*handle, frame.frame_index)] = Waiting(built, now, lacks)
-
-    def _end_pull(self, notify: Notify) -> None:
-        """Nothing of a large message is asked for any more."""
-        handle = self._pulling.pop(region_of(notify, notify.src_endpoint, notify.dst_endpoint), None)
-        for place in [each for each in self._pulls if each[:2] == handle]:
-            del self._pulls[place]
+            self._pulls.note(frame, built, now)
 
     def _came(self, expectation: Expectation) -> None:
         self.met += 1
@@ -350,12 +300,7 @@ class Actor:
         self._open.pop(expectation.record.number, None)
         frame = expectation.record.frame
         if isinstance(frame, PullReply):
-            handle = frame.dst_pull_handle, frame.dst_magic
-            for place, waiting in list(self._pulls.items()):
-                if place[:2] == handle:
-                    waiting.lacks.discard(frame.msg_offset)
-                    if not waiting.lacks:
-                        del self._pulls[place]
+            self._pulls.came(frame)
 
     # What leaves because of what has come.
 
@@ -436,10 +381,7 @@ class Actor:
             if now - waiting.sent_ns >= RESEND:
                 waiting.sent_ns = now
                 self._leaving.append(waiting.frame)
-        for waiting in self._pulls.values():
-            if now - waiting.sent_ns >= PULL_AGAIN:
-                waiting.sent_ns = now
-                self._leaving.append(waiting.frame)
+        self._leaving += self._pulls.due(now)
         for pair in self.conversation.pairs.values():
             for sent in pair.unacked.values():
                 if now - sent.sent_ns >= RESEND:
@@ -474,10 +416,10 @@ class Actor:
         if expectation.again:
             return
         frame: Any = expectation.record.frame
-        kind, rule = _missing(frame)
+        kind, rule = whose(frame)
         if isinstance(frame, Notify) and not self.expectations.is_pulled(frame):
             kind, rule = Kind.APPLICATION, "R-PUL-01"
-        told = Finding(kind, rule, "", self.script.place(expectation.record), _described(frame), "nothing comes")
+        told = Finding(kind, rule, "", self.script.place(expectation.record), described(frame), "nothing comes")
         self._told_missing[expectation.record.number] = told
         self.findings.append(told)
 
@@ -503,55 +445,3 @@ class Actor:
         for _, live in self._lacking_acks():
             text = f"our message {live:#06x} is never acknowledged"
             self.findings.append(Finding(Kind.PROTOCOL, "R-ACK-02", "", 0, "an ack, as recorded", text))
-
-
-def _is_awaited(expectation: Expectation) -> bool:
-    """Whether what follows has to wait: a PULL is answered whenever it comes."""
-    return not isinstance(expectation.record.frame, Pull)
-
-
-def _missing(frame: Any) -> tuple[Kind, str]:
-    """Whose doing it is that a recorded frame does not come, and what would be the rule."""
-    if isinstance(frame, (*MESSAGES, ConnectRequest)):
-        return Kind.APPLICATION, ""
-    if isinstance(frame, Pull):
-        return Kind.APPLICATION, "R-PUL-01"
-    if isinstance(frame, NackLib):
-        return Kind.APPLICATION, "R-NAK-03"
-    if isinstance(frame, ConnectReply):
-        return Kind.PROTOCOL, "R-CON-08"
-    if isinstance(frame, Notify):
-        return Kind.PROTOCOL, "R-NOT-01"
-    return Kind.PROTOCOL, "R-PUL-12" if isinstance(frame, PullReply) else "R-NAK-03"
-
-
-def _described(frame: Any) -> str:
-    name = type(frame).__name__
-    if isinstance(frame, MESSAGES):
-        length = frame.msg_length if isinstance(frame, Rndv) else frame.length
-        match = frame.match_a << 32 | frame.match_b
-        return f"{name} of {length} bytes, match information {match:#x}"
-    if isinstance(frame, (NackLib,)):
-        return f"{name}, nack type {frame.nack_type}"
-    return name
-
-
-def _acknowledged(records: list[Record]) -> set[tuple[int, int, int]]:
-    """Our messages that the recorded host acknowledged: endpoints and number."""
-    found: set[tuple[int, int, int]] = set()
-    waiting: dict[tuple[int, int], set[int]] = {}
-    sessions: set[int] = set()
-    for record in records:
-        frame = record.frame
-        if isinstance(frame, (ConnectRequest, ConnectReply)) and record.ours:
-            sessions.add(own_session(frame))
-        if record.ours and isinstance(frame, NUMBERED):
-            waiting.setdefault((frame.src_endpoint, frame.dst_endpoint), set()).add(frame.lib_seqnum)
-        value = None if record.ours else acked_by(frame)
-        if value is None or frame.session not in sessions:
-            continue
-        pair = frame.dst_endpoint, frame.src_endpoint
-        for number in [each for each in waiting.get(pair, ()) if covers(value, each)]:
-            waiting[pair].discard(number)
-            found.add((*pair, number))
-    return found

@@ -11,7 +11,7 @@ from mxwire.protocol.sequence import number
 from mxwire.replay.stateful.comparing import How
 from mxwire.replay.stateful.pair import UNKNOWN_SESSION, Pair
 from mxwire.replay.stateful.script import Script
-from mxwire.wire.packets import ConnectReply, ConnectRequest, HostQuery, Notify, Pull, Rndv
+from mxwire.wire.packets import ConnectReply, ConnectRequest, Notify, Pull, Rndv
 
 UNKNOWN_INDEX = 0xFFFF
 FIRST_INDEX = 1
@@ -115,12 +115,6 @@ class Conversation:
                 return value
             return pair.live_number(value)
         return value
-
-    # Frames that are no part of the script.
-
-    def query(self, magic: int) -> HostQuery:
-        """Teaches them our index for them, and asks for their name."""
-        return HostQuery(dst_mac=self.other, src_mac=self.address, src_dst_peer_index=self.index, magic=magic)
 
 
 def region_of(frame: Pull | Rndv | Notify, mine: int, theirs: int) -> Region:

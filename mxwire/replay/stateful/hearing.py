@@ -52,9 +52,9 @@ class Listener:
     """Takes the live host's frames one by one.
 
     ``tell`` is called with each finding, ``came`` with each recorded frame that has come, ``settled`` with the key of
-    what answers a connect of ours (it says whether there is such a connect), ``pulled`` with each PULL for a region of ours, and ``asked`` with each connect of
-    theirs, the recorded one that it is, and whether it comes again. ``ended`` says of a PULL or NOTIFY whether the
-    recording shows the end of its region, ``announced`` whether it is one of ours at all.
+    what answers a connect of ours (it says whether there is such a connect), ``pulled`` with each PULL for a region of
+    ours, and ``asked`` with each connect of theirs, the recorded one that it is, and whether it comes again. ``ended``
+    says of a PULL or NOTIFY whether the recording shows the end of its region, ``announced`` whether it is ours at all.
     """
 
     def __init__(

@@ -11,13 +11,14 @@ from typing import Final
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.link import Link
-from mxwire.replay.stateful.actor import INTRODUCE, MAGIC, Actor
+from mxwire.replay.stateful import introduction
+from mxwire.replay.stateful.actor import Actor
 from mxwire.replay.stateful.conversation import FIRST_INDEX
 from mxwire.replay.stateful.script import Script
 from mxwire.replay.stateful.watching import Watch
-from mxwire.wire.address import BROADCAST, mac_text
+from mxwire.wire.address import mac_text
 from mxwire.wire.codec import Malformed, codec_of
-from mxwire.wire.packets import Announcement, HostQuery, HostReply
+from mxwire.wire.packets import HostQuery, HostReply
 from mxwire.wire.text import hostname_text
 
 _HEADER: Final = 14
@@ -50,21 +51,13 @@ def find(link: Link, script: Script, own_name: str, wanted: str | None, timeout:
     it is not found within ``timeout`` seconds.
     """
     codec = codec_of(script.dialect)
-    number, serial = int.from_bytes(link.address, "big"), rng.getrandbits(32)
-    announcement = Announcement(
-        dst_mac=BROADCAST,
-        src_mac=link.address,
-        nic_id_hi=number >> 32,
-        nic_id_lo=number & 0xFFFF_FFFF,
-        serial=serial,
-    )
+    announcement = codec.build(introduction.announcement(link.address, rng.getrandbits(32)))
     seen: dict[bytes, str] = {}
-    name = own_name.encode("latin-1", "replace")[:79] + b"\0"
     end, next_announcement = time.monotonic_ns() + int(timeout * SECOND), 0
     while (now := time.monotonic_ns()) < end:
         if now >= next_announcement:
-            next_announcement = now + INTRODUCE
-            link.send(FrameBatch.from_frames([codec.build(announcement)]))
+            next_announcement = now + introduction.EVERY
+            link.send(FrameBatch.from_frames([announcement]))
         batch = link.receive(max(0, min(next_announcement, end) - now) / SECOND)
         answers: list[bytes] = []
         for place in range(len(batch)):
@@ -73,24 +66,13 @@ def find(link: Link, script: Script, own_name: str, wanted: str | None, timeout:
                 continue
             known = seen.setdefault(frame.src_mac, "")
             if isinstance(frame, HostQuery):
-                reply = HostReply(
-                    dst_mac=frame.src_mac,
-                    src_mac=link.address,
-                    length=len(name),
-                    src_dst_peer_index=FIRST_INDEX,
-                    magic=frame.magic,
-                    hostname=name,
-                )
-                answers.append(codec.build(reply))
+                answers.append(codec.build(introduction.answer(frame, link.address, FIRST_INDEX, own_name)))
             if isinstance(frame, HostReply):
                 seen[frame.src_mac] = hostname_text(frame.hostname)
                 if wanted in (None, seen[frame.src_mac]):
                     return Found(frame.src_mac, seen[frame.src_mac])
             elif not known:
-                query = HostQuery(
-                    dst_mac=frame.src_mac, src_mac=link.address, src_dst_peer_index=FIRST_INDEX, magic=MAGIC
-                )
-                answers.append(codec.build(query))
+                answers.append(codec.build(introduction.query(link.address, frame.src_mac, FIRST_INDEX)))
         if answers:
             link.send(FrameBatch.from_frames(answers))
     raise MxwireError(_not_found(link.name, wanted, timeout, seen))
