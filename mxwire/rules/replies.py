@@ -17,7 +17,7 @@ _HEADER: Final = 32
 _NUMBERS: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ReplyRun:
     """Whole replies to one pull, seen one right after the other, each with the number and offset that follow from the
     one before, and all of one length."""

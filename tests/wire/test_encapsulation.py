@@ -126,6 +126,16 @@ class TestTags:
             assert located(whole[:end], link_type=link_type).skipped == 0
 
 
+@pytest.mark.parametrize("tags", [(), (tag(C_TAG, 7),), (tag(S_TAG, 9), tag(C_TAG, 7))], ids=len)
+def test_the_pieces_are_the_frames(tags):
+    """All at once or one by one, tagged, untagged, short or of another protocol."""
+    other, reply = PLAIN[:12] + b"\x08\x00" + PLAIN[14:], build(REPLY, MXOE)
+    found = located(tagged(PLAIN, *tags), other, tagged(reply, *tags), tagged(PLAIN, *tags)[:40], PLAIN)
+    whole, begins, ends = found.pieces()
+    pieces = [bytes(whole[begin:end]) for begin, end in zip(begins, ends, strict=True)]
+    assert pieces == [found.frame(index) for index in range(4)] and pieces[1] == reply
+
+
 def test_five_tags_are_too_many():
     assert located(tagged(PLAIN, *[tag(C_TAG, 1)] * 5)).skipped == 1
 
