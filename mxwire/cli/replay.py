@@ -114,7 +114,8 @@ def command(context: click.Context, /, **options: Any) -> None:
         _play_scenario(context, given, options)
     elif options["played"] is None:
         _refuse(context, given & _HOST, "plays a host of the capture: say which one with --as")
-        from mxwire.cli.replaying import Wishes, run
+        from mxwire.cli.replaying import run
+        from mxwire.cli.replaying_wishes import Wishes
 
         run(Wishes.of(**{name: value for name, value in options.items() if name in _ALWAYS | _RAW}))
     else:
