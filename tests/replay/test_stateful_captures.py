@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mxwire.errors import MxwireError
+from mxwire.frames import FrameBatch
 from mxwire.protocol import Profile
 from mxwire.protocol.profile import OPEN_MX_0_5, OPEN_MX_1_0, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.replay.stateful.finding import Finding, Kind
@@ -16,7 +17,7 @@ from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import PullReply
 from tests.replay.stage import BY_HAND, HOSTS, A, B, live_node, played, script
-from tests.wire.support import CAPTURES, read_capture
+from tests.wire.support import CAPTURES, frames_of, read_capture
 
 HAND_MADE = "the live host is no hand-made peer, and sends fragments and regions as any host does"
 STOPPED = "the played host had been stopped for seconds, which no frame shows: here it answers"
@@ -75,6 +76,15 @@ def test_a_second_replay_to_the_same_host_goes_as_the_first(capture: str) -> Non
     for endpoint in list(node.endpoints.values()):
         endpoint.close()
     assert played(chosen, node, seed=3).findings == []
+
+
+def test_a_recording_with_another_ethertype_is_played_with_the_usual_one() -> None:
+    batch = read_capture("mxoe-connect-cross")
+    other = [each[:12] + b"\x88\xb5" + each[14:] for each in frames_of(batch)]
+    decoded = Decoder(MXOE, (0x88B5,)).decode(FrameBatch.from_frames(other, batch.timestamp_ns.tolist()))
+    chosen = script_of([decoded], "private", A, dialect=MXOE)
+    actor = played(chosen, live_node(chosen))
+    assert not actor.findings and actor.played == 5
 
 
 def test_an_endpoint_that_is_not_there_is_told_at_once() -> None:

@@ -65,7 +65,7 @@ _CONTENT: Final = Wanted(How.CONTENT)
 _ETHERNET: Final = {
     "dst_mac": _FREE,
     "src_mac": _FREE,
-    "ethertype": Wanted(How.SAME, "W-2"),
+    "ethertype": _FREE,
     "ptype": Wanted(How.SAME, "W-6"),
 }
 _ENDPOINTS: Final = _ETHERNET | {

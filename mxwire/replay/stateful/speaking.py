@@ -9,6 +9,7 @@ from typing import Any, Final
 from mxwire.protocol.sequence import FIRST, number
 from mxwire.replay.stateful.conversation import Conversation, region_of
 from mxwire.replay.stateful.pair import UNKNOWN_SESSION, Pair
+from mxwire.wire.enums import ETHERTYPE_MXOE
 from mxwire.wire.packets import (
     ConnectReply,
     ConnectRequest,
@@ -58,6 +59,7 @@ class Speaker:
                 self._pair(recorded).skip(recorded.lib_seqnum)
             raise
         head: dict[str, Any] = {
+            "ethertype": ETHERTYPE_MXOE,
             "dst_mac": state.other,
             "src_mac": state.address,
             "dst_src_peer_index": state.their_index,
