@@ -35,13 +35,17 @@ class _Group(click.Group):
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write_usage(ctx.command_path, "[OPTIONS] [CONFIG.toml]")
-        formatter.write_usage(ctx.command_path, "diff OLD NEW")
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [each for each in super().list_commands(ctx) if each != "run"]
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        self.commands["run"].format_options(ctx, formatter)
-        self.format_commands(ctx, formatter)
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Those of the matrix, to be told of; it takes them itself."""
+        return [each for each in self.commands["run"].params if isinstance(each, click.Option)] + super().get_params(
+            ctx
+        )
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return ["[OPTIONS]", "[CONFIG.toml]"]
 
 
 class _Unnamed(click.Context):
@@ -58,7 +62,7 @@ class _Matrix(click.Command):
 
 
 @click.group(cls=_Group, epilog=EPILOG)
-def command() -> None:
+def command(**_: Any) -> None:
     """Put implementations against each other: which cases work between them, which fail, and why.
 
     Without a file, all are simulated: releases of Open-MX in both formats, as they should be and as they are, and

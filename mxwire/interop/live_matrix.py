@@ -27,7 +27,7 @@ from mxwire.wire.dialect import Dialect
 _IMPATIENCE: Final = 1.0
 """Seconds that a case waits for what must not work."""
 _BOTH: Final = "not played: the case needs both hosts in its hand, and the right one is external"
-_SILENCE: Final = 7.0
+_SILENCE: Final = 12.0
 """Seconds after which an external host that has said nothing is taken for silent: it is asked twice for its name."""
 
 

@@ -98,8 +98,8 @@ def test_the_command_that_stops_it_is_run(tmp_path):
         (Program("echo", "command", "sh -c 'echo alas; exit 3'", settle=30), "has ended at once, with 3: alas"),
         (Program("echo", "command", "true", settle=30), "'true' has ended at once, with 0: it said nothing"),
         (
-            Program("echo", "command", "sh -c 'echo hello; sleep 100'", ready="never", patience=0.5),
-            "has not said 'never' within 0.5 s, only 'hello'",
+            Program("echo", "command", "sh -c 'echo hello; sleep 100'", ready="never", patience=2),
+            "has not said 'never' within 2 s, only 'hello'",
         ),
         (Program("echo", "hand", "press the button"), "is to be done by hand, and nobody is there: no terminal"),
         (Program("echo", "serial", "x", target="/no/such/tty"), "x: /no/such/tty: cannot be opened: No such file"),

@@ -165,7 +165,7 @@ def test_a_host_that_is_not_ours_is_played_against(tmp_path):
     ("serve", "why"),
     [
         ("--nonsense", "has ended at once, with 2: mxwire: No such option '--nonsense'"),
-        ("--echo --name other:0", "served: nothing is heard of node7:0 on veth0 within 7 s"),
+        ("--echo --name other:0", "served: nothing is heard of node7:0 on veth0 within 12 s"),
     ],
 )
 def test_a_host_that_is_not_there_is_told_in_a_line(tmp_path, serve, why):
