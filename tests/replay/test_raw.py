@@ -241,6 +241,26 @@ def test_nothing_leaves_early_and_what_is_late_is_told() -> None:
     assert result.asked_ns == int(batch.timestamp_ns[-1] - batch.timestamp_ns[0]) <= result.taken_ns
 
 
+def test_who_has_to_wait_for_the_processor_naps_and_still_leaves_nothing_early() -> None:
+    # A clock that now and then jumps, as it seems to who was not on the processor.
+    clock = Clock()
+    wire = Wire(clock)
+    times = [place * 20_000 for place in range(3000)]
+    player = Player(wire, AsRecorded(), clock=clock)
+    sent = wire.send
+
+    def jumping(batch: FrameBatch) -> int:
+        clock.now += 2_000_000 if len(wire.sent) == 100 else 0
+        return sent(batch)
+
+    wire.send = jumping  # type: ignore[method-assign]
+    player.play([Piece(FrameBatch.from_frames([bytes(60)] * 3000, times))])
+    assert player.result.frames == 3000 and player.result.errors.count == 3000
+    assert player.result.errors.largest_ns > 1_900_000
+    begin = wire.sent[0][0]
+    assert all(at - begin >= due - 1000 for (at, _), due in zip(wire.sent, times, strict=True))
+
+
 def test_frames_that_are_due_together_leave_together() -> None:
     clock = Clock()
     wire = Wire(clock)

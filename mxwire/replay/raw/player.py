@@ -11,6 +11,7 @@ import numpy as np
 
 from mxwire.frames import FrameBatch
 from mxwire.link import Link, LinkError
+from mxwire.replay.raw.naps import make_timers_precise
 from mxwire.replay.raw.pace import Pace
 from mxwire.replay.raw.preparing import Piece
 from mxwire.replay.raw.result import Result
@@ -20,6 +21,12 @@ _SPIN_NS: Final = 1_000_000
 """The last stretch before a frame is due is not slept through: nobody wakes up so precisely."""
 _LOOK_NS: Final = 30_000
 """With so much time, what has come back is looked at."""
+_CROWDED_NS: Final = 500_000
+"""Who is so late has had to wait for the processor: who naps gets it back sooner than who spins."""
+_NAP_NS: Final = 8_000
+"""Shorter gaps are not slept in."""
+_AWAKE_NS: Final = 5_000
+"""So long before a frame is due a nap ends."""
 _FULL_NS: Final = 2_000_000_000
 """How long an interface may take nothing before it is given up."""
 _PAUSE: Final = 0.0002
@@ -37,6 +44,7 @@ class Player:
         self._pace = pace
         self._clock = clock
         self._began: int | None = None
+        self._crowded = False
         self.result = Result()
 
     def play(self, pieces: Iterable[Piece]) -> None:
@@ -82,8 +90,14 @@ class Player:
         """Wait for a time; returns when it is."""
         clock = self._clock
         now = clock()
+        if now - due > _CROWDED_NS and not self._crowded:
+            self._crowded = True
+            make_timers_precise()
         while (left := due - now) > _LOOK_NS:
             self._count(self._link.receive(max(0, left - _SPIN_NS) / 1e9))
+            now = clock()
+        if self._crowded and due - now > _NAP_NS:
+            time.sleep((due - now - _AWAKE_NS) / 1e9)
             now = clock()
         while now < due:
             now = clock()
