@@ -98,7 +98,10 @@ _HOST: Final = frozenset({"played", "against", "key", "name", "simulate", "timeo
 @click.option("--name", metavar="NAME", help="Our host name.  [default: that of the host in the capture]")
 @click.option("--simulate", metavar="PROFILE", help="Play against a simulated host: open-mx, native-mx …")
 @click.option(
-    "--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="How long an answer is waited for."
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    metavar="S",
+    help="How long answers are waited for.  [default: 5]",
 )
 @click.option("-w", "--write", "target", type=click.Path(path_type=Path), metavar="FILE", help="Record what passes.")
 @dialect_option
