@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from mxwire.host.perf.parameters import MATCH, PARAMETERS_LENGTH, Parameters
-from mxwire.interop.stage import Application, Role, Side, Taken, Where
+from mxwire.interop.casting import Role, Where
+from mxwire.interop.side import Application, Side, Taken
 from mxwire.protocol import Partner, Request, Status
 
 ECHO_ENDPOINT: Final = 1

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from mxwire.errors import MxwireError
+from mxwire.interop.casting import KEY, Role
 from mxwire.interop.implementations import dialect_of, implementation_by_name, live
 from mxwire.interop.live import PATIENCE
 from mxwire.interop.result import Implementation
-from mxwire.interop.stage import KEY, Role
 from mxwire.wire.address import mac_bytes
 
 How = Literal["command", "ssh", "serial", "hand"]

@@ -7,7 +7,8 @@ from typing import Final
 
 from mxwire.analysis.diagnosis.examination import Examination
 from mxwire.interop.judging import Hosts, batch_of
-from mxwire.interop.stage import Recorded, Side
+from mxwire.interop.side import Side
+from mxwire.interop.stage import Recorded
 from mxwire.protocol import Counter
 from mxwire.rules import LOST
 from mxwire.wire.address import mac_text

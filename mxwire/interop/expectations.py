@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from mxwire.analysis.compatibility import Build, Reach, reach
 from mxwire.interop.cases.part import Part
+from mxwire.interop.casting import Casting
 from mxwire.interop.result import Expectation
-from mxwire.interop.stage import Casting
 from mxwire.wire.formats import MEDIUM_MXOE
 
 

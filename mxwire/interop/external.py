@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from mxwire.errors import MxwireError
+from mxwire.interop.casting import Role, Unsuitable, Where
 from mxwire.interop.configuration import External, Program
-from mxwire.interop.stage import Role, Unsuitable, Where
 
 _INTERRUPT: Final = b"\x03"
 _END_SECONDS: Final = 5.0

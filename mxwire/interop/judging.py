@@ -11,8 +11,9 @@ from typing import Final
 
 from mxwire.capture import create_capture
 from mxwire.frames import FrameBatch
+from mxwire.interop.casting import Casting
 from mxwire.interop.fates import fates
-from mxwire.interop.stage import Casting, Recorded
+from mxwire.interop.stage import Recorded
 from mxwire.rules import Judge, Vantage, Violation
 from mxwire.wire.codec import Codec, codec_of
 from mxwire.wire.dialect import Dialect

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar, Final
 
-import numpy as np
-
 from mxwire.frames import FrameBatch
 from mxwire.host.core import Core
 from mxwire.host.opening import Hosting
+from mxwire.interop.casting import Casting, Introduction, Role, Unsuitable, Where
+from mxwire.interop.cutting import CuttingLink
 from mxwire.interop.impairments import Cut, Treatment
-from mxwire.interop.stage import Casting, Introduction, Recorded, Role, Side, Stage, Told, Unsuitable, Where
+from mxwire.interop.side import Side
+from mxwire.interop.stage import Recorded, Stage, Told
 from mxwire.link import FaultyLink, Link
-from mxwire.link.link import LinkStatistics
 from mxwire.protocol import Node
 
 PATIENCE: Final = 15.0
@@ -34,66 +34,6 @@ _LULL: Final = 0.03
 """Seconds for what is still on its way: longer than an ack may wait."""
 _LONGEST: Final = 50
 """Longest sleep, in ms: applications are looked after in between."""
-
-
-class CuttingLink:
-    """A link that loses chosen frames of those that leave, and with ``both`` of those that come too."""
-
-    def __init__(self, link: Link, *, both: bool) -> None:
-        self.link = link
-        self._both = both
-        self.cuts: list[Cut] = []
-
-    @property
-    def name(self) -> str:
-        """The name of the link behind it."""
-        return self.link.name
-
-    @property
-    def address(self) -> bytes:
-        """The address of the link behind it, 6 bytes."""
-        return self.link.address
-
-    @property
-    def mtu(self) -> int:
-        """How many bytes a frame may have after its Ethernet header."""
-        return self.link.mtu
-
-    def send(self, batch: FrameBatch) -> int:
-        """Give frames to the link behind it; returns how many were taken, which includes the lost."""
-        kept = self._kept(batch)
-        return self.link.send(kept) + len(batch) - len(kept)
-
-    def receive(self, timeout: float | None = 0.0) -> FrameBatch:
-        """The frames that have arrived and were not chosen to be lost."""
-        batch = self.link.receive(timeout)
-        return self._kept(batch) if self._both else batch
-
-    def _kept(self, batch: FrameBatch) -> FrameBatch:
-        if not self.cuts or not len(batch):
-            return batch
-        lost = np.zeros(len(batch), np.bool_)
-        for index in range(len(batch)):
-            frame = batch.frame(index)
-            for cut in self.cuts:
-                lost[index] |= cut.takes(frame)
-        return batch.select(~lost) if lost.any() else batch
-
-    def wake(self) -> None:
-        """End a ``receive`` that waits."""
-        self.link.wake()
-
-    def fileno(self) -> int:
-        """A descriptor that is readable when there is something to receive."""
-        return self.link.fileno()
-
-    def statistics(self) -> LinkStatistics:
-        """What the link behind it has carried."""
-        return self.link.statistics()
-
-    def close(self) -> None:
-        """Close the link behind it too."""
-        self.link.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Final
 
 from mxwire.errors import MxwireError
 from mxwire.interop.cases import Part, part_by_name
+from mxwire.interop.casting import Casting, Introduction, Unsuitable
 from mxwire.interop.configuration import Configuration, External, Place
 from mxwire.interop.expectations import Expected, expected_of
 from mxwire.interop.external import Programs
@@ -20,7 +21,6 @@ from mxwire.interop.matrix import Selection, cell_by_name, chosen_parts
 from mxwire.interop.namespaces import inside, made
 from mxwire.interop.playing import Order, casting_of, cell_of, perform
 from mxwire.interop.result import Cell, Implementation
-from mxwire.interop.stage import Casting, Introduction, Unsuitable
 from mxwire.link import Link, PacketLink
 from mxwire.wire.dialect import Dialect
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from mxwire.errors import MxwireError
 from mxwire.interop.cases import Part, part_by_name
+from mxwire.interop.casting import Casting, Unexpected, Unsuitable
 from mxwire.interop.diagnosing import diagnose
 from mxwire.interop.expectations import Expected, expected_of
 from mxwire.interop.impairments import treatment_by_name
@@ -17,7 +18,7 @@ from mxwire.interop.implementations import dialect_of, profile_of
 from mxwire.interop.judging import Hosts, comments, digest, judge, write_capture
 from mxwire.interop.result import CAPTURES, Cell, Implementation, Verdict
 from mxwire.interop.simulated import SimulatedStage
-from mxwire.interop.stage import PATIENCE, Casting, Stage, Unexpected, Unsuitable
+from mxwire.interop.stage import PATIENCE, Stage
 from mxwire.rules import Violation
 
 _IMPATIENCE: Final = 3.0

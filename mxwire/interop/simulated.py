@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from mxwire.frames import FrameBatch
+from mxwire.interop.casting import Casting, Introduction
 from mxwire.interop.impairments import Cut, Treatment
-from mxwire.interop.stage import PATIENCE, Casting, Introduction, Recorded, Side, Stage
+from mxwire.interop.side import Side
+from mxwire.interop.stage import PATIENCE, Recorded, Stage
 from mxwire.protocol import Node
 from mxwire.rules import LOST
 from mxwire.simulation.network import LOST as NEVER

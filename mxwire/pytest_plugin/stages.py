@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from mxwire.interop.casting import Introduction
 from mxwire.interop.configuration import Configuration, External, Place, read_configuration
 from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.implementations import implementation_by_name
@@ -17,7 +18,6 @@ from mxwire.interop.live import LiveStage
 from mxwire.interop.live_matrix import LivePlayer, against, between, hosts_against, opened
 from mxwire.interop.playing import casting_of
 from mxwire.interop.simulated import SimulatedStage
-from mxwire.interop.stage import Introduction
 from mxwire.rules import Violation
 
 _SHOWN: Final = 5

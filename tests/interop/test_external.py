@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from mxwire.interop.casting import KEY, Unsuitable, Where
 from mxwire.interop.configuration import External, Program
 from mxwire.interop.external import ProgramError, Programs, started
 from mxwire.interop.implementations import implementation_by_name
-from mxwire.interop.stage import KEY, Unsuitable, Where
 
 PYTHON = sys.executable
 

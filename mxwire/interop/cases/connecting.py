@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from mxwire.interop.cases.part import Group, of
-from mxwire.interop.stage import KEY, Joined, Stage, Where, stage_wants
+from mxwire.interop.cases.part import Group, data, of
+from mxwire.interop.casting import KEY, Where, stage_wants
+from mxwire.interop.stage import Joined, Stage
 from mxwire.protocol import Status
 
 CASES = Group("connecting")
@@ -86,8 +87,6 @@ def crossing(stage: Stage) -> None:
 )
 def back(stage: Stage) -> None:
     """A short and a large message come back from an application that was only connected to."""
-    from mxwire.interop.cases.part import data
-
     where = stage.far("echo")
     end = stage.left.open(5)
     partner = end.connect(where)

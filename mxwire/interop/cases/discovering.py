@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mxwire.interop.cases.part import Group
-from mxwire.interop.stage import Stage, Unexpected, stage_wants
-from mxwire.protocol import Status
+from mxwire.interop.casting import Unexpected, Where, stage_wants
+from mxwire.interop.stage import Stage
+from mxwire.protocol import LocalProtocolError, Status
 
 CASES = Group("discovery")
 
@@ -53,9 +54,6 @@ def found_and_connected(stage: Stage) -> None:
 @CASES.case("unknown-host", "a host that nobody has is not found", "R-DISC-01", role="nothing")
 def unknown_host(stage: Stage) -> None:
     """A connect to a name that is in no table is refused at once, and nothing is sent."""
-    from mxwire.interop.stage import Where
-    from mxwire.protocol import LocalProtocolError
-
     end = stage.left.open(1)
     try:
         end.ask(Where("nobody:0", 0))

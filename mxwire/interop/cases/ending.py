@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mxwire.interop.cases.part import Group, data, of
-from mxwire.interop.stage import Joined, Stage, stage_wants
+from mxwire.interop.casting import stage_wants
+from mxwire.interop.stage import Joined, Stage
 from mxwire.protocol import Status
 from mxwire.wire.enums import PacketType
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mxwire.interop.cases.part import Group, data, of
-from mxwire.interop.stage import Stage, stage_wants
+from mxwire.interop.casting import stage_wants
+from mxwire.interop.stage import Stage
 from mxwire.protocol import Status
 
 CASES = Group("matching")

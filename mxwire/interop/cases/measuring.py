@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from mxwire.host.perf.parameters import MATCH, Parameters
 from mxwire.interop.cases.part import Group, data, of
-from mxwire.interop.stage import End, Stage, Where
+from mxwire.interop.casting import Where
+from mxwire.interop.side import End
+from mxwire.interop.stage import Stage
 from mxwire.protocol import Partner
 
 CASES = Group("measuring")

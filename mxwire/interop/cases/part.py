@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from mxwire.interop.casting import Introduction, Role
 from mxwire.interop.result import Case
-from mxwire.interop.stage import Introduction, Role, Stage
+from mxwire.interop.stage import Stage
 from mxwire.simulation.randomness import payload
 from mxwire.wire.dialect import Dialect
 
