@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Final
 
 import numpy as np
@@ -57,8 +58,8 @@ class Fingerprints:
             raise MergeError(
                 f"{self.name}: its frames were cut to {length} bytes: {HEAD} are needed to know them again"
             )
-        # Hashes of bytes differ from process to process, which is no matter: they are compared within one.
-        return hash(frame), hash((frame[:HEAD], wire_length)), int.from_bytes(frame[6:12], "big")
+        head = frame[:HEAD] + wire_length.to_bytes(4, "big")
+        return _digest(frame), _digest(head), int.from_bytes(frame[6:12], "big")
 
     def _column(self, which: int) -> NDArray[np.int64]:
         if len(self._parts) > 1:
@@ -82,3 +83,8 @@ class Fingerprints:
     def time_ns(self) -> NDArray[np.int64]:
         """When each frame was seen, by this capture's clock."""
         return self._column(3)
+
+
+def _digest(data: bytes) -> int:
+    """64 bits that are the same in every process, unlike Python's own hashes: so is what follows from their order."""
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
