@@ -19,7 +19,7 @@ _ROWS: Final = (
     ("captured", "frames"),
     ("not in the other", "only"),
     ("  while the other was not recording", "outside"),
-    ("  doubles of frames in both", "copies"),
+    ("  the same again within 1 ms", "copies"),
     ("  sent here, and not seen to arrive", "sent"),
     ("  arrived here, not seen to be sent", "arrived"),
     ("  from elsewhere", "unknown"),
@@ -74,10 +74,14 @@ def _clock(alignment: Alignment) -> Iterator[str]:
     )
     if wrong is None:
         yield "frames of one direction only are in both: the delay cannot be told from the offset"
-    if alignment.drift_seen:
-        yield f"it gains {clock.drift * 1e6:+.3f} us a second on A's, within {alignment.drift_uncertainty * 1e6:.3f}"
-    else:
+    if not alignment.drift_seen:
         yield "no drift is seen in so short a time"
+        return
+    drift, within = f"{abs(clock.drift) * 1e6:.3f}", f"{alignment.drift_uncertainty * 1e6:.3f}"
+    if float(drift):
+        yield f"it {'gains' if clock.drift > 0 else 'loses'} {drift} us a second on A's, within {within}"
+    else:
+        yield f"no drift is seen, within {within} us a second"
 
 
 def _microseconds(nanoseconds: float) -> str:

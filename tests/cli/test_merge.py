@@ -18,17 +18,22 @@ from .support import ROOT, mxwire
 LOSSY = "mxoe-lossy-1M.pcap"
 
 
+def written(ends: tuple[Path, Path], name: str, way: Way) -> tuple[Path, Path]:
+    """A capture as both ends of a way saw it."""
+    for path, frames in zip(ends, split(frames_of(name), way), strict=True):
+        with create_capture(path) as writer:
+            for batch in batches(frames):
+                writer.write(batch)
+    return ends
+
+
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Both ends of a way that loses some frames, the second's clock 1.5 s ahead."""
     folder = tmp_path_factory.mktemp("ends")
     made = folder / "alpha.pcap", folder / "beta.pcapng.gz"
     way = Way(offset=1_500_000_000, delay=(12_000, 12_000), jitter=3_000, loss=0.03)
-    for path, frames in zip(made, split(frames_of(LOSSY), way), strict=True):
-        with create_capture(path) as writer:
-            for batch in batches(frames):
-                writer.write(batch)
-    return made
+    return written(made, LOSSY, way)
 
 
 def test_what_is_written_is_what_passed(ends, tmp_path):
@@ -68,6 +73,21 @@ def test_both_copies_can_be_kept(ends, tmp_path):
     both = tmp_path / "both.pcapng"
     (found,) = mxwire("merge", *ends, "-w", both, "--keep-both", "--json").objects
     assert found["written"] == sum(each["frames"] for each in found["captures"])
+
+
+@pytest.mark.parametrize(("drift", "said"), [(4e-5, "it gains 39.99"), (-4e-5, "it loses 40.00")])
+def test_drift_is_told_where_there_is_one(tmp_path, drift, said):
+    ends = written(
+        (tmp_path / "a.pcap", tmp_path / "b.pcap"), "mxoe-every-type.pcap", Way(drift=drift, delay=(9999, 9999))
+    )
+    assert said in mxwire("merge", *ends).out
+
+
+def test_no_drift_is_told_where_none_is_seen(tmp_path):
+    capture, copy = CAPTURES / LOSSY, tmp_path / "copy.pcap"
+    copy.write_bytes(capture.read_bytes())
+    out = mxwire("merge", capture, copy).out
+    assert "no drift is seen, within 0.0" in out and "both were captured at the same" in out
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.merging.clocks import LEAST, OUTLIER_NS, Alignment, align
+from mxwire.analysis.merging.clocks import DRIFT_KNOWN, LEAST, OUTLIER_NS, Alignment, align
 from mxwire.analysis.merging.errors import MergeError
 from mxwire.analysis.merging.fingerprints import Fingerprints
 
@@ -46,7 +46,8 @@ def matched(first: Fingerprints, second: Fingerprints) -> tuple[Alignment, Place
         raise MergeError(_too_few(first, second, len(one)))
     alignment = align(first.time_ns[one], second.time_ns[other], first.source[one])
     one, other = groups.in_order(first, second, alignment)
-    if len(one) >= LEAST and (alone < LEAST or not alignment.drift_seen):
+    vague = not alignment.drift_seen or alignment.drift_uncertainty > DRIFT_KNOWN
+    if len(one) >= LEAST and (alone < LEAST or vague):
         # Frames that are alike tell more of the clocks, now that it is known which of them belong together.
         better = align(first.time_ns[one], second.time_ns[other], first.source[one])
         if alone < LEAST or (better.drift_seen and better.acausal <= alignment.acausal):

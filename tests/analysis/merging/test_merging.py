@@ -104,11 +104,12 @@ def test_equal_delays_give_the_offset_and_the_delay():
     assert made.alignment.sides[FIRST] == "first" and len(made.alignment.sides) == 2
 
 
-def test_a_drift_is_found_where_there_is_time_to_see_it():
-    way = Way(offset=-HOUR, drift=4e-5, delay=(10_000, 10_000), jitter=5_000)
+@pytest.mark.parametrize("drift", [4e-5, -4e-5])
+def test_a_drift_is_found_where_there_is_time_to_see_it(drift):
+    way = Way(offset=-HOUR, drift=drift, delay=(10_000, 10_000), jitter=5_000)
     alignment = planned(split(frames_of(EVERY_TYPE), way)).alignment
-    assert alignment.drift_seen
-    assert alignment.clock.drift == pytest.approx(4e-5, abs=alignment.drift_uncertainty + 1e-8)
+    assert alignment.drift_seen and alignment.drift_uncertainty < 1e-6
+    assert alignment.clock.drift == pytest.approx(drift, abs=alignment.drift_uncertainty + 1e-8)
 
 
 def test_no_drift_is_made_up_where_there_is_no_time_to_see_it():
