@@ -5,7 +5,7 @@ from __future__ import annotations
 from mxwire.analysis.compatibility import Side, Sides
 from mxwire.analysis.compatibility.sides import Exchanged
 from mxwire.cli.following import decoder_of
-from mxwire.cli.reading import capture_of, judged_batches, say, tell_notes
+from mxwire.cli.reading import capture_of, judged_batches, refuse_twice, say, tell_notes
 from mxwire.errors import MxwireError
 from mxwire.wire.address import mac_bytes, mac_text
 
@@ -24,6 +24,7 @@ def sides_of(
         raise MxwireError(f"--hosts names {hosts[0]} twice: name two hosts")
     if second is None:
         return _of_one(first, wanted, ethertypes)
+    refuse_twice(first, second, "name it once to compare the two hosts in it")
     sides = []
     for path, host in zip((first, second), wanted, strict=True):
         seen = _seen(path, ethertypes)

@@ -7,10 +7,7 @@ from pathlib import Path
 from mxwire.analysis.merging import Fingerprints, Plan, merged, plan
 from mxwire.capture import create_capture, open_capture
 from mxwire.capture.time_order import in_time_order
-from mxwire.cli.reading import capture_of
-from mxwire.errors import MxwireError
-
-_ALIKE = "are one and the same file; name the captures of two ends"
+from mxwire.cli.reading import capture_of, refuse_twice
 
 
 def compare(first: str, second: str, keep_both: bool) -> Plan:
@@ -18,8 +15,7 @@ def compare(first: str, second: str, keep_both: bool) -> Plan:
 
     Raises :class:`~mxwire.errors.MxwireError` where they cannot be read, or do not fit together.
     """
-    if Path(first).exists() and Path(second).exists() and Path(first).samefile(second):
-        raise MxwireError(f"{first} and {second} {_ALIKE}")
+    refuse_twice(first, second, "name the captures of two ends")
     return plan(_fingerprints(first), _fingerprints(second), keep_both=keep_both)
 
 

@@ -72,8 +72,18 @@ def capture_of(path: str) -> Iterator[CaptureReader]:
 def refuse_overwriting(files: Iterable[str], target: Path) -> None:
     """Raise where the file that is to be written is one of those that are read."""
     for file in files:
-        if target.exists() and Path(file).exists() and target.samefile(file):
+        if _is_same(file, target):
             raise MxwireError(f"{target}: is one of the captures; name another file for the output")
+
+
+def refuse_twice(first: str, second: str, instead: str) -> None:
+    """Raise where two captures that are to be compared are one; ``instead`` says what to do."""
+    if _is_same(first, Path(second)):
+        raise MxwireError(f"{first} and {second} are one and the same file; {instead}")
+
+
+def _is_same(file: str, other: Path) -> bool:
+    return other.exists() and Path(file).exists() and other.samefile(file)
 
 
 class Failures:

@@ -10,6 +10,7 @@ MXOE, OMX1500, OMX9000 = (
     CAPTURES / name
     for name in ("mxoe-pingpong-small-medium.pcap", "omx1500-echo-pattern.pcap", "omx9000-pingpong-sync.pcap")
 )
+LOSSY = CAPTURES / "mxoe-lossy-1M.pcap"
 ONE, OTHER = "52:54:00:0a:00:01", "52:54:00:0a:00:02"
 
 
@@ -49,6 +50,11 @@ def test_the_two_hosts_of_one_capture_are_compared_with_what_arrived():
     assert "What arrived" in mxwire("compat", MXOE).out
 
 
+def test_single_resend_has_no_range():
+    facts = [each for side in mxwire("compat", "--json", LOSSY).objects for each in side.get("shows", ())]
+    assert [each["value"] for each in facts if each["what"] == "resend delay"] == ["509 ms (1 resend)"]
+
+
 def test_hosts_can_be_chosen_and_their_order_is_kept():
     run = mxwire("compat", "--json", "--hosts", OTHER, ONE, MXOE)
     assert [each["host"] for each in run.objects if each["record"] == "side"] == [OTHER, ONE]
@@ -65,6 +71,7 @@ def test_what_was_not_seen_is_unknown_and_no_failure():
     [
         ((CAPTURES / "mxoe-discovery-static.pcap",), f"only {ONE} sends"),
         (("--hosts", ONE, ONE, MXOE), "twice"),
+        ((MXOE, MXOE), "one and the same file; name it once"),
         (("--hosts", ONE, "02:00:00:00:00:77", MXOE), "02:00:00:00:00:77 sends nothing in it"),
         (("--hosts", ONE, "beta", MXOE), "beta"),
         (("nosuch.pcap", MXOE), "nosuch.pcap"),

@@ -257,7 +257,8 @@ def _facts(host: _Host, shown: Shown, detection: Detection | None) -> Iterator[F
         yield Fact("resends", f"up to {host.transmissions} transmissions of a message{end}")
     shortest, longest, count = host.resend_delays
     if count:
-        yield Fact("resend delay", f"{shortest / 1e6:.0f} to {longest / 1e6:.0f} ms ({count} resends)")
+        extent = f"{shortest / 1e6:.0f}" if count == 1 else f"{shortest / 1e6:.0f} to {longest / 1e6:.0f}"
+        yield Fact("resend delay", f"{extent} ms ({count} resend{'s' if count > 1 else ''})")
     for defect, (first, count) in sorted(host.defects.items(), key=lambda each: int(each[0][2:])):
         yield Fact("defect", f"{defect} (mxwire rules {defect})", count, first)
 

@@ -87,12 +87,8 @@ MEDIUM: Final[dict[tuple[MediumFormat, MediumFormat], Agreement]] = {
 
 PULL: Final[dict[tuple[PullFormat, PullFormat], Agreement]] = {
     ("narrow", "narrow"): Agreement("all", "all", "", ""),
-    ("narrow", "wide"): Agreement(
-        "nothing", "nothing", "PULL is laid out otherwise in {here} than in {there}", _SAME_FORMAT
-    ),
-    ("wide", "narrow"): Agreement(
-        "nothing", "nothing", "PULL is laid out otherwise in {here} than in {there}", _SAME_FORMAT
-    ),
+    ("narrow", "wide"): Agreement("nothing", "nothing", _OTHER_PULL, _SAME_FORMAT),
+    ("wide", "narrow"): Agreement("nothing", "nothing", _OTHER_PULL, _SAME_FORMAT),
     ("wide", "wide"): Agreement(
         "all",
         "one frame",
