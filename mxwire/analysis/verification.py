@@ -131,8 +131,11 @@ class Verification:
         yield from self._counted(self._judge.finish())
 
     def shown(self) -> list[HostRecord]:
-        """The hosts that are reported on."""
-        return [each for each in self.hosts.values() if self._only is None or each.address in self._only]
+        """The hosts that are reported on; those that were asked for and sent nothing come last."""
+        if self._only is None:
+            return [*self.hosts.values()]
+        absent = sorted(each for each in self._only if each not in self.hosts)
+        return [*(each for each in self.hosts.values() if each.address in self._only), *map(HostRecord, absent)]
 
     @property
     def violations(self) -> int:

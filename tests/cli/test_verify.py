@@ -90,6 +90,17 @@ def test_one_host_and_some_rules(wrong):
     assert mxwire("verify", "--from-start", "--rules", "R-ACK", path).code == 1
 
 
+def test_host_that_sends_nothing_is_missing():
+    absent = "02:00:00:00:00:77"
+    run = mxwire("verify", "--json", "--host", absent, ECHO)
+    (host,) = run.objects
+    assert run.code == 0
+    assert (host["host"], host["verdict"], host["frames"], host["rules"]) == (absent, "missing", 0, [])
+    assert f"{absent}  missing" in mxwire("verify", "--host", absent, ECHO).out
+    (suite,) = ElementTree.fromstring(mxwire("verify", "--junit", "--host", absent, ECHO).out)
+    assert suite.get("tests") == "0"
+
+
 def test_junit(wrong):
     path, number = wrong
     run = mxwire("verify", "--from-start", "--junit", path, ECHO)
