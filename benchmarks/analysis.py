@@ -42,8 +42,10 @@ GOALS = {
     ("large", VERIFICATION): 300_000,
 }
 """Frames a second."""
-LONGER = 3
+LONGER = 2
 """Memory is compared with that for a capture which is so many times as long."""
+PARTS = (("tiny", 1), ("large", 10))
+"""Captures that memory is measured on have more than one batch: so many times fewer of the large frames."""
 GROWTH = 1.25
 """No more memory than this many times as much is constant memory."""
 
@@ -83,7 +85,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--large", type=int, default=50_000, help="frames in that of large messages (%(default)s)")
     parser.add_argument(
-        "--memory", type=int, default=30_000, help="frames in captures that memory is measured on (%(default)s)"
+        "--memory",
+        type=int,
+        default=90_000,
+        help="tiny frames in captures that memory is measured on, a tenth of them large (%(default)s)",
     )
     parser.add_argument("--rounds", type=int, default=5, help="timed rounds of each (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
@@ -91,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with TemporaryDirectory(prefix="mxwire-benchmark-") as folder:
         captures = [_capture(Path(folder), kind, getattr(options, kind)) for kind in ("tiny", "large")]
         results = {each.name: measure(each, contestants(), options.rounds) for each in captures}
-        memory = [each for kind in ("tiny", "large") for each in _memory(Path(folder), kind, options.memory)]
+        memory = [each for kind, part in PARTS for each in _memory(Path(folder), kind, options.memory // part)]
     verdicts = [_judge(results, *each) for each in GOALS]
     if options.json:
         print(json.dumps(_as_data(results, memory, verdicts), indent=2))
