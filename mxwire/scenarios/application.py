@@ -78,7 +78,7 @@ class NodeApplication:
 
     def _send(self, action: Invoke) -> Request:
         given = action.arguments
-        data = given.get("data", pattern(min(_number(given, "length", 5), LONGEST), _number(given, "seed", 0)))
+        data = given.get("data", pattern(_length(given, 5), _number(given, "seed", 0)))
         return self._on(action).send(
             self._partner(action),
             _pieces(bytearray(data) if isinstance(data, bytes) else bytearray(), given),
@@ -89,7 +89,7 @@ class NodeApplication:
 
     def _receive(self, action: Invoke) -> Posted:
         given = action.arguments
-        pieces = _pieces(bytearray(min(_number(given, "length", 1 << 20), LONGEST)), given)
+        pieces = _pieces(bytearray(_length(given, 1 << 20)), given)
         match = _number(given, "match", 7)
         return Posted(self._on(action).receive(pieces, match, _number(given, "mask", ALL_BITS)), pieces)
 
@@ -189,6 +189,13 @@ def _number(given: Mapping[str, Value], name: str, default: int) -> int:
     if not isinstance(value, int):
         raise LocalProtocolError(Status.BAD_REQUEST, f"{name} has to be a number")
     return value
+
+
+def _length(given: Mapping[str, Value], default: int) -> int:
+    length = _number(given, "length", default)
+    if not 0 <= length <= LONGEST:
+        raise LocalProtocolError(Status.BAD_REQUEST, f"length {length} is not between 0 and {LONGEST}")
+    return length
 
 
 def _optional(given: Mapping[str, Value], name: str) -> int | None:

@@ -76,7 +76,7 @@ class Expression:
     place: Place
     compute: Callable[[Scope], Value]
     names: frozenset[str] = frozenset()
-    """The ``$names`` that it uses."""
+    """The ``$names`` that it uses, with the field behind a dot where it uses one of a frame."""
     alone: str | None = None
     """The name, where it is nothing but a ``$name``."""
     constant: Value | None = None
@@ -182,7 +182,7 @@ def _bound(token: Token) -> Expression:
         return value
 
     alone = name if "." not in name else None
-    return Expression(token.place, compute, frozenset({name.partition(".")[0]}), alone)
+    return Expression(token.place, compute, frozenset({name}), alone)
 
 
 def _word(token: Token) -> Expression:

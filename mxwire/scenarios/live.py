@@ -113,11 +113,18 @@ def why_not(
     if script.needs_application:
         return "the application on the host has to make calls"
     if script.needs_profile or script.discovery != "no":
-        wanted = [script.profile, *(f"{name}={value}" for name, value in script.unusual.items())]
+        wanted = [script.profile, *(f"{name}={_said(value)}" for name, value in script.unusual.items())]
         return f"the host has to be built for it: {' '.join(filter(None, wanted)) or 'announcements'}"
     if not script.endpoint or any(each.host != HOST and each.known for each in script.actors):
         return "the host has to be prepared for it"
     return None
+
+
+def _said(value: object) -> str:
+    """A setting of a host as the head of a scenario says it."""
+    if isinstance(value, frozenset):
+        return ",".join(sorted(map(str, value)))
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def _longest_wait(script: Script) -> int:

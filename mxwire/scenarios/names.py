@@ -22,6 +22,7 @@ from mxwire.scenarios.steps import (
     Step,
     walk,
 )
+from mxwire.scenarios.vocabulary import has_field, unknown_field
 
 
 def check_names(script: Script) -> None:
@@ -36,7 +37,7 @@ def check_names(script: Script) -> None:
 
 
 class _Names:
-    """What is bound so far: packets, where a name stands for a frame; empty for other values."""
+    """What is bound so far: the packet, where a name stands for a frame of one kind; empty for others."""
 
     def __init__(self) -> None:
         self.bound: dict[str, str] = {}
@@ -78,7 +79,8 @@ class _Names:
 
     def bind(self, name: str, packet: str) -> None:
         if name:
-            self.bound[name] = packet
+            # Branches may bind a name to frames of several kinds.
+            self.bound[name] = packet if self.bound.get(name, packet) == packet else ""
 
     def target(self, name: str, step: Step) -> None:
         if name and name not in self.bound:
@@ -95,13 +97,16 @@ class _Names:
 
     def use(self, expressions: Iterable[Expression]) -> None:
         for each in expressions:
-            for name in sorted(each.names):
+            for name, _, field in sorted(used.partition(".") for used in each.names):
                 if name not in self.bound:
                     raise ScriptError(
                         f"${name} has no value yet: nothing before this line binds it"
                         f"{suggestion('$' + name, self._shown())}",
                         each.place,
                     )
+                packet = self.bound[name]
+                if field and packet and not has_field(packet, field):
+                    raise ScriptError(unknown_field(packet, field), each.place)
 
     def _shown(self) -> list[str]:
         return [f"${each}" for each in self.bound]

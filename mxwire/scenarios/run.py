@@ -37,7 +37,7 @@ from mxwire.scenarios.steps import (
 from mxwire.scenarios.vocabulary import VERBS
 
 REPEATS: Final = 100_000
-"""Most turns of one ``repeat``."""
+"""Most turns of all ``repeat`` of a scenario."""
 _AGAIN: Final = 5_000_000
 """Nanoseconds between two questions."""
 
@@ -55,6 +55,7 @@ class Run(Expecting):
         super().__init__(script, cast, now, patience, foreign)
         self._play = self._steps((*cast.prelude, *script.steps))
         self._started = self.finished = False
+        self._turned = 0
         self._answer: Any = None
 
     # What a stage turns.
@@ -138,8 +139,9 @@ class Run(Expecting):
 
     def _turns(self, step: Repeat) -> Generator[None, None, None]:
         count = step.count.number(self.scope())
-        if not 0 <= count <= REPEATS:
-            raise ScriptError(f"{count} turns: 0 to {REPEATS} are possible", step.place)
+        self._turned += max(count, 0)
+        if count < 0 or self._turned > REPEATS:
+            raise ScriptError(f"{self._turned if count >= 0 else count} turns: 0 to {REPEATS} are possible", step.place)
         for number in range(count):
             if step.name:
                 self.bound[step.name] = number

@@ -8,7 +8,7 @@ from mxwire.scenarios.describing import field_values
 from mxwire.scenarios.errors import ScriptError
 from mxwire.scenarios.expression import Expression, Scope, Value
 from mxwire.scenarios.tester import Tester
-from mxwire.scenarios.vocabulary import fields_of
+from mxwire.scenarios.vocabulary import fields_of, has_field
 from mxwire.wire.packets import Frame
 
 
@@ -20,13 +20,15 @@ class RunScope:
         self._tester = tester
 
     def bound(self, name: str) -> Value | None:
-        """The value of ``$name`` or ``$frame.field``."""
+        """The value of ``$name`` or ``$frame.field``; None where there is none."""
         name, dot, field = name.partition(".")
         value = self._bound.get(name)
-        if dot and isinstance(value, Frame):
-            packet = value.layout_name.upper()
+        if dot:
+            packet = value.layout_name.upper() if isinstance(value, Frame) else ""
+            if not isinstance(value, Frame) or not has_field(packet, field):
+                return None
             attribute = fields_of(packet).get(field, field)
-            return field_values(value, [attribute]).get(attribute)
+            return field_values(value, [attribute])[attribute]
         return value if isinstance(value, int | bytes) else None
 
     def bind(self, name: str, value: Value) -> None:

@@ -139,6 +139,8 @@ def test_a_broken_check_of_a_result() -> None:
 def test_a_call_that_is_refused() -> None:
     outcome = play("! send\n")
     assert outcome.verdict is Verdict.FAIL and outcome.reason.startswith("send was refused: ")
+    for call in ("send length=-1", "receive length=-1", "receive length=99999999"):
+        assert "is not between 0 and 16777216" in play(f"! {call}\n", "connected: both\n").reason
     assert play("! send as $no\n? $no status=bad_request\n").verdict is Verdict.PASS
     with pytest.raises(ScriptError, match="no does not say transferred"):
         play("! send as $no\n? $no transferred=1\n")
