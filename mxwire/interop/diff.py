@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from mxwire.interop.result import Cell, Report, Verdict
+from mxwire.interop.result import INTERRUPTED, Cell, Report, Verdict
 
 Kind = Literal["worse", "better", "new", "gone"]
 """``worse`` and ``better``: the verdict of a cell is another, or it works in one report and is right to fail in the
@@ -58,7 +58,8 @@ class Difference:
 def compare(old: Report, new: Report) -> Difference:
     """Compare two reports, cell by cell.
 
-    What could be run and no longer can is worse, whatever it was; and so is what could not be run and now fails.
+    What could be run and no longer can is worse, whatever it was; and so is what could not be run and now fails. What
+    an interrupted run has not come to is not in its report.
     """
     before, after = _by_name(old), _by_name(new)
     changes = []
@@ -75,8 +76,8 @@ def compare(old: Report, new: Report) -> Difference:
 
 
 def _by_name(report: Report) -> dict[str, Cell]:
-    """The cells by name; of several with one name, such as of an interrupted run that went on, the last."""
-    return {each.name: each for each in report.cells}
+    """The cells by name, if they were tried; of several with one name, the last."""
+    return {each.name: each for each in report.cells if each.reason != INTERRUPTED}
 
 
 def _kind(was: Cell, now: Cell) -> Kind | None:

@@ -19,13 +19,12 @@ from mxwire.interop.cases import GROUPS, PARTS, Part, part_by_name
 from mxwire.interop.impairments import TREATMENTS, treatment_by_name
 from mxwire.interop.implementations import IMPLEMENTATIONS, implementation_by_name
 from mxwire.interop.playing import Order, play_simulated
-from mxwire.interop.result import Cell, Implementation, Report
+from mxwire.interop.result import INTERRUPTED, Cell, Implementation, Report
 
 STANDARD: Final = ("loss", "duplicates", "reorder", "mixed")
 """Impairments that are played without being asked for: where two hosts speak alike, in the cases that are meant for
 it."""
 _CHUNK: Final = 12
-INTERRUPTED: Final = "not played: the run was interrupted"
 
 Play = Callable[[Order], Cell]
 Progress = Callable[[Cell, int, int], None]

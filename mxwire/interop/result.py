@@ -21,6 +21,8 @@ Kind = Literal["simulated", "live", "external"]
 Expectation = Literal["works", "fails", "either"]
 """What is expected of a pair in a case: that it works, that it fails in the documented way, or nothing certain."""
 
+INTERRUPTED: Final = "not played: the run was interrupted"
+"""The reason of cells that were not tried, as the run has ended before."""
 REPORT_FILE: Final = "report.jsonl"
 """The report in its folder."""
 CAPTURES: Final = "captures"

@@ -12,7 +12,7 @@ from mxwire.cli.interop_diff import command
 from mxwire.errors import MxwireError
 from mxwire.interop.diff import compare
 from mxwire.interop.diff_text import SHOWN, blocks
-from mxwire.interop.result import VERDICTS, Cell, Report
+from mxwire.interop.result import INTERRUPTED, VERDICTS, Cell, Report
 from mxwire.report.document import plain
 
 
@@ -60,6 +60,15 @@ def test_to_work_is_better_than_to_be_right_to_fail():
     assert [each.kind for each in compare(fails, works).changes] == ["better"]
     assert compare(fails, fails).changes == []
     assert "pass → pass (fails)  a, none: left → right\n" in plain(blocks(compare(works, fails)), 80)
+
+
+def test_what_an_interrupted_run_has_not_tried_is_not_worse():
+    whole, partial = a_report(("a", "pass"), ("b", "pass")), a_report(("a", "pass"), ("b", "missing"), complete=False)
+    partial.cells[1] = replace(partial.cells[1], reason=INTERRUPTED)
+    assert [(each.kind, each.cell.case) for each in compare(whole, partial).changes] == [("gone", "b")]
+    assert [(each.kind, each.cell.case) for each in compare(partial, whole).changes] == [("new", "b")]
+    assert not compare(whole, partial).is_worse
+    assert compare(whole, a_report(("a", "pass"), ("b", "missing"))).is_worse
 
 
 def test_the_text_says_what_changed_and_why():
