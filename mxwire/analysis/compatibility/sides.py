@@ -20,7 +20,6 @@ from mxwire.wire.detection import Detection, Detector
 from mxwire.wire.encapsulation import Located
 from mxwire.wire.enums import PacketType
 
-_ADDRESS: Final = 6
 _ETHERTYPE: Final = 12
 _CLASS_OF: Final[dict[str, MessageClass]] = {"TINY": "tiny", "SMALL": "small", "MEDIUM": "medium", "RNDV": "large"}
 Exchanged = dict[tuple[int, MessageClass], tuple[int, int]]
@@ -92,7 +91,7 @@ class Sides:
 
     def __init__(self) -> None:
         self._hosts: dict[int, _Host] = {}
-        self._detector = Detector()
+        self._detector = Detector(by_sender=True)
         self._follower = Follower()
         self._verification = Verification()
         self.exchanged: dict[tuple[int, int, MessageClass], tuple[int, int]] = {}
@@ -102,7 +101,7 @@ class Sides:
         """Take the next batch into account."""
         if not len(decoded):
             return
-        self._detector.learn(_alone(decoded.located))
+        self._detector.learn(decoded.located)
         self._count(decoded)
         self._mediums(decoded)
         self._regions(decoded)
@@ -228,13 +227,6 @@ def _by_sender(located: Located, places: np.ndarray | None = None) -> Iterator[t
     source = located.source if places is None else located.source[places]
     for address in np.unique(source).tolist():
         yield int(address), np.flatnonzero(source == address)
-
-
-def _alone(located: Located) -> Located:
-    """The same frames as if each host spoke to itself: so each is judged by what it sends, not by its partners."""
-    rows = located.row_bytes.copy()
-    rows[:, :_ADDRESS] = rows[:, _ADDRESS : 2 * _ADDRESS]
-    return replace(located, rows=rows.view(located.rows.dtype).reshape(-1))
 
 
 def _facts(host: _Host, shown: Shown, detection: Detection | None) -> Iterator[Fact]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.conversations import Follower, Message
 from mxwire.analysis.diagnosis.finding import Evidence, Party, evidence
-from mxwire.analysis.diagnosis.libraries import Libraries, Voice, ends_of
+from mxwire.analysis.diagnosis.libraries import Libraries, Voice, voice_at, voice_key
 from mxwire.analysis.diagnosis.traffic import Traffic, groups_of
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.detection import Detection, Detector
@@ -72,12 +72,8 @@ class Facts:
             if not len(which):
                 continue
             at = block.place[which]
-            hosts = decoded.assignment.source[at].astype(np.int64) << 20 | decoded.assignment.destination[at]
-            ends = ends_of(block["src_endpoint"][which], block["dst_endpoint"][which])
-            for value, members in groups_of(hosts << 16 | ends):
-                hosts_of, ports = value >> 16, value & 0xFFFF
-                voice = Voice(keys[hosts_of >> 20], ports >> 8, keys[hosts_of & 0xFFFFF], ports & 0xFF)
-                self._uses_unknown(voice, block.layout.name, decoded, at[members])
+            for value, members in groups_of(voice_key(decoded, block, which)):
+                self._uses_unknown(voice_at(value, keys), block.layout.name, decoded, at[members])
 
     def _uses_unknown(self, voice: Voice, layout: str, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
         if voice not in self.unknown_sessions and len(self.unknown_sessions) >= VOICES:

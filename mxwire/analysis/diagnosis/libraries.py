@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.diagnosis.traffic import groups_of
+from mxwire.analysis.diagnosis.traffic import groups_of, pair_at, pair_key, pairs_of
+from mxwire.wire.columns import Block
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import PacketType
 
@@ -62,17 +63,11 @@ class Libraries:
         if not found:
             return
         places = np.concatenate([block.place for block in found])
-        ends = np.concatenate([ends_of(block["src_endpoint"], block["dst_endpoint"]) for block in found])
+        key = np.concatenate([voice_key(decoded, block, np.arange(len(block.place))) for block in found])
         order = np.argsort(places, kind="stable")
-        places, ends = places[order], ends[order]
-        source, destination = decoded.assignment.source[places], decoded.assignment.destination[places]
-        key = (source.astype(np.int64) << 20 | destination.astype(np.int64)) << 16 | ends
-        keys = decoded.hosts.keys
-        times = decoded.batch.timestamp_ns[places]
-        for value, members in groups_of(key):
-            hosts, ports = value >> 16, value & 0xFFFF
-            voice = Voice(keys[hosts >> 20], ports >> 8, keys[hosts & 0xFFFFF], ports & 0xFF)
-            self._speaks(voice, times[members])
+        times = decoded.batch.timestamp_ns[places[order]]
+        for value, members in groups_of(key[order]):
+            self._speaks(voice_at(value, decoded.hosts.keys), times[members])
 
     def _speaks(self, voice: Voice, times: NDArray[np.int64]) -> None:
         known = self._voices.get(voice)
@@ -93,10 +88,10 @@ class Libraries:
         if not len(which):
             return
         keys = decoded.hosts.keys
-        hosts = decoded.assignment.source[which] << 20 | decoded.assignment.destination[which]
+        assignment = decoded.assignment
         bucket = decoded.batch.timestamp_ns[which] // BUCKET_NS
-        for value, members in groups_of(hosts.astype(np.int64)):
-            key = keys[value >> 20], keys[value & 0xFFFFF]
+        for source, destination, members in pairs_of(assignment.source[which], assignment.destination[which]):
+            key = keys[source], keys[destination]
             if key not in self._cards and len(self._cards) >= WAYS:
                 continue
             counts = self._cards.setdefault(key, {})
@@ -136,7 +131,16 @@ class Libraries:
         return sum(number for bucket, number in counts.items() if first <= bucket < last)
 
 
-def ends_of(source: NDArray[np.unsignedinteger], destination: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
-    """Endpoint numbers of source and destination in one number."""
-    made: NDArray[np.int64] = source.astype(np.int64) << 8 | destination.astype(np.int64)
-    return made
+def voice_key(decoded: DecodedBatch, block: Block, which: NDArray[np.intp], *, back: bool = False) -> NDArray[np.int64]:
+    """Who speaks to whom in the frames at ``which`` of a block, each in one number; with ``back`` who would answer."""
+    place = block.place[which]
+    hosts = decoded.assignment.source[place], decoded.assignment.destination[place]
+    ends = block["src_endpoint"][which].astype(np.int64), block["dst_endpoint"][which].astype(np.int64)
+    (one, other), (here, there) = (hosts[::-1], ends[::-1]) if back else (hosts, ends)
+    return pair_key(one, other) << 16 | here << 8 | there
+
+
+def voice_at(key: int, addresses: list[int]) -> Voice:
+    """Who speaks to whom, of a :func:`voice_key`; ``addresses`` are those of the hosts by their codes."""
+    one, other = pair_at(key >> 16)
+    return Voice(addresses[one], key >> 8 & 0xFF, addresses[other], key & 0xFF)

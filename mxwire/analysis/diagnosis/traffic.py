@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.wire.address import BROADCAST
+from mxwire.wire.codes import LIMIT
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import PacketType
 
 PAIRS: Final = 1 << 14
 """Pairs of hosts that are remembered, the two directions counted apart."""
 FIRST_KEPT: Final = 4
+_HOST_BITS: Final = LIMIT.bit_length()
 _EVERYBODY: Final = int.from_bytes(BROADCAST, "big")
 
 
@@ -127,9 +129,19 @@ def pairs_of(source: NDArray[np.intp], destination: NDArray[np.intp]) -> Iterato
     """Each pair of codes with the places where it stands, ascending; arrays of shape (n,)."""
     if not len(source):
         return
-    key = source.astype(np.int64) << 32 | destination.astype(np.int64)
-    for value, members in groups_of(key):
-        yield value >> 32, value & 0xFFFFFFFF, members
+    for value, members in groups_of(pair_key(source, destination)):
+        yield *pair_at(value), members
+
+
+def pair_key(source: NDArray[np.intp], destination: NDArray[np.intp]) -> NDArray[np.int64]:
+    """The codes of two hosts in one number, which leaves room for two endpoints behind it; arrays of shape (n,)."""
+    key: NDArray[np.int64] = source.astype(np.int64) << _HOST_BITS | destination
+    return key
+
+
+def pair_at(key: int) -> tuple[int, int]:
+    """The codes of two hosts, of a :func:`pair_key`."""
+    return key >> _HOST_BITS, key & (1 << _HOST_BITS) - 1
 
 
 def groups_of(key: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.intp]]]:

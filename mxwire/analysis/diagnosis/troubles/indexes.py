@@ -11,6 +11,7 @@ from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Confidence, Finding, Party, count, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.telling import Said, Told
+from mxwire.analysis.diagnosis.traffic import pair_at, pair_key
 from mxwire.wire.address import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.formats import UNKNOWN_PEER_INDEX
@@ -57,7 +58,6 @@ class Indexes(Examiner):
 
     def __init__(self) -> None:
         self._told = Told()
-        self._keys: dict[int, tuple[int, int]] = {}
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Take over what is told and what is used."""
@@ -77,7 +77,7 @@ class Indexes(Examiner):
             one, other = decoded.assignment.source[place], decoded.assignment.destination[place]
             if turned:
                 one, other = other, one
-            keys.append(one.astype(np.int64) << 20 | other)
+            keys.append(pair_key(one, other))
             places.append(place)
             values.append(block[field][good].astype(np.int64))
         if not keys:
@@ -88,7 +88,7 @@ class Indexes(Examiner):
         """Wrong indexes, and indexes that two hosts have."""
         address = facts.decoder.hosts.keys
         for key, misuse in self._told.misused(_LEAST):
-            user, host = address[key >> 20], address[key & 0xFFFFF]
+            user, host = (address[each] for each in pair_at(key))
             text = f"{count(misuse.frames, 'frame')} with {_index(misuse.used)} after it was told {_index(misuse.told)}"
             shown = [evidence(text, [misuse.told_frame, *misuse.numbers], misuse.first_ns)]
             summary = f"{mac_text(user)} sends to {mac_text(host)} with an index that is not its own any more"
@@ -99,7 +99,8 @@ class Indexes(Examiner):
         owners: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
         for key, (index, time_ns, frame) in self._told.latest.items():
             if index != UNKNOWN_PEER_INDEX:
-                owners.setdefault((key & 0xFFFFF, index), []).append((time_ns, key >> 20, frame))
+                user, host = pair_at(key)
+                owners.setdefault((host, index), []).append((time_ns, user, frame))
         for (host, index), told in owners.items():
             if len(told) < 2:
                 continue

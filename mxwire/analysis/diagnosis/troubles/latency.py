@@ -12,7 +12,7 @@ from mxwire.analysis.conversations import Conversation, Message
 from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.analysis.diagnosis.traffic import groups_of
+from mxwire.analysis.diagnosis.traffic import pairs_of
 from mxwire.wire.address import mac_text
 from mxwire.wire.decoder import DecodedBatch
 
@@ -119,8 +119,8 @@ class Latency(Examiner):
         same &= (source[1:] == source[:-1]) & (destination[1:] == destination[:-1]) & (gaps >= 0)
         which = np.flatnonzero(same)
         keys = decoded.hosts.keys
-        for value, members in groups_of(source[which].astype(np.int64) << 20 | destination[which]):
-            key = keys[value >> 20], keys[value & 0xFFFFF]
+        for one, other, members in pairs_of(source[which], destination[which]):
+            key = keys[one], keys[other]
             kept, number = self._gaps.get(key, ([], 0))
             if number >= _GAPS or (not number and len(self._gaps) >= _PAIRS):
                 continue

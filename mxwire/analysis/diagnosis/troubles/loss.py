@@ -35,7 +35,6 @@ class Loss(Examiner):
         self._repeated: list[Message] = []
         self._tails: dict[Pair, list[tuple[Message, Repeat]]] = {}
         self._gaps: dict[Pair, list[tuple[Message, Repeat]]] = {}
-        self._counts: dict[tuple[str, Pair], int] = {}
         self._recent: dict[Flow, dict[int, tuple[int, int, int]]] = {}
         self._overtaken: dict[tuple[Party, Party], list[Evidence]] = {}
 
@@ -93,16 +92,14 @@ class Loss(Examiner):
     def _look_at_requests(self, pair: Pair, message: Message, pull: Pulled) -> None:
         for each in pull.requests:
             if each.cause == "timer" and each.end >= (pull.requested or 0):
-                self._keep(self._tails, "tail", pair, message, each)
+                self._keep(self._tails, pair, message, each)
             if each.longest_gap and _missing(pull):
-                self._keep(self._gaps, "gap", pair, message, each)
+                self._keep(self._gaps, pair, message, each)
 
-    def _keep(
-        self, kept: dict[Pair, list[tuple[Message, Repeat]]], name: str, pair: Pair, message: Message, each: Repeat
-    ) -> None:
+    @staticmethod
+    def _keep(kept: dict[Pair, list[tuple[Message, Repeat]]], pair: Pair, message: Message, each: Repeat) -> None:
         if pair not in kept and len(kept) >= _KEPT:
             return
-        self._counts[name, pair] = self._counts.get((name, pair), 0) + 1
         found = kept.setdefault(pair, [])
         found.append((message, each))
         if len(found) > _RECENT:

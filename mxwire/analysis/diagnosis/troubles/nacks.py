@@ -10,7 +10,7 @@ import numpy as np
 from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Finding, Party, count, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.analysis.diagnosis.traffic import groups_of
+from mxwire.analysis.diagnosis.traffic import groups_of, pairs_of
 from mxwire.wire.address import mac_text
 from mxwire.wire.decoder import DecodedBatch
 
@@ -57,9 +57,9 @@ class Nacks(Examiner):
             return
         place = np.sort(np.concatenate(places))
         keys = decoded.hosts.keys
-        hosts = decoded.assignment.source[place].astype(np.int64) << 20 | decoded.assignment.destination[place]
-        for value, members in groups_of(hosts):
-            key = keys[value >> 20], keys[value & 0xFFFFF]
+        assignment = decoded.assignment
+        for source, destination, members in pairs_of(assignment.source[place], assignment.destination[place]):
+            key = keys[source], keys[destination]
             if key not in self._rates and len(self._rates) >= _KEPT:
                 continue
             rate = self._rates.setdefault(key, _Rate())

@@ -126,8 +126,8 @@ class Progress(Examiner):
             if found.stored:
                 verb = "it" if found.stored == 1 else "them"
                 text = (
-                    f"{count(found.stored, 'message')} acknowledged without having been sent again: the host had "
-                    f"{verb} all the time"
+                    f"{count(found.stored, 'message')} acknowledged at last without being sent once more: the host "
+                    f"had {verb} all the time"
                 )
                 shown.append(evidence(text, (), found.ended_ns))
             sure: Confidence = "high" if found.card or found.stored else "medium"

@@ -95,7 +95,7 @@ class Reverse(Examiner):
         counts = facts.unknown_counts[voice]
         shown = [
             evidence(
-                f"{count(counts[kind], _KINDS[kind])} to session 0xffffffff, all refused",
+                f"{count(counts[kind], _KINDS[kind])} to session 0xffffffff, which is refused",
                 [frame for frame, _ in each],
                 each[0][1],
             )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mxwire.analysis.conversations import Flow, Message, Refusal
 from mxwire.analysis.diagnosis.facts import Facts, named, sender_of, voice_of
 from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, count, evidence
-from mxwire.analysis.diagnosis.libraries import ends_of
+from mxwire.analysis.diagnosis.libraries import voice_at, voice_key
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.telling import Said, Told
 from mxwire.rules.state.sequence import SESSION_MASK
@@ -103,9 +103,9 @@ class Sessions(Examiner):
             yield CHANGED.found("high", (sender, target), summary, shown)
         address = facts.decoder.hosts.keys
         for key, misuse in self._told.misused(_LEAST):
-            hosts, ports = key >> 16, key & 0xFFFF
-            sender = Party(address[hosts >> 20], ports >> 8)
-            target = Party(address[hosts & 0xFFFFF], ports & 0xFF)
+            voice = voice_at(key, address)
+            sender = Party(voice.source, voice.source_endpoint)
+            target = Party(voice.destination, voice.destination_endpoint)
             text = (
                 f"{count(misuse.frames, 'frame')} with session number {misuse.used >> 14}; "
                 f"{mac_text(target.address)} had asked for {misuse.told >> 14}"
@@ -122,10 +122,11 @@ def _asked(decoded: DecodedBatch) -> Said:
         good = decoded.columns.reason[block.place] == 0
         if "connect_status_code" in block.names:
             good &= block["connect_status_code"] == ConnectStatus.SUCCESS
-        place = block.place[good]
-        hosts = decoded.assignment.destination[place].astype(np.int64) << 20 | decoded.assignment.source[place]
-        key = hosts << 16 | ends_of(block["dst_endpoint"][good], block["src_endpoint"][good])
-        found.append((key, place, (block["target_recv_seqnum_start"][good] & SESSION_MASK).astype(np.int64)))
+        which = np.flatnonzero(good)
+        key = voice_key(decoded, block, which, back=True)
+        found.append(
+            (key, block.place[which], (block["target_recv_seqnum_start"][which] & SESSION_MASK).astype(np.int64))
+        )
     return _said(found)
 
 
@@ -134,10 +135,14 @@ def _used(decoded: DecodedBatch) -> Said:
     found = []
     for block in decoded.columns.of(*_NUMBERED):
         good = (decoded.columns.reason[block.place] == 0) & (block["session"] != UNKNOWN_SESSION)
-        place = block.place[good]
-        hosts = decoded.assignment.source[place].astype(np.int64) << 20 | decoded.assignment.destination[place]
-        key = hosts << 16 | ends_of(block["src_endpoint"][good], block["dst_endpoint"][good])
-        found.append((key, place, (block["lib_seqnum"][good] & SESSION_MASK).astype(np.int64)))
+        which = np.flatnonzero(good)
+        found.append(
+            (
+                voice_key(decoded, block, which),
+                block.place[which],
+                (block["lib_seqnum"][which] & SESSION_MASK).astype(np.int64),
+            )
+        )
     return _said(found)
 
 
