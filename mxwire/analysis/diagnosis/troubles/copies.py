@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.diagnosis.facts import Facts, first_frame, named
 from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import pairs_of
 from mxwire.wire.address import mac_text
@@ -44,8 +45,6 @@ COPIES: Final = Diagnosis(
     needs=frozenset({"every frame"}),
     follows_from=frozenset({DOUBLED.id}),
 )
-_KEPT: Final = 4096
-_SHOWN: Final = 4
 _LEAST: Final = 2
 _NEARLY_ALL: Final = 0.4
 _SHORTLY_NS: Final = 2_000_000
@@ -78,10 +77,10 @@ class Copies(Examiner):
             decoded.assignment.source[again], decoded.assignment.destination[again]
         ):
             pair = keys[source], keys[destination]
-            if pair in self._twice or len(self._twice) < _KEPT:
+            if pair in self._twice or len(self._twice) < KEPT:
                 self._twice[pair] = self._twice.get(pair, 0) + len(members)
-        if len(self._twice_frames) < _SHOWN:
-            self._twice_frames += decoded.batch.number[again[: _SHOWN - len(self._twice_frames)]].tolist()
+        if len(self._twice_frames) < SHOWN:
+            self._twice_frames += decoded.batch.number[again[: SHOWN - len(self._twice_frames)]].tolist()
 
     def any_message(self, message: Message, facts: Facts) -> None:
         """What of it came twice."""
@@ -106,15 +105,10 @@ class Copies(Examiner):
             self._note((pair[1], pair[0]), message, pull.notice.duplicates, "of its NOTIFY")
 
     def _note(self, pair: Pair, message: Message, number: int, what: str) -> None:
-        if pair not in self._counts and len(self._counts) >= _KEPT:
-            return
-        self._counts[pair] = self._counts.get(pair, 0) + number
-        kept = self._shown.setdefault(pair, [])
-        if len(kept) < _SHOWN:
-            first = first_frame(message)
-            frames = [first] if first is not None else []
-            text = f"{named(message)}: {count(number, 'copy', 'copies')} {what}"
-            kept.append(evidence(text, frames, message.first_ns))
+        first = first_frame(message)
+        text = f"{named(message)}: {count(number, 'copy', 'copies')} {what}"
+        if keep(self._shown, pair, evidence(text, [first] if first is not None else [], message.first_ns)):
+            self._counts[pair] = self._counts.get(pair, 0) + number
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Pairs of hosts with copies."""

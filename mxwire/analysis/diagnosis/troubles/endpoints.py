@@ -11,6 +11,7 @@ import numpy as np
 from mxwire.analysis.conversations import Message, Refusal
 from mxwire.analysis.diagnosis.facts import Facts, named, sender_of
 from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence
+from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import groups_of
 from mxwire.wire.address import mac_text
@@ -78,8 +79,6 @@ KEY: Final = Diagnosis(
     ),
 )
 
-_KEPT: Final = 4096
-_SHOWN: Final = 4
 _DEFAULT: Final = 32
 _SEEN_KEPT: Final = 1 << 14
 
@@ -96,7 +95,7 @@ class _Refused:
     def add(self, text: str, refusal: Refusal, what: str) -> None:
         self.count += 1
         self.what[what] += 1
-        if len(self.shown) < _SHOWN:
+        if len(self.shown) < SHOWN:
             self.shown.append(evidence(text, [refusal.frame], refusal.time_ns))
 
 
@@ -132,7 +131,7 @@ class Endpoints(Examiner):
 
     def _note(self, refusal: Refusal, refuser: Party, asking: Party, text: str, what: str) -> None:
         key = refusal.reason, refuser, asking
-        if key in self._refused or len(self._refused) < _KEPT:
+        if key in self._refused or len(self._refused) < KEPT:
             self._refused.setdefault(key, _Refused(refuser)).add(f"{text}: {refusal.reason}", refusal, what)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
@@ -159,10 +158,10 @@ class Endpoints(Examiner):
             )
             if reason == "ENDPT_CLOSED":
                 summary = f"{refuser} is not open: {told} of {asking} refused"
-                yield CLOSED.found("high", (refuser, asking), summary, shown[:_SHOWN])
+                yield CLOSED.found("high", (refuser, asking), summary, shown[:SHOWN])
             elif reason == "BAD_ENDPT":
                 summary = f"{mac_text(refuser.address)} has no endpoint {refuser.endpoint}: {told} refused"
-                yield RANGE.found("high", (refuser, asking), summary, shown[:_SHOWN])
+                yield RANGE.found("high", (refuser, asking), summary, shown[:SHOWN])
         yield from self._exhausted(refused)
         yield from _keys(facts)
 
@@ -214,8 +213,8 @@ def _keys(facts: Facts) -> Iterator[Finding]:
                 continue
             asking = sender_of(conversation.flows[connect.side])
             target = sender_of(conversation.flows[1 - connect.side])
-            kept = shown.setdefault((target, asking), [])
             key = "a key that was not seen" if connect.key is None else f"key 0x{connect.key:08x}"
-            kept.append(evidence(f"{key} was answered with BAD_KEY", [connect.frame], connect.time_ns))
+            text = f"{key} was answered with BAD_KEY"
+            keep(shown, (target, asking), evidence(text, [connect.frame], connect.time_ns))
     for (target, asking), kept in shown.items():
-        yield KEY.found("high", (target, asking), f"{target} has another key than {asking} thinks", kept[:_SHOWN])
+        yield KEY.found("high", (target, asking), f"{target} has another key than {asking} thinks", kept)

@@ -9,14 +9,13 @@ from mxwire.analysis.conversations import Flow, Message
 from mxwire.analysis.conversations.message import Pulled, Repeat
 from mxwire.analysis.diagnosis.facts import Facts, about, ends, sender_of, voice_of
 from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, count, evidence, seconds
+from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
 from mxwire.analysis.diagnosis.registry import Examiner, examines
 from mxwire.analysis.diagnosis.troubles.loss_entries import BURST, LOST, ORDER, TAIL
 from mxwire.analysis.diagnosis.troubles.reverse import connected_ns
 from mxwire.wire.address import mac_text
 from mxwire.wire.dialect import MXOE, Dialect
 
-_KEPT: Final = 4096
-_SHOWN: Final = 4
 _RECENT: Final = 256
 _BURST_FRAMES: Final = 4
 _LATE: Final = "a message comes after one with a later number"
@@ -45,7 +44,7 @@ class Loss(Examiner):
         flow = message.flow
         recent = self._recent.get(flow)
         if recent is None:
-            if len(self._recent) >= _KEPT:
+            if len(self._recent) >= KEPT:
                 del self._recent[next(iter(self._recent))]
             recent = self._recent[flow] = {}
         connects = flow.conversation.connects
@@ -64,15 +63,12 @@ class Loss(Examiner):
 
     def _note_overtaken(self, flow: Flow, text: str, frames: list[int], time_ns: int) -> None:
         key = sender_of(flow), sender_of(flow.back)
-        if key in self._overtaken or len(self._overtaken) < _KEPT:
-            kept = self._overtaken.setdefault(key, [])
-            if len(kept) < _SHOWN:
-                kept.append(evidence(text, frames, time_ns))
+        keep(self._overtaken, key, evidence(text, frames, time_ns))
 
     def message(self, message: Message, facts: Facts) -> None:
         """A message that was repeated, or asked for again."""
         pair = message.flow.address, message.flow.back.address
-        if self._may_be_lost(message, facts) and len(self._repeated) < _KEPT:
+        if self._may_be_lost(message, facts) and len(self._repeated) < KEPT:
             self._repeated.append(message)
         pull = message.pull
         if pull is None or not pull.requests or message.receiver not in ("received", "truncated"):
@@ -85,7 +81,7 @@ class Loss(Examiner):
             text = f"a PULL of message {message.number} came before those of earlier blocks, which were asked for again"
             frames = [each.frame for each in overtaken]
             self._note_overtaken(message.flow.back, text, frames, overtaken[0].time_ns)
-        if len(self._pulled) < _KEPT:
+        if len(self._pulled) < KEPT:
             self._pulled.append(message)
         self._look_at_requests(pair, message, pull)
 
@@ -98,7 +94,7 @@ class Loss(Examiner):
 
     @staticmethod
     def _keep(kept: dict[Pair, list[tuple[Message, Repeat]]], pair: Pair, message: Message, each: Repeat) -> None:
-        if pair not in kept and len(kept) >= _KEPT:
+        if pair not in kept and len(kept) >= KEPT:
             return
         found = kept.setdefault(pair, [])
         found.append((message, each))
@@ -155,7 +151,7 @@ class Loss(Examiner):
                 [each.frame],
                 each.time_ns,
             )
-            for message, each in tails[:_SHOWN]
+            for message, each in tails[:SHOWN]
         ]
         number = len({message.number for message, _ in tails})
         summary = f"{count(number, 'large message')} to {mac_text(pair[1])} waited for the timer at the end"
@@ -179,8 +175,8 @@ def _lost_finding(pair: Pair, lost: list[Message], pulled: list[Message]) -> Fin
     again = sum(each.pull.re_requests for each in pulled if each.pull is not None)
     what = [count(len(lost), "message") + " sent again"] if lost else []
     what += [count(again, "block") + " asked for again"] if again else []
-    shown = [about(each, f"was sent {each.transmissions} times") for each in lost[:_SHOWN]]
-    shown += [_pull_evidence(each.number, each.pull) for each in pulled[:_SHOWN] if each.pull is not None]
+    shown = [about(each, f"was sent {each.transmissions} times") for each in lost[:SHOWN]]
+    shown += [_pull_evidence(each.number, each.pull) for each in pulled[:SHOWN] if each.pull is not None]
     summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])}: {', '.join(what)}"
     several = len(lost) + again > 1
     return LOST.found("high" if several else "medium", (Party(pair[0]), Party(pair[1])), summary, shown)
@@ -211,7 +207,7 @@ def _burst_finding(pair: Pair, bursts: list[tuple[Message, Repeat]], dialect: Di
             [again.frame],
             again.time_ns,
         )
-        for message, again in bursts[:_SHOWN]
+        for message, again in bursts[:SHOWN]
     ]
     summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])} whole bursts are lost, {count(len(bursts), 'time')}"
     return BURST.found("high" if len(bursts) > 1 else "medium", (Party(pair[0]), Party(pair[1])), summary, shown)

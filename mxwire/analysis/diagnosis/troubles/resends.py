@@ -8,6 +8,7 @@ from typing import Final
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.diagnosis.facts import Facts, named, sender_of
 from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, count, evidence, seconds
+from mxwire.analysis.diagnosis.keeping import keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.rules.state.sequence import GIVEN_UP_NEXT, NUMBER_MASK
 from mxwire.wire.decoder import DecodedBatch
@@ -44,8 +45,6 @@ REACHED: Final = Diagnosis(
 )
 _HALF: Final = 500
 _LONG_PULL_NS: Final = 250_000_000_000
-_KEPT: Final = 4096
-_SHOWN: Final = 4
 
 
 @examines(NEAR, REACHED)
@@ -60,17 +59,17 @@ class Resends(Examiner):
         """A message that was sent very often, or is pulled for very long."""
         one, other = sender_of(message.flow), sender_of(message.flow.back)
         if message.transmissions > _HALF:
-            _keep(self._near, (one, other), evidence(f"{named(message)} was sent {message.transmissions} times"))
+            keep(self._near, (one, other), evidence(f"{named(message)} was sent {message.transmissions} times"))
         pull = message.pull
         if pull is None or pull.first_pull_ns is None:
             return
         if pull.notice is not None and pull.notice.transmissions > _HALF:
             text = f"the NOTIFY of {named(message)} was sent {pull.notice.transmissions} times"
-            _keep(self._near, (other, one), evidence(text, [pull.notice.frame], pull.notice.first_ns))
+            keep(self._near, (other, one), evidence(text, [pull.notice.frame], pull.notice.first_ns))
         if pull.requests and pull.requests[-1].time_ns - pull.first_pull_ns > _LONG_PULL_NS:
             last = pull.requests[-1]
             text = f"{named(message)} was still asked for after {seconds(last.time_ns - pull.first_pull_ns)}"
-            _keep(self._near, (other, one), evidence(text, [last.frame], last.time_ns))
+            keep(self._near, (other, one), evidence(text, [last.frame], last.time_ns))
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Requests of hosts that have given up before."""
@@ -84,7 +83,7 @@ class Resends(Examiner):
                 other = Party(keys[assignment.destination[place]], int(block["dst_endpoint"][at]))
                 text = f"a CONNECT request asks to start with 0x{int(start[at]):04x}"
                 number, time_ns = int(decoded.batch.number[place]), int(decoded.batch.timestamp_ns[place])
-                _keep(self._given_up, (one, other), evidence(text, [number], time_ns))
+                keep(self._given_up, (one, other), evidence(text, [number], time_ns))
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Both kinds."""
@@ -95,15 +94,8 @@ class Resends(Examiner):
                     one = sender_of(conversation.flows[connect.side])
                     other = sender_of(conversation.flows[1 - connect.side])
                     text = f"{count(connect.requests, 'CONNECT request')} with number {connect.number}"
-                    _keep(near, (one, other), evidence(text, [connect.frame], connect.time_ns))
+                    keep(near, (one, other), evidence(text, [connect.frame], connect.time_ns))
         for (one, other), shown in near.items():
             yield NEAR.found("high", (one, other), f"{one} will soon give {other} up", shown)
         for (one, other), shown in self._given_up.items():
             yield REACHED.found("high", (one, other), f"{one} had given {other} up, and connects again", shown)
-
-
-def _keep(kept: dict[tuple[Party, Party], list[Evidence]], key: tuple[Party, Party], shown: Evidence) -> None:
-    if key in kept or len(kept) < _KEPT:
-        found = kept.setdefault(key, [])
-        if len(found) < _SHOWN:
-            found.append(shown)

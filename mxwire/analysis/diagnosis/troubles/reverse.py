@@ -8,6 +8,7 @@ from typing import Final
 from mxwire.analysis.conversations import Connect, Flow, Message
 from mxwire.analysis.diagnosis.facts import Facts, ends, voice_of
 from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, count, evidence, seconds
+from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
 from mxwire.analysis.diagnosis.libraries import Voice
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 
@@ -45,8 +46,6 @@ LATE: Final = Diagnosis(
     ),
     needs=frozenset({"both directions"}),
 )
-_KEPT: Final = 4096
-_SHOWN: Final = 4
 _KINDS: Final = {"truc": "acknowledgement", "pull": "PULL", "notify": "NOTIFY"}
 
 
@@ -67,17 +66,14 @@ class Reverse(Examiner):
             self._compare(back, notice.first_ns, notice.last_ns, notice.transmissions, message)
             if notice.transmissions > 1:
                 voice = voice_of(back)
-                if voice in self._unacked or len(self._unacked) < _KEPT:
+                if voice in self._unacked or len(self._unacked) < KEPT:
                     self._unacked[voice] = self._unacked.get(voice, 0) + notice.transmissions - 1
 
     def _compare(self, flow: Flow, first_ns: int, last_ns: int, transmissions: int, message: Message) -> None:
         connected = connected_ns(flow)
         if transmissions < 2 or connected is None or not first_ns < connected < last_ns:
             return
-        if flow in self._late or len(self._late) < _KEPT:
-            kept = self._late.setdefault(flow, [])
-            if len(kept) < _SHOWN:
-                kept.append((message, last_ns))
+        keep(self._late, flow, (message, last_ns))
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Both kinds."""
@@ -118,7 +114,7 @@ class Reverse(Examiner):
             by_voice.setdefault(voice_of(flow), []).append((flow, message, last_ns))
         for stalls in by_voice.values():
             shown = []
-            for flow, message, last_ns in stalls[:_SHOWN]:
+            for flow, message, last_ns in stalls[:SHOWN]:
                 connect = next(each for each in flow.conversation.connects if _is_request(each, flow.side))
                 waited = seconds(last_ns - connect.time_ns)
                 what = "its NOTIFY" if message.flow is not flow else "it"

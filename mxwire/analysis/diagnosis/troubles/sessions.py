@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mxwire.analysis.conversations import Flow, Message, Refusal
 from mxwire.analysis.diagnosis.facts import Facts, named, sender_of, voice_of
 from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.keeping import keep
 from mxwire.analysis.diagnosis.libraries import voice_at, voice_key
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.telling import Said, Told
@@ -51,8 +52,6 @@ BITS: Final = Diagnosis(
     ),
     needs=frozenset({"both directions", "every frame"}),
 )
-_KEPT: Final = 4096
-_SHOWN: Final = 4
 _LEAST: Final = 2
 _NUMBERED: Final = ("tiny", "small", "medium", "rndv", "notify")
 
@@ -83,11 +82,8 @@ class Sessions(Examiner):
         if layout in facts.unknown_sessions.get(voice_of(flow), {}):
             return
         key = sender_of(flow.back), sender_of(flow)
-        if key in self._refused or len(self._refused) < _KEPT:
+        if keep(self._refused, key, evidence(f"{text}: BAD_SESSION", [refusal.frame], refusal.time_ns)):
             self._counts[key] = self._counts.get(key, 0) + 1
-            kept = self._refused.setdefault(key, [])
-            if len(kept) < _SHOWN:
-                kept.append(evidence(f"{text}: BAD_SESSION", [refusal.frame], refusal.time_ns))
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Take over which session numbers are asked for and used."""

@@ -8,6 +8,7 @@ from typing import Final
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.diagnosis.facts import Facts, named, sender_of, voice_of
 from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.keeping import KEPT, keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.path import MTU
 from mxwire.wire.decoder import DecodedBatch
@@ -32,8 +33,6 @@ ZOMBIE: Final = Diagnosis(
     needs=frozenset({"both directions"}),
     follows_from=frozenset({MTU.id}),
 )
-_KEPT: Final = 4096
-_SHOWN: Final = 4
 _TIMERS: Final = 2
 _WINDOW: Final = 4
 _LATE_NS: Final = 100_000_000
@@ -55,10 +54,7 @@ class Zombies(Examiner):
                 place = int(block.place[at])
                 address = decoded.hosts.keys[decoded.assignment.source[place]]
                 party = Party(address, int(block["src_endpoint"][at]))
-                if party in self._closed or len(self._closed) < _KEPT:
-                    kept = self._closed.setdefault(party, [])
-                    if len(kept) < _SHOWN:
-                        kept.append((int(decoded.batch.timestamp_ns[place]), int(decoded.batch.number[place])))
+                keep(self._closed, party, (int(decoded.batch.timestamp_ns[place]), int(decoded.batch.number[place])))
 
     def message(self, message: Message, facts: Facts) -> None:
         """A large message that was asked for several times."""
@@ -90,7 +86,7 @@ class Zombies(Examiner):
             return
         sure: Confidence = "high" if after_nack or len(shown) > 1 else "medium"
         key = puller, sender_of(message.flow)
-        if key not in self._found and len(self._found) < _KEPT:
+        if key not in self._found and len(self._found) < KEPT:
             self._found[key] = sure, f"{puller} goes on pulling {named(message)} for nobody", shown
 
     @staticmethod
