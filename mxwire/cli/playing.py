@@ -53,8 +53,8 @@ def tell_list(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) -> 
         return
     if not found:
         raise MxwireError(f"no scenario is about {' or '.join(rules)}")
-    columns = (Column("name", code=True), Column("title", wraps=True), Column("rules", wraps=True))
-    rows = tuple(Row((each.name, each.title, " ".join(each.rules))) for each in found)
+    columns = (Column("name", code=True), Column("title and rules", wraps=True))
+    rows = tuple(Row((each.name, f"{each.title}\n{' '.join(each.rules)}".rstrip())) for each in found)
     show([Table(columns, rows), Paragraph(f"{_counted(len(found), 'scenario')}; mxwire scenario show NAME shows one.")])
 
 
@@ -210,6 +210,8 @@ class Telling:
                     continue
                 told += 1
                 self._tell(outcome, few=told <= _MANY)
+                if told == _MANY + 1 and not (self.verbose or self.ladder):
+                    click.echo("… from here on only what is not well (-v tells of all)")
         if not self.as_json:
             click.echo(_summary(counts))
         return not (counts[Verdict.FAIL] or counts[Verdict.MISSING])

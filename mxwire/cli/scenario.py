@@ -93,8 +93,9 @@ def run(
 ) -> None:
     """Play scenarios against the engine in virtual time: files, folders or names; without any, the whole library.
 
-    With -i and --host they are played against a live host; those that need calls of its application are skipped.
-    Exit code 1: at least one has failed.
+    With -i and --host they are played against a live host; those that need calls of its application are skipped. The
+    application there must only take what comes, as mxwire serve --sink does: answers of an echo are told as failures.
+    Exit code 1: at least one has failed, or the host has sent nothing.
     """
     from mxwire.cli import playing
 

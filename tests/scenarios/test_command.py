@@ -76,6 +76,8 @@ def test_run_of_a_folder() -> None:
     run = mxwire("scenario", "run", "notify")
     assert run.code == 0 and run.lines[0].startswith("pass        notify/ack-is-not-delivery (mxoe): ")
     assert run.lines[-1].endswith(" pass")
+    assert run.lines[24] == "… from here on only what is not well (-v tells of all)" and len(run.lines) == 26
+    assert len(mxwire("scenario", "run", "notify", "-v").lines) == int(run.lines[-1].split()[0]) + 1
 
 
 def test_run_says_what_was_wrong(failing: Path) -> None:
