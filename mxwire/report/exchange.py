@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mxwire.frames import FrameBatch
+from mxwire.report.arrows import arrow, room_for
 from mxwire.report.summary import summary, type_text
 from mxwire.wire.codec import parse
 from mxwire.wire.dialect import Dialect
 
-NARROWEST: Final = 44
 WIDEST: Final = 96
-"""Characters between the two."""
+"""Most characters between the two."""
 _MARK: Final = "  ◀ not as expected"
 
 
@@ -27,16 +27,9 @@ def exchange_lines(
     for place in range(len(frames)):
         frame = parse(frames.frame(place), dialect)
         labels.append(f"{type_text(frame)} {summary(frame, dialect)}")
-    inner = min(max([NARROWEST, *(len(label) + 8 for label in labels)]), WIDEST)
+    inner = room_for(labels, WIDEST)
     yield f"{'ms':>12}  {names[0]:{inner}}{names[1]}"
     first = int(frames.timestamp_ns[0]) if len(frames) else 0
     for place, label in enumerate(labels):
         after = f"{(int(frames.timestamp_ns[place]) - first) / 1e6:.3f}"
-        yield f"{after:>12}  {_arrow(label, inner, bool(sent[place]))}{_MARK if place == marked else ''}"
-
-
-def _arrow(label: str, inner: int, forward: bool) -> str:
-    room = inner - 8
-    label = label if len(label) <= room else label[: room - 1] + "…"
-    line = "─" * (inner - 6 - len(label))
-    return f"│─ {label} {line}▶│" if forward else f"│◀{line} {label} ─│"
+        yield f"{after:>12}  {arrow(label, inner, bool(sent[place]))}{_MARK if place == marked else ''}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mxwire.analysis.conversations import Flow, Message, Role
+from mxwire.report.arrows import arrow, room_for
 from mxwire.report.messages import host_text, match_text, message_notes
 from mxwire.report.summary import summary, type_text
 from mxwire.report.times import seconds_text
@@ -16,9 +17,8 @@ from mxwire.wire.packets import PullReply, Truc
 
 STEPS: Final = 20_000
 """Steps of a ladder that are remembered; runs of replies are one."""
-NARROWEST: Final = 44
 WIDEST: Final = 104
-"""Characters between the two hosts."""
+"""Most characters between the two hosts."""
 
 
 @dataclass(slots=True)
@@ -123,24 +123,17 @@ def ladder_lines(message: Message, ladder: Ladder, start_ns: int) -> Iterator[st
         yield notes
     yield ""
     labels = [f"{each.type} {each.text}" for each in ladder.steps]
-    inner = min(max([NARROWEST, *(len(label) + 8 for label in labels)]), WIDEST)
+    inner = room_for(labels, WIDEST)
     yield f"{'frame':>13}  {'seconds':>14}  {'after ms':>12}  {_end_text(flow):{inner}}{_end_text(flow.back)}"
     first_ns = ladder.steps[0].time_ns if ladder.steps else 0
     for step, label in zip(ladder.steps, labels, strict=True):
         frames = str(step.first) if step.first == step.last else f"{step.first}-{step.last}"
         after = f"{(step.time_ns - first_ns) / 1e6:.6f}"
-        arrow = _arrow(label, inner, step.source == flow.address)
-        yield f"{frames:>13}  {seconds_text(step.time_ns - start_ns)}  {after:>12}  {arrow}"
+        line = arrow(label, inner, step.source == flow.address)
+        yield f"{frames:>13}  {seconds_text(step.time_ns - start_ns)}  {after:>12}  {line}"
     if ladder.dropped:
         yield f"… and {ladder.dropped} more frames"
 
 
 def _end_text(flow: Flow) -> str:
     return f"{host_text(flow)} endpoint {'?' if flow.endpoint is None else flow.endpoint}"
-
-
-def _arrow(label: str, inner: int, forward: bool) -> str:
-    room = inner - 8
-    label = label if len(label) <= room else label[: room - 1] + "…"
-    rest = inner - 4 - len(label)
-    return f"│─ {label} {'─' * (rest - 2)}▶│" if forward else f"│◀{'─' * (rest - 2)} {label} ─│"
