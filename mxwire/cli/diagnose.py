@@ -30,6 +30,8 @@ Examples:
 Confidence: high (hardly anything else looks like this), medium (the likeliest of a few causes), low (a hint).
 Exit code: 0 nothing found, 1 something found, 2 something could not be read.
 """
+_INTERVAL = 2.0
+"""Seconds between looks at what has been found."""
 
 
 def _list(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -130,7 +132,7 @@ def _examine(examination: Examination, decoder: Decoder, source: Source, *, quie
     from mxwire.cli.reading import judged_batches
 
     tell = _told_as_found(examination) if isinstance(source, LiveSource) and not quiet else None
-    for decoded in judged_batches(decoder, _Watched(source, examination)):
+    for decoded in judged_batches(decoder, source, examination.watch):
         examination.observe(decoded)
         if isinstance(source, LiveSource):
             examination.lose(source.dropped)
@@ -166,34 +168,3 @@ def _told_as_found(examination: Examination) -> Callable[[], None]:
         due = time.monotonic() + _INTERVAL
 
     return tell
-
-
-_INTERVAL = 2.0
-"""Seconds between looks at what has been found."""
-
-
-class _Watched:
-    """A source whose batches are looked at before they are decoded."""
-
-    def __init__(self, source: Source, examination: Examination) -> None:
-        self._source = source
-        self._examination = examination
-
-    @property
-    def name(self) -> str:
-        """What the source is called."""
-        return self._source.name
-
-    @property
-    def bytes_read(self) -> int:
-        """How much of a file was read."""
-        return self._source.bytes_read
-
-    @property
-    def total_bytes(self) -> int | None:
-        """The size of a file."""
-        return self._source.total_bytes
-
-    def __iter__(self) -> Any:
-        """The batches."""
-        return self._examination.watch(self._source)

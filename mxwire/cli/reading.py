@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,12 +11,13 @@ import click
 
 from mxwire.capture import CaptureReader, open_capture
 from mxwire.capture.time_order import in_time_order
-from mxwire.cli.live_batches import Source
+from mxwire.cli.live_batches import LiveSource, Source
 from mxwire.errors import MxwireError, OutputError
 from mxwire.frames import FrameBatch
 from mxwire.wire.address import mac_text
 from mxwire.wire.decoder import SETTLE_BYTES, DecodedBatch, Decoder
 
+Watch = Callable[[Iterable[FrameBatch]], Iterator[FrameBatch]]
 PROGRESS_BYTES = 32 * 1024 * 1024
 """Captures below this size are done before a progress bar is worth looking at."""
 
@@ -28,16 +29,26 @@ def say(text: str) -> None:
 
 def decoded_batches(decoder: Decoder, reader: Source, *, show_progress: bool = True) -> Iterator[DecodedBatch]:
     """A capture, decoded; a live source is decoded as it comes, a file with a look ahead."""
-    settle = 0 if reader.total_bytes is None else SETTLE_BYTES
-    yield from decoder.decode_all(_batches(reader, show_progress), settle)
+    yield from decoder.decode_all(_batches(reader, show_progress), _settle(reader))
 
 
-def judged_batches(decoder: Decoder, reader: Source) -> Iterator[DecodedBatch]:
-    """A capture, decoded, and in the order of the frames' times: for whatever asks what came before what."""
-    if reader.total_bytes is None:
-        yield from decoded_batches(decoder, reader)
-    else:
-        yield from decoder.decode_all(in_time_order(_batches(reader, True)))
+def judged_batches(decoder: Decoder, reader: Source, watch: Watch | None = None) -> Iterator[DecodedBatch]:
+    """A capture, decoded, and in the order of the frames' times: for whatever asks what came before what.
+
+    ``watch`` sees the batches as they are, with all other protocols, and hands them on. Frames of an interface come in
+    order, and are not held back.
+    """
+    batches = _batches(reader, True)
+    if watch is not None:
+        batches = watch(batches)
+    if not isinstance(reader, LiveSource):
+        batches = in_time_order(batches)
+    yield from decoder.decode_all(batches, _settle(reader))
+
+
+def _settle(reader: Source) -> int:
+    """How much is looked at before the first answer: who writes into a pipe may take his time."""
+    return 0 if reader.total_bytes is None else SETTLE_BYTES
 
 
 def _batches(reader: Source, show_progress: bool) -> Iterator[FrameBatch]:

@@ -11,8 +11,9 @@ from click.testing import CliRunner, Result
 from mxwire.capture import create_capture
 from mxwire.cli.main import cli
 from mxwire.errors import MxwireError
+from tests.cli.support import mxwire
 
-from .mangling import CAPTURES, MANGLERS, Frames, Mangler, batch_of, frames_of, queues_with_wrong_times
+from .mangling import CAPTURES, MANGLERS, Frames, Mangler, batch_of, frames_of, queues, queues_with_wrong_times
 
 NAMES = ("mxoe-every-type.pcap", "omx9000-truncated.pcap", "mxoe-nack-mcp-rdmawin.pcap")
 COMMANDS: dict[str, tuple[str, ...]] = {
@@ -26,6 +27,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "stats-text": ("stats", "{bad}"),
     "verify": ("verify", "--json", "{bad}"),
     "verify-text": ("verify", "{bad}"),
+    "diagnose": ("diagnose", "--json", "{bad}"),
+    "diagnose-text": ("diagnose", "{bad}"),
     "compat": ("compat", "--json", "{bad}", "{good}"),
     "compat-text": ("compat", "{bad}"),
     "merge": ("merge", "--json", "-w", "{out}", "{good}", "{bad}"),
@@ -93,3 +96,12 @@ def test_what_is_only_half_seen_is_said(tmp_path: Path) -> None:
     assert '"unknown"' in said("compat", "one_frame")
     disordered = write(tmp_path / "many.pcapng", queues_with_wrong_times(list(frames_of("omx9000-many.pcap"))))
     assert '"disordered":true' in run(COMMANDS["verify"], bad=disordered).output
+
+
+@pytest.mark.parametrize("command", ["messages", "verify", "diagnose"])
+def test_frames_in_the_wrong_order_come_out_of_a_pipe_as_out_of_a_file(command: str, tmp_path: Path) -> None:
+    bad = write(tmp_path / "bad.pcap", queues(list(frames_of("mxoe-many.pcap"))))
+    piped = mxwire(command, "--json", "-", stdin=bad.read_bytes())
+    named = mxwire(command, "--json", bad)
+    assert piped.code == named.code
+    assert [each | {"file": ""} for each in piped.objects] == [each | {"file": ""} for each in named.objects]
