@@ -50,12 +50,21 @@ def tokens_of(text: str, file: str, line: int) -> list[Token]:
     while at < len(text):
         match = _PATTERN.match(text, at)
         if match is None:
-            what = "a text without its closing quote" if text[at] == '"' else f"{text[at]!r} means nothing here"
-            raise ScriptError(what, Place(file, line, at + 1, text))
+            raise ScriptError(_no_word(text[at:]), Place(file, line, at + 1, text))
         if match.lastgroup != "space":
             found.append(Token(str(match.lastgroup), match[0], Place(file, line, at + 1, text)))
         at = match.end()
     return [*found, Token("end", "", Place(file, line, len(text.rstrip()) + 1, text))]
+
+
+def _no_word(text: str) -> str:
+    """What is wrong where no word begins."""
+    if text[0] == '"':
+        return "a text without its closing quote"
+    number = re.match(r"\d\w*", text)
+    if number is not None:
+        return f"{number[0]!r} is no number, and no time like 20ms"
+    return f"{text[0]!r} means nothing here"
 
 
 class Words:

@@ -94,6 +94,7 @@ ERRORS = [
     ("? $r done=1", "2:1", "$r has no value yet"),
     ("> @other TINY", "2:1", "no tester is called other"),
     ("HELLO", "2:1", "a step cannot begin with 'HELLO'"),
+    ("wait 2h", "2:6", "'2h' is no number, and no time like 20ms"),
     ("wait 5", "2:6", "expected a time to wait, like 20ms"),
     ("let $a.b = 5", "2:5", "names have no dot"),
     ("  > TINY", "2:3", "this line is indented, but no block is open"),
