@@ -6,6 +6,7 @@ blocks by :func:`markdown`. So a pipe, a terminal and the site always say the sa
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import textwrap
@@ -22,6 +23,7 @@ PLAIN_WIDTH = 100
 WIDEST_WIDTH = 140
 """Longer lines than this are hard to read, however wide the terminal."""
 _GAP = "  "
+_TIME = re.compile(r"(\d) (s|ms|us)\b")
 _SMALLEST_COLUMN = 8
 """A column that wraps is not made narrower than this, or than its longest word if that is shorter."""
 
@@ -121,7 +123,7 @@ def _plain_block(block: Block, width: int) -> str:
         case Heading(text, level):
             return f"{text}\n{'=' * len(text)}\n" if level <= 2 else f"{text}\n"
         case Paragraph(text):
-            return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False) + "\n"
+            return _filled(text, width)
         case Listing(items):
             return "".join(_plain_item(mark, item, width) for mark, item in zip(_marks(block), items, strict=True))
         case Verbatim(text):
@@ -135,15 +137,20 @@ def _marks(listing: Listing) -> list[str]:
 
 
 def _plain_item(mark: str, text: str, width: int) -> str:
-    filled = textwrap.fill(
-        text,
+    return _filled(text, width, first=f"  {mark}", others="  " + " " * len(mark))
+
+
+def _filled(text: str, width: int, first: str = "", others: str = "") -> str:
+    """Text in lines of a width; a number and its unit stay together."""
+    lines = textwrap.fill(
+        _TIME.sub("\\1\N{NO-BREAK SPACE}\\2", text),
         width,
-        initial_indent=f"  {mark}",
-        subsequent_indent="  " + " " * len(mark),
+        initial_indent=first,
+        subsequent_indent=others,
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return filled + "\n"
+    return lines.replace("\N{NO-BREAK SPACE}", " ") + "\n"
 
 
 def _table_lines(table: Table, width: int) -> Iterator[str]:
