@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -270,4 +271,10 @@ def _program(table: _Table) -> Program:
         key=int(table.number("key", KEY, 0, 0xFFFFFFFF)),
     )
     table.end()
+    if by == "command":
+        for key, line in (("start", program.start), ("stop", program.stop or "")):
+            try:
+                shlex.split(line)
+            except ValueError as error:
+                raise table.wrong(key, f"{line!r} is no command line: {error}") from None
     return program

@@ -149,10 +149,10 @@ class RunningProcess(Running):
     def end(self) -> None:
         """Run the command that stops it, or interrupt it; then make sure."""
         if self.program.stop is not None:
-            words = shlex.split(self.program.stop)
-            if self.program.by == "ssh":
-                words = [*_SSH, str(self.program.target), self.program.stop]
-            with suppress(OSError, subprocess.TimeoutExpired):
+            # A line that is no command line must not keep the program running.
+            with suppress(OSError, subprocess.TimeoutExpired, ValueError):
+                by_ssh = [*_SSH, str(self.program.target), self.program.stop]
+                words = by_ssh if self.program.by == "ssh" else shlex.split(self.program.stop)
                 subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_END_SECONDS, check=False)
         for way in (signal.SIGINT, signal.SIGKILL):
             with suppress(ProcessLookupError):

@@ -10,7 +10,7 @@ from typing import Final
 
 from mxwire.errors import MxwireError
 from mxwire.interop.cases import Part, part_by_name
-from mxwire.interop.casting import Casting, Unexpected, Unsuitable
+from mxwire.interop.casting import Casting, Unexpected
 from mxwire.interop.diagnosing import diagnose
 from mxwire.interop.expectations import Expected, expected_of
 from mxwire.interop.impairments import treatment_by_name
@@ -19,6 +19,7 @@ from mxwire.interop.judging import Hosts, comments, digest, judge, write_capture
 from mxwire.interop.result import CAPTURES, Cell, Implementation, Verdict
 from mxwire.interop.simulated import SimulatedStage
 from mxwire.interop.stage import PATIENCE, Stage
+from mxwire.protocol import LocalProtocolError
 from mxwire.rules import Violation
 
 _IMPATIENCE: Final = 3.0
@@ -110,16 +111,17 @@ def play_simulated(order: Order, captures: Path | None = None) -> Cell:
 def perform(part: Part, stage: Stage) -> Outcome:
     """Play a case to its end.
 
-    Raises :class:`~mxwire.interop.stage.Unsuitable` where it cannot be played between these hosts.
+    Raises :class:`~mxwire.interop.casting.Unsuitable` where it cannot be played between these hosts, and
+    :class:`~mxwire.errors.MxwireError` where an interface or a program does not work, which says nothing of the hosts.
     """
     try:
         part.play(stage)
-    except Unsuitable:
-        raise
     except Unexpected as unexpected:
         return Outcome(False, str(unexpected))
-    except MxwireError as error:
+    except LocalProtocolError as error:
         return Outcome(False, f"a call was refused: {error}")
+    except MxwireError:
+        raise
     except Exception as error:
         return Outcome(False, f"a defect of mxwire: {type(error).__name__}: {error}", defect=True)
     return Outcome(True, "works")

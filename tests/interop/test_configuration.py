@@ -83,6 +83,7 @@ PROGRAM = EXTERNAL + '[[external.program]]\nrole = "echo"\nstart = "x"\n'
         (EXTERNAL + '[[external]]\nname = "x"\nhost = "y"\n', "external: two hosts are called x"),
         (PROGRAM.replace("echo", "ping"), "external[1].program[1].role: 'ping' is not one of nothing, echo, "),
         (PROGRAM + 'by = "mail"\n', "external[1].program[1].by: 'mail' is not one of command, ssh, serial, hand"),
+        (PROGRAM + 'stop = "kill \'it"\n', 'external[1].program[1].stop: "kill \'it" is no command line: No closing'),
         (PROGRAM + 'by = "ssh"\n', "external[1].program[1].target: is missing"),
         (PROGRAM + 'by = "serial"\n', "external[1].program[1].device: is missing"),
         (PROGRAM + "endpoint = 256\n", "external[1].program[1].endpoint: 256 does not lie between 0 and 255"),

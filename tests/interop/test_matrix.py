@@ -11,12 +11,17 @@ import pytest
 from mxwire.errors import MxwireError
 from mxwire.interop import playing
 from mxwire.interop.cases import GROUPS, PARTS
+from mxwire.interop.casting import Unsuitable
 from mxwire.interop.expectations import WORKS
-from mxwire.interop.impairments import TREATMENTS
+from mxwire.interop.external import ProgramError
+from mxwire.interop.impairments import TREATMENTS, treatment_by_name
 from mxwire.interop.implementations import IMPLEMENTATIONS, dialect_of, implementation_by_name
 from mxwire.interop.matrix import Selection, plan, report_of, run
 from mxwire.interop.playing import Order, play_simulated
 from mxwire.interop.result import Cell
+from mxwire.interop.simulated import SimulatedStage
+from mxwire.link import LinkError
+from mxwire.protocol import LocalProtocolError, Status
 from mxwire.protocol.library.acks import Acknowledging
 from mxwire.rules import CATALOGUE
 
@@ -147,6 +152,23 @@ def test_several_processes_find_what_one_finds():
         assert run(orders, report, jobs=jobs)
         report.started = ""
     assert reports[0] == reports[1]
+
+
+def test_what_is_not_the_doing_of_hosts_is_not_held_against_them():
+    def outcome(error: MxwireError) -> playing.Outcome:
+        def broken(stage):
+            raise error
+
+        (order,) = plan(Selection(cells=("open-mx-1.5/open-mx-1.5/connect/none",)))
+        casting = playing.casting_of(order.left, "left")
+        stage = SimulatedStage(casting, casting, treatment_by_name("none"), 1)
+        return playing.perform(replace(PARTS["connect"], play=broken), stage)
+
+    refused = LocalProtocolError(Status.BAD_REQUEST, "no such partner")
+    assert outcome(refused) == playing.Outcome(False, "a call was refused: no such partner")
+    for error in (ProgramError("node7: nothing: cannot be started"), LinkError("eth0: has gone"), Unsuitable("no")):
+        with pytest.raises(type(error), match=str(error)):
+            outcome(error)
 
 
 def test_an_interrupted_run_says_what_was_not_played():
