@@ -22,6 +22,10 @@ SILENCE_NS: Final = 400_000_000
 """A silence that is worth remembering: about a resend delay."""
 BUCKET_NS: Final = 250_000_000
 BUCKETS_KEPT: Final = 4096
+"""Periods of one host towards another in which its card was heard: those of about 1000 s."""
+BUCKETS_OF_ALL: Final = 1 << 19
+"""The same for all ways together, as far as each keeps some."""
+_FEWEST: Final = 32
 _LIBRARY: Final = ("connect_request", "connect_reply", "tiny", "small", "medium", "rndv", "notify", "truc")
 _CARD: Final = (PacketType.PULL_REPLY, PacketType.PULL, PacketType.NACK_MCP, PacketType.NACK_LIB, PacketType.HOST_REPLY)
 _IS_CARD: Final = np.isin(np.arange(256), _CARD)
@@ -98,7 +102,8 @@ class Libraries:
             values, numbers = np.unique(bucket[members], return_counts=True)
             for each, number in zip(values.tolist(), numbers.tolist(), strict=True):
                 counts[each] = counts.get(each, 0) + number
-            while len(counts) > BUCKETS_KEPT:
+            most = max(_FEWEST, min(BUCKETS_KEPT, BUCKETS_OF_ALL // len(self._cards)))
+            while len(counts) > most:
                 del counts[next(iter(counts))]
 
     def spoke(self, voice: Voice) -> bool:
