@@ -81,7 +81,8 @@ class Teller:
             interrupted=interrupted,
         )
         skipped = f", left out {len(actor.skipped)} that answer what did not come" if actor.skipped else ""
-        self._say(f"played {actor.played} frames{skipped}; {came} of {expected} recorded answers came")
+        frames = f"{actor.played} frame{'' if actor.played == 1 else 's'}"
+        self._say(f"played {frames}{skipped}; {came} of {expected} recorded answers came")
         if not self._as_json:
             show([Paragraph(self._verdict(kinds, interrupted))])
         sys.stdout.flush()

@@ -39,6 +39,7 @@ def test_another_kind_of_host_is_told_by_rule(tmp_path: Path) -> None:
 def test_a_key_that_is_refused_ends_it() -> None:
     run = mxwire("replay", CAPTURES / "mxoe-burst.pcap", "--as", A, *AS_FOUND, "--key", "0xABCD")
     assert run.code == 1
+    assert any(line.startswith("played 1 frame; 1 of ") for line in run.lines), run.out
     assert "it refuses the key of the connect (--key gives another one)" in " ".join(run.lines[-2:])
 
 
