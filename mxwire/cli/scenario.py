@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from typing import Final
 
 import click
+from click.core import ParameterSource
 
 from mxwire.cli.live import Destination, DestinationType
 from mxwire.cli.serve import Number
@@ -19,6 +22,15 @@ Examples:
   mxwire scenario check mine.mxs
   mxwire replay connect/bad-key.mxs -i eth0 --host alpha:0    against a live host
 """
+_OF_THE_ENGINE: Final = {
+    "profile": "--profile says what the engine is, and a live host is what it is",
+    "seed": "--seed is for the engine, not for -i",
+}
+_OF_LIVE_HOSTS: Final = {
+    "key": "--key is for a live host: say which one with -i and --host",
+    "harmful": "--harmful is for a live host: say which one with -i and --host",
+}
+"""Options that mean nothing for the other, and what is said of them."""
 
 
 @click.group(epilog=EPILOG)
@@ -101,6 +113,7 @@ def run(
 
     if (interface is None) is not (host is None):
         raise click.UsageError("a live host needs both -i and --host")
+    _refuse(_OF_THE_ENGINE if interface is not None else _OF_LIVE_HOSTS)
     if interface is not None and host is not None:
         outcomes = playing.play_live(names, interface, host, dialect=dialect or "mxoe", key=key, harmful=harmful)
     else:
@@ -108,3 +121,10 @@ def run(
     telling = playing.Telling(as_json=as_json, judge=judge, ladder=ladder, verbose=verbose, write=write)
     if not telling.tell(outcomes):
         sys.exit(1)
+
+
+def _refuse(options: Mapping[str, str]) -> None:
+    """Refuse options that a user has given and that would mean nothing."""
+    for name, why in options.items():
+        if click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(why)
