@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from mxwire.errors import MxwireError
 from mxwire.interop.casting import Introduction
 from mxwire.interop.configuration import Configuration, External, Place, read_configuration
 from mxwire.interop.impairments import treatment_by_name
@@ -72,14 +73,21 @@ _SESSION: Final = pytest.StashKey[Session]()
 
 
 def session_of(config: pytest.Config) -> Session:
-    """The hosts; without a file, two namespaces of our own. Skips the test where there can be none."""
+    """The hosts; without a file, two namespaces of our own.
+
+    Skips the test where these cannot be made, and fails it in a line where the file or its interfaces are wrong.
+    """
     found = config.stash.get(_SESSION, None)
     if found is None:
         path = config.getoption("--mxwire-config")
-        configuration = _namespaces() if path is None else read_configuration(str(path))
         stack = ExitStack()
         config.add_cleanup(stack.close)
-        found = config.stash[_SESSION] = Session(configuration, stack.enter_context(opened(configuration, None)))
+        try:
+            configuration = _namespaces() if path is None else read_configuration(str(path))
+            found = Session(configuration, stack.enter_context(opened(configuration, None)))
+        except MxwireError as error:
+            pytest.fail(str(error), pytrace=False)
+        config.stash[_SESSION] = found
     return found
 
 

@@ -96,6 +96,15 @@ def test_what_needs_hosts_is_skipped_without_them(pytester, run):
 
 
 @pytest.mark.skipif(missing() is not None, reason=missing() or "")
+def test_a_mistake_in_the_file_is_told_in_a_line(pytester, run):
+    pytester.makepyfile("def test_external(mxwire_external): raise AssertionError")
+    pytester.makefile(".toml", hosts="x = 1\n")
+    result = run("--mxwire-config", "hosts.toml")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["hosts.toml: left: is missing: give a table: [[]left]"])
+    result.stdout.no_fnmatch_line("*configuration.py*")
+
+
 def test_live_hosts_talk_in_namespaces(pytester, run):
     pytester.makepyfile(
         """
