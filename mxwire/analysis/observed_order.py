@@ -79,9 +79,9 @@ class OrderedVerification(Verification):
 
     def finish(self) -> Iterator[Violation]:
         """What only the end of the capture shows, and what was held back until then."""
+        yield from super().finish()
         yield from super()._counted(self._told(self._held))
         self._held = []
-        yield from super().finish()
 
     def _counted(self, found: Collection[Violation]) -> Iterator[Violation]:
         certain = []

@@ -56,7 +56,7 @@ def command(first: str, second: str, target: str | None, keep_both: bool, as_jso
     written = write(first, second, made, target) if target is not None else None
     if as_json:
         record = merge_record(first, second, made, target, written)
-        click.echo(json.dumps(record, ensure_ascii=False), err=target == "-")
+        click.echo(json.dumps(record, ensure_ascii=False, separators=(",", ":")), err=target == "-")
         return
     blocks = merge_blocks(first, second, made, target, written)
     if target == "-":

@@ -38,3 +38,10 @@ def test_what_only_looks_like_trouble_is_left_alone(case: Case):
     findings = diagnosed(case.scene().batch())
     assert ids(findings) == case.others, findings
     assert all(each.confidence == "low" for each in findings)
+
+
+def test_a_number_that_is_bounded_is_not_given_as_exact(monkeypatch):
+    monkeypatch.setattr("mxwire.analysis.diagnosis.troubles.loss._KEPT_OF_RECENT", 1)
+    findings = {each.id: each for each in diagnosed(SHOWS["tail-loss"].scene().batch())}
+    assert findings["tail-loss"].summary.startswith("at least 1 large message ")
+    assert findings["frames-lost"].summary.endswith(": 1 block asked for again")

@@ -17,6 +17,8 @@ from mxwire.wire.address import mac_text
 from mxwire.wire.dialect import MXOE, Dialect
 
 _RECENT: Final = 256
+_KEPT_OF_RECENT: Final = _RECENT // 2
+"""How many of the most recent are kept when there are too many of a kind: those with the longest gaps."""
 _BURST_FRAMES: Final = 4
 _LATE: Final = "a message comes after one with a later number"
 _RESET_NS: Final = 1_000_000_000
@@ -100,7 +102,7 @@ class Loss(Examiner):
         found.append((message, each))
         if len(found) > _RECENT:
             found.sort(key=lambda known: -known[1].longest_gap)
-            del found[_RECENT // 2 :]
+            del found[_KEPT_OF_RECENT:]
 
     @staticmethod
     def _may_be_lost(message: Message, facts: Facts) -> bool:
@@ -154,7 +156,8 @@ class Loss(Examiner):
             for message, each in tails[:SHOWN]
         ]
         number = len({message.number for message, _ in tails})
-        summary = f"{count(number, 'large message')} to {mac_text(pair[1])} waited for the timer at the end"
+        waited = f"{count(number, 'large message')} to {mac_text(pair[1])} waited for the timer at the end"
+        summary = _at_least(len(tails), _KEPT_OF_RECENT) + waited
         return TAIL.found("high", (Party(pair[0]), Party(pair[1])), summary, shown)
 
 
@@ -177,9 +180,15 @@ def _lost_finding(pair: Pair, lost: list[Message], pulled: list[Message]) -> Fin
     what += [count(again, "block") + " asked for again"] if again else []
     shown = [about(each, f"was sent {each.transmissions} times") for each in lost[:SHOWN]]
     shown += [_pull_evidence(each.number, each.pull) for each in pulled[:SHOWN] if each.pull is not None]
-    summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])}: {', '.join(what)}"
+    bounded = _at_least(max(len(lost), len(pulled)), KEPT)
+    summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])}: {bounded}{', '.join(what)}"
     several = len(lost) + again > 1
     return LOST.found("high" if several else "medium", (Party(pair[0]), Party(pair[1])), summary, shown)
+
+
+def _at_least(number: int, kept: int) -> str:
+    """What stands before a number of things of which no more than so many are surely kept."""
+    return "at least " if number >= kept else ""
 
 
 def _missing(pull: Pulled) -> int:
@@ -209,5 +218,6 @@ def _burst_finding(pair: Pair, bursts: list[tuple[Message, Repeat]], dialect: Di
         )
         for message, again in bursts[:SHOWN]
     ]
-    summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])} whole bursts are lost, {count(len(bursts), 'time')}"
+    times = _at_least(len(bursts), _KEPT_OF_RECENT) + count(len(bursts), "time")
+    summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])} whole bursts are lost, {times}"
     return BURST.found("high" if len(bursts) > 1 else "medium", (Party(pair[0]), Party(pair[1])), summary, shown)
