@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
 from mxwire.analysis.reply_runs import Frames, frames_of, reply_runs
 from mxwire.frames import LINKTYPE_ETHERNET
-from mxwire.rules import CAPTURE, Judge, Severity, Vantage, Violation
+from mxwire.rules import CAPTURE, Judge, Severity, Vantage, Verdict, Violation
 from mxwire.rules.registry import applied_to
 from mxwire.wire.codec import Codec
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.wire.packets import PullReply
-
-Verdict = Literal["pass", "non-strict", "fail", "info", "missing"]
-"""Of a host as a whole. ``pass``: it kept all rules it was held against; ``info``: there are notes; ``non-strict``: it
-deviated from what is only a SHOULD; ``fail``: it broke a MUST; ``missing``: no rule applies to what it sent."""
 
 _ADDRESS: Final = 6
 

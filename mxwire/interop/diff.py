@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from mxwire.interop.result import INTERRUPTED, Cell, Report, Verdict
+from mxwire.interop.result import INTERRUPTED, Cell, Report
+from mxwire.rules import Verdict
 
 Kind = Literal["worse", "better", "new", "gone"]
 """``worse`` and ``better``: the verdict of a cell is another, or it works in one report and is right to fail in the

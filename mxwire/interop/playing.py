@@ -16,11 +16,11 @@ from mxwire.interop.expectations import Expected, expected_of
 from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.implementations import dialect_of, profile_of
 from mxwire.interop.judging import Hosts, comments, digest, judge, write_capture
-from mxwire.interop.result import CAPTURES, Cell, Implementation, Verdict
+from mxwire.interop.result import CAPTURES, Cell, Implementation
 from mxwire.interop.simulated import SimulatedStage
 from mxwire.interop.stage import PATIENCE, Stage
 from mxwire.protocol import LocalProtocolError
-from mxwire.rules import Violation
+from mxwire.rules import Verdict, Violation
 
 _IMPATIENCE: Final = 3.0
 """Seconds that a case waits for what must not work, and so does not come."""

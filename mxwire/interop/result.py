@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from mxwire.errors import MxwireError
-from mxwire.rules import Violation
+from mxwire.rules import Verdict, Violation
 from mxwire.wire.address import mac_bytes, mac_text
 
-Verdict = Literal["pass", "non-strict", "fail", "info", "missing"]
-"""``pass``: all as expected, which may be a failure in the documented way; ``info``: the same, with notes on known
-defects; ``non-strict``: the same, but what is only recommended was not done; ``fail``: not as expected, or a rule was
-broken; ``missing``: not run, and the reason says why."""
 VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
+"""Of a cell. ``pass``: all as expected, which may be a failure in the documented way; ``info``: the same, with notes on
+known defects; ``non-strict``: the same, but what is only recommended was not done; ``fail``: not as expected, or a rule
+was broken; ``missing``: not run, and the reason says why."""
 Kind = Literal["simulated", "live", "external"]
 Expectation = Literal["works", "fails", "either"]
 """What is expected of a pair in a case: that it works, that it fails in the documented way, or nothing certain."""

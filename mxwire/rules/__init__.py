@@ -7,7 +7,7 @@ The simulator, verifiers of captures and test harnesses of live hosts use the sa
 from __future__ import annotations
 
 from mxwire.rules.catalogue import CATALOGUE, Rule
-from mxwire.rules.finding import Severity, Violation
+from mxwire.rules.finding import Severity, Verdict, Violation
 from mxwire.rules.judge import DialectLookup, Judge
 from mxwire.rules.vantage import CAPTURE, DEFECTS, LOST, SENDERS, Vantage
 
@@ -22,5 +22,6 @@ __all__ = [
     "Rule",
     "Severity",
     "Vantage",
+    "Verdict",
     "Violation",
 ]

@@ -12,6 +12,10 @@ Severity = Literal["violation", "deviation", "note"]
 host would have done it otherwise; peers survive it. ``note``: a known defect of real hosts (chapter 23 of the
 behaviour specification), or something worth knowing that nobody is to blame for."""
 
+Verdict = Literal["pass", "non-strict", "fail", "info", "missing"]
+"""Of a host, or of two, as a whole. ``pass``: all as it should be; ``info``: the same, with notes; ``non-strict``: not
+all that is recommended was done; ``fail``: a MUST was broken; ``missing``: nothing that could be judged."""
+
 
 @dataclass(frozen=True, slots=True)
 class Violation:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from mxwire.interop.result import Case, Cell, Impairment, Report, Verdict
+from mxwire.interop.result import Case, Cell, Impairment, Report
+from mxwire.rules import Verdict
 
 SYMBOLS: Final[dict[Verdict, str]] = {
     "pass": "\N{CHECK MARK}",

@@ -10,8 +10,8 @@ from typing import Final
 from mxwire.capture import create_capture, open_capture
 from mxwire.frames import FrameBatch
 from mxwire.interop.fates import Fate
-from mxwire.interop.result import CAPTURES, Case, Cell, Impairment, Implementation, Report, Verdict
-from mxwire.rules import Violation
+from mxwire.interop.result import CAPTURES, Case, Cell, Impairment, Implementation, Report
+from mxwire.rules import Verdict, Violation
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import HostReply
