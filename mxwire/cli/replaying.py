@@ -16,7 +16,7 @@ from mxwire.cli.replaying_source import Source
 from mxwire.cli.replaying_wishes import Wishes
 from mxwire.errors import MxwireError
 from mxwire.link import PacketLink
-from mxwire.replay.raw import Piece, Player
+from mxwire.replay.raw import AsRecorded, Piece, Player
 
 _EVERY_FRAMES: Final = 50_000
 """Frames between two looks of the bar."""
@@ -35,6 +35,7 @@ def run(wishes: Wishes) -> None:
     ) as link:
         link.spin = 0.0
         source = Source(wishes, link.address, link.mtu)
+        _must_have_a_pace(source, wishes)
         player = Player(link, wishes.pace())
         try:
             _send(source, player, wishes)
@@ -47,6 +48,15 @@ def run(wishes: Wishes) -> None:
         raise MxwireError(f"{wishes.file}: nothing was sent{source.why_nothing()}")
     if player.result.interrupted:
         raise click.Abort
+
+
+def _must_have_a_pace(source: Source, wishes: Wishes) -> None:
+    if wishes.loop != 1 and source.whole and source.frames == 1 and isinstance(wishes.pace(), AsRecorded):
+        source.close()
+        raise MxwireError(
+            f"{wishes.file}: a single frame has no pace of its own to be sent at again and again: say one, "
+            f"like --rate 10/s, or --top-speed"
+        )
 
 
 def _send(source: Source, player: Player, wishes: Wishes) -> None:

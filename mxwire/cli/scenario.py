@@ -19,6 +19,7 @@ Examples:
   mxwire scenario show connect/bad-key
   mxwire scenario run                              all of them against the engine, in virtual time
   mxwire scenario run acks mine.mxs --ladder       a folder of the library, and a file
+  mxwire scenario run --json | jq -r 'select(.verdict == "fail") | .name'
   mxwire scenario check mine.mxs
   mxwire replay connect/bad-key.mxs -i eth0 --host alpha:0    against a live host
 """

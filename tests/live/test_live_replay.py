@@ -161,3 +161,9 @@ def test_a_scenario_is_played_to_a_live_host(wire: Cable) -> None:
         words = ("-i", wire[0].interface, "--host", "beta:0:3", "--json")
         done = mxwire(wire[0].namespace, "replay", scenario, *words)
     assert done.code == 0, done.out + done.err
+
+
+def test_a_single_frame_is_not_repeated_at_a_pace_that_it_does_not_have(wire: Cable) -> None:
+    refused = replay(wire[0], "mxoe-connect.pcap", "--frames", "1", "--loop", "0")
+    assert refused.code == 2
+    assert "a single frame has no pace of its own" in refused.err and "--rate 10/s" in refused.err
