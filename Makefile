@@ -1,5 +1,5 @@
 # make run   sets up what is missing and shows the main job on real captures
-# make test  sets up what is missing and runs all checks and tests
+# make test  sets up what is missing and runs all checks and tests, which build the documentation too
 # make bench measures decoding against the tools people know
 # make docs  builds the documentation into site/
 
@@ -7,6 +7,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 MXWIRE := $(BIN)/mxwire
 SHOW := captures/mxoe-every-type.pcap
+WRONG := captures/mxoe-no-reverse-connect.pcap
 
 .PHONY: run test check unit coverage docs bench setup system clean
 
@@ -17,9 +18,12 @@ run: setup
 	@echo; echo '$$ mxwire decode -v --frames 64 $(SHOW)'; $(MXWIRE) decode -v --frames 64 $(SHOW)
 	@echo '$$ mxwire decode --json --type NACK_MCP $(SHOW)'; $(MXWIRE) decode --json --type NACK_MCP $(SHOW)
 	@echo; echo '$$ mxwire formats PULL --dialect mxoe --diagram'; $(MXWIRE) formats PULL --dialect mxoe --diagram
+	@echo; echo '$$ mxwire messages $(WRONG)'; $(MXWIRE) messages $(WRONG)
+	@echo; echo '$$ mxwire diagnose $(WRONG)'; $(MXWIRE) diagnose $(WRONG) || test $$? -eq 1
+	@echo; echo '$$ mxwire interop --implementation open-mx-1.5 --implementation native-mx --case sizes'
+	@$(MXWIRE) interop --implementation open-mx-1.5 --implementation native-mx --case sizes
 	@echo; echo 'That was mxwire. To go on: source $(BIN)/activate, then mxwire --help.'
 
-# The tests build the documentation too.
 test: setup system
 	@$(MAKE) --no-print-directory check unit
 
