@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from mxwire.frames import FrameBatch
@@ -51,6 +51,7 @@ def by_themselves() -> Iterator[pytest.MonkeyPatch]:
 def test_whole_runs_are_the_same(seed: int, by_themselves: pytest.MonkeyPatch) -> None:
     scenario = draw_scenario(seed, messages=20)
     usual = Simulation(scenario).run()
+    assume(usual.counts["frames"])  # None where one application sends to another one of its host.
     before = Count.arrived, Count.left
     with by_themselves.context() as patch:
         patch.setattr(Node, "receive", receive_few)
