@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mxwire.frames import FrameBatch
 from mxwire.link import Link, LinkError
@@ -30,6 +31,8 @@ _AWAKE_NS: Final = 5_000
 _FULL_NS: Final = 2_000_000_000
 """How long an interface may take nothing before it is given up."""
 _PAUSE: Final = 0.0002
+_UNCOUNTED: Final = 1024
+"""Pieces whose errors wait to be counted: the frames after a piece would be late by the time that takes."""
 
 
 class Player:
@@ -45,12 +48,17 @@ class Player:
         self._clock = clock
         self._began: int | None = None
         self._crowded = False
+        self._late: list[NDArray[np.int64]] = []
+        """How late frames were, not counted yet."""
         self.result = Result()
 
     def play(self, pieces: Iterable[Piece]) -> None:
         """Send all frames of a capture once; call it again for another loop."""
-        for piece in pieces:
-            self._play(piece)
+        try:
+            for piece in pieces:
+                self._play(piece)
+        finally:
+            self._count_errors()
         self.result.loops += 1
         self._pace.repeat()
 
@@ -72,7 +80,7 @@ class Player:
             self._play_paced(piece, due + self._began)
         self.result.taken_ns = self._clock() - self._began
 
-    def _play_paced(self, piece: Piece, due: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+    def _play_paced(self, piece: Piece, due: NDArray[np.int64]) -> None:
         times, count = due.tolist(), len(due)
         left_at = np.zeros(count, np.int64)
         place = 0
@@ -82,7 +90,9 @@ class Player:
             self._send(piece, place, end)
             left_at[place:end] = self._clock()
             place = end
-        self.result.errors.add(left_at - due)
+        self._late.append(left_at - due)
+        if len(self._late) >= _UNCOUNTED:
+            self._count_errors()
         assert self._began is not None
         self.result.asked_ns = times[-1] - self._began
 
@@ -93,6 +103,9 @@ class Player:
         if now - due > _CROWDED_NS and not self._crowded:
             self._crowded = True
             make_timers_precise()
+        if due - now > _SPIN_NS:
+            self._count_errors()
+            now = clock()
         while (left := due - now) > _LOOK_NS:
             self._count(self._link.receive(max(0, left - _SPIN_NS) / 1e9))
             now = clock()
@@ -125,6 +138,11 @@ class Player:
                 )
             time.sleep(_PAUSE)
             part = piece.part(first, end)
+
+    def _count_errors(self) -> None:
+        for late in self._late:
+            self.result.errors.add(late)
+        self._late.clear()
 
     def _count(self, batch: FrameBatch) -> None:
         whole = batch.offset[batch.length > TYPE_OFFSET]
