@@ -22,7 +22,10 @@ from mxwire.rules.catalogue import CATALOGUE
 from mxwire.scenarios import Outcome, Remark, Script, ScriptError, Verdict, load, run_simulated
 from mxwire.scenarios.errors import suggestion
 from mxwire.scenarios.loading import paths_of
+from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import dialect_by_name
+from mxwire.wire.enums import NackType
+from mxwire.wire.packets import NackLib
 
 if TYPE_CHECKING:
     from mxwire.cli.live import Destination
@@ -267,8 +270,20 @@ def _explanation(outcome: Outcome) -> Iterator[str]:
         yield f"found     {outcome.found}"
     if outcome.line and outcome.script.rules:
         yield f"rules     {' '.join(outcome.script.rules)}"
+    if (closed := _closed_endpoint(outcome)) is not None:
+        yield f"its endpoint {closed} is not open: name one that is, with the host, like --host alpha:0:3"
     for each in outcome.remarks:
         yield f"line {each.line}: {each.text}" if each.line else each.text
+
+
+def _closed_endpoint(outcome: Outcome) -> int | None:
+    """The endpoint of a live host that scenarios were played to, if it failed for being closed."""
+    if outcome.profile or outcome.failed_frame is None:
+        return None
+    frame = codec_of(dialect_by_name(outcome.dialect)).parse(outcome.frames.frame(outcome.failed_frame))
+    if isinstance(frame, NackLib) and frame.nack_type == NackType.ENDPT_CLOSED:
+        return frame.src_endpoint
+    return None
 
 
 def _summary(counts: Counter[Verdict]) -> str:

@@ -167,3 +167,11 @@ def test_a_single_frame_is_not_repeated_at_a_pace_that_it_does_not_have(wire: Ca
     refused = replay(wire[0], "mxoe-connect.pcap", "--frames", "1", "--loop", "0")
     assert refused.code == 2
     assert "a single frame has no pace of its own" in refused.err and "--rate 10/s" in refused.err
+
+
+def test_a_scenario_played_to_a_closed_endpoint_says_how_to_name_another_one(wire: Cable) -> None:
+    scenario = Path(__file__).parents[2] / "replay" / "connect" / "bad-key.mxs"
+    with serving(wire[1], "--sink"):
+        done = mxwire(wire[0].namespace, "replay", scenario, "-i", wire[0].interface, "--host", "beta:0")
+    assert done.code == 1
+    assert "its endpoint 1 is not open: name one that is" in done.out
