@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from mxwire.interop.result import Case, Cell, Impairment, Report
+from mxwire.interop.result import INTERRUPTED, Case, Cell, Impairment, Report
 from mxwire.rules import Verdict
 
 SYMBOLS: Final[dict[Verdict, str]] = {
@@ -41,8 +41,13 @@ class View:
     case: Case
     impairment: Impairment
     file: str
-    """Its page in the folder ``cells``."""
+    """Its page in the folder ``cells``, if it has one."""
     case_file: str
+
+    @property
+    def has_page(self) -> bool:
+        """Whether there is anything to say of it: of the many that an interrupted run has not tried there is not."""
+        return self.cell.reason != INTERRUPTED
 
     @property
     def as_documented(self) -> bool:

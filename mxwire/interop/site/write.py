@@ -52,7 +52,7 @@ def write_site(report: Report, folder: str | Path, *, jobs: int = 1) -> Path:
 
 def _write_cells(matrix: Matrix, folder: Path, jobs: int) -> Layouts:
     """Write the pages of all cells, in several processes where that is worth while; returns the layouts of frames."""
-    places = range(len(matrix.views))
+    places = [place for place, view in enumerate(matrix.views) if view.has_page]
     jobs = min(jobs, len(places) // CELLS_OF_A_JOB)
     if jobs < 2:
         return _write_some(places, matrix, folder)

@@ -17,7 +17,7 @@ import pytest
 from mxwire.errors import MxwireError
 from mxwire.interop.implementations import implementation_by_name
 from mxwire.interop.playing import Order, play_simulated
-from mxwire.interop.result import CAPTURES, Report
+from mxwire.interop.result import CAPTURES, INTERRUPTED, Report
 from mxwire.interop.site import write, write_site
 from mxwire.interop.site.views import FileNames
 
@@ -106,6 +106,18 @@ def test_a_report_without_cells_and_one_that_names_nothing_have_pages(tmp_path):
     report.cases, report.impairments, report.implementations = [], [], []
     write_site(report, tmp_path)
     assert "large-lossy" in (tmp_path / "index.html").read_text()
+
+
+def test_cells_that_an_interrupted_run_has_not_tried_are_in_the_matrix_without_a_page(tmp_path):
+    report = samples.ordinary(tmp_path)
+    report.cells[2:] = [replace(each, verdict="missing", reason=INTERRUPTED, capture=None) for each in report.cells[2:]]
+    write_site(report, tmp_path)
+    assert len(list((tmp_path / "cells").iterdir())) == 2
+    found = Page(tmp_path / "index.html")
+    assert sum(reference.startswith("cells/") for reference in found.references) == 2
+    assert sum(each.get("title") == INTERRUPTED for tag, each in found.tags if tag == "span") == 4
+    case = Page(tmp_path / "cases" / "large-lossy.html")
+    assert not any("cells/" in reference for reference in case.references)
 
 
 def test_writing_again_leaves_nothing_of_before(tmp_path):
