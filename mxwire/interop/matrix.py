@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -141,13 +140,18 @@ def run(
 
     Without ``play`` they are simulated, in as many processes as ``jobs`` says.
     """
-    played = partial(play_simulated, captures=captures)
+
+    def take(cell: Cell) -> None:
+        report.cells.append(cell)
+        if progress is not None:
+            progress(cell, len(report.cells), len(orders))
+
     try:
-        with _cells(orders, play or played, 1 if play is not None else min(jobs, len(orders))) as cells:
-            for cell in cells:
-                report.cells.append(cell)
-                if progress is not None:
-                    progress(cell, len(report.cells), len(orders))
+        if play is not None or min(jobs, len(orders)) <= 1:
+            for each in map(play or partial(play_simulated, captures=captures), orders):
+                take(each)
+        else:
+            _play_in_processes(orders, partial(play_simulated, captures=captures), jobs, take, report.cells)
     except KeyboardInterrupt:
         report.cells += [order.cell("missing", INTERRUPTED) for order in orders[len(report.cells) :]]
         return False
@@ -155,18 +159,39 @@ def run(
     return True
 
 
-@contextmanager
-def _cells(orders: Sequence[Order], play: Play, jobs: int) -> Iterator[Iterator[Cell]]:
-    """The cells in their order; at the end no process is left, whatever has happened."""
-    if jobs <= 1:
-        yield map(play, orders)
-        return
+def _play_in_processes(
+    orders: Sequence[Order], play: Play, jobs: int, take: Callable[[Cell], None], taken: list[Cell]
+) -> None:
+    """Play in several processes, and take the cells in their order; whatever happens, no process is left.
+
+    Ctrl-C ends it: what has been begun by then is taken too.
+    """
     with ProcessPoolExecutor(jobs, initializer=_leave_ctrl_c_alone) as pool:
+        parts = [pool.submit(_several, play, orders[at : at + _CHUNK]) for at in range(0, len(orders), _CHUNK)]
         try:
-            yield pool.map(play, orders, chunksize=_CHUNK)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
+            for part in parts:
+                for cell in part.result():
+                    take(cell)
+        except BaseException as error:
+            # What sends Ctrl-C to a whole group may send it twice.
+            before = signal.signal(signal.SIGINT, signal.SIG_IGN) if isinstance(error, KeyboardInterrupt) else None
+            for part in reversed(parts):
+                part.cancel()
+            if before is not None:
+                _take_what_was_begun(parts, taken)
+                signal.signal(signal.SIGINT, before)
             raise
+
+
+def _several(play: Play, orders: Sequence[Order]) -> list[Cell]:
+    return [play(order) for order in orders]
+
+
+def _take_what_was_begun(parts: Sequence[Future[list[Cell]]], taken: list[Cell]) -> None:
+    for number, part in enumerate(parts):
+        if part.cancelled():
+            return
+        taken += part.result()[max(0, len(taken) - number * _CHUNK) :]
 
 
 def _leave_ctrl_c_alone() -> None:

@@ -152,5 +152,7 @@ def test_ctrl_c_leaves_a_partial_report_and_nothing_that_runs(tmp_path):
     report = Report.read(folder)
     assert not report.complete
     assert {"pass", "missing"} <= {each.verdict for each in report.cells}
+    kept = {each.capture for each in report.cells if each.capture is not None}
+    assert kept == {each.name for each in captures.iterdir()}, "what was played is told"
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
