@@ -58,6 +58,18 @@ class FrameBatch:
             self.link_type,
         )
 
+    def part(self, first: int, end: int) -> FrameBatch:
+        """The frames from ``first`` to before ``end``, like a slice: a view, nothing is copied."""
+        return FrameBatch(
+            self.buffer,
+            self.offset[first:end],
+            self.length[first:end],
+            self.wire_length[first:end],
+            self.timestamp_ns[first:end],
+            self.number[first:end],
+            self.link_type,
+        )
+
     def compact(self) -> FrameBatch:
         """The same frames over a copy of their bytes alone."""
         copied = FrameBatch.from_frames([self.frame(place) for place in range(len(self))])

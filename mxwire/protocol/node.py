@@ -188,7 +188,7 @@ class Node:
         if not isinstance(batch, FrameBatch):
             raise LocalProtocolError(Status.BAD_REQUEST, f"{type(batch).__name__} is no FrameBatch: make one of frames")
         for first in range(0, len(batch), SLICE):
-            part = batch if len(batch) <= SLICE else _slice(batch, first, first + SLICE)
+            part = batch if len(batch) <= SLICE else batch.part(first, first + SLICE)
             board.receive(part, now)
             self._hear_announcements(now)
             try:
@@ -351,15 +351,3 @@ class Node:
         calls = self.handler_calls
         if calls.raised and not calls.running:
             raise calls.raised.pop(0)
-
-
-def _slice(batch: FrameBatch, first: int, end: int) -> FrameBatch:
-    return FrameBatch(
-        batch.buffer,
-        batch.offset[first:end],
-        batch.length[first:end],
-        batch.wire_length[first:end],
-        batch.timestamp_ns[first:end],
-        batch.number[first:end],
-        batch.link_type,
-    )

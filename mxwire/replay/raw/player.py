@@ -119,7 +119,7 @@ class Player:
     def _send(self, piece: Piece, first: int, end: int) -> None:
         """Send frames; where the interface is full, wait for it."""
         until = 0
-        part = piece.part(first, end)
+        part = piece.batch.part(first, end)
         result = self.result
         while first < end:
             sent = self._link.send(part)
@@ -137,7 +137,7 @@ class Player:
                     f"not empty; see mxwire doctor -i {self._link.name}"
                 )
             time.sleep(_PAUSE)
-            part = piece.part(first, end)
+            part = piece.batch.part(first, end)
 
     def _count_errors(self) -> None:
         for late in self._late:

@@ -30,18 +30,6 @@ class Piece:
     batch: FrameBatch
     """Their times are those of the recording."""
 
-    def part(self, first: int, end: int) -> FrameBatch:
-        """The frames from ``first`` to before ``end``."""
-        batch = self.batch
-        return FrameBatch(
-            batch.buffer,
-            batch.offset[first:end],
-            batch.length[first:end],
-            batch.wire_length[first:end],
-            batch.timestamp_ns[first:end],
-            batch.number[first:end],
-        )
-
 
 @dataclass
 class Preparation:
