@@ -6,32 +6,16 @@ import numpy as np
 
 from mxwire.frames import FrameBatch
 from mxwire.interop.impairments import Cut
-from mxwire.link import Link
-from mxwire.link.link import LinkStatistics
+from mxwire.link import Link, LinkWrapper
 
 
-class CuttingLink:
+class CuttingLink(LinkWrapper):
     """A link that loses chosen frames of those that leave, and with ``both`` of those that come too."""
 
     def __init__(self, link: Link, *, both: bool) -> None:
-        self.link = link
+        super().__init__(link)
         self._both = both
         self.cuts: list[Cut] = []
-
-    @property
-    def name(self) -> str:
-        """The name of the link behind it."""
-        return self.link.name
-
-    @property
-    def address(self) -> bytes:
-        """The address of the link behind it, 6 bytes."""
-        return self.link.address
-
-    @property
-    def mtu(self) -> int:
-        """How many bytes a frame may have after its Ethernet header."""
-        return self.link.mtu
 
     def send(self, batch: FrameBatch) -> int:
         """Give frames to the link behind it; returns how many were taken, which includes the lost."""
@@ -52,19 +36,3 @@ class CuttingLink:
             for cut in self.cuts:
                 lost[index] |= cut.takes(frame)
         return batch.select(~lost) if lost.any() else batch
-
-    def wake(self) -> None:
-        """End a ``receive`` that waits."""
-        self.link.wake()
-
-    def fileno(self) -> int:
-        """A descriptor that is readable when there is something to receive."""
-        return self.link.fileno()
-
-    def statistics(self) -> LinkStatistics:
-        """What the link behind it has carried."""
-        return self.link.statistics()
-
-    def close(self) -> None:
-        """Close the link behind it too."""
-        self.link.close()

@@ -7,6 +7,7 @@ from mxwire.link.link import FewLink, Link, LinkStatistics
 from mxwire.link.memory import MemoryLink, MemoryNetwork, memory_pair
 from mxwire.link.packet import Mode, PacketLink
 from mxwire.link.tap import Tap
+from mxwire.link.wrapper import LinkWrapper
 
 __all__ = [
     "Faults",
@@ -15,6 +16,7 @@ __all__ = [
     "Link",
     "LinkError",
     "LinkStatistics",
+    "LinkWrapper",
     "MemoryLink",
     "MemoryNetwork",
     "Mode",

@@ -11,13 +11,14 @@ from mxwire.frames import FrameBatch
 from mxwire.link.faults import FaultCounts, Faults, FaultyWay
 from mxwire.link.link import Link, LinkStatistics
 from mxwire.link.timer import Timer
+from mxwire.link.wrapper import LinkWrapper
 
 _NOTHING = FrameBatch.from_frames(())
 _NONE = Faults()
 SECOND = 10**9
 
 
-class FaultyLink:
+class FaultyLink(LinkWrapper):
     """A link whose frames get lost, doubled, overtaken, late or spoilt on their way, in both directions or one.
 
     With the same seed the same happens to the same sequence of frames; only the times are real. Frames that are held
@@ -25,7 +26,7 @@ class FaultyLink:
     """
 
     def __init__(self, link: Link, *, seed: int, sending: Faults = _NONE, receiving: Faults = _NONE) -> None:
-        self.link = link
+        super().__init__(link)
         self._sending = FaultyWay(sending, Random(f"{seed} sending"))
         self._receiving = FaultyWay(receiving, Random(f"{seed} receiving"))
         self._timer = Timer()
@@ -35,21 +36,6 @@ class FaultyLink:
         self._received = 0
         self._woken = False
         self._closed = False
-
-    @property
-    def name(self) -> str:
-        """The name of the link behind it."""
-        return self.link.name
-
-    @property
-    def address(self) -> bytes:
-        """The address of the link behind it, 6 bytes."""
-        return self.link.address
-
-    @property
-    def mtu(self) -> int:
-        """How many bytes a frame may have after its Ethernet header."""
-        return self.link.mtu
 
     @property
     def faults_sending(self) -> FaultCounts:
@@ -140,7 +126,7 @@ class FaultyLink:
     def wake(self) -> None:
         """End a ``receive`` that waits in another thread, or the next one."""
         self._woken = True
-        self.link.wake()
+        super().wake()
 
     def fileno(self) -> int:
         """A descriptor that is readable when ``receive`` has something to give or to do, or was woken."""
@@ -148,7 +134,7 @@ class FaultyLink:
 
     def statistics(self) -> LinkStatistics:
         """What the link behind it has sent, and what was handed to the host."""
-        return replace(self.link.statistics(), received=self._received)
+        return replace(super().statistics(), received=self._received)
 
     def close(self) -> None:
         """Close the link behind it too; what was held back is lost. Calling it again does nothing."""
@@ -156,12 +142,4 @@ class FaultyLink:
             self._closed = True
             self._waiting.close()
             self._timer.close()
-        self.link.close()
-
-    def __enter__(self) -> FaultyLink:
-        """The link itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close it."""
-        self.close()
+        super().close()
