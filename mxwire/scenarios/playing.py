@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Generator, Sequence
 from typing import Any, Final
@@ -64,7 +65,7 @@ class Failed(Exception):
         self.frame = None if arrival is None else arrival.place
 
 
-class Playing:
+class Playing(ABC):
     """The state of a run."""
 
     def __init__(self, script: Script, cast: Cast, now: int, patience: int, foreign: frozenset[str]) -> None:
@@ -96,8 +97,9 @@ class Playing:
         """Where the names of a step are looked up."""
         return RunScope(self.bound, self.cast.tester("") if tester is None else tester)
 
+    @abstractmethod
     def _steps(self, steps: Sequence[Step]) -> Play:
-        raise NotImplementedError
+        """Take steps, one after the other."""
 
     def _miss(self, step: Expect | Silence | Check, failure: Failed) -> None:
         """An expectation was not met: the end, or a remark."""

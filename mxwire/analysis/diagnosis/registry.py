@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
@@ -57,24 +58,26 @@ class Diagnosis:
         return Finding(self.id, confidence, concerns, summary, tuple(shown), (*first, *self.advice))
 
 
-class Examiner:
+class Examiner(ABC):
     """Looks for one trouble, or for several of a kind, while a capture passes; remembers a bounded amount."""
 
-    def raw(self, batch: FrameBatch) -> None:
+    # Each hears what it needs: these may stay empty.
+
+    def raw(self, batch: FrameBatch) -> None:  # noqa: B027
         """Frames of all protocols, before they are decoded."""
 
-    def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
+    def frames(self, decoded: DecodedBatch, facts: Facts) -> None:  # noqa: B027
         """A decoded batch; ``facts`` have taken it into account."""
 
-    def message(self, message: Message, facts: Facts) -> None:
+    def message(self, message: Message, facts: Facts) -> None:  # noqa: B027
         """A message that is done and that something happened to: it was repeated, refused, or not answered."""
 
-    def any_message(self, message: Message, facts: Facts) -> None:
+    def any_message(self, message: Message, facts: Facts) -> None:  # noqa: B027
         """Any message that is done."""
 
+    @abstractmethod
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """What was found, when the capture is over; must not change anything."""
-        raise NotImplementedError
 
 
 CATALOGUE: Final[dict[str, Diagnosis]] = {}
