@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from typing import Final
 
 from mxwire.scenarios.conditions import differences, wanted
 from mxwire.scenarios.describing import described, expectation_text, field_values
@@ -11,6 +13,9 @@ from mxwire.scenarios.playing import PASSED_OVER, Arrival, Failed, Play, Playing
 from mxwire.scenarios.steps import AnyOrder, Either, Expect, Level, Silence, Wait
 from mxwire.wire.codec import Malformed
 from mxwire.wire.packets import Frame
+
+_ANOTHER_FRAME: Final = 99
+"""So many fields are wrong of a frame that is another one altogether."""
 
 
 class Expecting(Playing):
@@ -35,19 +40,17 @@ class Expecting(Playing):
     def _expect(self, step: Expect) -> Play:
         self.expecting = True
         start, limit = self._mark, self._mark + self._within(step)
-        while True:
-            arrival = yield from self._next(step, (step,), limit + self.patience)
-            if arrival is None:
-                self._miss(step, Failed(step, f"{step.packet} did not come", expected=self._wanted(step)))
-                self._mark = max(self._mark, limit)
-                return
-            failure = self._judged(step, arrival, start)
-            if failure is not None:
-                self._queue.appendleft(arrival)
-                self._miss(step, failure)
-                return
+        arrival = yield from self._next(step, (step,), limit + self.patience)
+        if arrival is None:
+            self._miss(step, Failed(step, f"{step.packet} did not come", expected=self._wanted(step)))
+            self._mark = max(self._mark, limit)
+            return
+        failure = self._judged(step, arrival, start)
+        if failure is None:
             self._taken(step, arrival, limit)
             return
+        self._queue.appendleft(arrival)
+        self._miss(step, failure)
 
     def _within(self, step: Expect) -> int:
         return max(self.script.within, step.after) if step.within is None else step.within
@@ -144,8 +147,7 @@ class Expecting(Playing):
                     break
                 failures.append(failure)
             else:
-                failures.sort(key=lambda each: len(each.wrong) or 99)
-                raise failures[0]
+                raise _nearest(failures)
 
     def _either(self, step: Either) -> Play:
         self.expecting = True
@@ -164,5 +166,9 @@ class Expecting(Playing):
                 yield from self._steps(branch[1:])
                 return
             failures.append(failure)
-        failures.sort(key=lambda each: len(each.wrong) or 99)
-        raise failures[0]
+        raise _nearest(failures)
+
+
+def _nearest(failures: Sequence[Failed]) -> Failed:
+    """What to say of a frame that is none of several: how it differs from the one that it is most like."""
+    return min(failures, key=lambda each: len(each.wrong) or _ANOTHER_FRAME)
