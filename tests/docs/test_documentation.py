@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import click
 import pytest
 
 from mxwire.cli.main import COMMANDS, cli
 from mxwire.report.formats import type_names, views
+from tests.docs.maker import DOCS, PARTS, PageError, packet_pages, render
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md") if "reference" not in path.parts)
-
-
-@pytest.fixture(scope="module")
-def generate() -> ModuleType:
-    specification = importlib.util.spec_from_file_location("docs_generate", DOCS / "generate.py")
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -43,9 +32,9 @@ def made_pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_commands_and_snippets_of_a_page_run(generate: ModuleType, page: str) -> None:
+def test_commands_and_snippets_of_a_page_run(page: str) -> None:
     """Every Python block is executed and every command is run; each failure names its page and line."""
-    made = generate.render((DOCS / page).read_text(encoding="utf-8"), page)
+    made = render((DOCS / page).read_text(encoding="utf-8"), page)
     assert "<!-- output" not in made and "<!-- generated" not in made, "a marker that nobody understands"
     assert "Traceback" not in made
 
@@ -63,9 +52,9 @@ def test_the_drawing_of_the_house_has_every_room(page: str) -> None:
     assert [room for room in [*rooms, "frames", "errors"] if room not in drawing] == []
 
 
-def test_a_failing_snippet_tells_where(generate: ModuleType) -> None:
-    with pytest.raises(generate.PageError, match=r"page\.md: the Python block in line 3 fails: ZeroDivisionError"):
-        generate.render("One\n\n```python\n1 / 0\n```\n", "page.md")
+def test_a_failing_snippet_tells_where() -> None:
+    with pytest.raises(PageError, match=r"page\.md: the Python block in line 3 fails: ZeroDivisionError"):
+        render("One\n\n```python\n1 / 0\n```\n", "page.md")
 
 
 @pytest.mark.parametrize(
@@ -76,19 +65,19 @@ def test_a_failing_snippet_tells_where(generate: ModuleType) -> None:
         ("<!-- generated: nonsense -->", "there is no part 'nonsense'"),
     ],
 )
-def test_a_failing_marker_tells_what(generate: ModuleType, text: str, complaint: str) -> None:
-    with pytest.raises(generate.PageError, match=complaint):
-        generate.render(text, "page.md")
+def test_a_failing_marker_tells_what(text: str, complaint: str) -> None:
+    with pytest.raises(PageError, match=complaint):
+        render(text, "page.md")
 
 
-def test_head_keeps_the_first_lines(generate: ModuleType) -> None:
-    made = generate.render("<!-- output: mxwire formats | head -2 -->", "page.md").splitlines()
+def test_head_keeps_the_first_lines() -> None:
+    made = render("<!-- output: mxwire formats | head -2 -->", "page.md").splitlines()
     assert made[1] == "$ mxwire formats"
     assert len(made) == 6 and made[-2:] == ["…", "```"]
 
 
-def test_the_command_reference_has_every_option(generate: ModuleType) -> None:
-    reference = generate.PARTS["commands"]()
+def test_the_command_reference_has_every_option() -> None:
+    reference = PARTS["commands"]()
     context = click.Context(cli, info_name="mxwire")
     for name in COMMANDS:
         command = cli.get_command(context, name)
@@ -100,8 +89,8 @@ def test_the_command_reference_has_every_option(generate: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("name", type_names())
-def test_every_packet_type_has_a_page_with_all_its_fields(generate: ModuleType, name: str) -> None:
-    page = generate.packet_pages()[f"protocol/{name.lower()}.md"]
+def test_every_packet_type_has_a_page_with_all_its_fields(name: str) -> None:
+    page = packet_pages()[f"protocol/{name.lower()}.md"]
     assert page.startswith(f"# {name} (")
     for view in views(name):
         for field in view.layout.fields:

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from mxwire.analysis.diagnosis import CATALOGUE, GROUPS, catalogue
 from mxwire.capture import open_capture
 from tests.cli.support import mxwire
+from tests.docs.maker import OUTPUT_WIDTH, PARTS
 
 from .scene import examine, ids
 from .write import EXAMPLES, REAL, saved
 
 ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture(scope="module")
-def generate() -> ModuleType:
-    specification = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
 
 
 def test_examples_are_made_by_the_plays(tmp_path):
@@ -42,10 +32,9 @@ def test_each_diagnosis_has_an_example_that_shows_it(name):
         assert name in ids(examine(*reader).findings())
 
 
-def test_page_has_a_section_and_the_real_output_for_each(generate, monkeypatch):
-    monkeypatch.setenv("COLUMNS", str(generate.OUTPUT_WIDTH))
-    assert generate.REAL_EXAMPLES == REAL
-    page = generate.PARTS["diagnoses"]() + generate.PARTS["diagnosis table"]()
+def test_page_has_a_section_and_the_real_output_for_each(monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(OUTPUT_WIDTH))
+    page = PARTS["diagnoses"]() + PARTS["diagnosis table"]()
     for each in catalogue():
         assert f"{{ #{each.id} }}" in page and f"(#{each.id})" in page
         for text in (each.title, each.users_see, each.capture_shows, each.told_apart):

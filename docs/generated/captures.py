@@ -1,0 +1,10 @@
+"""The captures that are shipped."""
+
+from __future__ import annotations
+
+from rendering.basics import CAPTURES
+
+
+def made() -> str:
+    """The index of the captures, without its title."""
+    return (CAPTURES / "INDEX.md").read_text(encoding="utf-8").partition("\n")[2]

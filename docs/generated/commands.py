@@ -1,0 +1,70 @@
+"""All commands, read from the program."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+
+import click
+
+from mxwire.cli.main import cli
+from mxwire.report.document import Column, Row, Table, markdown, markdown_text
+from rendering.basics import PageError
+
+
+def made() -> str:
+    """All commands with their arguments, options and examples."""
+    with click.Context(cli, info_name="mxwire", **cli.context_settings) as context:
+        return "\n".join(_commands_of(cli, context))
+
+
+def _commands_of(group: click.Group, context: click.Context) -> Iterator[str]:
+    """The commands of a group, and those of groups among them."""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is None:
+            raise PageError(f"the command {name} is listed but does not exist")
+        with click.Context(command, info_name=name, parent=context) as inner:
+            yield _command(command, inner)
+            if isinstance(command, click.Group):
+                yield from _commands_of(command, inner)
+
+
+def _command(command: click.Command, context: click.Context) -> str:
+    usage = " ".join(command.collect_usage_pieces(context))
+    text = [f"## {context.command_path}\n", f"```text\n{context.command_path} {usage}\n```\n"]
+    text += [
+        markdown_text(paragraph.replace("\n", " ")) + "\n"
+        for paragraph in _paragraphs(inspect.cleandoc(command.help or ""))
+    ]
+    rows = []
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record is not None and record[1]:
+            names, meaning = record
+            rows.append(Row((names, *_without_default(meaning))))
+    columns = (Column("option", code=True), Column("what it does"), Column("default", code=True))
+    text.append(markdown([Table(columns, tuple(rows))]))
+    for paragraph in _paragraphs(command.epilog or ""):
+        text.append(_epilog(paragraph))
+    return "\n".join(text)
+
+
+def _paragraphs(text: str) -> list[str]:
+    return [paragraph.strip("\n") for paragraph in re.split(r"\n\s*\n", text.strip("\n")) if paragraph.strip()]
+
+
+def _without_default(meaning: str) -> tuple[str, str]:
+    """The help of an option, and its default apart from it."""
+    default = re.search(r"\s*\[default: ([^\]]+)\]", meaning)
+    return (meaning.replace(default[0], ""), default[1]) if default else (meaning, "")
+
+
+def _epilog(paragraph: str) -> str:
+    """A paragraph after the options: one that begins with a title and goes on indented is a block of examples."""
+    lines = paragraph.removeprefix("\b\n").split("\n")
+    if len(lines) > 1 and all(line.startswith(" ") for line in lines[1:]):
+        examples = "\n".join(line.removeprefix("  ") for line in lines[1:])
+        return f"{markdown_text(lines[0])}\n\n```text\n{examples}\n```\n"
+    return markdown_text("\n".join(lines)) + "\n"

@@ -1,0 +1,74 @@
+"""A section for each diagnosis, with an example."""
+
+from __future__ import annotations
+
+from mxwire.analysis.diagnosis import GROUPS, Diagnosis, Examination, catalogue
+from mxwire.capture import open_capture
+from mxwire.capture.time_order import in_time_order
+from mxwire.report.diagnosis import advice_of
+from mxwire.report.diagnosis import blocks as diagnosis_blocks
+from mxwire.report.document import plain
+from mxwire.wire.decoder import Decoder
+from rendering.basics import OUTPUT_WIDTH, ROOT, PageError
+
+REAL_EXAMPLES = {
+    "mute-peer": "mxoe-discovery-static",
+    "wrong-key": "mxoe-connect",
+    "endpoint-closed": "mxoe-nack-lib",
+    "endpoint-out-of-range": "mxoe-nack-lib",
+    "session-changed": "mxoe-nack-mcp-session",
+    "session-number-differs": "mxoe-resends-exhausted",
+    "partner-given-up": "omx9000-resends-exhausted",
+    "no-reverse-connect": "mxoe-no-reverse-connect",
+    "late-reverse-connect": "mxoe-pingpong-small-medium",
+    "receiver-not-progressing": "omx9000-stopped-receiver",
+    "zombie-pull": "omx9000-receiver-killed",
+    "frames-lost": "mxoe-lossy-1M",
+    "tail-loss": "mxoe-lossy-1M",
+    "frames-duplicated": "mxoe-nack-mcp-rdmawin",
+    "frames-out-of-order": "mxoe-early",
+    "capture-frames-cut": "mxoe-many",
+}
+"""The captures of real hosts that are examples of diagnoses; all others have one in ``docs/examples``."""
+
+
+def made() -> str:
+    """The sections, by group."""
+    parts = []
+    for group, title in GROUPS.items():
+        parts.append(f"## {title}")
+        parts += [_diagnosis(each) for each in catalogue() if each.group == group]
+    return "\n\n".join(parts)
+
+
+def _diagnosis(diagnosis: Diagnosis) -> str:
+    real = REAL_EXAMPLES.get(diagnosis.id)
+    example = f"captures/{real}.pcap" if real else f"docs/examples/{diagnosis.id}.pcap"
+    source = "recorded from real hosts" if real else "made for this page"
+    advice = "\n".join(f"{number}. {text}" for number, text in enumerate(advice_of(diagnosis), 1))
+    parts = [
+        f"### {diagnosis.title} {{ #{diagnosis.id} }}",
+        f"`{diagnosis.id}`",
+        f"**What users see.** {diagnosis.users_see}",
+        f"**What the capture shows.** {diagnosis.capture_shows}",
+        f"**How it is told apart.** {diagnosis.told_apart}",
+        f"**What to do.**\n\n{advice}",
+        f"**An example**, {source}:",
+        _diagnosed(diagnosis, example),
+    ]
+    return "\n\n".join(parts)
+
+
+def _diagnosed(diagnosis: Diagnosis, example: str) -> str:
+    """What ``mxwire diagnose --only ID FILE`` prints, without a process for each of so many; a test compares them."""
+    decoder = Decoder()
+    examination = Examination(decoder)
+    with open_capture(str(ROOT / example)) as reader:
+        for decoded in decoder.decode_all(in_time_order(examination.watch(reader))):
+            examination.observe(decoded)
+    examination.finish()
+    found = [each for each in examination.findings() if each.id == diagnosis.id]
+    if not found:
+        raise PageError(f"{example} is the example of {diagnosis.id}, but does not show it")
+    printed = plain(diagnosis_blocks(example, examination, found), OUTPUT_WIDTH)
+    return "\n".join(["```console", f"$ mxwire diagnose --only {diagnosis.id} {example}", printed.rstrip("\n"), "```"])

@@ -1,0 +1,32 @@
+"""The engines that the tests break on purpose."""
+
+from __future__ import annotations
+
+import sys
+
+from mxwire.report.document import Column, Row
+from rendering.basics import ROOT
+from rendering.tables import table_of_markdown
+
+
+def made() -> str:
+    """Which rules find the engine that was broken on purpose, or why none can."""
+    sys.path.insert(0, str(ROOT))
+    try:
+        from tests.mutants import MUTANTS
+        from tests.mutants_seen import SEEN, Found
+    finally:
+        sys.path.remove(str(ROOT))
+    columns = (Column("what is wrong"), Column("breaks"), Column("found by"))
+    rows = []
+    for mutant in MUTANTS:
+        seen = SEEN[mutant.name]
+        if isinstance(seen, Found):
+            found = ", ".join(f"`{rule}`" for rule in sorted(seen.rules))
+            found += f" in a capture on host {seen.at}" if seen.at is not None else " in a capture of all frames"
+            found += ", with `--from-start`" if seen.from_start else ""
+        else:
+            found = f"*{seen.why}*"
+        before = f" (Open-MX before {mutant.mended_in})" if mutant.mended_in else ""
+        rows.append(Row((mutant.name + before, f"`{mutant.rule}`", found)))
+    return table_of_markdown(columns, rows)
