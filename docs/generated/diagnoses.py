@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+
 from mxwire.analysis.diagnosis import GROUPS, Diagnosis, Examination, catalogue
 from mxwire.capture import open_capture
 from mxwire.capture.time_order import in_time_order
@@ -11,25 +13,8 @@ from mxwire.report.document import plain
 from mxwire.wire.decoder import Decoder
 from rendering.basics import OUTPUT_WIDTH, ROOT, PageError
 
-REAL_EXAMPLES = {
-    "mute-peer": "mxoe-discovery-static",
-    "wrong-key": "mxoe-connect",
-    "endpoint-closed": "mxoe-nack-lib",
-    "endpoint-out-of-range": "mxoe-nack-lib",
-    "session-changed": "mxoe-nack-mcp-session",
-    "session-number-differs": "mxoe-resends-exhausted",
-    "partner-given-up": "omx9000-resends-exhausted",
-    "no-reverse-connect": "mxoe-no-reverse-connect",
-    "late-reverse-connect": "mxoe-pingpong-small-medium",
-    "receiver-not-progressing": "omx9000-stopped-receiver",
-    "zombie-pull": "omx9000-receiver-killed",
-    "frames-lost": "mxoe-lossy-1M",
-    "tail-loss": "mxoe-lossy-1M",
-    "frames-duplicated": "mxoe-nack-mcp-rdmawin",
-    "frames-out-of-order": "mxoe-early",
-    "capture-frames-cut": "mxoe-many",
-}
-"""The captures of real hosts that are examples of diagnoses; all others have one in ``docs/examples``."""
+_REAL = tomllib.loads((ROOT / "docs" / "examples" / "real.toml").read_text(encoding="utf-8"))
+"""The captures of real hosts that are examples, by diagnosis; all others have one in ``docs/examples``."""
 
 
 def made() -> str:
@@ -42,7 +27,7 @@ def made() -> str:
 
 
 def _diagnosis(diagnosis: Diagnosis) -> str:
-    real = REAL_EXAMPLES.get(diagnosis.id)
+    real = _REAL.get(diagnosis.id)
     example = f"captures/{real}.pcap" if real else f"docs/examples/{diagnosis.id}.pcap"
     source = "recorded from real hosts" if real else "made for this page"
     advice = "\n".join(f"{number}. {text}" for number, text in enumerate(advice_of(diagnosis), 1))
