@@ -12,9 +12,9 @@ from mxwire.capture.chunks import ChunkBuffer
 from mxwire.capture.link_types import SUPPORTED_LINK_TYPES, describe_link_type
 from mxwire.capture.metadata import Interface, Section
 from mxwire.capture.scan import RECORD_HEADER_BYTES, Scanner, gather_words
-from mxwire.capture.text import count_of
 from mxwire.errors import CaptureError
 from mxwire.frames import FrameBatch
+from mxwire.words import count_of
 
 FILE_HEADER_BYTES = 24
 

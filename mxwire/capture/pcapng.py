@@ -46,10 +46,11 @@ from mxwire.capture.scan import (
     Scanner,
     gather_words,
 )
-from mxwire.capture.text import count_of, printable
+from mxwire.capture.text import printable
 from mxwire.capture.timestamps import Clock
 from mxwire.errors import CaptureError
 from mxwire.frames import FrameBatch
+from mxwire.words import count_of
 
 FILE_HEADER_BYTES = SMALLEST_CONTROL_BLOCKS[SECTION_HEADER_BLOCK]
 

@@ -23,9 +23,9 @@ from mxwire.capture.source import (
     compression_of,
     open_raw,
 )
-from mxwire.capture.text import count_of
 from mxwire.errors import CaptureError
 from mxwire.frames import FrameBatch
+from mxwire.words import count_of
 
 MAGIC_BYTES = 4
 """How many bytes tell a format or a compression."""

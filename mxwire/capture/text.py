@@ -9,8 +9,3 @@ def printable(text: str) -> str:
     File and interface names may hold line ends, terminal escapes and bytes that are no text at all.
     """
     return text if text.isprintable() else ascii(text)[1:-1]
-
-
-def count_of(number: int, noun: str) -> str:
-    """A number and its noun: "1 byte", "2 bytes"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli.live import Live, live_options, time_option
+from mxwire.words import count_of
 
 if TYPE_CHECKING:
     from mxwire.host.doctor import Finding
@@ -54,7 +55,8 @@ def command(live: Live, seconds: float, as_json: bool) -> None:
         sys.stdout.flush()
     problems, warnings = levels.count(Level.PROBLEM), levels.count(Level.WARNING)
     if not as_json:
-        click.echo(f"{live.interface}: {_counted(problems, 'problem')}, {_counted(warnings, 'warning')}")
+        told = [count_of(problems, "problem", none="no"), count_of(warnings, "warning", none="no")]
+        click.echo(f"{live.interface}: {', '.join(told)}")
     sys.stdout.flush()
     if problems:
         sys.exit(1)
@@ -81,7 +83,3 @@ def _show(finding: Finding) -> None:
     click.echo(f"{level:8} {finding.check:12} {finding.text}")
     if finding.advice is not None:
         click.echo(f"{'':8} {'':12} → {finding.advice}")
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number or 'no'} {what}s"

@@ -26,6 +26,7 @@ from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import dialect_by_name
 from mxwire.wire.enums import NackType
 from mxwire.wire.packets import NackLib
+from mxwire.words import count_of
 
 if TYPE_CHECKING:
     from mxwire.cli.live import Destination
@@ -58,7 +59,7 @@ def tell_list(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) -> 
         raise MxwireError(f"no scenario is about {' or '.join(rules)}")
     columns = (Column("name", code=True), Column("title and rules", wraps=True))
     rows = tuple(Row((each.name, f"{each.title}\n{' '.join(each.rules)}".rstrip())) for each in found)
-    show([Table(columns, rows), Paragraph(f"{_counted(len(found), 'scenario')}; mxwire scenario show NAME shows one.")])
+    show([Table(columns, rows), Paragraph(f"{count_of(len(found), 'scenario')}; mxwire scenario show NAME shows one.")])
 
 
 def _as_object(script: Script) -> dict[str, Any]:
@@ -101,7 +102,7 @@ def tell_check(names: tuple[str, ...], as_json: bool) -> bool:
         elif problem is not None:
             click.echo(str(problem), err=True)
     if not as_json:
-        click.echo(f"{_counted(good, 'scenario')} well formed" + (f", {bad} not" if bad else ""))
+        click.echo(f"{count_of(good, 'scenario')} well formed" + (f", {bad} not" if bad else ""))
     return not bad
 
 
@@ -288,11 +289,7 @@ def _closed_endpoint(outcome: Outcome) -> int | None:
 
 def _summary(counts: Counter[Verdict]) -> str:
     parts = [f"{counts[each]} {each.value}" for each in Verdict if counts[each]]
-    return f"{_counted(sum(counts.values()), 'run')}: {', '.join(parts)}" if parts else "nothing was played"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+    return f"{count_of(sum(counts.values()), 'run')}: {', '.join(parts)}" if parts else "nothing was played"
 
 
 def _write(capture: CaptureWriter, outcome: Outcome) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mxwire.analysis.diagnosis import CATALOGUE, Diagnosis, Evidence, Examination, Finding, Party, catalogue
-from mxwire.analysis.diagnosis.finding import count
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 from mxwire.wire.address import mac_text
+from mxwire.words import count_of
 
 Since = Callable[[int], int]
 """From a time stamp to nanoseconds since the capture began."""
@@ -40,7 +40,7 @@ def blocks(path: str, examination: Examination, found: list[Finding]) -> list[Bl
 
 def _at_a_glance(examination: Examination, found: list[Finding]) -> str:
     follower = examination.facts.follower
-    looked = f"{count(follower.frames, 'frame')} and {count(follower.messages, 'message')} examined"
+    looked = f"{count_of(follower.frames, 'frame')} and {count_of(follower.messages, 'message')} examined"
     ids = list(dict.fromkeys(each.id for each in found))
     if not ids:
         return f"{looked}: nothing found."

@@ -62,11 +62,6 @@ def evidence(text: str, frames: Iterable[int] = (), time_ns: int | None = None) 
     return Evidence(text, tuple(dict.fromkeys(frames))[:FRAMES_SHOWN], time_ns)
 
 
-def count(number: int, what: str, several: str = "") -> str:
-    """``1 frame``, ``2 frames``; ``several`` is the plural where it has no plain s."""
-    return f"{number} {what if number == 1 else several or what + 's'}"
-
-
 def seconds(nanoseconds: int) -> str:
     """A duration in a person's words."""
     return f"{nanoseconds / 1e9:.1f} s" if nanoseconds >= 1e9 else f"{nanoseconds / 1e6:.1f} ms"

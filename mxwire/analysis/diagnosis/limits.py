@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import count
+from mxwire.words import count_of
 
 
 def limits(facts: Facts) -> list[str]:
@@ -15,7 +15,7 @@ def limits(facts: Facts) -> list[str]:
         if skipped:
             types = ", ".join(f"0x{each:04x}" for each in facts.decoder.ethertypes)
             said.append(
-                f"no frame of MXoE (EtherType {types}) among {count(skipped, 'frame')} of other protocols: "
+                f"no frame of MXoE (EtherType {types}) among {count_of(skipped, 'frame')} of other protocols: "
                 "only a changed EtherType could be looked for"
             )
         else:
@@ -27,20 +27,20 @@ def limits(facts: Facts) -> list[str]:
             "concerns two hosts could be judged; capture one interface (-i eth0)"
         )
     if follower.malformed:
-        said.append(f"{count(follower.malformed, 'malformed frame')} said nothing certain and were left out")
+        said.append(f"{count_of(follower.malformed, 'malformed frame')} said nothing certain and were left out")
     late = sum(not each.connect_count for each in follower.conversations)
     if late:
         said.append(
-            f"{count(late, 'conversation')} without a connect: the capture began later, or is not complete; how they "
-            "were opened could not be judged"
+            f"{count_of(late, 'conversation')} without a connect: the capture began later, or is not complete; how "
+            "they were opened could not be judged"
         )
     if facts.disordered:
         said.append(
-            f"{count(facts.disordered, 'frame')} behind later ones in the file: what depends on order is less sure"
+            f"{count_of(facts.disordered, 'frame')} behind later ones in the file: what depends on order is less sure"
         )
     if facts.backwards:
         said.append(
-            f"{count(facts.backwards, 'message')} acknowledged before being sent: the times are those of two clocks "
+            f"{count_of(facts.backwards, 'message')} acknowledged before being sent: the times are those of two clocks "
             "(mxwire merge compares them); what depends on times is less sure"
         )
     if facts.traffic.forgotten or follower.evicted or follower.forgotten_conversations:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.wire.address import mac_text
 from mxwire.wire.detection import HINTS, Detection, Hint
 from mxwire.wire.dialect import Dialect
+from mxwire.words import count_of
 
 _SURE: Final = 0.7
 _OLD: Final[frozenset[str]] = frozenset({"N1", "N2"})
@@ -172,6 +173,6 @@ def _limit(dialect: Dialect) -> str:
 
 def _shown(detection: Detection) -> list[Evidence]:
     return [
-        evidence(f"{mac_text(detection.hosts[0])}: {each.text} ({count(each.frames, 'frame')})", [each.first_frame])
+        evidence(f"{mac_text(detection.hosts[0])}: {each.text} ({count_of(each.frames, 'frame')})", [each.first_frame])
         for each in detection.evidence[:2]
     ]

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.diagnosis.facts import Facts, first_frame, named
-from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence
 from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import pairs_of
 from mxwire.wire.address import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.encapsulation import ROW
+from mxwire.words import count_of
 
 DOUBLED: Final = Diagnosis(
     id="capture-frames-doubled",
@@ -106,7 +107,7 @@ class Copies(Examiner):
 
     def _note(self, pair: Pair, message: Message, number: int, what: str) -> None:
         first = first_frame(message)
-        text = f"{named(message)}: {count(number, 'copy', 'copies')} {what}"
+        text = f"{named(message)}: {count_of(number, 'copy', 'copies')} {what}"
         if keep(self._shown, pair, evidence(text, [first] if first is not None else [], message.first_ns)):
             self._counts[pair] = self._counts.get(pair, 0) + number
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.finding import Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.wire.address import mac_text
 from mxwire.wire.decoder import DecodedBatch
+from mxwire.words import count_of
 
 MIXED: Final = Diagnosis(
     id="mixed-discovery-daemons",
@@ -55,12 +56,11 @@ class Daemons(Examiner):
         if not (foreign and usual):
             return
         shown = [
-            evidence(f"{mac_text(address)}: {count(number, 'RAW frame')} {what}", [frame])
+            evidence(f"{mac_text(address)}: {count_of(number, 'RAW frame')} {what}", [frame])
             for hosts, what in ((usual, "of omxoed"), (foreign, "of another program"))
             for address, (frame, number) in list(hosts.items())[:2]
         ]
-        summary = (
-            f"{count(len(usual), 'host')} with omxoed (or mxoed), {count(len(foreign), 'host')} with something else"
-        )
+        with_daemon, others = count_of(len(usual), "host"), count_of(len(foreign), "host")
+        summary = f"{with_daemon} with omxoed (or mxoed), {others} with something else"
         parties = tuple(Party(each) for each in [*foreign, *usual][:8])
         yield MIXED.found("high" if len(foreign) > 1 else "medium", parties, summary, shown)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.diagnosis.asking import Asked, unanswered
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.finding import Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import groups_of
 from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch
@@ -31,6 +31,7 @@ from mxwire.wire.formats import (
     PacketFormat,
 )
 from mxwire.wire.layout import layout_of
+from mxwire.words import count_of
 
 CHANGED: Final = Diagnosis(
     id="ethertype-changed",
@@ -143,7 +144,7 @@ class EtherTypes(Examiner):
                 continue
             shown = [
                 evidence(
-                    f"{count(suspect.frames, 'frame')} with EtherType 0x{value:04x} can only be MXoE",
+                    f"{count_of(suspect.frames, 'frame')} with EtherType 0x{value:04x} can only be MXoE",
                     suspect.numbers,
                     suspect.first_ns,
                 )
@@ -166,7 +167,7 @@ class EtherTypes(Examiner):
         shown = [
             asked.evidence(),
             evidence(
-                f"{mac_text(asked.destination)} sent {count(number, 'frame')} of other protocols meanwhile",
+                f"{mac_text(asked.destination)} sent {count_of(number, 'frame')} of other protocols meanwhile",
                 [frame for _, frame in other],
             ),
         ]

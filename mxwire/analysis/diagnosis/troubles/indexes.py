@@ -8,13 +8,14 @@ from typing import Final
 import numpy as np
 
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Confidence, Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.finding import Confidence, Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.telling import Said, Told
 from mxwire.analysis.diagnosis.traffic import pair_at, pair_key
 from mxwire.wire.address import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.formats import UNKNOWN_PEER_INDEX
+from mxwire.words import count_of
 
 STALE: Final = Diagnosis(
     id="stale-peer-index",
@@ -89,7 +90,9 @@ class Indexes(Examiner):
         address = facts.decoder.hosts.keys
         for key, misuse in self._told.misused(_LEAST):
             user, host = (address[each] for each in pair_at(key))
-            text = f"{count(misuse.frames, 'frame')} with {_index(misuse.used)} after it was told {_index(misuse.told)}"
+            text = (
+                f"{count_of(misuse.frames, 'frame')} with {_index(misuse.used)} after it was told {_index(misuse.told)}"
+            )
             shown = [evidence(text, [misuse.told_frame, *misuse.numbers], misuse.first_ns)]
             summary = f"{mac_text(user)} sends to {mac_text(host)} with an index that is not its own any more"
             yield STALE.found("high", (Party(user), Party(host)), summary, shown)

@@ -8,13 +8,14 @@ from typing import Final
 from mxwire.analysis.conversations import Flow, Message
 from mxwire.analysis.conversations.message import Pulled, Repeat
 from mxwire.analysis.diagnosis.facts import Facts, about, ends, sender_of, voice_of
-from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, count, evidence, seconds
+from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, seconds
 from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
 from mxwire.analysis.diagnosis.registry import Examiner, examines
 from mxwire.analysis.diagnosis.troubles.loss_entries import BURST, LOST, ORDER, TAIL
 from mxwire.analysis.diagnosis.troubles.reverse import connected_ns
 from mxwire.wire.address import mac_text
 from mxwire.wire.dialect import MXOE, Dialect
+from mxwire.words import count_of
 
 _RECENT: Final = 256
 _KEPT_OF_RECENT: Final = _RECENT // 2
@@ -156,7 +157,7 @@ class Loss(Examiner):
             for message, each in tails[:SHOWN]
         ]
         number = len({message.number for message, _ in tails})
-        waited = f"{count(number, 'large message')} to {mac_text(pair[1])} waited for the timer at the end"
+        waited = f"{count_of(number, 'large message')} to {mac_text(pair[1])} waited for the timer at the end"
         summary = _at_least(len(tails), _KEPT_OF_RECENT) + waited
         return TAIL.found("high", (Party(pair[0]), Party(pair[1])), summary, shown)
 
@@ -176,8 +177,8 @@ def _pair(message: Message) -> Pair:
 
 def _lost_finding(pair: Pair, lost: list[Message], pulled: list[Message]) -> Finding:
     again = sum(each.pull.re_requests for each in pulled if each.pull is not None)
-    what = [count(len(lost), "message") + " sent again"] if lost else []
-    what += [count(again, "block") + " asked for again"] if again else []
+    what = [count_of(len(lost), "message") + " sent again"] if lost else []
+    what += [count_of(again, "block") + " asked for again"] if again else []
     shown = [about(each, f"was sent {each.transmissions} times") for each in lost[:SHOWN]]
     shown += [_pull_evidence(each.number, each.pull) for each in pulled[:SHOWN] if each.pull is not None]
     bounded = _at_least(max(len(lost), len(pulled)), KEPT)
@@ -197,9 +198,9 @@ def _missing(pull: Pulled) -> int:
 
 
 def _pull_evidence(number: int, pull: Pulled) -> Evidence:
-    text = f"blocks of message {number} were asked for again {count(pull.re_requests, 'time')}"
+    text = f"blocks of message {number} were asked for again {count_of(pull.re_requests, 'time')}"
     if _missing(pull):
-        text += f", and {count(_missing(pull), 'reply', 'replies')} never passed here"
+        text += f", and {count_of(_missing(pull), 'reply', 'replies')} never passed here"
     return evidence(text, [each.frame for each in pull.requests], pull.requests[0].time_ns)
 
 
@@ -218,6 +219,6 @@ def _burst_finding(pair: Pair, bursts: list[tuple[Message, Repeat]], dialect: Di
         )
         for message, again in bursts[:SHOWN]
     ]
-    times = _at_least(len(bursts), _KEPT_OF_RECENT) + count(len(bursts), "time")
+    times = _at_least(len(bursts), _KEPT_OF_RECENT) + count_of(len(bursts), "time")
     summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])} whole bursts are lost, {times}"
     return BURST.found("high" if len(bursts) > 1 else "medium", (Party(pair[0]), Party(pair[1])), summary, shown)

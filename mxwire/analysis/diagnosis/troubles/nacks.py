@@ -8,11 +8,12 @@ from typing import Final
 import numpy as np
 
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.finding import Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import groups_of, pairs_of
 from mxwire.wire.address import mac_text
 from mxwire.wire.decoder import DecodedBatch
+from mxwire.words import count_of
 
 STORM: Final = Diagnosis(
     id="nack-storm",
@@ -81,7 +82,7 @@ class Nacks(Examiner):
                 continue
             shown = [
                 evidence(
-                    f"{count(rate.most, 'nack')} within one second, {rate.total} in all", rate.frames, rate.time_ns
+                    f"{count_of(rate.most, 'nack')} within one second, {rate.total} in all", rate.frames, rate.time_ns
                 )
             ]
             summary = f"{mac_text(refuser)} refuses what {mac_text(sender)} sends, {rate.most} times a second"

@@ -7,12 +7,13 @@ from typing import Final
 
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.diagnosis.facts import Facts, about, sender_of, voice_of
-from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, count, evidence, seconds
+from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence, seconds
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
 from mxwire.analysis.diagnosis.troubles.indexes import STALE
 from mxwire.analysis.diagnosis.troubles.path import MTU
 from mxwire.wire.address import mac_text
+from mxwire.words import count_of
 
 STOPPED: Final = Diagnosis(
     id="receiver-not-progressing",
@@ -121,12 +122,12 @@ class Progress(Examiner):
             until = found.ended_ns if found.ended_ns is not None else found.last_ns
             shown = list(found.shown)
             if found.card:
-                text = f"the card of {mac_text(receiver.address)} sent {count(found.card, 'frame')} meanwhile"
+                text = f"the card of {mac_text(receiver.address)} sent {count_of(found.card, 'frame')} meanwhile"
                 shown.append(evidence(text))
             if found.stored:
                 verb = "it" if found.stored == 1 else "them"
                 text = (
-                    f"{count(found.stored, 'message')} acknowledged at last without being sent once more: the host "
+                    f"{count_of(found.stored, 'message')} acknowledged at last without being sent once more: the host "
                     f"had {verb} all the time"
                 )
                 shown.append(evidence(text, (), found.ended_ns))

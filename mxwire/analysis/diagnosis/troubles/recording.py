@@ -10,10 +10,11 @@ import numpy as np
 from mxwire.analysis.conversations import Flow, Message
 from mxwire.analysis.diagnosis.asking import Heard
 from mxwire.analysis.diagnosis.facts import Facts, about
-from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.wire.address import mac_text
 from mxwire.wire.decoder import DecodedBatch
+from mxwire.words import count_of
 
 DROPPED: Final = Diagnosis(
     id="capture-incomplete",
@@ -92,7 +93,7 @@ class Recording(Examiner):
         """Faults of the capture."""
         yield from self._dropped(facts)
         if self._cut:
-            text = f"{count(self._cut, 'frame')} cut, the shortest to {self._shortest} bytes"
+            text = f"{count_of(self._cut, 'frame')} cut, the shortest to {self._shortest} bytes"
             summary = f"{self._cut} of {facts.follower.frames} frames are not in the capture as a whole"
             yield CUT.found("high", (), summary, [evidence(text, self._cut_frames)])
         yield from _one_way(facts)
@@ -106,9 +107,11 @@ class Recording(Examiner):
         )
         shown = list(self._shown)
         if facts.dropped:
-            shown.insert(0, evidence(f"{count(facts.dropped, 'frame')} found no room while this was captured"))
+            shown.insert(0, evidence(f"{count_of(facts.dropped, 'frame')} found no room while this was captured"))
         if missing:
-            text = f"{count(missing, 'numbered packet')} acknowledged that {'is' if missing == 1 else 'are'} not there"
+            text = (
+                f"{count_of(missing, 'numbered packet')} acknowledged that {'is' if missing == 1 else 'are'} not there"
+            )
             shown.append(evidence(text))
         if shown:
             sure: Confidence = "high" if facts.dropped or missing + self._holes > 1 else "medium"
@@ -140,7 +143,7 @@ def _one_way(facts: Facts) -> Iterator[Finding]:
         if shown >= _PAIRS_SHOWN or way.frames < _ONE_WAY or not heard.by_sender(way):
             continue
         shown += 1
-        text = f"{count(way.frames, 'frame')} from {mac_text(way.source)} to {mac_text(way.destination)}, none back"
+        text = f"{count_of(way.frames, 'frame')} from {mac_text(way.source)} to {mac_text(way.destination)}, none back"
         found = [
             evidence(text, [way.first_frame, way.last_frame], way.first_ns),
             evidence("what it sends shows that it gets answers"),

@@ -7,11 +7,12 @@ from typing import Final
 
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.diagnosis.facts import Facts, named, sender_of
-from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, count, evidence, seconds
+from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, seconds
 from mxwire.analysis.diagnosis.keeping import keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.rules.state.sequence import GIVEN_UP_NEXT, NUMBER_MASK
 from mxwire.wire.decoder import DecodedBatch
+from mxwire.words import count_of
 
 NEAR: Final = Diagnosis(
     id="resend-limit-near",
@@ -93,7 +94,7 @@ class Resends(Examiner):
                 if connect.requests > _HALF:
                     one = sender_of(conversation.flows[connect.side])
                     other = sender_of(conversation.flows[1 - connect.side])
-                    text = f"{count(connect.requests, 'CONNECT request')} with number {connect.number}"
+                    text = f"{count_of(connect.requests, 'CONNECT request')} with number {connect.number}"
                     keep(near, (one, other), evidence(text, [connect.frame], connect.time_ns))
         for (one, other), shown in near.items():
             yield NEAR.found("high", (one, other), f"{one} will soon give {other} up", shown)

@@ -7,10 +7,11 @@ from typing import Final
 
 from mxwire.analysis.conversations import Connect, Flow, Message
 from mxwire.analysis.diagnosis.facts import Facts, ends, voice_of
-from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, count, evidence, seconds
+from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, seconds
 from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
 from mxwire.analysis.diagnosis.libraries import Voice
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.words import count_of
 
 NONE: Final = Diagnosis(
     id="no-reverse-connect",
@@ -91,7 +92,7 @@ class Reverse(Examiner):
         counts = facts.unknown_counts[voice]
         shown = [
             evidence(
-                f"{count(counts[kind], _KINDS[kind])} to session 0xffffffff, which is refused",
+                f"{count_of(counts[kind], _KINDS[kind])} to session 0xffffffff, which is refused",
                 [frame for frame, _ in each],
                 each[0][1],
             )
@@ -99,7 +100,9 @@ class Reverse(Examiner):
         ]
         repeated = self._unacked.get(voice.back, 0)
         if repeated:
-            shown.append(Evidence(f"NOTIFYs were sent again {count(repeated, 'time')}, as nothing acknowledged them"))
+            shown.append(
+                Evidence(f"NOTIFYs were sent again {count_of(repeated, 'time')}, as nothing acknowledged them")
+            )
         caller = Party(voice.source, voice.source_endpoint)
         silent = Party(voice.destination, voice.destination_endpoint)
         summary = f"{caller} has connected to {silent}, which never connects back"

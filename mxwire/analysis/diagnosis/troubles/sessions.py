@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.conversations import Flow, Message, Refusal
 from mxwire.analysis.diagnosis.facts import Facts, named, sender_of, voice_of
-from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence
 from mxwire.analysis.diagnosis.keeping import keep
 from mxwire.analysis.diagnosis.libraries import voice_at, voice_key
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
@@ -20,6 +20,7 @@ from mxwire.wire.address import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import ConnectStatus
 from mxwire.wire.remarks import UNKNOWN_SESSION
+from mxwire.words import count_of
 
 CHANGED: Final = Diagnosis(
     id="session-changed",
@@ -95,7 +96,7 @@ class Sessions(Examiner):
         """Both kinds."""
         for (target, sender), shown in self._refused.items():
             number = self._counts[target, sender]
-            summary = f"{sender} goes on with a session that {target} does not have: {count(number, 'refusal')}"
+            summary = f"{sender} goes on with a session that {target} does not have: {count_of(number, 'refusal')}"
             yield CHANGED.found("high", (sender, target), summary, shown)
         address = facts.decoder.hosts.keys
         for key, misuse in self._told.misused(_LEAST):
@@ -103,7 +104,7 @@ class Sessions(Examiner):
             sender = Party(voice.source, voice.source_endpoint)
             target = Party(voice.destination, voice.destination_endpoint)
             text = (
-                f"{count(misuse.frames, 'frame')} with session number {misuse.used >> 14}; "
+                f"{count_of(misuse.frames, 'frame')} with session number {misuse.used >> 14}; "
                 f"{mac_text(target.address)} had asked for {misuse.told >> 14}"
             )
             shown = [evidence(text, [misuse.told_frame, *misuse.numbers], misuse.first_ns)]

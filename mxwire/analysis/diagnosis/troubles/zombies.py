@@ -7,12 +7,13 @@ from typing import Final
 
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.diagnosis.facts import Facts, named, sender_of, voice_of
-from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, count, evidence
+from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence
 from mxwire.analysis.diagnosis.keeping import KEPT, keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.path import MTU
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import NackType
+from mxwire.words import count_of
 
 ZOMBIE: Final = Diagnosis(
     id="zombie-pull",
@@ -70,17 +71,17 @@ class Zombies(Examiner):
         ]
         if after_nack and pull.refusal is not None:
             frames = [pull.refusal.frame, *(each.frame for each in after_nack)]
-            text = f"{count(len(after_nack), 'PULL')} after the nack that would have ended a living one"
+            text = f"{count_of(len(after_nack), 'PULL')} after the nack that would have ended a living one"
             shown.append(evidence(text, frames, pull.refusal.time_ns))
         for time_ns, frame in self._closed.get(puller, ()):
             later = [each.frame for each in pull.requests if each.time_ns > time_ns]
             if time_ns > pull.first_pull_ns and later:
-                text = f"{puller} says that it is closed, and {count(len(later), 'PULL')} of it follow"
+                text = f"{puller} says that it is closed, and {count_of(len(later), 'PULL')} of it follow"
                 shown.append(evidence(text, [frame, *later], time_ns))
                 break
         served = [each for each in pull.requests if each.cause == "timer" and not each.missing]
         if len(served) >= _TIMERS and pull.notice is None and (shown or self._is_silent(message, facts)):
-            text = f"{count(len(served), 'PULL')} for blocks that had come as a whole"
+            text = f"{count_of(len(served), 'PULL')} for blocks that had come as a whole"
             shown.append(evidence(text, [each.frame for each in served], served[0].time_ns))
         elif not shown:
             return
