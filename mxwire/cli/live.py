@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from mxwire.errors import MxwireError
+from mxwire.words import count_of
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -201,8 +202,9 @@ def find(host: Host, which: Destination, timeout: float) -> Peer:
         peer = host.wait_for_peer(which.host, timeout)
     except HostTimeoutError as error:
         counters = host.core.node.counters
-        tried = f"{counters[Counter.SEND_RAW]} announcements and {counters[Counter.SEND_HOST_QUERY]} host queries"
-        raise HostTimeoutError(f"{error}; we sent {tried}") from None
+        announcements = count_of(counters[Counter.SEND_RAW], "announcement")
+        queries = count_of(counters[Counter.SEND_HOST_QUERY], "host query", "host queries")
+        raise HostTimeoutError(f"{error}; we sent {announcements} and {queries}") from None
     if peer.own is not None:
         raise MxwireError(f"{which.host} is our own name or address: name another host, or call us otherwise (--name)")
     return peer
