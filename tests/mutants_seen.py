@@ -67,7 +67,7 @@ SEEN: dict[str, Found | Unseen] = {
     "the newest message again": _found("R-ACK-01", seed=37, at=0),
     "incomplete mediums acked": _found("R-ACK-01", seed=9, at=0, from_start=True),
     "repeated fragments counted": _found("R-ACK-01", seed=17, at=0, from_start=True),
-    "mediums never resent": Unseen(_SILENT + "a message may have been sent again, and lost before it was seen"),
+    "mediums never resent": _found("R-RTX-02", seed=0),
     "no PULL again at the timer": Unseen(_SILENT + "a PULL may have been sent again, and lost before it was seen"),
     "sessions not checked": _found("R-PUL-14", seed=13, at=0),
     "early packets outlive a reset": _found("R-NOT-01", "R-PUL-04", seed=11, at=0),

@@ -558,6 +558,14 @@ def only_some_fragments_resent(on):
     on.send(on.a.medium(9000, 0, lib_seqnum=1), after_ms=510)
 
 
+@breaks("R-RTX-02", vantage=CAPTURE)
+def only_the_later_message_resent(on):
+    """Fragments that stay away are those of the message that is not acknowledged."""
+    on.send(on.a.medium(5000, 0), on.a.medium(5000, 1), on.a.tiny())
+    for _ in range(8):
+        on.send(on.a.tiny(lib_seqnum=2), after_ms=510)
+
+
 @breaks("R-RTX-03", "deviation", vantage=replace(SENDERS, resends_maximum=2))
 def resent_too_often(on):
     on.send(on.a.tiny())

@@ -12,6 +12,9 @@ from mxwire.wire.enums import packet_type_name
 from mxwire.wire.packets import Medium
 
 _AGAIN: Final = (Status.REPEAT, Status.DUPLICATE)
+_PATIENCE: Final = 9
+"""Transmissions of a message after which an earlier one must have come again. Where a share p of all frames is lost
+before they are observed, all repetitions of the earlier one are with a chance of p^(8/(1-p)): in 2000 at the most."""
 
 
 @judges("R-RTX-01", *NUMBERED, severity="deviation", when=(Status.REPEAT,))
@@ -80,6 +83,30 @@ def all_fragments(seen: Sighting) -> Breach | None:
             frames=(message.last_number,),
         )
     return None
+
+
+@judges("R-RTX-02", *NUMBERED, when=(Status.REPEAT,))
+def nothing_left_out(seen: Sighting) -> Breach | None:
+    """Everything that is not acknowledged is sent again, not only what came after it.
+
+    Silence proves nothing, but whoever repeats one message is awake, and owes the others too.
+    """
+    message = seen.message
+    if message is None or message.transmissions != _PATIENCE - 1:
+        return None
+    stream = seen.flow.stream
+    if stream is None:
+        return None
+    oldest = stream.messages.get(stream.acknowledged)
+    if oldest is None or oldest.position >= message.position or oldest.last_ns >= message.first_ns:
+        return None
+    if oldest.nacks or not oldest.acceptable or oldest.session != message.session:
+        return None
+    return Breach(
+        f"0x{stream.number(oldest.position):04x} is sent again until it is acknowledged",
+        f"not since 0x{stream.number(message.position):04x} was sent, which is sent for the {_PATIENCE}th time",
+        frames=(oldest.last_number, message.first_number),
+    )
 
 
 @judges("R-RTX-03", *NUMBERED, severity="deviation", when=(Status.REPEAT,))
