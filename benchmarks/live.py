@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import live_roles as roles
 from live.namespaces import Laboratory, Port, missing
+from live_roles.common import There
 
 PATIENCE = 60.0
 """Seconds that a round may take."""
@@ -118,7 +119,7 @@ class Workers:
         self.processes = []
         for place, port in enumerate(ports):
             near, far = context.Pipe()
-            there = roles.There(port.interface, addresses[place], addresses[1 - place])
+            there = There(port.interface, addresses[place], addresses[1 - place])
             core = processors[place % len(processors)]
             process = context.Process(target=_work, args=(port, far, there, place == 0, core), daemon=True)
             process.start()
@@ -148,7 +149,7 @@ class Workers:
             process.kill()
 
 
-def _work(port: Port, pipe: Connection, there: roles.There, active: bool, core: int) -> None:
+def _work(port: Port, pipe: Connection, there: There, active: bool, core: int) -> None:
     os.sched_setaffinity(0, {core})
     with port.namespace.inside():
         while True:

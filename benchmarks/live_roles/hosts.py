@@ -1,0 +1,140 @@
+"""Hosts of mxwire."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from live_roles.common import (
+    LARGE,
+    PATIENCE,
+    PATTERNS,
+    SPIN,
+    TINY_UNDER_WAY,
+    UNDER_WAY,
+    Found,
+    Meter,
+    There,
+    compare,
+    half_trips,
+)
+from mxwire.host import Endpoint, Host
+from mxwire.protocol import Partner
+
+
+@contextmanager
+def _opened(there: There, dialect: str, spin: bool | float = True) -> Iterator[tuple[Endpoint, Partner | None]]:
+    """An endpoint of our host; on the active side with a partner."""
+    with Host.open(
+        there.interface,
+        name="alpha" if there.active else "beta",
+        dialect=dialect,
+        peers={there.other: "beta:0" if there.active else "alpha:0"},
+        announce=False,
+        spin=spin,
+        background=False,
+    ) as host:
+        endpoint = host.open_endpoint(0)
+        partner = endpoint.connect("beta", 0, timeout=PATIENCE) if there.active else None
+        yield endpoint, partner
+        endpoint.close(1.0)
+
+
+def large_sender(there: There, dialect: str, count: int) -> Found:
+    with _opened(there, dialect, SPIN) as (endpoint, partner):
+        assert partner is not None
+        meter = Meter()
+        under_way = [endpoint.isend(partner, PATTERNS[each % len(PATTERNS)]) for each in range(UNDER_WAY)]
+        for number in range(UNDER_WAY, count + UNDER_WAY):
+            endpoint.wait(under_way.pop(0), PATIENCE)
+            if number < count:
+                under_way.append(endpoint.isend(partner, PATTERNS[number % len(PATTERNS)]))
+        endpoint.receive(timeout=PATIENCE)
+        return meter.large(count)
+
+
+def large_receiver(there: There, dialect: str, count: int) -> Found:
+    with _opened(there, dialect, SPIN) as (endpoint, _):
+        buffers = [bytearray(LARGE) for _ in range(UNDER_WAY)]
+        receives = [endpoint.ireceive(buffer=each) for each in buffers]
+        meter = Meter()
+        for number in range(count):
+            message = endpoint.wait(receives[number % UNDER_WAY], PATIENCE)
+            compare(buffers[number % UNDER_WAY], number)
+            if number + UNDER_WAY < count:
+                receives[number % UNDER_WAY] = endpoint.ireceive(buffer=buffers[number % UNDER_WAY])
+        assert message.source is not None
+        endpoint.send(message.source, b"done")
+        endpoint.flush(PATIENCE)
+        return meter.passive()
+
+
+def trip_active(there: There, dialect: str, count: int) -> Found:
+    with _opened(there, dialect) as (endpoint, partner):
+        assert partner is not None
+
+        def trip() -> None:
+            endpoint.isend(partner, b"")
+            # While it is on its way.
+            answer = endpoint.ireceive(maximum=0)
+            endpoint.wait(answer, PATIENCE)
+
+        return half_trips(trip, count)
+
+
+def trip_passive(there: There, dialect: str, count: int) -> Found:
+    with _opened(there, dialect) as (endpoint, _):
+        answer = endpoint.ireceive(maximum=0)
+        for number in range(count):
+            message = endpoint.wait(answer, PATIENCE)
+            endpoint.isend(message.source, b"")
+            if number + 1 < count:
+                answer = endpoint.ireceive(maximum=0)
+    return {}
+
+
+def rate_active(there: There, dialect: str, count: int) -> Found:
+    with _opened(there, dialect) as (endpoint, partner):
+        assert partner is not None
+        start = time.perf_counter()
+        for _ in range(count // TINY_UNDER_WAY):
+            for _ in range(TINY_UNDER_WAY):
+                endpoint.isend(partner, b"12345678")
+            endpoint.receive(timeout=PATIENCE)
+        seconds = time.perf_counter() - start
+    return {"value": count / seconds}
+
+
+def rate_passive(there: There, dialect: str, count: int) -> Found:
+    with _opened(there, dialect) as (endpoint, _):
+        for _ in range(count // TINY_UNDER_WAY):
+            receives = [endpoint.ireceive(maximum=8) for _ in range(TINY_UNDER_WAY)]
+            messages = endpoint.wait_all(receives, PATIENCE)
+            endpoint.isend(messages[-1].source, b"")
+    return {}
+
+
+def mixture_active(there: There, dialect: str, seconds: float) -> Found:
+    """Messages of all lengths there and back for a while, ended by one that says so."""
+    lengths = [0, 1, 32, 33, 128, 129, 4097, 32768, 32769, 1 << 20]
+    count = 0
+    with _opened(there, dialect, SPIN) as (endpoint, partner):
+        assert partner is not None
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            for length in lengths:
+                answer = endpoint.ireceive(maximum=length)
+                sent = endpoint.isend(partner, PATTERNS[0][:length], 1)
+                endpoint.wait_all([sent, answer], PATIENCE)
+                count += 1
+        endpoint.isend(partner, b"", 2)
+    return {"value": count / seconds}
+
+
+def mixture_passive(there: There, dialect: str, seconds: float) -> Found:
+    with _opened(there, dialect, SPIN) as (endpoint, _):
+        while (message := endpoint.receive(timeout=PATIENCE)).match_info != 2:
+            assert message.source is not None
+            endpoint.send(message.source, message.data, timeout=PATIENCE)
+    return {}

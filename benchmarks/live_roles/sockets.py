@@ -1,0 +1,84 @@
+"""What the roles of TCP, UDP and packet sockets share: addresses, and looking for messages all the time."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from live_roles.common import PATIENCE, There
+
+_ADDRESSES = ("10.77.0.1", "10.77.0.2")
+PORT = 7777
+GREETING = bytes(100)
+"""Longer than all messages of the contests."""
+
+
+@contextmanager
+def addressed(there: There) -> Iterator[tuple[str, str]]:
+    """Our IP address and the other's; both are there when this goes on."""
+    own, other = _ADDRESSES if there.active else _ADDRESSES[::-1]
+    subprocess.run(["ip", "addr", "replace", f"{own}/24", "dev", there.interface], check=True)
+    yield own, other
+
+
+def meet(opened: socket.socket, greeting: bytes, active: bool) -> None:
+    """Go on only when the other side listens: what is sent before that is lost.
+
+    The active side greets until it is greeted, which happens once; so the passive side must ignore further greetings.
+    """
+    opened.settimeout(0.02)
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        try:
+            if active:
+                opened.send(greeting)
+            if len(opened.recv(2048)) >= len(GREETING):
+                break
+        except (TimeoutError, ConnectionRefusedError):
+            continue
+    if not active:
+        opened.send(greeting)
+    opened.setblocking(False)
+
+
+def busy_trip(send: Callable[[], object], take: Callable[[], object]) -> Callable[[], None]:
+    """A round trip that looks for the answer all the time."""
+
+    def trip() -> None:
+        send()
+        while True:
+            try:
+                take()
+                return
+            except BlockingIOError:
+                pass
+
+    return trip
+
+
+def serve_busy(count: int, send: Callable[[], object], take: Callable[[], object]) -> None:
+    """Answer so many messages, looking for them all the time."""
+    until = time.monotonic() + PATIENCE
+    for _ in range(count):
+        while True:
+            try:
+                take()
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise
+        send()
+
+
+def taker(opened: socket.socket) -> Callable[[], None]:
+    """Takes a message that is no greeting; raises BlockingIOError where there is none."""
+    receive = opened.recv
+
+    def take() -> None:
+        if len(receive(256)) >= len(GREETING):
+            raise BlockingIOError
+
+    return take
