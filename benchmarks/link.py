@@ -21,12 +21,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any, Protocol
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
-from live.namespaces import Laboratory, Port, missing
+from laboratory import Laboratory, Port, missing
 
 from mxwire.frames import FrameBatch
 from mxwire.link import PacketLink

@@ -10,7 +10,6 @@ copied but without a protocol, which is the most that can be had here. Wants roo
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -24,10 +23,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
 import live_roles as roles
-from live.namespaces import Laboratory, Port, missing
+from laboratory import Laboratory, Port, command_line, options_of
 from live_roles.common import There
 
 PATIENCE = 60.0
@@ -212,20 +209,13 @@ def endure(workers: Workers, minutes: float) -> dict[str, Any]:
 
 def main() -> int:
     """Measure, print, and say whether the goals are reached (1 if not)."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5, help="how often each contestant is measured (5)")
-    parser.add_argument("--quick", action="store_true", help="few messages, one round: to see that it works")
+    parser = command_line(__doc__, rounds=5)
     parser.add_argument("--minutes", type=float, help="how long memory is watched (0.1; quick: two rounds)")
-    parser.add_argument("--json", action="store_true", help="one object a line")
-    options = parser.parse_args()
-    why_not = missing()
-    if why_not:
-        print(why_not, file=sys.stderr)
-        return 2
+    options = options_of(parser)
     with Laboratory() as laboratory:
         workers = Workers(laboratory.pair(9000))
         load = os.getloadavg()[0]
-        outcomes = measure(workers, 1 if options.quick else options.rounds, options.quick)
+        outcomes = measure(workers, options.rounds, options.quick)
         minutes = options.minutes if options.minutes is not None else 0.0 if options.quick else 0.1
         memory = endure(workers, minutes)
         workers.close()

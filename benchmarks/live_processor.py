@@ -9,18 +9,14 @@ that of both sides, the kernel's included, of the best of many short rounds. ``l
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from random import Random
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
-from live.namespaces import Laboratory, Port, missing
+from laboratory import Laboratory, Port, command_line, options_of
 
 from mxwire.host import Endpoint, Host
 from mxwire.host.calls import DEFAULT_KEY
@@ -118,7 +114,7 @@ class Pair:
 
 
 def _open(port: Port, name: str, other: Port, dialect: str) -> tuple[Host, Endpoint]:
-    peers = {other.address: "beta:0" if name == "alpha" else "alpha:0"}
+    peers: dict[str | bytes, str | None] = {other.address: "beta:0" if name == "alpha" else "alpha:0"}
     with port.namespace.inside():
         host = Host.open(
             port.interface, name=name, dialect=dialect, peers=peers, announce=False, spin=True, background=False
@@ -156,17 +152,9 @@ def measure(dialect: str, rounds: int) -> list[Cost]:
 
 def main() -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=40, help="how often each is measured; the best counts (40)")
-    parser.add_argument("--quick", action="store_true", help="one round: to see that it works")
-    parser.add_argument("--json", action="store_true", help="one object a line")
-    options = parser.parse_args()
-    why_not = missing()
-    if why_not:
-        print(why_not, file=sys.stderr)
-        return 2
+    options = options_of(command_line(__doc__, rounds=40))
     for dialect in DIALECTS:
-        for cost in measure(dialect, 1 if options.quick else options.rounds):
+        for cost in measure(dialect, options.rounds):
             if options.json:
                 print(json.dumps(asdict(cost)))
             else:

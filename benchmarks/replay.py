@@ -11,7 +11,6 @@ tcpreplay). Wants root, for the namespaces.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -24,10 +23,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
 import numpy as np
-from live.namespaces import Laboratory, Port, missing
+from laboratory import Laboratory, Port, command_line, options_of
 from traffic import MIXED, SMALL, write_capture
 
 from mxwire.link import Tap
@@ -216,19 +213,11 @@ Verdict = tuple[Goal, float, float | None, bool | None]
 
 def main() -> int:
     """Measure, print, and say whether the goals are reached (1 if not)."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=9, help="how often each contestant is measured (9)")
-    parser.add_argument("--quick", action="store_true", help="few frames, one round: to see that it works")
-    parser.add_argument("--json", action="store_true", help="one object a line")
-    options = parser.parse_args()
-    why_not = missing()
-    if why_not:
-        print(why_not, file=sys.stderr)
-        return 2
+    options = options_of(command_line(__doc__, rounds=9))
     load = os.getloadavg()[0]
     with Laboratory() as laboratory, tempfile.TemporaryDirectory() as folder:
         ports = laboratory.pair(9000)
-        outcomes = measure(ports, Path(folder), 1 if options.quick else options.rounds, options.quick)
+        outcomes = measure(ports, Path(folder), options.rounds, options.quick)
     verdicts = [(goal, *goal.judge(outcomes)) for goal in GOALS]
     (_print_json if options.json else _print)(outcomes, verdicts, load)
     return 0 if all(each[-1] is not False for each in verdicts) else 1
