@@ -168,15 +168,15 @@ class _Reality:
         self._link = stack.enter_context(PacketLink.open(wishes.interface))
         live.refuse_long(script, self._link)
         self.ours = self._link.address
-        found = self._found(wishes, script)
+        found = self._found(wishes)
         self.theirs = found.address
         called = f"{found.name} ({mac_text(found.address)})" if found.name else mac_text(found.address)
         self.who = f"{called} on {wishes.interface}"
 
-    def _found(self, wishes: HostWishes, script: Script) -> live.Found:
+    def _found(self, wishes: HostWishes) -> live.Found:
         if wishes.host is not None and wishes.host.count(":") > 1:
             return live.Found(mac_bytes(wishes.host), "")
-        return live.find(self._link, script, self.name, wishes.host, wishes.timeout, self.rng)
+        return live.find(self._link, self.name, wishes.host, wishes.timeout, self.rng)
 
     def run(self, actor: Actor, watch: Watch, progress: Callable[[int], object] | None) -> None:
         """Play."""

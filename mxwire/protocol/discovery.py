@@ -9,10 +9,10 @@ from typing import Final
 
 from mxwire.protocol.card.interface import Interface
 from mxwire.protocol.counters import Counter
+from mxwire.protocol.introduction import announcement
 from mxwire.protocol.machine import Machine, Row, Table
 from mxwire.protocol.peers import PeerTable
 from mxwire.protocol.profile import Profile
-from mxwire.wire.address import BROADCAST
 from mxwire.wire.packets import Announcement, Raw
 
 
@@ -145,13 +145,4 @@ class Discovery(Machine):
         self.deadline = now + (self.profile.announcement_pause if pause else self.profile.announcement_interval)
         if not self._speaks():
             return
-        self.interface.send(
-            Counter.SEND_RAW,
-            Announcement(
-                dst_mac=BROADCAST,
-                src_mac=self.interface.address,
-                nic_id_hi=self._own >> 32,
-                nic_id_lo=self._own & 0xFFFF_FFFF,
-                serial=self.serial,
-            ),
-        )
+        self.interface.send(Counter.SEND_RAW, announcement(self.interface.address, self.serial))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from mxwire.protocol.introduction import MAGIC
 from mxwire.scenarios.expression import pattern
-from mxwire.scenarios.tester import FIRST_HANDLE, MAGIC, PULL_MAGIC, Tester
+from mxwire.scenarios.tester import FIRST_HANDLE, PULL_MAGIC, Tester
 from mxwire.scenarios.vocabulary import FRAME, class_of
 from mxwire.wire.packets import Frame
 

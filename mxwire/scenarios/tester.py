@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mxwire.protocol.introduction import MAGIC
 from mxwire.scenarios.expression import Value
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.packets import (
@@ -25,7 +26,6 @@ SESSION_NONE = 0xFFFF_FFFF
 INDEX_UNKNOWN = 0xFFFF
 NUMBER_MASK, SESSION_MASK = 0x3FFF, 0xC000
 FIRST_HANDLE = 0x23
-MAGIC = 0x13052008
 PULL_MAGIC = 0x2107_1980
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any, Final
 
+from mxwire.protocol import introduction
 from mxwire.protocol.profile import MILLISECOND, SECOND
-from mxwire.replay.stateful import introduction
 from mxwire.replay.stateful.conversation import Conversation
 from mxwire.replay.stateful.expectations import Expectation, Expectations
 from mxwire.replay.stateful.finding import Finding, Kind

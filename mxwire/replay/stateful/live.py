@@ -11,15 +11,13 @@ from typing import Final
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.link import Link
-from mxwire.replay.stateful import introduction
+from mxwire.link.conversing import converse
+from mxwire.protocol.introduction import Introduction
 from mxwire.replay.stateful.actor import Actor
 from mxwire.replay.stateful.conversation import FIRST_INDEX
 from mxwire.replay.stateful.script import Script
 from mxwire.replay.stateful.watching import Watch
 from mxwire.wire.address import mac_text
-from mxwire.wire.codec import Malformed, codec_of
-from mxwire.wire.packets import HostQuery, HostReply
-from mxwire.wire.text import hostname_text
 
 _HEADER: Final = 14
 _AT_ONCE: Final = 64
@@ -44,45 +42,20 @@ class Found:
     name: str
 
 
-def find(link: Link, script: Script, own_name: str, wanted: str | None, timeout: float, rng: Random) -> Found:
+def find(link: Link, own_name: str, wanted: str | None, timeout: float, rng: Random) -> Found:
     """The live host with a name, or the only one there is: the first that answers, where nobody is named.
 
     We announce ourselves meanwhile, and answer who asks for our name. Raises :class:`~mxwire.errors.MxwireError` where
     it is not found within ``timeout`` seconds.
     """
-    codec = codec_of(script.dialect)
-    announcement = codec.build(introduction.announcement(link.address, rng.getrandbits(32)))
-    seen: dict[bytes, str] = {}
-    end, next_announcement = time.monotonic_ns() + int(timeout * SECOND), 0
-    while (now := time.monotonic_ns()) < end:
-        if now >= next_announcement:
-            next_announcement = now + introduction.EVERY
-            link.send(FrameBatch.from_frames([announcement]))
-        batch = link.receive(max(0, min(next_announcement, end) - now) / SECOND)
-        answers: list[bytes] = []
-        for place in range(len(batch)):
-            frame = codec.parse(batch.frame(place))
-            if isinstance(frame, Malformed) or frame.src_mac == link.address:
-                continue
-            known = seen.setdefault(frame.src_mac, "")
-            if isinstance(frame, HostQuery):
-                answers.append(codec.build(introduction.answer(frame, link.address, FIRST_INDEX, own_name)))
-            if isinstance(frame, HostReply):
-                seen[frame.src_mac] = hostname_text(frame.hostname)
-                if wanted in (None, seen[frame.src_mac]):
-                    return Found(frame.src_mac, seen[frame.src_mac])
-            elif not known:
-                answers.append(codec.build(introduction.query(link.address, frame.src_mac, FIRST_INDEX)))
-        if answers:
-            link.send(FrameBatch.from_frames(answers))
-    raise MxwireError(_not_found(link.name, wanted, timeout, seen))
-
-
-def _not_found(link: str, wanted: str | None, timeout: float, seen: dict[bytes, str]) -> str:
-    others = ", ".join(f"{name or '?'} ({mac_text(each)})" for each, name in seen.items())
+    ours = Introduction(link.address, own_name, index=FIRST_INDEX, serial=rng.getrandbits(32))
+    address = converse(link, ours, lambda: ours.found(wanted), timeout)
+    if address is not None:
+        return Found(address, ours.names[address])
+    others = ", ".join(f"{ours.names.get(each) or '?'} ({mac_text(each)})" for each in ours.heard)
     who = f"{wanted} was not" if wanted else "no host was"
-    heard = f"there are {others}" if others else f"nothing was heard (mxwire doctor -i {link} looks why)"
-    return f"{link}: {who} found within {timeout:g} s; {heard}"
+    heard = f"there are {others}" if others else f"nothing was heard (mxwire doctor -i {link.name} looks why)"
+    raise MxwireError(f"{link.name}: {who} found within {timeout:g} s; {heard}")
 
 
 def play(actor: Actor, link: Link, watch: Watch, progress: Callable[[int], object] | None = None) -> int:

@@ -1,0 +1,59 @@
+"""Who speaks on a link is heard, hears, and is stopped when there is what is wanted of him, or the time is over."""
+
+from __future__ import annotations
+
+from mxwire.link import memory_pair
+from mxwire.link.conversing import converse
+
+from .link_frames import batch, contents, numbered
+
+LONG = 30.0
+
+
+class Speaker:
+    """Says one frame at each deadline, and repeats what it hears."""
+
+    def __init__(self, greeting: bytes) -> None:
+        self.deadline = 0
+        self.heard: list[bytes] = []
+        self._greeting = greeting
+        self._echo: list[bytes] = []
+
+    def transmit(self, now: int) -> list[bytes]:
+        leaving, self._echo = self._echo, []
+        if now >= self.deadline:
+            self.deadline = now + 10**6
+            leaving.insert(0, self._greeting)
+        return leaving
+
+    def receive(self, raw: bytes) -> None:
+        self.heard.append(raw)
+        self._echo.append(raw[6:12] + raw[:6] + raw[12:])
+
+
+def test_the_last_frames_are_answered_before_it_ends() -> None:
+    one, other = memory_pair()
+    with one, other:
+        greeting, *questions = numbered(other.address, 1) + numbered(one.address, 3, sender=other.address)
+        speaker = Speaker(greeting)
+        other.send(batch(questions))
+        assert converse(one, speaker, lambda: len(speaker.heard) or None, LONG) == 3
+        assert speaker.heard == questions
+        said = contents(other.receive())
+        assert said[0] == greeting
+        assert [each for each in said if each != greeting] == [each[6:12] + each[:6] + each[12:] for each in questions]
+
+
+def test_what_is_there_already_is_not_waited_for() -> None:
+    one, other = memory_pair()
+    with one, other:
+        assert converse(one, Speaker(numbered(other.address, 1)[0]), lambda: "here", LONG) == "here"
+
+
+def test_it_ends_when_the_time_is_over_and_speaks_until_then() -> None:
+    one, other = memory_pair()
+    with one, other:
+        greeting = numbered(other.address, 1)[0]
+        assert converse(one, Speaker(greeting), lambda: None, 0.02) is None
+        said = contents(other.receive())
+        assert len(said) >= 2 and set(said) == {greeting}

@@ -1,0 +1,136 @@
+"""Somebody who is no whole host makes himself known to real ones, and finds them (behaviour, sections 2 and 3)."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from mxwire.frames import FrameBatch
+from mxwire.protocol import Node
+from mxwire.protocol.introduction import EVERY, Introduction, announcement, answer, query
+from mxwire.protocol.profile import SECOND
+from mxwire.wire.address import BROADCAST
+from mxwire.wire.codec import codec_of, parse
+from mxwire.wire.dialect import MXOE, Dialect, omx
+from mxwire.wire.packets import Announcement, HostQuery, HostReply
+
+from .world import address
+
+OURS, ALPHA, BETA = address(9), address(0), address(1)
+
+
+def introduction(**change) -> Introduction:
+    return Introduction(OURS, "ours:0", **{"index": 7, "serial": 5, **change})
+
+
+def node(own: bytes, name: str) -> Node:
+    return Node(own, name, rng=Random(1), announce=True)
+
+
+def meet(ours: Introduction, nodes: list[Node], until: int) -> list[bytes]:
+    """Let them talk on an Ethernet without loss, in steps of 10 ms; returns what has left us."""
+    said = []
+    for now in range(0, until, SECOND // 100):
+        leaving = ours.transmit(now)
+        said += leaving
+        for each in nodes:
+            for_it = [raw for raw in leaving if raw[:6] in (each.interfaces[0].address, BROADCAST)]
+            if for_it:
+                each.receive(FrameBatch.from_frames(for_it), now)
+            batch = each.transmit(now)
+            for place in range(len(batch)):
+                ours.receive(batch.frame(place))
+    return said
+
+
+def test_hosts_that_knew_nobody_know_us_and_are_known():
+    """R-DISC-01, R-HOST-04 to R-HOST-06."""
+    ours = introduction()
+    nodes = [node(ALPHA, "alpha"), node(BETA, "beta")]
+    meet(ours, nodes, SECOND)
+    assert ours.names == {ALPHA: "alpha:0", BETA: "beta:0"}
+    for each in nodes:
+        peer = each.peer(OURS)
+        assert (peer.name, peer.index_for(0)) == ("ours:0", 7)
+    assert ours.found("beta:0") == ours.found(BETA) == BETA
+    assert ours.found(None) == ALPHA
+    assert ours.found("gamma:0") is None and ours.found(address(2)) is None
+
+
+def test_who_is_not_heard_is_asked_where_his_address_is_known():
+    frames = [parse(each, MXOE) for each in introduction(known=[BETA]).transmit(0)]
+    assert [type(each) for each in frames] == [Announcement, HostQuery]
+    assert frames[1].dst_mac == BETA
+
+
+def test_all_is_said_again_while_there_is_no_answer():
+    ours = introduction()
+    ours.receive(MXOE_FRAMES[0])
+    said = meet(ours, [], 4 * EVERY)
+    kinds = [type(parse(each, MXOE)) for each in said]
+    assert kinds.count(Announcement) == 4
+    assert kinds.count(HostQuery) == 5, "once when it is heard, then with each announcement"
+    assert len(set(said)) == 2
+    assert list(ours.heard) == [ALPHA] and not ours.names
+
+
+def test_nobody_is_asked_who_has_answered():
+    ours = introduction()
+    ours.receive(codec_of(MXOE).build(answer(query(OURS, ALPHA, 7), ALPHA, 3, "alpha:0")))
+    ours.transmit(0)
+    assert [type(parse(each, MXOE)) for each in ours.transmit(EVERY)] == [Announcement]
+    ours.receive(codec_of(MXOE).build(query(ALPHA, OURS, 3)))
+    (told,) = ours.transmit(EVERY)
+    assert parse(told, MXOE).hostname == b"ours:0\0"
+
+
+@pytest.mark.parametrize("to", [BETA, BROADCAST])
+def test_what_is_for_others_is_no_question_to_us_and_no_answer(to: bytes):
+    """R-HOST-04: a query is for the address that it is sent to."""
+    codec = codec_of(MXOE)
+    ours = introduction()
+    ours.transmit(0)
+    ours.receive(codec.build(query(ALPHA, to, 3)))
+    ours.receive(codec.build(answer(query(to, ALPHA, 3), ALPHA, 3, "alpha:0")))
+    assert [type(parse(each, MXOE)) for each in ours.transmit(1)] == [HostQuery]
+    assert not ours.names
+
+
+def test_our_own_frames_and_broken_ones_do_no_harm():
+    ours = introduction()
+    ours.receive(codec_of(MXOE).build(announcement(OURS, 1)))
+    assert not ours.heard
+    ours.receive(OURS + ALPHA + b"\x86\xdf" + b"\xff" * 46)
+    ours.receive(OURS + BETA + b"\x86\xdf")
+    assert list(ours.heard) == [ALPHA, BETA]
+
+
+def test_a_long_name_is_cut_and_a_strange_one_written_so_that_it_can_be_read():
+    """R-HOST-08."""
+    told = answer(query(ALPHA, OURS, 3), OURS, 7, "n" * 100)
+    assert told.length == 80 and told.hostname == b"n" * 79 + b"\0"
+    ours = introduction()
+    strange = HostReply(
+        dst_mac=OURS, src_mac=ALPHA, length=3, src_dst_peer_index=1, magic=1, hostname=b"\x1b\xff\0"
+    )  # fmt: skip
+    ours.receive(codec_of(MXOE).build(strange))
+    assert ours.names == {ALPHA: "\\x1b\\xff"}
+
+
+MXOE_FRAMES = [
+    codec_of(MXOE).build(each)
+    for each in (
+        announcement(ALPHA, 5),
+        query(ALPHA, OURS, 3),
+        answer(query(OURS, ALPHA, 3), ALPHA, 3, "alpha:0"),
+    )
+]
+
+
+@pytest.mark.parametrize("dialect", [omx(1500), omx(9000), omx(generation="N1"), omx(generation="N3")], ids=str)
+def test_the_packets_are_the_same_in_all_dialects(dialect: Dialect):
+    codec = codec_of(dialect)
+    for raw in MXOE_FRAMES:
+        assert codec.parse(raw) == parse(raw, MXOE)
+        assert codec.build(parse(raw, MXOE)) == raw

@@ -1,0 +1,61 @@
+"""The live host that a recorded one is played to is found, or it is said who is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from mxwire.errors import MxwireError
+from mxwire.frames import FrameBatch
+from mxwire.link import MemoryLink, MemoryNetwork
+from mxwire.protocol.introduction import announcement, answer, query
+from mxwire.replay.stateful.live import Found, find
+from mxwire.wire.codec import build
+from mxwire.wire.dialect import MXOE
+from mxwire.wire.packets import Frame
+
+OURS, ALPHA, BETA = (bytes([2, 0, 0, 0, 0, number]) for number in (1, 2, 3))
+
+
+@pytest.fixture
+def links() -> Iterator[tuple[MemoryLink, MemoryLink]]:
+    """Ours, and that of all others."""
+    network = MemoryNetwork()
+    with network.attach("wire0", OURS) as ours, network.attach("others", ALPHA) as others:
+        yield ours, others
+
+
+def told(name: str, host: bytes) -> Frame:
+    return answer(query(OURS, host, 1), host, 1, name)
+
+
+def say(link: MemoryLink, *frames: Frame) -> None:
+    link.send(FrameBatch.from_frames([build(each, MXOE) for each in frames]))
+
+
+@pytest.mark.parametrize(("wanted", "found"), [(None, Found(BETA, "beta:0")), ("alpha:0", Found(ALPHA, "alpha:0"))])
+def test_it_is_found_by_its_name_or_by_being_the_first(
+    links: tuple[MemoryLink, MemoryLink], wanted: str | None, found: Found
+) -> None:
+    ours, others = links
+    say(others, announcement(ALPHA, 1), told("beta:0", BETA), told("alpha:0", ALPHA))
+    assert find(ours, "ours:0", wanted, 30.0, Random(1)) == found
+
+
+def test_who_is_there_instead_is_told(links: tuple[MemoryLink, MemoryLink]) -> None:
+    ours, others = links
+    say(others, announcement(ALPHA, 1), told("beta:0", BETA))
+    text = (
+        r"^wire0: gamma:0 was not found within 0\.01 s; there are \? \(02:00:00:00:00:02\), "
+        r"beta:0 \(02:00:00:00:00:03\)$"
+    )
+    with pytest.raises(MxwireError, match=text):
+        find(ours, "ours:0", "gamma:0", 0.01, Random(1))
+
+
+def test_an_ethernet_without_hosts_is_told(links: tuple[MemoryLink, MemoryLink]) -> None:
+    text = r"^wire0: no host was found within 0\.01 s; nothing was heard \(mxwire doctor -i wire0 looks why\)$"
+    with pytest.raises(MxwireError, match=text):
+        find(links[0], "ours:0", None, 0.01, Random(1))
