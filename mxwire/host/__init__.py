@@ -6,8 +6,9 @@ from mxwire.host.calls import DEFAULT_KEY
 from mxwire.host.endpoint import Endpoint
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
 from mxwire.host.host import Host
+from mxwire.host.message import Message, Waiting
 from mxwire.host.opening import KnownPeer
-from mxwire.host.request import Message, Request, Waiting
+from mxwire.host.request import Request
 
 __all__ = [
     "DEFAULT_KEY",

@@ -19,8 +19,9 @@ from mxwire.host.calls import (
     some,
 )
 from mxwire.host.errors import HostError
+from mxwire.host.message import Message, Waiting
 from mxwire.host.pending import AllOf, AnyOf, Pending
-from mxwire.host.request import Message, Receiving, Request, Sending, Waiting
+from mxwire.host.request import Receiving, Request, Sending
 from mxwire.host.seeking import ConnectCall
 from mxwire.protocol import ALL_BITS, Partner, Peer
 

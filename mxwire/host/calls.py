@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from mxwire.host.errors import HostError, HostTimeoutError
+from mxwire.host.message import Message, Waiting
 from mxwire.host.pending import Pending
-from mxwire.host.request import Message, Receiving, Request, Sending, Waiting, bytes_of, place_of
+from mxwire.host.request import Receiving, Request, Sending, bytes_of, place_of
 from mxwire.protocol import ALL_BITS, LocalProtocolError, Partner, Status
 from mxwire.protocol import Endpoint as EngineEndpoint
 from mxwire.protocol import Request as EngineRequest

@@ -1,11 +1,11 @@
-"""Requests, and the messages that receives give."""
+"""Requests of an application, and what they give."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
+from mxwire.host.message import Message
 from mxwire.host.pending import Pending
 from mxwire.protocol import Partner, Status
 from mxwire.protocol import Request as EngineRequest
@@ -13,45 +13,6 @@ from mxwire.protocol import Request as EngineRequest
 Result = TypeVar("Result")
 
 _FINE: Final = (Status.SUCCESS, Status.MESSAGE_TRUNCATED)
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A message that has been received."""
-
-    data: memoryview
-    """What has arrived; of a truncated message as much as fitted."""
-    match_info: int
-    """Its 64 bits of match information."""
-    source: Partner | None
-    """Who sent it; an answer may be sent there. None where the receive was cancelled."""
-    length: int
-    """Length of the whole message in bytes."""
-    status: Status
-    """SUCCESS, or MESSAGE_TRUNCATED where it did not fit, or CANCELLED."""
-
-    @property
-    def truncated(self) -> bool:
-        """Whether something is missing at the end."""
-        return self.status == Status.MESSAGE_TRUNCATED
-
-    def __len__(self) -> int:
-        """Bytes that have arrived."""
-        return len(self.data)
-
-    def __bytes__(self) -> bytes:
-        """The data as a copy."""
-        return bytes(self.data)
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A message that waits for a receive, as ``probe`` sees it."""
-
-    match_info: int
-    source: Partner
-    length: int
-    """Length of the whole message in bytes."""
 
 
 class Request(Pending[Result]):

@@ -100,10 +100,14 @@ def map_ring(opened: socket.socket, block: int, blocks: int, slot: int, *more: i
             return mmap.mmap(opened.fileno(), blocks * block, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
 
 
-def unmap(memory: mmap.mmap) -> None:
-    """Unmap a ring, unless somebody still has a batch that lies in it; then it goes with that batch."""
+def unmap(memory: mmap.mmap) -> mmap.mmap:
+    """Unmap a ring, unless somebody still has a batch that lies in it; then it goes with that batch.
+
+    Gives a bit of memory to put in its place, so that nobody else keeps it.
+    """
     with suppress(BufferError):
         memory.close()
+    return mmap.mmap(-1, 1)
 
 
 _FENCE = None if platform.machine() in ("x86_64", "AMD64", "i686") else Lock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +57,7 @@ class SlotRing:
         names = ["status", "length", "snapped", "mac", "seconds", "nanoseconds"]
         formats, offsets = ["u4", "u4", "u4", "u2", "u4", "u4"], [0, 4, 8, 12, 16, 20]
         layout = np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": slot})
-        self._notes = self.memory.view(layout)
+        self._notes: NDArray[Any] = self.memory.view(layout)
         self._status: NDArray[np.uint32] = self._notes["status"]
         self._starts = np.arange(self.slots, dtype=np.int64) * slot
         self._head = 0
@@ -166,7 +167,6 @@ class SlotRing:
     def close(self) -> None:
         """Let go of the memory."""
         self._words.release()
-        self.memory = np.zeros(0, np.uint8)
-        del self._notes, self._status
-        unmap(self._mapped)
-        del self._mapped
+        self.memory = self._notes = np.zeros(0, np.uint8)
+        self._status = np.zeros(0, np.uint32)
+        self._mapped = unmap(self._mapped)

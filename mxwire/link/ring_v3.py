@@ -131,5 +131,4 @@ class BlockRing:
         """Let go of the memory."""
         self._words.release()
         self.memory = np.zeros(0, np.uint8)
-        unmap(self._mapped)
-        del self._mapped
+        self._mapped = unmap(self._mapped)

@@ -10,10 +10,11 @@ from typing import Final, NamedTuple
 from mxwire.errors import MxwireError
 from mxwire.host.endpoint import Endpoint
 from mxwire.host.errors import HostTimeoutError
+from mxwire.host.message import Message
 from mxwire.host.perf.buffers import buffer
 from mxwire.host.perf.parameters import MATCH, PARAMETERS_LENGTH, Parameters
 from mxwire.host.perf.waiting import Waiting
-from mxwire.host.request import Message, Request
+from mxwire.host.request import Request
 from mxwire.protocol import Partner, Status
 
 KEY: Final = 0x12345678

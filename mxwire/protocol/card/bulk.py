@@ -85,7 +85,7 @@ def runs(batch: FrameBatch) -> Iterator[Run]:
 
 def _few_pulls(batch: FrameBatch, starts: list[int], lengths: list[int]) -> bool:
     """Whether a short batch begins with PULLs: those are taken together from two on."""
-    return (
+    return bool(
         len(starts) >= _FEW_PULLS
         and min(lengths) > TYPE_OFFSET
         and batch.buffer[starts[0] + TYPE_OFFSET] == PacketType.PULL
