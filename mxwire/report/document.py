@@ -155,41 +155,59 @@ def _filled(text: str, width: int, first: str = "", others: str = "") -> str:
 
 def _table_lines(table: Table, width: int) -> Iterator[str]:
     widths = _column_widths(table, width)
-    headings = [column.heading for column in table.columns]
-    yield _GAP.join(_aligned(*each) for each in zip(headings, widths, table.columns, strict=True)).rstrip()
+    headings = _headings(table, widths)
+    for pieces in zip(*headings, strict=True):
+        yield _GAP.join(_aligned(*each) for each in zip(pieces, widths, table.columns, strict=True)).rstrip()
     yield _GAP.join("-" * each for each in widths)
     for row in table.rows:
         cells = [_wrapped(cell, each) for cell, each in zip(row.cells, widths, strict=True)]
         for line in range(max(map(len, cells))):
-            pieces = [cell[line] if line < len(cell) else "" for cell in cells]
+            pieces = tuple(cell[line] if line < len(cell) else "" for cell in cells)
             yield _GAP.join(_aligned(*each) for each in zip(pieces, widths, table.columns, strict=True)).rstrip()
 
 
 def _column_widths(table: Table, width: int) -> list[int]:
-    """Natural widths; what is too much for the line is taken from the columns that wrap."""
-    widths = [
-        max(len(column.heading), *(len(line) for row in table.rows for line in row.cells[place].split("\n")), 0)
-        for place, column in enumerate(table.columns)
-    ]
+    """Natural widths; what is too much for the line is taken from the columns that wrap, and then from headings of
+    several words. What is in the other cells is never cut: rather the table is wider than the line."""
+    widths = [max(len(column.heading), _longest_line(table, place)) for place, column in enumerate(table.columns)]
     excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
-    while excess > 0:
-        candidates = [
-            place
-            for place, column in enumerate(table.columns)
-            if column.wraps and widths[place] > _least_width(table, place)
-        ]
-        if not candidates:
-            break
-        widest = max(candidates, key=lambda place: widths[place])
-        widths[widest] -= 1
-        excess -= 1
+    for least in (_least_width, _least_with_broken_heading):
+        while excess > 0:
+            candidates = [place for place in range(len(widths)) if widths[place] > least(table, place)]
+            if not candidates:
+                break
+            widest = max(candidates, key=lambda place: widths[place])
+            widths[widest] -= 1
+            excess -= 1
     return widths
 
 
+def _headings(table: Table, widths: Sequence[int]) -> list[list[str]]:
+    """The lines of each heading, the same number for all, the last ones on a line."""
+    broken = [_wrapped(column.heading, width) for column, width in zip(table.columns, widths, strict=True)]
+    most = max(map(len, broken), default=1)
+    return [[""] * (most - len(lines)) + lines for lines in broken]
+
+
+def _longest_line(table: Table, place: int) -> int:
+    return max((len(line) for row in table.rows for line in row.cells[place].split("\n")), default=0)
+
+
 def _least_width(table: Table, place: int) -> int:
+    heading = len(table.columns[place].heading)
+    return max(heading, _least_of_cells(table, place))
+
+
+def _least_with_broken_heading(table: Table, place: int) -> int:
+    longest_word = max(map(len, table.columns[place].heading.split()), default=0)
+    return max(longest_word, _least_of_cells(table, place))
+
+
+def _least_of_cells(table: Table, place: int) -> int:
+    if not table.columns[place].wraps:
+        return _longest_line(table, place)
     words = [word for row in table.rows for word in row.cells[place].split()]
-    longest = max((len(word) for word in words), default=0)
-    return max(len(table.columns[place].heading), min(longest, _SMALLEST_COLUMN))
+    return min(max((len(word) for word in words), default=0), _SMALLEST_COLUMN)
 
 
 def _wrapped(cell: str, width: int) -> list[str]:
@@ -211,19 +229,27 @@ def _show_styled(blocks: Sequence[Block]) -> None:
     """Print with rich, which is imported only here because that takes longer than most commands."""
     from rich.console import Console
 
-    console = Console(width=_output_width(), highlight=False)
+    width = _output_width()
+    needed = [max(width, _table_width(block, width)) if isinstance(block, Table) else width for block in blocks]
+    # A table that is wider than the terminal goes over the end of its lines, rather than losing what is in its cells.
+    console = Console(width=max(needed, default=width), highlight=False)
     for place, block in enumerate(blocks):
         if place:
             console.print()
-        console.print(_styled_block(block))
+        console.print(_styled_block(block, width), width=needed[place])
+
+
+def _table_width(table: Table, width: int) -> int:
+    widths = _column_widths(table, width)
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
 def renderable(block: Block) -> RenderableType:
     """A block for rich, for who shows it in a way of his own."""
-    return _styled_block(block)
+    return _styled_block(block, _output_width())
 
 
-def _styled_block(block: Block) -> RenderableType:
+def _styled_block(block: Block, width: int) -> RenderableType:
     from rich.text import Text
 
     match block:
@@ -234,7 +260,7 @@ def _styled_block(block: Block) -> RenderableType:
         case Listing():
             return _styled_listing(block)
         case Table():
-            return _styled_table(block)
+            return _styled_table(block, width)
 
 
 def _styled_listing(listing: Listing) -> RichTable:
@@ -247,19 +273,22 @@ def _styled_listing(listing: Listing) -> RichTable:
     return grid
 
 
-def _styled_table(table: Table) -> RichTable:
+def _styled_table(table: Table, width: int) -> RichTable:
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    styled = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
-    for place, column in enumerate(table.columns):
+    widths = _column_widths(table, width)
+    headings = _headings(table, widths)
+    # With the line between the columns, the padding is the gap of plain text.
+    styled = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", show_edge=False)
+    for column, lines, wide in zip(table.columns, headings, widths, strict=True):
         styled.add_column(
-            column.heading,
+            "\n".join(lines),
             justify="right" if column.right else "left",
             style="cyan" if column.code else "",
-            no_wrap=not column.wraps,
-            min_width=_least_width(table, place) if column.wraps else None,
+            width=wide,
+            overflow="fold",
         )
     for row in table.rows:
         styled.add_row(*(Text(cell) for cell in row.cells), style="dim" if row.muted else None)

@@ -91,7 +91,7 @@ def _row(name: str, samples: Samples, length: int | None) -> Row:
             _scaled(found.median, 1e3),
             _sure(found, 1e3, 1),
             *(_scaled(each, 1e3) for each in times),
-            "-" if not length or not found.median else f"{length / found.median * 1e3:.2f}",
+            "-" if not length or not found.median else _figures(length / found.median * 1e3, 3),
         )
     )
 
@@ -99,16 +99,22 @@ def _row(name: str, samples: Samples, length: int | None) -> Row:
 def _sure(found: Estimate, unit: float, digits: int) -> str:
     if found.median_low is None or found.median_high is None:
         return "-"
-    return f"{found.median_low / unit:.{digits}f} to {found.median_high / unit:.{digits}f}"
+    return f"{_scaled(found.median_low, unit, digits)} to {_scaled(found.median_high, unit, digits)}"
 
 
-def _scaled(nanoseconds: float, unit: float) -> str:
-    return f"{nanoseconds / unit:.1f}"
+def _scaled(nanoseconds: float, unit: float, digits: int = 1) -> str:
+    return _figures(nanoseconds / unit, digits)
+
+
+def _figures(value: float, digits: int) -> str:
+    """A number with so many decimals, or as many as leave four figures."""
+    before = len(str(int(value)))
+    return f"{value:.{min(digits, max(4 - before, 0))}f}"
 
 
 def _delays(delays: list[tuple[str, Samples]]) -> Table:
     headings = ("times", "median", "95 % sure", "least", "10 %", "90 %", "99 %", "most")
-    columns = (Column("from … to"), *(Column(each, right=True) for each in headings))
+    columns = (Column("from … to", wraps=True), *(Column(each, right=True) for each in headings))
     rows = []
     for name, samples in delays:
         found = samples.estimate()
@@ -116,9 +122,9 @@ def _delays(delays: list[tuple[str, Samples]]) -> Table:
         times = (found.least, found.p10, found.p90, found.p99, found.most)
         cells = (
             str(found.count),
-            f"{found.median / 1e6:.3f}",
+            _scaled(found.median, 1e6, 3),
             _sure(found, 1e6, 3),
-            *(f"{each / 1e6:.3f}" for each in times),
+            *(_scaled(each, 1e6, 3) for each in times),
         )
         rows.append(Row((name, *cells)))
     return Table(columns, tuple(rows))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 import pytest
 
-from mxwire.report.document import Listing, Paragraph, plain
+from mxwire.report.document import Column, Listing, Paragraph, Row, Table, _styled_block, plain
 
 
 @pytest.mark.parametrize("width", range(30, 60))
@@ -15,3 +17,35 @@ def test_no_line_begins_with_a_unit(block, width):
     assert " ".join(each.strip().removeprefix("- ") for each in lines) == text
     assert not [each for each in lines if each.split()[0].rstrip("),") in ("s", "ms", "us")]
     assert max(map(len, lines)) <= width
+
+
+WIDE = Table(
+    (Column("median of all µs", right=True), Column("host"), Column("what it says", wraps=True), Column("most")),
+    (
+        Row(("527535.5", "52:54:00:0a:00:01", "a reply does not tell where it goes", "2622117.4")),
+        Row(("1343148.7", "52:54:00:0a:00:02", "no", "1.0")),
+    ),
+)
+
+
+@pytest.mark.parametrize("width", [30, 50, 60, 80, 100])
+def test_what_is_in_a_table_is_never_cut(width):
+    """Text wraps first, then headings of several words; what still does not fit makes the table wider."""
+    from rich.console import Console
+
+    shown = StringIO()
+    with_rich = Console(file=shown, width=200)
+    with_rich.print(_styled_block(WIDE, width))
+    for text in (plain([WIDE], width), shown.getvalue()):
+        words = text.split()
+        assert {each for row in WIDE.rows for cell in row.cells for each in cell.split()} <= {*words}
+        assert {each for column in WIDE.columns for each in column.heading.split()} <= {*words}
+        if width >= 55:
+            assert max(len(line.rstrip()) for line in text.splitlines()) <= width
+
+
+def test_headings_stay_on_one_line_where_there_is_room():
+    assert plain([WIDE], 120).splitlines()[0].startswith("median of all µs  host ")
+    narrow = plain([WIDE], 55).splitlines()
+    assert narrow[0].split() == ["median"] or narrow[0].split() == ["median", "of"]
+    assert narrow[1].split()[-1] == "most" or narrow[2].split()[-1] == "most"

@@ -122,7 +122,7 @@ def test_a_terminal_shows_the_same_words(arguments: list[str], monkeypatch: pyte
 
         console = Console(width=100, force_terminal=True, highlight=False, record=True, file=StringIO())
         for block in blocks:
-            console.print(document._styled_block(block))
+            console.print(document._styled_block(block, 100))
         shown.append(console.export_text())
 
     monkeypatch.setattr(document, "show", show_styled)
