@@ -14,7 +14,8 @@ from typing import Final, Self
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from mxwire.errors import MxwireError, OutputError
+from mxwire.analysis.target import check_format, check_place
+from mxwire.errors import OutputError
 
 TABLES_WAITING: Final = 2
 """Batches that may wait for being written before decoding has to wait; so memory does not grow with the capture."""
@@ -78,12 +79,8 @@ class TableFile:
     """
 
     def __init__(self, path: Path) -> None:
-        if path.suffix.lower() not in _SINKS:
-            suffix = path.suffix or "a name without suffix"
-            raise MxwireError(f"{path}: no table format for {suffix}: use one of {', '.join(SUFFIXES)}")
-        if path.is_dir() or not path.absolute().parent.is_dir():
-            problem = "it is a directory" if path.is_dir() else "its directory does not exist"
-            raise MxwireError(f"{path}: cannot be written: {problem}")
+        check_format(path, "table format", SUFFIXES)
+        check_place(path)
         self.path = path
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._stream: _Stream | None = None

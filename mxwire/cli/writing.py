@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
+from mxwire.analysis.target import check_place
 from mxwire.errors import OutputError
 
 
@@ -21,9 +22,8 @@ class Assembly:
     def __init__(self, target: Path | None) -> None:
         self._target = target
         folder = None if target is None else target.absolute().parent
-        if target is not None and (target.is_dir() or not target.absolute().parent.is_dir()):
-            problem = "it is a directory" if target.is_dir() else "its directory does not exist"
-            raise OutputError(f"{target}: cannot be written: {problem}")
+        if target is not None:
+            check_place(target)
         try:
             self._folder = tempfile.TemporaryDirectory(prefix=".mxwire-", dir=folder)
             self._path = Path(self._folder.name) / "content"

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from mxwire.analysis.target import check_format, check_place
 from mxwire.analysis.timing import Timing
 from mxwire.analysis.timing.round_trips import Lengths
-from mxwire.errors import MxwireError, OutputError
+from mxwire.errors import OutputError
 from mxwire.report.axes import (
     BANDWIDTH,
     FONT,
@@ -46,12 +47,8 @@ svg {{ width: 100%; height: auto }} pre {{ overflow-x: auto; font-size: 13px; li
 
 def check_plot(path: Path) -> None:
     """Raises :class:`~mxwire.errors.MxwireError` where a figure could not be written to ``path``."""
-    if path.suffix.lower() not in SUFFIXES:
-        suffix = path.suffix or "a name without suffix"
-        raise MxwireError(f"{path}: no figure for {suffix}: use one of {', '.join(SUFFIXES)}")
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        problem = "it is a directory" if path.is_dir() else "its directory does not exist"
-        raise OutputError(f"{path}: cannot be written: {problem}")
+    check_format(path, "figure", SUFFIXES)
+    check_place(path)
     check()
 
 

@@ -1,0 +1,43 @@
+"""What is written where is decided before anything is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mxwire.analysis.target import check_format, check_place
+from mxwire.errors import MxwireError, OutputError
+from tests.cli.support import EVERY_TYPE, mxwire
+
+
+def test_a_format_is_known_by_the_end_of_the_name():
+    check_format(Path("a.CSV"), "table format", (".csv", ".arrow"))
+    with pytest.raises(MxwireError, match=r"^a\.xls: no table format for \.xls: use one of \.csv, \.arrow$"):
+        check_format(Path("a.xls"), "table format", (".csv", ".arrow"))
+    with pytest.raises(MxwireError, match="no figure for a name without suffix"):
+        check_format(Path("csv"), "figure", (".svg",))
+
+
+def test_a_place_is_no_directory_and_lies_in_one(tmp_path):
+    check_place(tmp_path / "new")
+    with pytest.raises(OutputError, match=r"cannot be written: it is a directory$"):
+        check_place(tmp_path)
+    with pytest.raises(OutputError, match=r"cannot be written: its directory does not exist$"):
+        check_place(tmp_path / "none" / "new")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["decode", "--to", "none/a.csv"],
+        ["messages", "--to", "none/a.csv"],
+        ["stats", "--plot", "none/a.svg"],
+        ["extract", "--message", "1", "-w", "none/a"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_commands_tell_of_a_place_that_is_none(words, tmp_path):
+    run = mxwire(*words, EVERY_TYPE, cwd=tmp_path)
+    assert (run.code, run.out) == (2, "")
+    assert run.err == f"mxwire: {words[-1]}: cannot be written: its directory does not exist\n"
