@@ -11,7 +11,7 @@ from mxwire.analysis.timing import Estimate, Samples, Timing
 from mxwire.analysis.timing.round_trips import Lengths
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 from mxwire.report.messages import COOKED
-from mxwire.report.times import seconds_text
+from mxwire.report.times import duration_text, seconds_text
 
 LENGTHS_SHOWN: Final = 40
 """Different lengths that get a row each; of more, classes of lengths do."""
@@ -64,6 +64,11 @@ def _facts(timing: Timing) -> Iterator[str]:
         again = f"{timing.repeated_frames} frames were sent or asked for again ({share:.1%})"
         yield f"{again}, {timing.copied_frames} are copies"
         yield f"at most {timing.most_outstanding} numbered packets of one direction unacknowledged at a time"
+        line = timing.line.line()
+        busiest = int(line.frames.argmax())
+        frames, size = line.frames[busiest], line.in_flight[busiest]
+        if frames:
+            yield f"{frames:.1f} frames with {size:.0f} bytes in flight in the busiest {duration_text(line.width_ns)}"
 
 
 _COLUMNS: Final = tuple(
@@ -114,7 +119,7 @@ def _figures(value: float, digits: int) -> str:
 
 def _delays(delays: list[tuple[str, Samples]]) -> Table:
     headings = ("times", "median", "95 % sure", "least", "10 %", "90 %", "99 %", "most")
-    columns = (Column("from … to", wraps=True), *(Column(each, right=True) for each in headings))
+    columns = (Column("from … to"), *(Column(each, right=True) for each in headings))
     rows = []
     for name, samples in delays:
         found = samples.estimate()
@@ -180,6 +185,7 @@ def timing_records(timing: Timing) -> Iterator[dict[str, Any]]:
         "start_ns": line.start_ns,
         "width_ns": line.width_ns,
         "bytes": [round(each, 3) for each in line.in_flight.tolist()],
+        "frames": [round(each, 3) for each in line.frames.tolist()],
         "repeats": line.repeats.tolist(),
     }
 

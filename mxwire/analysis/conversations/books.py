@@ -38,9 +38,9 @@ class Books:
 
     def __init__(self, watch: Watch | None, *, flights: bool = False) -> None:
         self.watch = watch
-        self.flights: list[tuple[int, int, int]] | None = [] if flights else None
-        """Blocks that were pulled: when they were asked for, when they were there, and their bytes; None where nobody
-        wants to know."""
+        self.flights: list[tuple[int, int, int, int]] | None = [] if flights else None
+        """Blocks that were pulled: when they were asked for, when they were there, their bytes and their frames; None
+        where nobody wants to know."""
         self.ways: dict[WayKey, Way] = {}
         self.partners: dict[WayKey, Partners] = {}
         self.conversations: dict[int, Conversation] = {}

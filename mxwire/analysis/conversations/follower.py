@@ -96,9 +96,9 @@ class Follower:
         self._books.hand_out_all()
         return self._take_out()
 
-    def take_flights(self) -> list[tuple[int, int, int]]:
+    def take_flights(self) -> list[tuple[int, int, int, int]]:
         """The blocks of large messages that have come since this was last called: when each was asked for and when the
-        last of it was there, in nanoseconds, and its bytes."""
+        last of it was there, in nanoseconds, its bytes and its frames."""
         taken = self._books.flights or []
         if taken:
             self._books.flights = []

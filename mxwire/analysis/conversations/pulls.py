@@ -310,7 +310,8 @@ class Pulls:
                 at = int(np.searchsorted(offset, block.end)) - 1
                 block.done_ns = int(time_ns[at])
                 if self.books.flights is not None:
-                    self.books.flights.append((block.asked_ns, block.done_ns, block.end - block.start))
+                    frames = (block.end - 1 + transfer.lead) // transfer.payload - index + 1
+                    self.books.flights.append((block.asked_ns, block.done_ns, block.end - block.start, frames))
 
     @staticmethod
     def _place_one(transfer: Transfer, pull: Pulled, offset: int, length: int) -> None:

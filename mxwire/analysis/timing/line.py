@@ -22,6 +22,8 @@ class Line:
     """Width of each of the n steps."""
     in_flight: NDArray[np.float64]
     """Bytes in flight, on average over each step."""
+    frames: NDArray[np.float64]
+    """Frames in flight, on average over each step."""
     repeats: NDArray[np.int64]
     """How often something was sent or asked for again in each step."""
 
@@ -36,8 +38,8 @@ class TimeLine:
     def __init__(self) -> None:
         self.start_ns: int | None = None
         self._width = FIRST_WIDTH_NS
-        self._weight: NDArray[np.float64] = np.zeros(STEPS)
-        self._moment: NDArray[np.float64] = np.zeros(STEPS)
+        self._weight: NDArray[np.float64] = np.zeros((2, STEPS))
+        self._moment: NDArray[np.float64] = np.zeros((2, STEPS))
         self._repeats: NDArray[np.int64] = np.zeros(STEPS, np.int64)
         self._last = 0
 
@@ -47,18 +49,20 @@ class TimeLine:
             self.start_ns = time_ns
 
     def add(self, intervals: NDArray[np.int64]) -> None:
-        """Take intervals, shape (n, 3): start and end in nanoseconds, and how many bytes were in flight."""
+        """Take intervals, shape (n, 4): start and end in nanoseconds, and how many bytes and frames were in flight."""
         if not len(intervals):
             return
         ends = np.maximum(intervals[:, 1], intervals[:, 0])
-        self._note(intervals[:, 0], intervals[:, 2].astype(np.float64))
-        self._note(ends, -intervals[:, 2].astype(np.float64))
+        weight = intervals[:, 2:].T.astype(np.float64)
+        self._note(intervals[:, 0], weight)
+        self._note(ends, -weight)
 
     def _note(self, times: NDArray[np.int64], weight: NDArray[np.float64]) -> None:
         relative = self._relative(times)
         step = relative // self._width
-        np.add.at(self._weight, step, weight)
-        np.add.at(self._moment, step, weight * (relative / 1e9))
+        for measured in range(len(weight)):
+            np.add.at(self._weight[measured], step, weight[measured])
+            np.add.at(self._moment[measured], step, weight[measured] * (relative / 1e9))
 
     def repeat(self, times: NDArray[np.int64]) -> None:
         """Something was sent or asked for again at these times, shape (n,)."""
@@ -80,12 +84,12 @@ class TimeLine:
         """The line as it is now."""
         used = max(-(-(self._last + 1) // self._width), 1)
         edges = self._width / 1e9 * np.arange(1, STEPS + 1)
-        integral = np.cumsum(self._weight) * edges - np.cumsum(self._moment)
-        in_flight = np.diff(integral, prepend=0.0) / (self._width / 1e9)
-        return Line(self.start_ns or 0, self._width, np.maximum(in_flight[:used], 0.0), self._repeats[:used].copy())
+        integral = np.cumsum(self._weight, axis=1) * edges - np.cumsum(self._moment, axis=1)
+        average = np.maximum(np.diff(integral, prepend=0.0) / (self._width / 1e9), 0.0)[:, :used]
+        return Line(self.start_ns or 0, self._width, average[0], average[1], self._repeats[:used].copy())
 
 
 def _halved(steps: NDArray[Any]) -> NDArray[Any]:
     halved: NDArray[Any] = np.zeros_like(steps)
-    halved[: STEPS // 2] = steps.reshape(-1, 2).sum(axis=1)
+    halved[..., : STEPS // 2] = steps.reshape(*steps.shape[:-1], -1, 2).sum(axis=-1)
     return halved

@@ -113,10 +113,11 @@ class Timing:
             repeats += (each.time_ns for each in message.resends)
             if message.pull is not None:
                 repeats += (each.time_ns for each in message.pull.requests)
-            elif message.ack is not None and message.length:
-                flights.append((message.first_ns, message.ack.time_ns, message.length))
+            elif message.ack is not None and message.length is not None:
+                frames = message.fragments.bit_count() or 1
+                flights.append((message.first_ns, message.ack.time_ns, message.length, frames))
         flights += self.follower.take_flights()
-        self.line.add(np.array(flights, np.int64).reshape(-1, 3))
+        self.line.add(np.array(flights, np.int64).reshape(-1, 4))
         self.line.repeat(np.array(repeats, np.int64))
 
     def _message(self, message: Message) -> None:

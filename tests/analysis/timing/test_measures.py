@@ -71,10 +71,15 @@ def test_nothing_measured_is_nothing():
 
 
 @settings(max_examples=60)
-@given(st.lists(st.tuples(moments, st.integers(0, 10**6), st.integers(1, 10**5)), min_size=1, max_size=20), st.data())
+@given(
+    st.lists(
+        st.tuples(moments, st.integers(0, 10**6), st.integers(1, 10**5), st.integers(1, 32)), min_size=1, max_size=20
+    ),
+    st.data(),
+)
 def test_the_line_is_the_average_of_what_was_in_flight(drawn, data):
     """Against the overlap of every interval with every step, whatever the order and the batches."""
-    intervals = np.array([(start, start + lasts, size) for start, lasts, size in drawn], np.int64)
+    intervals = np.array([(start, start + lasts, size, frames) for start, lasts, size, frames in drawn], np.int64)
     line = TimeLine()
     line.begin(0)
     order = data.draw(st.permutations(range(len(intervals))))
@@ -83,11 +88,12 @@ def test_the_line_is_the_average_of_what_was_in_flight(drawn, data):
     made = line.line()
     assert made.width_ns * STEPS > intervals[:, 1].max()
     edges = made.width_ns * np.arange(len(made.in_flight) + 1)
-    expected = np.zeros(len(made.in_flight))
-    for start, end, size in intervals.tolist():
+    expected = np.zeros((2, len(made.in_flight)))
+    for start, end, *weights in intervals.tolist():
         overlap = np.clip(np.minimum(edges[1:], end) - np.maximum(edges[:-1], start), 0, None)
-        expected += size * overlap / made.width_ns
-    assert made.in_flight == pytest.approx(expected, rel=1e-6, abs=1e-3)
+        expected += np.outer(weights, overlap / made.width_ns)
+    assert made.in_flight == pytest.approx(expected[0], rel=1e-6, abs=1e-3)
+    assert made.frames == pytest.approx(expected[1], rel=1e-6, abs=1e-3)
 
 
 @given(st.lists(moments, max_size=50))

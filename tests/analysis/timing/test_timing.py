@@ -79,6 +79,7 @@ def test_never_more_than_four_blocks_are_in_flight():
     """R-PUL-02: 4 blocks of 32768 bytes in mxoe."""
     line = timed("mxoe-lossy-1M").line.line()
     assert 32768 < line.in_flight.max() <= 4 * 32768 + 1
+    assert 8 < line.frames.max() <= 4 * 8 + 0.001
     assert line.repeats.sum() == sum(
         each.count for each in (*timed("mxoe-lossy-1M").re_request_delays.values(), timed("mxoe-lossy-1M").resend_delay)
     )
