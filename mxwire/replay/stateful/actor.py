@@ -8,13 +8,14 @@ from typing import Any, Final
 
 from mxwire.protocol import introduction
 from mxwire.protocol.profile import MILLISECOND, SECOND
+from mxwire.replay.stateful.awaiting import Awaited
+from mxwire.replay.stateful.connects import Answers, OwnConnects
 from mxwire.replay.stateful.conversation import Conversation
 from mxwire.replay.stateful.expectations import Expectation, Expectations
-from mxwire.replay.stateful.finding import Finding, Kind
+from mxwire.replay.stateful.finding import Finding
 from mxwire.replay.stateful.hearing import Listener
-from mxwire.replay.stateful.missing import acknowledged, described, is_awaited, whose
 from mxwire.replay.stateful.pair import Pair
-from mxwire.replay.stateful.pulls import OwnPulls, Waiting
+from mxwire.replay.stateful.pulls import OwnPulls
 from mxwire.replay.stateful.records import NUMBERED, Record
 from mxwire.replay.stateful.regions import Regions
 from mxwire.replay.stateful.script import Script
@@ -34,12 +35,6 @@ from mxwire.wire.packets import (
     Truc,
 )
 
-RESEND: Final = 500 * MILLISECOND
-"""After so long without an ack or an answer a frame is sent again (R-RTX-01)."""
-OWED: Final = 30 * MILLISECOND
-"""So long an ack may wait for the recording to have one."""
-EARLY: Final = 30 * MILLISECOND
-"""So long a connect of theirs waits for the place that its answer has in the recording."""
 SHORT_PATIENCE: Final = 300 * MILLISECOND
 """How long an application is waited for that has already done something else."""
 QUIET: Final = 100 * MILLISECOND
@@ -95,29 +90,24 @@ class Actor:
             self.expectations,
             tell=lambda each: self.findings.append(each),
             came=self._came,
-            settled=self._answered,
+            settled=self._settled,
             pulled=self._reply_to_pull,
             asked=self._reply_to_connect,
             ended=self._regions.ended,
             announced=self._regions.is_there,
         )
-        self._open = {number: each for number, each in self.expectations.all.items() if is_awaited(each)}
+        self._awaited = Awaited(self.conversation, self.expectations)
         self._leaving: list[bytes] = []
         self._introduced = False
         self._next_introduction: int | None = None
-        self._connecting: dict[tuple[Any, ...], Waiting] = {}
-        self._replies: dict[tuple[int, ...], bytes] = {}
+        self._connects = OwnConnects()
+        self._answers = Answers(script.records)
         self._pulls = OwnPulls(self.expectations, script.dialect)
         self._progress_ns = self._now = 0
-        self._unanswered: dict[int, int] = {}
-        """When connects of theirs came that are not answered yet, by the record of their answer."""
-        self._said_early: set[int] = set()
-        self._told_missing: dict[int, Finding] = {}
         self._blocks: set[tuple[int, int, int]] = set()
         """What has been asked for by PULLs so far: handle, magic and first frame."""
         self._quiet_since: int | None = None
         self._diverged = False
-        self._acked = acknowledged(script.records)
 
     # Frames and time.
 
@@ -163,13 +153,9 @@ class Actor:
             times.append(self._next_introduction)
         if self._quiet_since is not None:
             times.append(self._quiet_since + QUIET)
-        times += [each.sent_ns + RESEND for each in self._connecting.values()]
-        times += [each + EARLY for each in self._unanswered.values()]
-        times += self._pulls.deadlines()
+        times += [*self._connects.deadlines(), *self._answers.deadlines(), *self._pulls.deadlines()]
         for pair in self.conversation.pairs.values():
-            times += [each.sent_ns + RESEND for each in list(pair.unacked.values())[:1]]
-            if pair.first_of_owed_ns is not None:
-                times.append(pair.first_of_owed_ns + OWED)
+            times += pair.deadlines()
         # What was due has been done.
         return min(each for each in times if each > now)
 
@@ -207,12 +193,9 @@ class Actor:
 
     def _must_wait(self, record: Record, now: int) -> bool:
         """Whether something has not come that was there before the played host sent a frame."""
-        if isinstance(record.frame, PullReply):
-            missing = self.expectations.pulls_before(record)
-        else:
-            missing = self._missing_before(record.number)
+        missing = self._awaited.before(record)
         full = isinstance(record.frame, NUMBERED) and len(self._pair(record.frame).unacked) >= WINDOW
-        busy = isinstance(record.frame, ConnectRequest) and record.news and bool(self._lacking_acks())
+        busy = isinstance(record.frame, ConnectRequest) and record.news and bool(self._awaited.unacked())
         if not missing and not full and not busy:
             return False
         if now - self._progress_ns < self._patience:
@@ -224,45 +207,22 @@ class Actor:
         self._progress_ns = now
         return self.done
 
-    def _missing_before(self, number: int) -> list[Expectation]:
-        found = []
-        for place, each in self._open.items():
-            if place >= number:
-                break
-            if not each.again or not self._has_arrived(each):
-                found.append(each)
-        return found
-
-    def _has_arrived(self, expectation: Expectation) -> bool:
-        """Whether we have what a message that comes again has said."""
-        frame: Any = expectation.record.frame
-        arrived = self.conversation.pair(frame.dst_endpoint, frame.src_endpoint).arrived
-        return frame.lib_seqnum in arrived.values()
-
-    def _lacking_acks(self) -> list[tuple[Pair, int]]:
-        """Our messages that the recorded host has acknowledged and the live one has not."""
-        return [
-            (pair, live)
-            for pair in self.conversation.pairs.values()
-            for live in pair.unacked
-            if (pair.mine, pair.theirs, pair.recorded_of.get(live)) in self._acked
-        ]
-
     def _pair(self, frame: Any) -> Pair:
         return self.conversation.pair(frame.src_endpoint, frame.dst_endpoint)
 
     def _say(self, record: Record, now: int) -> None:
-        """Send a recorded frame."""
+        """Send a recorded frame, unless it is said when it is asked for."""
+        if not isinstance(record.frame, PullReply) and not self._answers.is_early(record):
+            self._send(record, now)
+
+    def _send(self, record: Record, now: int) -> None:
         frame = record.frame
-        if isinstance(frame, PullReply) or record.number in self._said_early:
-            # PULLs are answered when they come.
-            return
         try:
             live = self._speaker.live(frame)
         except NotPlayed as why:
             self.skipped.append((record, str(why)))
             for each in self.expectations.give_up(frame):
-                self._open.pop(each.record.number, None)
+                self._awaited.forget(each)
             return
         built = self.codec.build(live)
         self._leaving.append(built)
@@ -272,11 +232,9 @@ class Actor:
     def _note(self, record: Record, live: Any, built: bytes, now: int) -> None:
         frame = record.frame
         if isinstance(frame, ConnectRequest):
-            key = ConnectReply, frame.src_endpoint, frame.dst_endpoint, frame.src_session_id, frame.connect_seqnum
-            self._connecting[key] = Waiting(built, now)
+            self._connects.note(frame, built, now)
         elif isinstance(frame, ConnectReply):
-            self._unanswered.pop(record.number, None)
-            self._replies[self.conversation.connect_of(self._pair(frame), live)] = built
+            self._answers.leaves(record, self.conversation.connect_of(self._pair(frame), live), built)
         elif isinstance(frame, NUMBERED):
             pair = self._pair(frame)
             pair.note_sent(frame.lib_seqnum, live.lib_seqnum, built, now)
@@ -293,26 +251,23 @@ class Actor:
     def _came(self, expectation: Expectation) -> None:
         self.met += 1
         self._progress_ns = self._now
-        late = self._told_missing.pop(expectation.record.number, None)
+        late = self._awaited.came(expectation)
         if late is not None:
-            # Only when it comes is not compared.
             self.findings = [each for each in self.findings if each is not late]
-        self._open.pop(expectation.record.number, None)
         frame = expectation.record.frame
         if isinstance(frame, PullReply):
             self._pulls.came(frame)
 
     # What leaves because of what has come.
 
-    def _answered(self, key: tuple[Any, ...]) -> bool:
+    def _settled(self, key: tuple[Any, ...]) -> bool:
         """A connect of ours was answered, or refused; returns whether there was one."""
         if key[0] is not NackLib:
-            return self._connecting.pop(key, None) is not None
-        found = next((each for each in self._connecting if each[1:3] == key[1:]), None)
-        if found is not None:
-            del self._connecting[found]
-            self._refused(found)
-        return found is not None
+            return self._connects.answered(key)
+        answer = self._connects.refused(*key[1:])
+        if answer is not None:
+            self._refused(answer)
+        return answer is not None
 
     def _refused(self, key: tuple[Any, ...]) -> None:
         """The card has refused a connect: no reply will come, and if none has ever come, nothing else will."""
@@ -320,7 +275,7 @@ class Actor:
         if reply is None:
             return
         reply.missed = True
-        self._open.pop(reply.record.number, None)
+        self._awaited.forget(reply)
         if not self.conversation.their_sessions:
             number = self.conversation.live_endpoint(key[2])
             self._stop(f"its endpoint {number} is not open (--endpoint gives another one)")
@@ -334,36 +289,18 @@ class Actor:
     def _reply_to_connect(
         self, request: ConnectRequest, pair: Pair, expectation: Expectation | None, again: bool
     ) -> None:
-        place = self.conversation.connect_of(pair, request)
-        if place in self._replies:
-            self._leaving.append(self._replies[place])
+        connect = self.conversation.connect_of(pair, request)
+        said = self._answers.said(connect)
+        if said is not None:
+            self._leaving.append(said)
         elif expectation is not None:
-            reply = self._reply_after(expectation.record)
-            if reply is not None:
-                self._unanswered[reply.number] = self._now
+            self._answers.owe(expectation.record, self._now)
         elif not again:
             made = self._speaker.own_accept(request, pair)
             if made is not None:
-                self._replies[place] = self.codec.build(made)
-                self._leaving.append(self._replies[place])
-
-    def _reply_after(self, request: Record) -> Record | None:
-        """The recorded answer of ours to a connect of theirs."""
-        asked = request.frame
-        for each in self.script.records[request.number :]:
-            frame = each.frame
-            if each.ours and isinstance(frame, ConnectReply):
-                about = frame.dst_endpoint, frame.src_endpoint, frame.src_session_id, frame.connect_seqnum
-                if about == (asked.src_endpoint, asked.dst_endpoint, asked.src_session_id, asked.connect_seqnum):
-                    return each
-        return None
-
-    def _answer_early(self, now: int) -> None:
-        """Answer connects that came before their time: whoever asks may wait for it with what we wait for."""
-        for number in [number for number, asked in self._unanswered.items() if now - asked >= EARLY]:
-            del self._unanswered[number]
-            self._say(self.script.records[number - 1], now)
-            self._said_early.add(number)
+                built = self.codec.build(made)
+                self._answers.note(connect, built)
+                self._leaving.append(built)
 
     def _reply_to_pull(self, pull: Pull, expectation: Expectation | None) -> None:
         block = pull.src_pull_handle, pull.src_magic, pull.frame_index
@@ -376,18 +313,12 @@ class Actor:
 
     def _repeat(self, now: int) -> None:
         """Send again what may have been lost, and acks that are owed and not in the recording."""
-        self._answer_early(now)
-        for waiting in self._connecting.values():
-            if now - waiting.sent_ns >= RESEND:
-                waiting.sent_ns = now
-                self._leaving.append(waiting.frame)
-        self._leaving += self._pulls.due(now)
+        for reply in self._answers.overdue(now):
+            self._send(reply, now)
+        self._leaving += [*self._connects.due(now), *self._pulls.due(now)]
         for pair in self.conversation.pairs.values():
-            for sent in pair.unacked.values():
-                if now - sent.sent_ns >= RESEND:
-                    sent.sent_ns = now
-                    self._leaving += sent.frames
-            if pair.first_of_owed_ns is not None and now - pair.first_of_owed_ns >= OWED:
+            self._leaving += pair.due(now)
+            if pair.owes_ack(now):
                 ack = self._speaker.own_ack(pair)
                 if ack is not None:
                     self._leaving.append(self.codec.build(ack))
@@ -397,11 +328,9 @@ class Actor:
 
     def _give_up(self, missing: list[Expectation]) -> None:
         """Go on without something."""
+        self._diverged = self._diverged or bool(missing)
         for each in missing:
-            each.missed = True
-            self._open.pop(each.record.number, None)
-            self._diverged = True
-            self._tell_missing(each)
+            self.findings += self._awaited.given_up(each)
         first = next((each for each in missing if isinstance(each.record.frame, ConnectReply)), None)
         if first is not None and not self.conversation.their_sessions:
             frame: Any = first.record.frame
@@ -412,36 +341,13 @@ class Actor:
         self.failure = why
         self.done = True
 
-    def _tell_missing(self, expectation: Expectation) -> None:
-        if expectation.again:
-            return
-        frame: Any = expectation.record.frame
-        kind, rule = whose(frame)
-        if isinstance(frame, Notify) and not self.expectations.is_pulled(frame):
-            kind, rule = Kind.APPLICATION, "R-PUL-01"
-        told = Finding(kind, rule, "", self.script.place(expectation.record), described(frame), "nothing comes")
-        self._told_missing[expectation.record.number] = told
-        self.findings.append(told)
-
     def _end(self, now: int) -> None:
         """Wait for what is still to come, then for surprises, then it is over."""
-        waiting = bool(self._lacking_acks()) or any(self._is_lacking(each) for each in self.expectations.all.values())
-        if waiting and now - self._progress_ns < self._patience:
+        if self._awaited.is_anything() and now - self._progress_ns < self._patience:
             return
         if self._quiet_since is None:
             self._quiet_since = now
         if now - self._quiet_since < QUIET:
             return
         self.done = True
-        for each in self.expectations.all.values():
-            if self._is_lacking(each):
-                self._tell_missing(each)
-        self._tell_unacked()
-
-    def _is_lacking(self, expectation: Expectation) -> bool:
-        return expectation.open and not expectation.again
-
-    def _tell_unacked(self) -> None:
-        for _, live in self._lacking_acks():
-            text = f"our message {live:#06x} is never acknowledged"
-            self.findings.append(Finding(Kind.PROTOCOL, "R-ACK-02", "", 0, "an ack, as recorded", text))
+        self.findings += self._awaited.left()

@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from mxwire.protocol.profile import MILLISECOND
 from mxwire.protocol.sequence import FIRST, NUMBER_MASK, SESSION_MASK, distance, number, successor
 
 HALF: Final = NUMBER_MASK // 2
 UNKNOWN_SESSION: Final = 0xFFFF_FFFF
+RESEND: Final = 500 * MILLISECOND
+"""After so long without an ack or an answer a frame is sent again (R-RTX-01)."""
+OWED: Final = 30 * MILLISECOND
+"""So long an ack may wait for the recording to have one."""
 
 
 @dataclass
@@ -100,6 +105,18 @@ class Pair:
         for each in [each for each in self.unacked if 0 < distance(value, each) <= HALF]:
             del self.unacked[each]
 
+    def due(self, now: int) -> list[bytes]:
+        """What of ours is sent again now."""
+        found = [each for each in self.unacked.values() if now - each.sent_ns >= RESEND]
+        for each in found:
+            each.sent_ns = now
+        return [frame for each in found for frame in each.frames]
+
+    def deadlines(self) -> list[int]:
+        """When something is due: what is sent again, and an ack."""
+        times = [each.sent_ns + RESEND for each in list(self.unacked.values())[:1]]
+        return times if self.first_of_owed_ns is None else [*times, self.first_of_owed_ns + OWED]
+
     # Theirs.
 
     def expect_from(self, live: int) -> None:
@@ -137,6 +154,10 @@ class Pair:
                 break
             value = successor(each)
         return value
+
+    def owes_ack(self, now: int) -> bool:
+        """Whether an ack has waited for long enough."""
+        return self.first_of_owed_ns is not None and now - self.first_of_owed_ns >= OWED
 
     def note_ack(self, value: int) -> None:
         """An ack has left."""
