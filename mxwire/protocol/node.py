@@ -294,7 +294,7 @@ class Node:
 
     def _attach(self, address: bytes, hostname: str) -> None:
         number = len(self.interfaces)
-        if self.peers.by_address(address) is not None:
+        if any(each.address == address for each in self.interfaces):
             raise LocalProtocolError(Status.BAD_REQUEST, f"two interfaces have the address {mac_text(address)}")
         name = f"{hostname}:{number}"
         board = Interface(number, address, name, self.dialect, self.profile, self.peers, self._names, self._raw)

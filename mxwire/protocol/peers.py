@@ -48,6 +48,10 @@ class PeerTable:
         self._sharing = sharing
         self._entries: dict[int, Peer] = {}
         self._by_address: dict[bytes, Peer] = {}
+        self._looked_at = 0
+        """How many of the places that nodes share were looked at."""
+        self._new: list[Peer] = []
+        """Peers that other nodes have entered, until somebody asks for them."""
 
     def __len__(self) -> int:
         """The number of peers."""
@@ -61,18 +65,32 @@ class PeerTable:
         """The peer that an index designates, or None where it designates none."""
         peer = self._entries.get(index)
         if peer is None and self._sharing is not None and index < self.maximum:
-            self.refresh()
+            self._enter_others()
             peer = self._entries.get(index)
         return peer
 
     def refresh(self) -> list[Peer]:
-        """Enter the peers that other nodes on our interfaces have entered; returns those that are new here."""
+        """Enter the peers that other nodes on our interfaces have entered; returns those that are new since the last
+        call."""
+        self._enter_others()
+        new, self._new = self._new, []
+        return new
+
+    def _enter_others(self) -> None:
         places = [] if self._sharing is None else self._sharing.places()
-        return [self._enter(index, each, None) for index, each in enumerate(places) if each not in self._by_address]
+        # The first place of an address is its index.
+        for index in range(self._looked_at, min(len(places), self.maximum)):
+            if places[index] not in self._by_address:
+                self._new.append(self._enter(index, places[index], None))
+        self._looked_at = max(self._looked_at, len(places))
 
     def by_address(self, address: bytes) -> Peer | None:
-        """The peer with an Ethernet address, or None (R-DISC-01)."""
-        return self._by_address.get(address)
+        """The peer with an Ethernet address, or None (R-DISC-01); whom one node of a host knows, all of them know."""
+        peer = self._by_address.get(address)
+        if peer is None and self._sharing is not None:
+            self._enter_others()
+            peer = self._by_address.get(address)
+        return peer
 
     def by_name(self, name: str) -> Peer | None:
         """The first peer with a host name, or None."""

@@ -103,10 +103,23 @@ def test_each_node_serves_its_endpoints_and_none_refuses_for_another():
 def test_a_peer_that_another_node_has_entered_is_known_by_its_index():
     play = Play()
     play.one.add_peer(OTHER, "other:0")
-    assert play.two.peers.by_address(OTHER) is None
+    assert len(play.two.peers) == 1
     found = play.two.peers.at(1)
     assert found is not None and found.address == OTHER and len(play.two.peers) == 2
     assert play.two.peers.at(2) is None
+    assert play.two.peers.refresh() == [found] and play.two.peers.refresh() == []
+
+
+def test_a_peer_that_another_node_has_entered_is_answered():
+    """R-DISC-01: for others the nodes are one host, which knows them."""
+    play = Play()
+    play.one.add_peer(OTHER, "other:0")
+    play.other.add_peer(SHARED, "shared:0")
+    play.two.open_endpoint(2)
+    assert play.two.peers.by_address(THIRD) is None
+    request = play.other.open_endpoint(0).connect(SHARED, 2, 0)
+    play.run()
+    assert request.status == 0
 
 
 def test_one_node_answers_and_announces_for_all():
