@@ -23,7 +23,8 @@ class Answering(Application):
         self.where = self.end.where
         self._echo = echo
         self._taking: list[Taken] = []
-        self._met: dict[Partner, Request] = {}
+        self._met: dict[tuple[Partner, int], Request] = {}
+        """Connects back; a partner that was restarted wants another one."""
         side.applications.append(self)
 
     def turn(self) -> None:
@@ -41,15 +42,16 @@ class Answering(Application):
             del self._taking[0]
 
     def _meet(self, partner: Partner) -> None:
-        if self._echo and partner not in self._met:
-            self._met[partner] = self.end.ask(Where(partner.peer.address, partner.number))
+        epoch = partner, partner.epoch
+        if self._echo and epoch not in self._met:
+            self._met[epoch] = self.end.ask(Where(partner.peer.address, partner.number))
 
     def _answered(self, taken: Taken) -> bool:
         request = taken.request
         self.end.side.note(f"took {request.transferred} bytes: {'' if request.status is None else request.status.text}")
         if not self._echo or request.status is not Status.SUCCESS or request.partner is None:
             return True
-        met = self._met.get(request.partner)
+        met = self._met.get((request.partner, request.partner.epoch))
         if met is not None and not met.done:
             return False
         self.end.send(request.partner, taken.data, request.match_info)

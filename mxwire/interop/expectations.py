@@ -43,11 +43,11 @@ def build_of(casting: Casting) -> Build:
     )
 
 
-def expected_of(part: Part, left: Casting, right: Casting) -> Expected:
-    """What is expected of two implementations in a case."""
+def expected_of(part: Part, left: Casting, right: Casting, *, echoed: bool = False) -> Expected:
+    """What is expected of two implementations in a case; ``echoed`` says that all that is sent comes back."""
     if part.keeps_partner and left.profile.keeps_partner_on_disconnect != right.profile.keeps_partner_on_disconnect:
         return Expected("fails", _KEPT)
-    ways = [(left, right), (right, left)] if part.answered else [(left, right)]
+    ways = [(left, right), (right, left)] if part.answered or echoed else [(left, right)]
     for sender, receiver in ways:
         found = reach(build_of(sender), build_of(receiver))
         # What is answered comes back as long as it was.

@@ -58,6 +58,18 @@ class Programs:
         assert host is not None
         return Where(host, program.endpoint, program.key)
 
+    @property
+    def several(self) -> bool:
+        """Whether more than one runs; a program of mxwire is a host of its own, at the same address."""
+        return len(self._running) > 1
+
+    def restart(self, role: Role) -> Where:
+        """End a program if it runs, and start it; else like :meth:`start`."""
+        running = self._running.pop(role, None)
+        if running is not None:
+            running.end()
+        return self.start(role)
+
     def close(self) -> None:
         """End them all."""
         while self._running:

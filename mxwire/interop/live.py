@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 from mxwire.frames import FrameBatch
 from mxwire.host.core import Core
 from mxwire.host.opening import Hosting
-from mxwire.interop.casting import Casting, Introduction, Role, Unsuitable, Where
+from mxwire.interop.casting import Casting, Introduction, Role, Unexpected, Unsuitable, Where
 from mxwire.interop.cutting import CuttingLink
 from mxwire.interop.impairments import Cut, Treatment
 from mxwire.interop.side import Side
@@ -30,6 +30,8 @@ _CALM: Final = 2.0
 """Seconds that a stranger has to acknowledge what was sent, before the next case begins."""
 _FORGETTING: Final = 0.8
 """Seconds after which omx_perf, as a slave, has forgotten who has measured."""
+_REPEATING: Final = 0.6
+"""Seconds after which a stranger has sent again what of ours was lost on the way: longer than a resend delay."""
 _LULL: Final = 0.03
 """Seconds for what is still on its way: longer than an ack may wait."""
 _LONGEST: Final = 50
@@ -46,6 +48,8 @@ class Stranger:
     """Its Ethernet address; None where its name has to do."""
     start: Callable[[Role], Where]
     """Sees to it that a program with a role runs there, and says where."""
+    restart: Callable[[Role], Where]
+    """The same with one that was started anew."""
 
 
 class LiveSide(Side):
@@ -140,16 +144,19 @@ class LiveStage(Stage):
         super().__init__(patience)
         self.reboots: list[tuple[int, bytes]] = []
         self.stranger = stranger
+        self._impaired = treatment.name != "none"
         both = stranger is not None
         self._links = [CuttingLink(_treated(link, treatment, seed, both=both), both=both) for link in links]
         self._hosts: list[LiveSide] = []
         self._started = time.monotonic_ns()
         self._since_1970 = time.time_ns() - self._started
+        # A stranger remembers those who were there before, and must not take us for one of them.
+        fresh = f"/{self._since_1970 + self._started}" if both else ""
         try:
             for place, (casting, link) in enumerate(zip(castings, self._links, strict=True)):
                 known = self._known(place, castings, introduction)
                 announce = introduction == "announcements" or stranger is not None
-                side = LiveSide(self, casting, link, known, announce=announce, seed=f"{seed}/{place}")
+                side = LiveSide(self, casting, link, known, announce=announce, seed=f"{seed}/{place}{fresh}")
                 self._hosts.append(side)
         except BaseException:
             self.close()
@@ -182,6 +189,25 @@ class LiveStage(Stage):
         """The hosts of ours."""
         return tuple(self._hosts)
 
+    @property
+    def right_is_ours(self) -> bool:
+        """Whether nobody else is on the right."""
+        return self.stranger is None
+
+    @property
+    def right_address(self) -> bytes:
+        """Of the second host, or of the stranger that is known by now."""
+        if self.stranger is None:
+            return super().right_address
+        if self.stranger.address is not None:
+            return self.stranger.address
+        peers, name = self.left.node.peers, self.stranger.name
+        self.until(lambda: peers.by_name(name) is not None)
+        peer = peers.by_name(name)
+        if peer is None:
+            raise Unexpected(f"{name} is not heard within {self.patience:g} s")
+        return peer.address
+
     def far(self, role: Role) -> Where:
         """Where a program with a role is."""
         if self.stranger is None:
@@ -189,18 +215,28 @@ class LiveStage(Stage):
         found = self.roles.get(role)
         if found is None:
             found = self.roles[role] = self.stranger.start(role)
-            self.meet(found)
+        self.meet(found)
         return found
+
+    def restart(self, role: Role) -> Where:
+        """End the program that plays a role, and start it again."""
+        if self.stranger is None:
+            return super().restart(role)
+        self.roles[role] = self.stranger.restart(role)
+        # With a program the host may have begun anew.
+        self.reboots.append((len(self.frames), self.right_address))
+        return self.far(role)
 
     def meet(self, where: Where) -> None:
         """Wait until the stranger is known: it announces itself, or answers a question for its name."""
         if isinstance(where.host, str):
-            node, name = self.left.node, where.host
-            self.until(lambda: node.peers.by_name(name) is not None)
+            _ = self.right_address
 
     def renew(self, treatment: Treatment, seed: int, patience: float) -> None:
         """Begin another case on the same host: a stranger would take one that has forgotten all for a new one."""
         self.settle(_CALM)
+        if self._impaired or any(each.cuts for each in self._links):
+            self.let_pass(_REPEATING)
         if "perf" in self.roles:
             # It waits before it forgets its partner, and would forget a new one with it (D-12).
             self.let_pass(_FORGETTING)
@@ -214,8 +250,10 @@ class LiveStage(Stage):
             each.cuts.clear()
             if isinstance(each.link, FaultyLink):
                 each.link.change(sending=treatment.faults, receiving=treatment.faults, seed=seed)
+        self._impaired = treatment.name != "none"
         self.patience = patience
         self.frames, self.events, self.told = [], Told(), []
+        self.reboots.clear()
         self.applications.clear()
         self.roles.clear()
         self._started = time.monotonic_ns()
@@ -239,9 +277,9 @@ class LiveStage(Stage):
             each.step()
         return True
 
-    def cut(self, packet_type: int, *places: int, source: Side | None = None) -> None:
+    def cut(self, packet_type: int, *places: int, source: bytes | None = None) -> None:
         """Lose these frames of a type, counted from 0 from now on."""
-        chosen = Cut(packet_type, frozenset(places), None if source is None else source.address)
+        chosen = Cut(packet_type, frozenset(places), source)
         for each in self._links:
             each.cuts.append(chosen)
 

@@ -27,6 +27,8 @@ from mxwire.wire.dialect import Dialect
 _IMPATIENCE: Final = 1.0
 """Seconds that a case waits for what must not work."""
 _BOTH: Final = "not played: the case needs both hosts in its hand, and the right one is external"
+_OF_SEVERAL: Final = ("R-DISC-02",)
+"""Rules that programs at one address cannot keep together: each of mxwire announces itself."""
 _SILENCE: Final = 12.0
 """Seconds after which an external host that has said nothing is taken for silent: it is asked twice for its name."""
 
@@ -50,8 +52,9 @@ def plan(configuration: Configuration, selection: Selection) -> list[Order]:
         return [cell_by_name(each, selection.seed, find, configuration.path) for each in selection.cells]
     chosen = [find(each) for each in dict.fromkeys(selection.implementations)]
     ours = [each for each in configuration.implementations if not chosen or each in chosen]
-    others = [each.implementation for each in configuration.externals if not chosen or each.implementation in chosen]
-    rights = (ours if configuration.right is not None else []) + others
+    externals = [each.implementation for each in configuration.externals]
+    others = [each for each in externals if not chosen or each in chosen]
+    rights = (ours if configuration.right is not None else []) + others or externals
     parts = chosen_parts(selection.cases or configuration.cases)
     impairments = selection.impairments or configuration.impairments or ("none",)
     names = [treatment_by_name(each).name for each in dict.fromkeys(impairments)]
@@ -93,7 +96,7 @@ class LivePlayer:
     def _play(self, order: Order, part: Part, external: External | None) -> Cell:
         left = casting_of(order.left, "left")
         right = casting_of(order.right if external is None else external.taken_for, _right_name(order, external))
-        expected = expected_of(part, left, right)
+        expected = expected_of(part, left, right, echoed=external is not None and part.role == "echo")
         patience = self._configuration.patience if expected.expectation == "works" else _IMPATIENCE
         if external is not None:
             stage = self._against(external, order, left, patience)
@@ -108,6 +111,8 @@ class LivePlayer:
     def _judged(self, order: Order, part: Part, stage: LiveStage, expected: Expected, hosts: Hosts) -> Cell:
         outcome = perform(part, stage)
         findings = judge(stage.frames, hosts, exact=False, reboots=stage.reboots)
+        if any(each.several for each in self._programs.values()):
+            findings = [each for each in findings if each.rule not in _OF_SEVERAL]
         return cell_of(order, part, stage, expected, outcome, hosts, findings, self._captures)
 
     def _both(self, order: Order, part: Part, castings: tuple[Casting, Casting], patience: float) -> LiveStage:
@@ -197,7 +202,8 @@ def against(
 
     Raises :class:`~mxwire.link.errors.LinkError` where the interface cannot be used.
     """
-    stranger = Stranger(external.host or f"{external.implementation.name}:0", external.address, programs.start)
+    name = external.host or f"{external.implementation.name}:0"
+    stranger = Stranger(name, external.address, programs.start, programs.restart)
     links = _open([configuration.left], [left.dialect])
     return LiveStage((left,), links, treatment_by_name("none"), seed, stranger=stranger)
 

@@ -165,6 +165,7 @@ def _size(request: Request | Taken) -> str:
 class Application(ABC):
     """A program on one of our hosts that goes on by itself while the case waits."""
 
+    end: End
     where: Where
 
     @abstractmethod

@@ -187,9 +187,9 @@ class SimulatedStage(Stage):
         schedule.step()
         return True
 
-    def cut(self, packet_type: int, *places: int, source: Side | None = None) -> None:
+    def cut(self, packet_type: int, *places: int, source: bytes | None = None) -> None:
         """Lose these frames of a type, counted from 0 from now on."""
-        chosen = Cut(packet_type, frozenset(places), None if source is None else source.address)
+        chosen = Cut(packet_type, frozenset(places), source)
         self.network.incidents.append(_CutIncident(chosen))
 
     def close(self) -> None:

@@ -15,11 +15,13 @@ from mxwire.interop.casting import Role, Where
 from mxwire.interop.side import Application, End, Side
 from mxwire.protocol import Event, Partner, Status
 from mxwire.simulation.inventory import idle
+from mxwire.wire.codec import TYPE_OFFSET
 
 SECOND: Final = 1_000_000_000
 PATIENCE: Final = 60.0
 """Seconds of the hosts' own time that a case waits for what should work."""
 _EVENTS_KEPT: Final = 200
+_HELLO: Final = b"is there"
 
 
 @dataclass(slots=True)
@@ -62,9 +64,15 @@ class Stage(ABC):
         """What the engines told of peers and partners."""
         self.applications: list[Application] = []
         self.roles: dict[Role, Where] = {}
+        """Which programs run on the right host, and where."""
 
     left: Side
     """Who begins."""
+
+    @property
+    def right_is_ours(self) -> bool:
+        """Whether a case may open endpoints on the right host; if not, all that it has there are programs."""
+        return True
 
     @property
     @abstractmethod
@@ -79,9 +87,24 @@ class Stage(ABC):
     def turn(self, limit: int) -> bool:
         """Let the next thing happen, at ``limit`` at the latest; False where nothing will until then."""
 
+    @property
+    def right_address(self) -> bytes:
+        """The Ethernet address of the right host."""
+        return self.right.address
+
     @abstractmethod
-    def cut(self, packet_type: int, *places: int, source: Side | None = None) -> None:
-        """Lose these frames of a type, counted from 0 from now on."""
+    def cut(self, packet_type: int, *places: int, source: bytes | None = None) -> None:
+        """Lose these frames of a type, counted from 0 from now on; with ``source`` only of the host with that Ethernet
+        address."""
+
+    def cut_each_way(self, packet_type: int, *places: int) -> None:
+        """Lose frames where a host of ours sends to another; where an echo answers, also of what comes back."""
+        for source in (None,) if self.right_is_ours else (self.left.address, self.right_address):
+            self.cut(packet_type, *places, source=source)
+
+    def was_sent(self, packet_type: int, since: int) -> bool:
+        """Whether a frame of a type was among those after the first ``since``."""
+        return any(each.frame[TYPE_OFFSET] == packet_type for each in self.frames[since:])
 
     @abstractmethod
     def close(self) -> None:
@@ -124,14 +147,39 @@ class Stage(ABC):
             found = self.roles[role] = application.where
         return found
 
+    def restart(self, role: Role) -> Where:
+        """End the program on the right host that plays a role, and start it again."""
+        where = self.roles.pop(role)
+        for each in [each for each in self.applications if each.where == where]:
+            self.applications.remove(each)
+            each.end.close()
+        return self.far(role)
+
     def join(self, left: int = 1, right: int = 2) -> Joined:
-        """An endpoint on each host, and each connected to the other."""
+        """An endpoint on each host, and each connected to the other.
+
+        Where the right host is not ours, its echo stands for the second endpoint: what is sent to it comes to the
+        first one.
+        """
+        if not self.right_is_ours:
+            return self._join_echo(left)
         one, two = self.left.open(left), self.right.open(right)
         there, back = one.ask(two.where), two.ask(one.where)
         one.wait(there, Status.SUCCESS, f"connect to endpoint {right}")
         two.wait(back, Status.SUCCESS, f"connect to endpoint {left}")
         assert there.partner is not None and back.partner is not None
         return Joined(one, two, there.partner, back.partner)
+
+    def _join_echo(self, left: int) -> Joined:
+        where = self.far("echo")
+        end = self.left.open(left)
+        partner = end.connect(where)
+        # The echo connects back before its first answer.
+        taken = end.receive(len(_HELLO))
+        end.send(partner, _HELLO)
+        end.took(taken, _HELLO)
+        self.settle()
+        return Joined(end, end, partner, partner)
 
     def settle(self, seconds: float = 5.0) -> None:
         """Wait until all that was sent is acknowledged; says nothing where it is not."""
@@ -153,5 +201,7 @@ class Joined:
     to_one: Partner
 
     def ways(self) -> tuple[tuple[End, Partner, End], ...]:
-        """Sender, receiver as a partner, and receiver, in both directions."""
+        """Sender, receiver as a partner, and receiver, in both directions; there is one where an echo answers."""
+        if self.one is self.two:
+            return ((self.one, self.to_two, self.one),)
         return (self.one, self.to_two, self.two), (self.two, self.to_one, self.one)

@@ -39,6 +39,9 @@ def test_a_file_says_who_plays_what(tmp_path):
     assert all(each.command.endswith(found.path) for each in orders)
     chosen = plan(found, Selection(cases=("connect",), impairments=("none",), implementations=("native-mx", "x")))
     assert [each.name for each in chosen] == ["native-mx/x/connect/none"]
+    for one in ("native-mx", "x"):
+        (alone,) = plan(found, Selection(cases=("connect",), impairments=("none",), implementations=(one,)))
+        assert alone.name == "native-mx/x/connect/none"
     with pytest.raises(MxwireError, match="no host 'y': it has native-mx, x"):
         plan(found, Selection(implementations=("y",)))
 

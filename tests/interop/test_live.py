@@ -146,14 +146,15 @@ def external(folder: Path, serve: str = "--echo --name node7:0") -> Path:
 
 def test_a_host_that_is_not_ours_is_played_against(tmp_path):
     with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
-        cases = [word for case in ("connecting", "size-tiny", "size-medium", "perf") for word in ("--case", case)]
+        names = ("discovery", "connecting", "size-tiny", "size-medium", "wildcards", "lost-message", "receiver-killed")
+        cases = [word for case in (*names, "perf") for word in ("--case", case)]
         code, lines, errors = play(*cases, "--json", external(tmp_path))
         assert subprocess.run(["ip", "netns", "pids", name("right")], capture_output=True, text=True).stdout == ""
     found = {each.name: each for each in Report.from_json_lines(lines).cells}
     bad = [f"{each.name}: {each.reason}" for each in found.values() if each.verdict == "fail"]
     assert (code, bad) == (0, []), errors
     for ours in ("open-mx-1.5", "native-mx"):
-        for case in ("connect", "connect-bad-key", "connect-closed", "size-tiny", "size-medium"):
+        for case in ("announcements", "names", "connect-bad-key", "restart-endpoint", "restart-host", *names[2:]):
             assert found[f"{ours}/served/{case}/none"].reason.startswith("works")
         assert found[f"{ours}/served/connect-crossing/none"].reason == (
             "not played: the case needs both hosts in its hand, and the right one is external"

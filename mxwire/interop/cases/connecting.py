@@ -102,13 +102,17 @@ def back(stage: Stage) -> None:
     "R-EP-02 R-NAK-05 R-CLS-04 R-CLS-05 R-CLS-07",
     lengths=of(4),
     answered=True,
+    role="echo",
 )
 def restart_endpoint(stage: Stage) -> None:
     """The right application ends and starts again with the same number. A send to the old session is refused; the new
-    one connects first, then all is well."""
+    one connects first, then all is well. Where it is not ours, its program is started again, and we connect first."""
     joined = stage.join()
     _hello(joined)
     stage.settle()
+    if not stage.right_is_ours:
+        _talk_to_a_new_program(stage, joined)
+        return
     joined.two.close()
     stage.right.open(joined.two.number)
     again = stage.right.ends[-1]
@@ -119,14 +123,34 @@ def restart_endpoint(stage: Stage) -> None:
     _hello(Joined(joined.one, again, to_two, to_one))
 
 
+def _talk_to_a_new_program(stage: Stage, joined: Joined) -> None:
+    """The right program ends and starts again. We forget the old one first, since it is not the new one that connects
+    first (D-3)."""
+    joined.one.engine.disconnect(joined.to_two)
+    where = stage.restart("echo")
+    partner = joined.one.connect(where)
+    _hello(Joined(joined.one, joined.one, partner, partner))
+
+
 @CASES.case(
-    "restart-host", "a host is switched off and on", "R-CLS-04 R-CLS-05 R-CLS-07 W-5", lengths=of(4), answered=True
+    "restart-host",
+    "a host is switched off and on",
+    "R-CLS-04 R-CLS-05 R-CLS-07 W-5",
+    lengths=of(4),
+    answered=True,
+    role="echo",
 )
 def restart_host(stage: Stage) -> None:
-    """The right host comes back with nothing remembered, and connects; then both talk again."""
+    """The right host comes back with nothing remembered, and connects; then both talk again. Where it is not ours, the
+    left one does."""
     joined = stage.join()
     _hello(joined)
     stage.settle()
+    if not stage.right_is_ours:
+        # Then ours is the one that comes back, at the same endpoint.
+        stage.left.reboot()
+        _hello(stage.join())
+        return
     stage.right.reboot()
     again = stage.right.open(joined.two.number)
     to_one = again.connect(joined.one.where)

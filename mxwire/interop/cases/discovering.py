@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from mxwire.interop.cases.part import Group
-from mxwire.interop.casting import Unexpected, Where, stage_wants
+from mxwire.interop.casting import Unexpected, Unsuitable, Where, stage_wants
 from mxwire.interop.stage import Stage
 from mxwire.protocol import LocalProtocolError, Status
+from mxwire.wire.address import mac_text
 
 CASES = Group("discovery")
 
@@ -14,36 +15,46 @@ CASES = Group("discovery")
     "announcements",
     "hosts find each other by announcements",
     "R-DISC-01 R-DISC-02 R-DISC-03 R-DISC-07 R-HOST-01 R-HOST-04 R-HOST-06",
+    role="nothing",
     introduction="announcements",
 )
 def announcements(stage: Stage) -> None:
-    """Neither knows the other. Both announce themselves, and ask each other for their names."""
-    _both_named(stage)
+    """Neither knows the other. Both announce themselves, and ask each other for their names. Where the right host is
+    not ours, ours has known it, and starts again with nothing remembered."""
+    _find(stage)
 
 
 @CASES.case(
     "names",
     "hosts tell their names",
     "R-HOST-01 R-HOST-02 R-HOST-05 R-HOST-06 R-HOST-07 R-HOST-08",
+    role="nothing",
     introduction="addresses",
     impaired=True,
 )
 def names(stage: Stage) -> None:
-    """Each has the address of the other in its table, without a name."""
-    _both_named(stage)
+    """Each has the address of the other in its table, without a name. Where the right host is not ours, ours has
+    forgotten its name."""
+    if stage.right_is_ours:
+        _both_named(stage)
+    else:
+        address = stage.right_address
+        stage.left.node.forget_names()
+        _right_named(stage, address)
 
 
 @CASES.case(
     "found-and-connected",
     "a host that was just found is connected to",
     "R-DISC-03 R-HOST-07 R-CON-01 R-CON-08",
+    role="echo",
     introduction="announcements",
     lengths=lambda _: (5,),
     answered=True,
 )
 def found_and_connected(stage: Stage) -> None:
     """After discovery both connect at once, and exchange a message each."""
-    _both_named(stage)
+    _find(stage)
     joined = stage.join()
     for sender, partner, receiver in joined.ways():
         taken = receiver.receive(16)
@@ -62,6 +73,26 @@ def unknown_host(stage: Stage) -> None:
         stage_wants(error.status is Status.PEER_NOT_FOUND, f"the connect was refused as {error.status.text}")
     else:
         raise Unexpected("a connect to a host that is in no table was begun")
+
+
+def _find(stage: Stage) -> None:
+    """Find each other; where the right host is not ours, our own one starts again, and knows nobody."""
+    if stage.right_is_ours:
+        _both_named(stage)
+        return
+    address = stage.right_address
+    stage.left.reboot()
+    if stage.left.node.peers.by_address(address) is not None:
+        raise Unsuitable("the file says the address of the host, so it does not have to announce itself")
+    _right_named(stage, address)
+
+
+def _right_named(stage: Stage, address: bytes) -> None:
+    def named() -> bool:
+        peer = stage.left.node.peers.by_address(address)
+        return peer is not None and peer.name is not None
+
+    stage_wants(stage.until(named), f"{mac_text(address)} has not told its name within {stage.patience:g} s")
 
 
 def _both_named(stage: Stage) -> None:

@@ -17,16 +17,20 @@ _LARGE = 200_000
     "the receiver does something else",
     "R-GEN-01 R-RTX-01 R-RTX-02 R-ORD-03",
     lengths=of(8, 100, 5000),
+    role="echo",
     impaired=True,
 )
 def receiver_paused(stage: Stage) -> None:
-    """The application on the right sleeps for more than a resend delay while messages come; then it takes each once."""
+    """The application on the right sleeps for more than a resend delay while messages come; then it takes each once.
+    Where it is not ours, the left one sleeps while they come back."""
     joined = stage.join()
     lengths = (8, 100, 5000, 8, 8)
     taken = [joined.two.receive(6000) for _ in range(len(lengths) + 1)]
-    joined.two.pause()
+    if stage.right_is_ours:
+        joined.two.pause()
     for number, length in enumerate(lengths):
         joined.one.send(joined.to_two, data(number, length))
+    joined.two.pause()
     stage.let_pass(1.2)
     joined.two.pause(False)
     for number, length in enumerate(lengths):
@@ -36,17 +40,27 @@ def receiver_paused(stage: Stage) -> None:
 
 
 @CASES.case(
-    "answers-while-paused", "the card answers while the application sleeps", "R-GEN-01 R-PUL-12", lengths=of(_LARGE)
+    "answers-while-paused",
+    "the card answers while the application sleeps",
+    "R-GEN-01 R-PUL-12",
+    lengths=of(_LARGE),
+    role="echo",
 )
 def answers_while_paused(stage: Stage) -> None:
     """The sender of a large message sleeps as soon as it is announced; its card serves the PULLs."""
     joined = stage.join()
     taken = joined.two.receive(_LARGE)
+    before = len(stage.frames)
     sent = joined.one.send(joined.to_two, data(0, _LARGE))
     joined.one.pause()
-    joined.two.took(taken, data(0, _LARGE))
+    if stage.right_is_ours:
+        joined.two.took(taken, data(0, _LARGE))
+    else:
+        pulled = stage.until(lambda: stage.was_sent(PacketType.NOTIFY, before))
+        stage_wants(pulled, "nobody has said that it has all that was pulled")
     joined.one.pause(False)
     joined.one.wait(sent)
+    joined.two.took(taken, data(0, _LARGE))
 
 
 @CASES.case(
@@ -55,11 +69,15 @@ def answers_while_paused(stage: Stage) -> None:
     "R-CLS-02 R-NAK-09 R-NOT-01",
     lengths=of(8, _LARGE),
     answered=True,
+    role="echo",
     whole=False,
 )
 def sender_killed(stage: Stage) -> None:
     """Its receiver, in the middle of pulling, is told that the endpoint is closed; a new sender is as welcome."""
     joined = stage.join()
+    if not stage.right_is_ours:
+        _die_while_pulled(stage, joined)
+        return
     taken = joined.two.receive(_LARGE)
     stage.cut(PacketType.PULL_REPLY, *range(64))
     joined.one.send(joined.to_two, data(0, _LARGE))
@@ -76,10 +94,27 @@ def sender_killed(stage: Stage) -> None:
         receiver.took(other, b"as ever.")
 
 
-@CASES.case("receiver-killed", "the receiver dies", "R-CLS-02 R-EP-01 R-NAK-05 R-NAK-10", lengths=of(8))
+def _die_while_pulled(stage: Stage, joined: Joined) -> None:
+    """The same where what its receiver is told shows only on the wire."""
+    before = len(stage.frames)
+    stage.cut(PacketType.PULL_REPLY, *range(64))
+    joined.one.send(joined.to_two, data(0, _LARGE))
+    stage_wants(stage.until(lambda: stage.was_sent(PacketType.PULL, before)), "the receiver has not begun to pull")
+    joined.one.close()
+    # Its timer has to expire first (R-PUL-08).
+    refused = stage.until(lambda: stage.was_sent(PacketType.NACK_MCP, before))
+    stage_wants(refused, "the receiver has not asked again for what it misses")
+    _exchange(stage.join())
+
+
+@CASES.case("receiver-killed", "the receiver dies", "R-CLS-02 R-EP-01 R-NAK-05 R-NAK-10", lengths=of(8), role="echo")
 def receiver_killed(stage: Stage) -> None:
-    """What is sent to its endpoint afterwards is refused, with the status of a closed one."""
+    """What is sent to its endpoint afterwards is refused, with the status of a closed one. Where it is not ours, the
+    left one dies before the echo comes, and a new one is answered as before."""
     joined = stage.join()
+    if not stage.right_is_ours:
+        _die_before_the_answer(stage, joined)
+        return
     taken = joined.two.receive(8)
     joined.one.send(joined.to_two, b"the last")
     joined.two.took(taken, b"the last")
@@ -89,9 +124,29 @@ def receiver_killed(stage: Stage) -> None:
     joined.one.wait(sent, Status.REMOTE_ENDPOINT_CLOSED, "send to a closed endpoint")
 
 
-@CASES.case("one-way", "only one side connects", "R-CON-12 R-CON-13", lengths=of(8, 100, 5000), impaired=True)
+def _die_before_the_answer(stage: Stage, joined: Joined) -> None:
+    """What the echo sends back comes to a closed endpoint; it is there for a new one nevertheless."""
+    before = len(stage.frames)
+    joined.one.send(joined.to_two, b"the last")
+    joined.one.close()
+    refused = stage.until(lambda: stage.was_sent(PacketType.NACK_LIB, before))
+    stage_wants(refused, "the echo has not come, so nothing was refused")
+    _exchange(stage.join())
+
+
+@CASES.case(
+    "one-way",
+    "only one side connects",
+    "R-CON-12 R-CON-13",
+    lengths=of(8, 100, 5000),
+    role="sink",
+    impaired=True,
+)
 def one_way(stage: Stage) -> None:
     """The right side never connects back, and only receives: short and medium messages need no more."""
+    if not stage.right_is_ours:
+        _send_to_a_sink(stage)
+        return
     one, two = stage.left.open(1), stage.right.open(2)
     to_two = one.connect(two.where)
     for number, length in enumerate((8, 100, 5000)):
@@ -99,6 +154,16 @@ def one_way(stage: Stage) -> None:
         one.send(to_two, data(number, length))
         two.took(taken, data(number, length))
     stage.settle()
+
+
+def _send_to_a_sink(stage: Stage) -> None:
+    """What has arrived there only its acknowledgements tell."""
+    where = stage.far("sink")
+    one = stage.left.open(1)
+    partner = one.connect(where)
+    for number, length in enumerate((8, 100, 5000)):
+        one.send(partner, data(number, length))
+    stage_wants(stage.until(lambda: partner.tx_una == partner.tx_next), "not all messages were acknowledged")
 
 
 @CASES.case(
@@ -124,12 +189,13 @@ def disconnected(stage: Stage) -> None:
     _exchange(Joined(joined.one, joined.two, there.partner, back.partner))
 
 
-@CASES.case("given-up", "a host that is silent is given up", "R-RTX-03 R-RTX-05")
+@CASES.case("given-up", "a host that is silent is given up", "R-RTX-03 R-RTX-05", role="echo")
 def given_up(stage: Stage) -> None:
     """The other host hears nothing; after as many resends as were allowed the connect ends."""
-    one, two = stage.left.open(1), stage.right.open(2)
+    where = stage.far("echo")
+    one = stage.left.open(5)
     stage.cut(PacketType.CONNECT, *range(100))
-    request = one.ask(two.where, resends=2)
+    request = one.ask(where, resends=2)
     one.wait(request, None, "connect to a host that hears nothing")
     stage_wants(
         request.status in (Status.TIMEOUT, Status.REMOTE_ENDPOINT_UNREACHABLE),

@@ -14,6 +14,7 @@ _MIXED = (1, 33, 200, 10, 7000, 128, 40_000, 0, 32)
     "a hundred messages in a row",
     "R-SEQ-01 R-SEQ-05 R-ACK-01 R-ACK-02 R-ORD-05",
     lengths=of(0, 1, 32, 128),
+    role="echo",
     impaired=True,
 )
 def stream(stage: Stage) -> None:
@@ -35,6 +36,7 @@ def stream(stage: Stage) -> None:
     "MEDIUMs follow each other closely",
     "R-MED-05 R-ACK-01 R-SEQ-04",
     lengths=of(*range(9000, 9012)),
+    role="echo",
     impaired=True,
 )
 def mediums(stage: Stage) -> None:
@@ -53,6 +55,7 @@ def mediums(stage: Stage) -> None:
     "R-ACK-03 R-SEQ-04 R-ORD-05 R-PUL-02",
     lengths=of(*_MIXED),
     answered=True,
+    role="echo",
     impaired=True,
 )
 def bidirectional(stage: Stage) -> None:
@@ -60,7 +63,14 @@ def bidirectional(stage: Stage) -> None:
     _all_ways([stage.join()])
 
 
-@CASES.case("endpoints", "four endpoints on each host", "R-EP-01 R-EP-05 R-SEQ-04", lengths=of(*_MIXED), answered=True)
+@CASES.case(
+    "endpoints",
+    "four endpoints on each host",
+    "R-EP-01 R-EP-05 R-SEQ-04",
+    lengths=of(*_MIXED),
+    answered=True,
+    role="echo",
+)
 def endpoints(stage: Stage) -> None:
     """Four pairs of endpoints talk at the same time; none hears what is meant for another."""
     _all_ways([stage.join(10 + number, 20 + number) for number in range(4)])
