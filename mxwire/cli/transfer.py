@@ -75,6 +75,11 @@ class _Tally:
         if self.as_json:
             click.echo(json.dumps({"event": event, **what}, separators=(",", ":")))
 
+    def failed(self, what: str, error: HostError) -> None:
+        seconds = time.monotonic() - self.began
+        self.tell("failed", status=error.status.text, reason=str(error), seconds=round(seconds, 3))
+        note(f"{what} after {seconds:.1f} s: {error} ({error.status.text})")
+
     def summary(self, verb: str, status: str, to_stderr: bool = False) -> None:
         seconds = time.monotonic() - self.began
         rate = self.bytes / seconds / 1e6 if seconds else 0.0
@@ -108,9 +113,7 @@ def send(live: Live, wanted: Sending, files: Sequence[str]) -> bool:
             except HostClosedError:
                 raise
             except HostError as error:
-                seconds = time.monotonic() - tally.began
-                tally.tell("failed", status=error.status.text, reason=str(error), seconds=round(seconds, 3))
-                note(f"the transfer ended after {seconds:.1f} s: {error} ({error.status.text})")
+                tally.failed("the transfer ended", error)
                 tally.summary("sent", error.status.text)
                 return False
     tally.summary(f"sent to {place_of(partner)}:", "truncated" if tally.short else "success")
@@ -287,9 +290,7 @@ def receive(live: Live, wanted: Receiving) -> bool:
         except HostClosedError:
             raise
         except HostError as error:
-            seconds = time.monotonic() - tally.began
-            tally.tell("failed", status=error.status.text, reason=str(error), seconds=round(seconds, 3))
-            note(f"ended after {seconds:.1f} s: {error} ({error.status.text})")
+            tally.failed("ended", error)
             tally.short += 1
         finally:
             tally.summary("received", "incomplete" if tally.short else "success", to_stdout)
