@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mxwire.cli.options import FrameRanges, Range, dialect_option, ethertype_option
+from mxwire.cli.options import FrameRanges, Range, dialect_option, ethertype_option, table_option
 
 if TYPE_CHECKING:
     from mxwire.cli.decoding import Request
@@ -37,13 +36,7 @@ Examples:
     metavar="A,B",
     help="Only these fields, tab-separated; with --to, only these columns; with --json, only these of the fields.",
 )
-@click.option(
-    "--to",
-    "target",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Write a table: .parquet, .csv, .ndjson or .arrow.",
-)
+@table_option
 @click.option(
     "--type", "types", metavar="TYPE", multiple=True, help="Only this packet type, by name or number; may be repeated."
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli.inputs import Inputs, input_options
-from mxwire.cli.options import dialect_option, ethertype_option
+from mxwire.cli.options import dialect_option, ethertype_option, table_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,13 +37,7 @@ Examples:
 @click.command(epilog=EPILOG)
 @input_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-@click.option(
-    "--to",
-    "target",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Write a table: .parquet, .csv, .ndjson or .arrow.",
-)
+@table_option
 @click.option("--host", "hosts", metavar="MAC", multiple=True, help="Only messages from or to this address.")
 @click.option(
     "--endpoint", metavar="N", type=click.IntRange(0, 255), help="Only messages from or to this endpoint number."

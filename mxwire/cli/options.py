@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -67,6 +68,13 @@ message_option = click.option(
     type=click.IntRange(min=1),
     required=True,
     help="The message, by its number in mxwire messages.",
+)
+table_option = click.option(
+    "--to",
+    "target",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write a table: .parquet, .csv, .ndjson or .arrow.",
 )
 ethertype_option = click.option(
     "--ethertype",
