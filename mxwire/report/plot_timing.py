@@ -147,12 +147,15 @@ def _by_length(
 
 def _sure(axes: Any, measured: list[Measurement], lengths: Lengths) -> None:
     """Bars from which the median is not far with 95 % confidence."""
+    label = "median, 95 % sure"
     for each in measured:
         estimate = lengths.by_length[each.length].estimate()
         if estimate is None or estimate.median_low is None or estimate.median_high is None:
             continue
         low, high = max(estimate.median_low / 1e3, 1e-3), estimate.median_high / 1e3
-        axes.plot([each.length or 0.5] * 2, [low, high], color=LATENCY, linewidth=2.5, alpha=0.5)
+        axes.plot([each.length or 0.5] * 2, [low, high], color=LATENCY, linewidth=2.5, alpha=0.5, label=label)
+        label = "_"
+    axes.legend(loc="upper left", frameon=False)
 
 
 def _over_time(axes: Any, timing: Timing) -> None:
@@ -172,7 +175,8 @@ def _over_time(axes: Any, timing: Timing) -> None:
         label = "sent or asked for again"
         axes.plot(middle, np.full(len(at), top * 0.96), "v", color=_REPEAT, markersize=5, label=label)
         axes.vlines(middle, 0, top * 0.96, color=_REPEAT, linewidth=0.5, alpha=0.5)
-        axes.legend(loc="upper right", frameon=False, ncols=2)
+        # Above the panel: markers and what was in flight may be anywhere in it.
+        axes.legend(loc="lower right", bbox_to_anchor=(1, 0.98), borderaxespad=0, frameon=False, ncols=2)
 
 
 def _gaps(axes: Any, timing: Timing) -> None:
