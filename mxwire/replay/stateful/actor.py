@@ -13,7 +13,7 @@ from mxwire.replay.stateful.connects import Answers, OwnConnects
 from mxwire.replay.stateful.conversation import Conversation
 from mxwire.replay.stateful.expectations import Expectation, Expectations
 from mxwire.replay.stateful.finding import Finding
-from mxwire.replay.stateful.hearing import Listener
+from mxwire.replay.stateful.hearing.listener import Listener
 from mxwire.replay.stateful.pair import Pair
 from mxwire.replay.stateful.pulls import OwnPulls
 from mxwire.replay.stateful.records import NUMBERED, Record
@@ -88,13 +88,12 @@ class Actor:
         self._listener = Listener(
             self.conversation,
             self.expectations,
+            self._regions,
             tell=lambda each: self.findings.append(each),
             came=self._came,
             settled=self._settled,
-            pulled=self._reply_to_pull,
             asked=self._reply_to_connect,
-            ended=self._regions.ended,
-            announced=self._regions.is_there,
+            pulled=self._reply_to_pull,
         )
         self._awaited = Awaited(self.conversation, self.expectations)
         self._leaving: list[bytes] = []

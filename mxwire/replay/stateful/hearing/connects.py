@@ -1,0 +1,106 @@
+"""Connects of the live host, its answers to ours, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mxwire.protocol.sequence import FIRST, SESSION_MASK, number
+from mxwire.replay.stateful.expectations import Expectation
+from mxwire.replay.stateful.finding import Finding, Kind
+from mxwire.replay.stateful.hearing.recognition import Recognition
+from mxwire.replay.stateful.pair import Pair
+from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib
+
+Settled = Callable[[tuple[Any, ...]], bool]
+"""Told the key of what answers a connect of ours; says whether there is such a connect."""
+Asked = Callable[[ConnectRequest, Pair, Expectation | None, bool], None]
+"""Told each connect of theirs, the recorded one that it is, and whether it comes again."""
+
+
+class Connects:
+    """Hears who connects, and whether we may."""
+
+    def __init__(self, known: Recognition, settled: Settled, asked: Asked) -> None:
+        self._known = known
+        self._with = known.conversation
+        self._expected = known.expectations
+        self._settled = settled
+        self._asked = asked
+        self._requests: set[tuple[int, ...]] = set()
+        """What all repetitions of each connect have in common."""
+
+    def reply(self, frame: ConnectReply, _now: int) -> None:
+        """An answer to a connect of ours: from now on we know their session, and where our numbers begin."""
+        state, pair = self._with, self._known.pair(frame)
+        recorded = state.recorded_session(frame.src_session_id)
+        key = ConnectReply, pair.mine, pair.theirs, recorded, frame.connect_seqnum
+        was_made = self._settled(key)
+        expectation = self._expected.take(key)
+        was = None
+        if expectation is not None:
+            was = expectation.record.frame
+            self._known.meet(expectation, frame, pair)
+        elif was_made:
+            expected = "no answer, as in the recording"
+            self._known.tell(Finding(Kind.APPLICATION, "R-CON-08", "", 0, expected, "ConnectReply"))
+        elif not self._expected.last_known(key):
+            self._known.unasked(frame)
+            return
+        if frame.connect_status_code:
+            return
+        session = frame.target_session_id
+        if was is not None and not was.connect_status_code:
+            state.their_sessions[was.target_session_id] = session
+            is_new = was.target_session_id != pair.their_recorded_session
+            pair.their_recorded_session = was.target_session_id
+        else:
+            is_new = pair.their_session is None
+        if session != pair.their_session:
+            start = was.target_recv_seqnum_start if was is not None else FIRST
+            pair.begin(start, frame.target_recv_seqnum_start)
+        elif is_new and was is not None:
+            # The recorded endpoint was opened anew meanwhile, and this one was not.
+            pair.begin(was.target_recv_seqnum_start, pair.next or frame.target_recv_seqnum_start)
+        pair.their_session = session
+
+    def request(self, frame: ConnectRequest, _now: int) -> None:
+        """A connect of theirs: they may begin anew."""
+        state, pair = self._with, self._known.pair(frame)
+        place = state.connect_of(pair, frame)
+        if place in self._requests:
+            self._asked(frame, pair, None, True)
+            return
+        self._requests.add(place)
+        if frame.src_session_id != pair.their_session:
+            pair.expect_from((pair.expected & SESSION_MASK) | FIRST)
+        present = state.present.get(pair.mine)
+        key = ConnectRequest, pair.mine, pair.theirs
+        expectation = self._expected.take_connect(key, state.my_sessions, present)
+        start = FIRST
+        if expectation is None:
+            self._known.unasked(frame)
+        else:
+            was: Any = expectation.record.frame
+            start = was.target_recv_seqnum_start
+            state.their_sessions[was.src_session_id] = frame.src_session_id
+            pair.their_recorded_session = was.src_session_id
+            state.requests[pair.mine, pair.theirs, was.src_session_id, was.connect_seqnum] = frame
+            self._known.meet(expectation, frame, pair)
+        if frame.src_session_id != pair.their_session:
+            pair.begin(start, frame.target_recv_seqnum_start)
+            pair.their_session = frame.src_session_id
+        # Where nobody waits for it any more, its recorded answer has been left out.
+        waited_for = expectation is not None and not expectation.missed
+        self._asked(frame, pair, expectation if waited_for else None, False)
+
+    def nack(self, frame: NackLib, _now: int) -> None:
+        """A connect or a message of ours is refused."""
+        pair = self._known.pair(frame)
+        recorded = 0
+        if number(frame.lib_seqnum):
+            recorded = pair.recorded_of.get(frame.lib_seqnum, frame.lib_seqnum)
+            pair.unacked.pop(frame.lib_seqnum, None)
+        else:
+            self._settled((NackLib, pair.mine, pair.theirs))
+        self._known.hear_once((NackLib, pair.mine, pair.theirs, recorded), frame, pair)

@@ -1,0 +1,91 @@
+"""What hearing a frame of any kind has in common: whom it is for, which recorded one it is, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from mxwire.replay.stateful.comparing import How, compare
+from mxwire.replay.stateful.conversation import Conversation
+from mxwire.replay.stateful.expectations import Expectation, Expectations, Key
+from mxwire.replay.stateful.finding import Finding, Kind
+from mxwire.replay.stateful.pair import Pair
+from mxwire.wire.enums import NackType
+from mxwire.wire.packets import ConnectReply, ConnectRequest, Frame, NackLib, NackMcp, Notify, Pull, PullReply
+
+_UNASKED: Final[dict[type[Frame], tuple[Kind, str, str]]] = {
+    ConnectRequest: (Kind.APPLICATION, "R-CON-12", "connects to endpoint {src}"),
+    ConnectReply: (Kind.PROTOCOL, "R-CON-08", "answers a connect of endpoint {src} that was not made"),
+    Notify: (Kind.PROTOCOL, "R-NOT-01", "says that a large message of endpoint {src} was pulled"),
+    PullReply: (Kind.PROTOCOL, "R-PUL-12", "answers a PULL that was not sent"),
+    NackLib: (Kind.PROTOCOL, "R-NAK-03", "refuses a frame of endpoint {src} (nack type {nack})"),
+    NackMcp: (Kind.PROTOCOL, "R-NAK-03", "refuses a PULL (nack type {nack})"),
+    Pull: (Kind.PROTOCOL, "R-PUL-02", "asks for {block} bytes from frame {index} on"),
+}
+"""What is said of a frame that the recorded host did not send."""
+
+
+class Recognition:
+    """Finds the recorded frames that live ones are, and compares.
+
+    ``tell`` is called with each finding, ``came`` with each recorded frame that has come.
+    """
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        expectations: Expectations,
+        tell: Callable[[Finding], None],
+        came: Callable[[Expectation], None],
+    ) -> None:
+        self.conversation = conversation
+        self.expectations = expectations
+        self.tell: Final = tell
+        self.came: Final = came
+
+    def pair(self, frame: Any) -> Pair:
+        """The endpoints that a frame of theirs goes between."""
+        return self.conversation.pair(frame.dst_endpoint, self.conversation.recorded_endpoint(frame.src_endpoint))
+
+    def meet(self, expectation: Expectation, frame: Any, pair: Pair | None) -> None:
+        """A recorded frame has come: compare."""
+        record, script = expectation.record, self.conversation.script
+        cut, where = record.cut, script.place(record)
+        for each in compare(frame, record.frame, cut, where, partial(self.conversation.meaning, pair)):
+            self.tell(each)
+        expectation.met = True
+        self.came(expectation)
+
+    def note_came(self, frame: Any, expectation: Expectation, pair: Pair) -> None:
+        """Note that a recorded number has come, unless only its session is right now: then nobody refuses it."""
+        was: Any = expectation.record.frame
+        if self.conversation.meaning(pair, How.SESSION, was.session) == frame.session:
+            self.conversation.came[pair.mine, pair.theirs, was.lib_seqnum] = frame.lib_seqnum
+
+    def hear_once(self, key: Key, frame: Any, pair: Pair | None) -> None:
+        """Compare a frame with the recorded one that has a key, and say where there has never been any."""
+        expectation = self.expectations.take(key)
+        if expectation is not None:
+            self.meet(expectation, frame, pair)
+        elif not self.expectations.last_known(key):
+            self.unasked(frame)
+
+    def unasked(self, frame: Any, application: bool = False) -> None:
+        """The recorded host sent nothing of the kind; ``application`` says that its application ended before."""
+        kind, rule, text = _UNASKED[type(frame)]
+        if application:
+            kind = Kind.APPLICATION
+        if isinstance(frame, NackLib) and frame.nack_type in (NackType.ENDPT_CLOSED, NackType.BAD_ENDPT):
+            kind = Kind.APPLICATION
+        words = text.format(
+            src=getattr(frame, "dst_endpoint", ""),
+            nack=int(getattr(frame, "nack_type", 0)),
+            block=getattr(frame, "block_length", 0),
+            index=getattr(frame, "frame_index", 0),
+        )
+        self.tell(Finding(kind, rule, "", 0, "nothing of the kind, as in the recording", f"the live host {words}"))
+
+    def is_ours(self, frame: Any) -> bool:
+        """Whether a frame carries the session of our endpoint."""
+        return bool(self.conversation.present.get(frame.dst_endpoint) == frame.session)
