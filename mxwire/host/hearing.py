@@ -8,6 +8,7 @@ from typing import Final
 from mxwire.frames import FrameBatch
 from mxwire.host.core import Core
 from mxwire.host.opening import longest_frame
+from mxwire.host.watcher import Watcher
 from mxwire.protocol import Peer
 from mxwire.protocol.counters import Counter
 from mxwire.wire.decoder import Decoder
@@ -25,28 +26,20 @@ _SURE: Final = 0.8
 _ADVICE: Final = "start both with the same --dialect"
 
 
-class Hearing:
+class Hearing(Watcher):
     """Listens to all that a host hears and says, from when it is made until it is closed.
 
     It decodes every frame, and is meant for times when there are few: after ``ENOUGH`` it hears no more.
     """
 
     def __init__(self, core: Core) -> None:
-        self._core = core
         self._left = ENOUGH
         self._decoder = Decoder()
         self._heard: dict[bytes, int] = {}
         self._longest: dict[bytes, int] = {}
         self._long_heard: dict[bytes, int] = {}
         self._long_sent: dict[bytes, int] = {}
-        with core.section:
-            core.watchers.append(self._watch)
-
-    def close(self) -> None:
-        """Stop listening; closing again does nothing."""
-        with self._core.section:
-            if self._watch in self._core.watchers:
-                self._core.watchers.remove(self._watch)
+        super().__init__(core)
 
     def _watch(self, batch: FrameBatch, sent: bool) -> None:
         if self._left <= 0:

@@ -11,6 +11,7 @@ import numpy as np
 
 from mxwire.frames import FrameBatch
 from mxwire.host.core import Core
+from mxwire.host.watcher import Watcher
 from mxwire.protocol import Peer
 from mxwire.wire.codec import TYPE_OFFSET, Malformed, codec_of
 from mxwire.wire.dialect import MXOE
@@ -42,22 +43,14 @@ class Heard:
     """Whether we have sent it."""
 
 
-class Listener:
+class Listener(Watcher):
     """Tells ``tell`` of such frames, and ``met`` of the addresses of all that come, while the core is turned."""
 
     def __init__(self, core: Core, tell: Callable[[Heard], None], met: Callable[[bytes], None] | None = None) -> None:
-        self._core = core
         self._tell = tell
         self._met = met
         self._codec = codec_of(MXOE)
-        with core.section:
-            core.watchers.append(self._watch)
-
-    def close(self) -> None:
-        """Stop listening; closing again does nothing."""
-        with self._core.section:
-            if self._watch in self._core.watchers:
-                self._core.watchers.remove(self._watch)
+        super().__init__(core)
 
     def _watch(self, batch: FrameBatch, sent: bool) -> None:
         now = time.time_ns()
