@@ -28,8 +28,8 @@ _JUDGED: Final = {
     "not": "by nobody",
 }
 LEGEND: Final = (
-    "judged: from the wire (by mxwire.rules.Judge), or only inside a host. engine, tests: in how many places of the "
-    "engine and of the tests the rule is named; mxwire rules NUMBER lists them."
+    "judged: from the wire (by mxwire.rules.Judge), only inside a host, or not at all. engine, tests: in how many "
+    "places of the engine and of the tests the rule is named; mxwire rules NUMBER lists them."
 )
 
 

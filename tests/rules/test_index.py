@@ -41,6 +41,12 @@ def test_checker_only_needs_a_reason():
     assert all(rule.why for rule in CATALOGUE.values() if rule.checker_only or rule.judged != "wire")
 
 
+def test_whatever_is_demanded_can_be_judged():
+    nobody = [rule for rule in CATALOGUE.values() if rule.judged == "not"]
+    assert nobody and {rule.force for rule in nobody} <= {"MAY", "fact"}
+    assert {rule.judged for rule in CATALOGUE.values() if rule.force == "MAY"} == {"not"}
+
+
 def test_texts_are_one_line():
     for number, rule in CATALOGUE.items():
         assert number == rule.number and rule.chapter

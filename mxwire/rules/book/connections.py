@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mxwire.rules.book.entry import chapter, inside, on_wire
+from mxwire.rules.book.entry import chapter, inside, on_wire, permits
 
 _STATE = "what a partner has stored is not on the wire; what follows from it is judged by other rules"
 
@@ -21,22 +21,12 @@ RULES: Final = (
         ),
         on_wire("R-CON-04", "MUST", "A reply has status 0 or 11; others are ignored."),
         inside("R-CON-05", "fact", "What a reply of status 0 does to the requester's state.", _STATE),
-        inside(
-            "R-CON-06",
-            "MAY",
-            "Several connects to a partner may be pending.",
-            "it permits, and demands nothing",
-        ),
+        permits("R-CON-06", "MAY", "Several connects to a partner may be pending."),
         on_wire("R-CON-07", "SHOULD", "An endpoint connects to itself without a packet."),
         on_wire("R-CON-08", "MUST", "Each request gets one reply: copies, own session, rx_next, 0 or 11 by key."),
         on_wire("R-CON-09", "MUST", "Nothing but the key is checked in a request."),
         inside("R-CON-10", "fact", "What a request does to the target's state.", _STATE),
-        inside(
-            "R-CON-11",
-            "MAY",
-            "After a request the target may send without connecting itself.",
-            "it permits, and demands nothing",
-        ),
+        permits("R-CON-11", "MAY", "After a request the target may send without connecting itself."),
         on_wire("R-CON-12", "SHOULD", "Connect in your own direction before sending; refuse session 0xFFFFFFFF."),
         inside(
             "R-CON-13",

@@ -23,7 +23,7 @@ class Rule:
     """``wire``: by the judge, from frames; ``inside``: only by whoever sees into a host, such as a test of the engine;
     ``not``: by nobody."""
     why: str = ""
-    """Why the wire does not show it, where ``judged`` is not ``wire``."""
+    """Why the wire does not show it, or nobody judges it, where ``judged`` is not ``wire``."""
     checker_only: bool = False
     """Of use to a checker of real hosts only: an engine has nothing to implement. ``why`` says why."""
     chapter: str = ""
@@ -40,9 +40,14 @@ def inside(number: str, force: Force, text: str, why: str) -> Rule:
     return Rule(number, text, force, "inside", why)
 
 
-def of_real_hosts(number: str, force: Force, text: str, why: str, judged: Judged = "inside") -> Rule:
-    """A rule that says something of real hosts and leaves an engine nothing to do."""
-    return Rule(number, text, force, judged, why, checker_only=True)
+def permits(number: str, force: Force, text: str) -> Rule:
+    """A rule that nobody can break."""
+    return Rule(number, text, force, "not", "it permits, and demands nothing")
+
+
+def of_real_hosts(number: str, force: Force, text: str, why: str) -> Rule:
+    """A rule that says something of real hosts, which nobody else has to keep, and leaves an engine nothing to do."""
+    return Rule(number, text, force, "not", why, checker_only=True)
 
 
 def chapter(title: str, *rules: Rule) -> tuple[Rule, ...]:

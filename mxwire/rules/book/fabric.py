@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mxwire.rules.book.entry import chapter, inside, on_wire
+from mxwire.rules.book.entry import chapter, inside, on_wire, permits
 
 _ORDER = "the order of work inside a host; the wire shows only its outcome"
 
@@ -90,12 +90,7 @@ RULES: Final = (
             "what a host has stored is not on the wire",
         ),
         on_wire("R-HOST-08", "MUST", "A name has 1 to 80 bytes, with NUL."),
-        inside(
-            "R-HOST-09",
-            "fact",
-            "Names are no precondition of messages: a CONNECT alone teaches both indexes.",
-            "it permits, and demands nothing",
-        ),
+        permits("R-HOST-09", "fact", "Names are no precondition of messages: a CONNECT alone teaches both indexes."),
     ),
     *chapter(
         "Endpoints",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mxwire.rules.book.entry import chapter, inside, on_wire
+from mxwire.rules.book.entry import chapter, inside, on_wire, permits
 
 _DROP = "what a receiver does with a packet that it does not answer is not on the wire"
 _COMPLETION = "what an application is told is not on the wire"
@@ -39,12 +39,7 @@ RULES: Final = (
         on_wire("R-PUL-12", "MUST", "Each valid PULL is answered at once and once, in order."),
         on_wire("R-PUL-13", "MUST", "Number, length, offset and data of each reply follow from its PULL."),
         on_wire("R-PUL-14", "MUST", "PULLs are refused for endpoint, session, region; not served then."),
-        inside(
-            "R-PUL-15",
-            "fact",
-            "total_length, counter and source endpoint of a PULL are not checked.",
-            "it permits, and demands nothing",
-        ),
+        permits("R-PUL-15", "fact", "total_length, counter and source endpoint of a PULL are not checked."),
     ),
     *chapter(
         "Notify",

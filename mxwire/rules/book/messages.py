@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from mxwire.rules.book.entry import chapter, inside, of_real_hosts, on_wire
+from mxwire.rules.book.entry import chapter, inside, of_real_hosts, on_wire, permits
 
 _DROP = "what a receiver does with a packet that it does not answer is not on the wire"
 _MATCHING = "which receive takes a message is not on the wire"
-_PERMITS = "it permits, and demands nothing"
 
 RULES: Final = (
     *chapter(
@@ -22,7 +21,7 @@ RULES: Final = (
             "Only a debug build insists on regular fragments.",
             "says what a debug build of the real driver does; an engine has no such build",
         ),
-        inside("R-SND-05", "fact", "No credits or windows but the 8191 numbers.", _PERMITS),
+        permits("R-SND-05", "fact", "No credits or windows but the 8191 numbers."),
         inside(
             "R-SND-06",
             "fact",
@@ -76,7 +75,7 @@ RULES: Final = (
         on_wire("R-ACK-04", "SHOULD", "A liback repeats its number in send_seq, has resent 0, and comes after 16 ms."),
         inside("R-ACK-05", "fact", "What an ack acknowledges.", "requests completed by it are not on the wire"),
         on_wire("R-ACK-06", "MUST", "acknum begins with 1 after a reset and grows strictly."),
-        inside("R-ACK-07", "MAY", "The threshold of 4 can be changed on each host.", _PERMITS),
+        permits("R-ACK-07", "MAY", "The threshold of 4 can be changed on each host."),
         inside(
             "R-ACK-08",
             "SHOULD",
