@@ -136,3 +136,16 @@ def test_order_of_the_file_does_not_matter(capture):
     for at in range(0, len(batch) - 1, 5):
         swapped[at], swapped[at + 1] = place[at + 1], place[at]
     assert ids(diagnosed(*in_time_order([picked(batch, swapped)]))) == found(capture)
+
+
+@pytest.mark.parametrize(
+    ("capture", "said"),
+    [
+        ("mxoe-nack-mcp-closed", ["endpoint 5 is not open any more: 1 pull"]),
+        ("omx9000-nack-lib", ["endpoint 3 is not open any more: 5 messages", "endpoint 7 is not open: 1 connect"]),
+    ],
+)
+def test_who_has_ended_is_told_from_who_was_never_there(capture, said):
+    findings = [each.summary for each in diagnosed(read_capture(capture)) if each.id == "endpoint-closed"]
+    assert len(findings) == len(said)
+    assert all(text in summary for text, summary in zip(said, findings, strict=True)), findings

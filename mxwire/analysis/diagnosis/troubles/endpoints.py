@@ -32,8 +32,8 @@ CLOSED: Final = Diagnosis(
     advice=(
         "Start the receiving program first, and check which endpoint number it opens.",
         "If it was running, find out why it ended: its own output, or the kernel log if it was killed.",
-        "Have programs exchange a last message before they close their endpoints: what is not acknowledged then is "
-        "lost.",
+        "Have programs wait for their large sends to complete, and exchange a last message, before they close their "
+        "endpoints: what is not pulled or acknowledged then is lost.",
     ),
 )
 RANGE: Final = Diagnosis(
@@ -157,7 +157,10 @@ class Endpoints(Examiner):
                 f"{what[each]} {name}{'s' * (what[each] != 1)}" for each, name in kinds.items() if what[each]
             )
             if reason == "ENDPT_CLOSED":
-                summary = f"{refuser} is not open: {told} of {asking} refused"
+                # Who is pulled from has sent a message, and who is connected has answered.
+                was_open = what["pull"] or (asking, refuser) in connected
+                state = "is not open any more" if was_open else "is not open"
+                summary = f"{refuser} {state}: {told} of {asking} refused"
                 yield CLOSED.found("high", (refuser, asking), summary, shown[:SHOWN])
             elif reason == "BAD_ENDPT":
                 summary = f"{mac_text(refuser.address)} has no endpoint {refuser.endpoint}: {told} refused"
