@@ -47,6 +47,21 @@ class Arrivals(NamedTuple):
     plain: bool = True
     """Whether all are untagged and as long as on the wire; only where not, there are ``tagged`` and ``header``."""
 
+    @staticmethod
+    def noted(notes: NDArray[np.void], header: NDArray[np.int64]) -> Arrivals:
+        """The frames that the kernel's notes tell of, each with its note at ``header``; both have shape (n,)."""
+        length, wire = notes["snapped"].astype(np.int64), notes["length"].astype(np.int64)
+        tagged = (notes["status"] & VLAN_VALID).astype(np.bool_)
+        return Arrivals(
+            offset=header + notes["mac"],
+            length=length,
+            wire_length=wire,
+            timestamp_ns=notes["seconds"].astype(np.int64) * SECOND + notes["nanoseconds"],
+            tagged=tagged,
+            header=header,
+            plain=not tagged.any() and bool((length == wire).all()),
+        )
+
     def select(self, which: NDArray[np.bool_]) -> Arrivals:
         """The frames that a mask picks."""
         return Arrivals(

@@ -138,18 +138,7 @@ class SlotRing:
 
     def _by_column(self, count: int) -> Arrivals:
         notes = self._notes[self._head : self._head + count]
-        start = self._starts[self._head : self._head + count]
-        length, wire = notes["snapped"].astype(np.int64), notes["length"].astype(np.int64)
-        tagged = (notes["status"] & VLAN_VALID).astype(np.bool_)
-        return Arrivals(
-            offset=start + notes["mac"],
-            length=length,
-            wire_length=wire,
-            timestamp_ns=notes["seconds"].astype(np.int64) * SECOND + notes["nanoseconds"],
-            tagged=tagged,
-            header=start,
-            plain=not tagged.any() and bool((length == wire).all()),
-        )
+        return Arrivals.noted(notes, self._starts[self._head : self._head + count])
 
     def release(self) -> None:
         """Give the kernel back what was taken."""

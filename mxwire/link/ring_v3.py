@@ -7,7 +7,7 @@ import socket
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.link.ring import OURS, RING_BYTES, SECOND, VLAN_VALID, Arrivals, fence, map_ring, unmap
+from mxwire.link.ring import OURS, RING_BYTES, Arrivals, fence, map_ring, unmap
 
 VERSION = 2
 BLOCK_BYTES = 256 << 10
@@ -107,17 +107,7 @@ class BlockRing:
     def _arrivals(self, headers: NDArray[np.int64]) -> Arrivals:
         words: NDArray[np.uint32] = self.memory.view(np.uint32)
         notes = words[(headers >> 2)[:, None] + np.arange(NOTE.itemsize // 4)].view(NOTE).reshape(len(headers))
-        length, wire = notes["snapped"].astype(np.int64), notes["length"].astype(np.int64)
-        tagged = (notes["status"] & VLAN_VALID).astype(np.bool_)
-        return Arrivals(
-            offset=headers + notes["mac"],
-            length=length,
-            wire_length=wire,
-            timestamp_ns=notes["seconds"].astype(np.int64) * SECOND + notes["nanoseconds"],
-            tagged=tagged,
-            header=headers,
-            plain=not tagged.any() and bool((length == wire).all()),
-        )
+        return Arrivals.noted(notes, headers)
 
     def release(self) -> None:
         """Give the kernel back the block that was taken."""
