@@ -59,31 +59,63 @@ NACKED = {
 }
 """What is refused, by what, and with which types (section 16.1)."""
 
-DROPS = [
-    "drop_bad_header_length",
-    "drop_invalid_type",
-    "drop_unknown_type",
-    "drop_bad_data_length",
-    "drop_bad_frame_length",
-    "drop_bad_peer_address",
-    "drop_bad_peer_index",
-    "drop_bad_endpoint",
-    "drop_bad_session",
-    "drop_pull_bad_replies",
-    "drop_pull_bad_region",
-    "drop_pull_bad_range",
-    "drop_reply_bad_handle",
-    "drop_reply_bad_magic",
-    "drop_reply_wrap_around",
-    "drop_reply_bad_sequence",
-    "drop_reply_duplicate",
-    "pull_reply_fill_failed",
-    "drop_host_reply_bad_magic",
-    "drop_raw_too_large",
-    "drop_raw_queue_full",
-    "drop_ring_full",
-]
-"""The counters of section 21; each has to be seen counting."""
+DROPS = {
+    "drop_bad_header_length": ("FRAME",),
+    "drop_invalid_type": ("FRAME",),
+    "drop_unknown_type": ("FRAME",),
+    "drop_bad_data_length": ("CONNECT_REQUEST", "TRUC", "RNDV", "TINY", "SMALL", "MEDIUM"),
+    "drop_bad_frame_length": ("TINY", "SMALL", "MEDIUM", "PULL_REPLY"),
+    "drop_bad_peer_address": ("CONNECT_REQUEST", "CONNECT_REPLY", "HOST_QUERY", "HOST_REPLY", "NACK_LIB", "NACK_MCP"),
+    "drop_bad_peer_index": ("TINY", "SMALL", "MEDIUM", "RNDV", "NOTIFY", "PULL", "TRUC"),
+    "drop_bad_endpoint": ("CONNECT_REQUEST", "TINY", "SMALL", "MEDIUM", "RNDV", "NOTIFY", "PULL", "TRUC", "NACK_LIB"),
+    "drop_bad_session": ("TINY", "SMALL", "MEDIUM", "RNDV", "NOTIFY", "PULL", "TRUC"),
+    "drop_pull_bad_replies": ("PULL",),
+    "drop_pull_bad_region": ("PULL",),
+    "drop_pull_bad_range": ("PULL",),
+    "drop_reply_bad_handle": ("PULL_REPLY", "NACK_MCP"),
+    "drop_reply_bad_magic": ("PULL_REPLY", "NACK_MCP"),
+    "drop_reply_wrap_around": ("PULL_REPLY",),
+    "drop_reply_bad_sequence": ("PULL_REPLY",),
+    "drop_reply_duplicate": ("PULL_REPLY",),
+    "pull_reply_fill_failed": ("PULL_REPLY",),
+    "drop_host_reply_bad_magic": ("HOST_REPLY",),
+    "drop_raw_too_large": ("RAW",),
+    "drop_raw_queue_full": ("RAW",),
+    "drop_ring_full": ("CONNECT_REQUEST", "TINY", "SMALL", "MEDIUM", "RNDV", "NOTIFY", "TRUC", "NACK_LIB"),
+}
+"""The counters of section 21 with the packets that they stand for; each has to be seen counting each."""
+
+NOT_COUNTED = {
+    "peer index unusable and not 0xFFFF: NACK_LIB, NACK_MCP": ("nacks/unusable-index",),
+    "TRUC sub-type not 0x55": ("acks/other-sub-type", "acks/order-of-tests"),
+    "not for this MAC: HOST_QUERY": ("discovery/query-broadcast",),
+    "R-ORD-01, an unknown partner": ("eager/unknown-partner", "eager/before-any-handshake"),
+    "R-SEQ-07, session number": ("eager/wrong-session-number",),
+    "R-SEQ-07, session number of the piggyback": ("eager/wrong-session-number-in-piggyback",),
+    "obsolete and duplicate packets": ("eager/duplicate-of-older", "eager/duplicate-of-newest"),
+    "unusable connect replies": (
+        "connect/reply-wrong-session",
+        "connect/reply-wrong-connect-number",
+        "connect/reply-other-status",
+    ),
+    "old libacks": ("acks/acknum-must-grow", "acks/acknum-zero", "acks/of-the-past"),
+}
+"""What section 21 drops without a counter, and the scenarios that show it: nothing comes, and all goes on."""
+
+ORDER_OF_TESTS = {
+    "TINY, SMALL, MEDIUM, RNDV, NOTIFY": "malformed/order-of-tests",
+    "CONNECT": "connect/order-of-tests",
+    "TRUC": "acks/order-of-tests",
+    "PULL (R-PUL-14)": "serving/order-of-tests",
+    "PULL_REPLY (R-PUL-05)": "pull/order-of-tests",
+    "RAW (R-MEA-10)": "discovery/raw-queue",
+}
+"""In which order a receiver tests, and the scenario whose frames are wrong in more than one thing."""
+
+NOT_TO_BE_SHOWN = {
+    "frame on a non-attached interface": "nobody is there who could be asked, and nothing is sent either way",
+}
+"""Lines of section 21 that cannot be seen from outside, and why."""
 
 HISTORIC = (
     ("0.1.0", "last instead of the next number"),

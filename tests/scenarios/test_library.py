@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from functools import cache
 
 import pytest
@@ -11,9 +12,9 @@ from mxwire.protocol import PROFILES
 from mxwire.rules.catalogue import CATALOGUE
 from mxwire.scenarios import Outcome, Script, Verdict, library, run_simulated
 from mxwire.scenarios.judging import breaches
-from mxwire.scenarios.steps import Check, Expect, Relation, Send, walk
+from mxwire.scenarios.steps import Check, Expect, Relation, Send, Step, walk
 
-from .receiver_rules import DROPS, HISTORIC, NACKED, RECEIVER_RULES
+from .receiver_rules import DROPS, HISTORIC, NACKED, NOT_COUNTED, NOT_TO_BE_SHOWN, ORDER_OF_TESTS, RECEIVER_RULES
 
 SCRIPTS = list(library())
 WELL = (Verdict.PASS, Verdict.INFO)
@@ -65,17 +66,34 @@ def test_each_line_of_the_nacks_is_played(refused: tuple[str, str]) -> None:
     assert set(NACKED[refused]) <= seen, f"{packet} is not refused with all of {nack} {NACKED[refused]}"
 
 
-@pytest.mark.parametrize("counter", DROPS)
-def test_each_line_of_the_drops_is_played(counter: str) -> None:
-    counted = [
+@pytest.mark.parametrize(("counter", "packet"), [(name, each) for name, some in DROPS.items() for each in some])
+def test_each_line_of_the_drops_is_played(counter: str, packet: str) -> None:
+    """A frame of the type goes out, and the counter is asked for, in one that passes."""
+    for script in SCRIPTS:
+        steps = list(walk(script.steps))
+        if any(isinstance(each, Send) and each.packet == packet for each in steps) and _counts(steps, counter):
+            assert all(each.verdict in WELL for each in outcomes(script.name))
+            return
+    raise AssertionError(f"no scenario sends {packet} and sees {counter} count")
+
+
+def _counts(steps: Iterable[Step], counter: str) -> bool:
+    wanted = [
         condition.values[0].constant
-        for script in SCRIPTS
-        for step in walk(script.steps)
-        if isinstance(step, Check) and step.subject == "counters"
-        for name, condition in step.conditions.items()
+        for each in steps
+        if isinstance(each, Check) and each.subject == "counters"
+        for name, condition in each.conditions.items()
         if name == counter and condition.relation is Relation.EQUAL
     ]
-    assert any(isinstance(each, int) and each > 0 for each in counted)
+    return any(isinstance(each, int) and each > 0 for each in wanted)
+
+
+def test_what_is_dropped_without_a_count_is_played_too() -> None:
+    names = {each.name for each in SCRIPTS}
+    for what, shown in NOT_COUNTED.items():
+        assert shown and set(shown) <= names, what
+    assert set(ORDER_OF_TESTS.values()) <= names
+    assert all(NOT_TO_BE_SHOWN.values())
 
 
 @pytest.mark.parametrize(("release", "what"), HISTORIC)
