@@ -11,6 +11,7 @@ from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table
 from mxwire.report.times import seconds_text
 from mxwire.wire.address import mac_text
 from mxwire.wire.enums import ConnectStatus
+from mxwire.words import count_of
 
 HEADING: Final = (
     f"{'#':>6}  {'seconds':>14}  {'source → destination':37}  {'ends':>5}  {'kind':6} {'length':>10}  {'match':>18}"
@@ -61,13 +62,13 @@ def message_notes(message: Message) -> Iterator[str]:
     pull = message.pull
     if pull is not None:
         if pull.re_requests:
-            yield f"{pull.re_requests} requests again"
+            yield f"{count_of(pull.re_requests, 'request')} again"
         if pull.repeated_replies:
-            yield f"{pull.repeated_replies} replies again"
+            yield f"{count_of(pull.repeated_replies, 'reply', 'replies')} again"
         if pull.duplicate_replies + pull.duplicate_pulls:
             yield _copies(pull.duplicate_replies + pull.duplicate_pulls)
         if pull.refusal is not None:
-            yield f"{pull.nacks} pull{'s' if pull.nacks > 1 else ''} refused: {pull.refusal.reason}"
+            yield f"{count_of(pull.nacks, 'pull')} refused: {pull.refusal.reason}"
         notice = pull.notice
         if notice is not None:
             if notice.total_length != message.length:
