@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from mxwire.errors import MxwireError
+from mxwire.interop.naming import named
 from mxwire.interop.result import Impairment
 from mxwire.link.faults import Faults
 from mxwire.wire.codec import TYPE_OFFSET
@@ -71,10 +71,7 @@ def treatment_by_name(name: str) -> Treatment:
 
     Raises :class:`~mxwire.errors.MxwireError` for a name that is none.
     """
-    found = TREATMENTS.get(name.strip().lower())
-    if found is None:
-        raise MxwireError(f"no impairment {name!r}: use one of {', '.join(TREATMENTS)}")
-    return found
+    return named(name, TREATMENTS, "impairment")
 
 
 @dataclass(slots=True)

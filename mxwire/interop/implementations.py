@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final, get_args
 
 from mxwire.errors import MxwireError
+from mxwire.interop.naming import named
 from mxwire.interop.result import Implementation, Kind
 from mxwire.protocol import Profile, profile_by_name
 from mxwire.wire.dialect import DEFAULT_FRAME_LIMIT, Dialect, Generation, dialect_by_name, omx
@@ -41,10 +42,7 @@ def implementation_by_name(name: str) -> Implementation:
 
     Raises :class:`~mxwire.errors.MxwireError` for a name that is none.
     """
-    found = IMPLEMENTATIONS.get(name.strip().lower())
-    if found is None:
-        raise MxwireError(f"no implementation {name!r}: use one of {', '.join(IMPLEMENTATIONS)}")
-    return found
+    return named(name, IMPLEMENTATIONS, "implementation")
 
 
 def live(implementation: Implementation, name: str) -> Implementation:

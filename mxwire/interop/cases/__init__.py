@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from mxwire.errors import MxwireError
 from mxwire.interop.cases import connecting, discovering, ending, lossy, matching, measuring, sizes, streaming
 from mxwire.interop.cases.part import Part
+from mxwire.interop.naming import named
 
 PARTS: Final[dict[str, Part]] = {
     part.case.name: part
@@ -21,10 +21,7 @@ def part_by_name(name: str) -> Part:
 
     Raises :class:`~mxwire.errors.MxwireError` for a name that is none.
     """
-    found = PARTS.get(name.strip().lower())
-    if found is None:
-        raise MxwireError(f"no case {name!r}: use one of {', '.join(PARTS)}, or one of the groups {', '.join(GROUPS)}")
-    return found
+    return named(name, PARTS, "case", f", or one of the groups {', '.join(GROUPS)}")
 
 
 GROUPS: Final = tuple(dict.fromkeys(part.case.group for part in PARTS.values()))
