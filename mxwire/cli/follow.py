@@ -27,6 +27,8 @@ Examples:
 def command(file: str, number: int, as_json: bool, dialect: str, ethertypes: tuple[int, ...]) -> None:
     """Show every frame of one message: what it is to it, when it came, and what it says."""
     import json
+    import shutil
+    import sys
 
     from mxwire.cli.following import decoder_of, watched
     from mxwire.report.ladder import Ladder, ladder_lines
@@ -38,5 +40,6 @@ def command(file: str, number: int, as_json: bool, dialect: str, ethertypes: tup
         for step in ladder.steps:
             click.echo(json.dumps(step.as_object(message.number), ensure_ascii=False, separators=(",", ":")))
         return
-    for line in ladder_lines(message, ladder, decoder.start_ns or 0):
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in ladder_lines(message, ladder, decoder.start_ns or 0, width):
         click.echo(line)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mxwire.analysis.conversations import Flow, Message, Role
-from mxwire.report.arrows import arrow, room_for
+from mxwire.report.arrows import NARROWEST, arrow, room_for
 from mxwire.report.messages import host_text, match_text, message_notes
 from mxwire.report.summary import summary, type_text
 from mxwire.report.times import seconds_text
@@ -19,6 +19,10 @@ STEPS: Final = 20_000
 """Steps of a ladder that are remembered; runs of replies are one."""
 WIDEST: Final = 104
 """Most characters between the two hosts."""
+_BESIDE: Final = 45
+"""Characters of the numbers of frames and their times before the ladder, …"""
+_TIME_NARROW: Final = 14
+"""… and of the times where there is little room."""
 
 
 @dataclass(slots=True)
@@ -109,8 +113,11 @@ def _reply_text(step: Step) -> str:
     return f"{step.count} frames, {step.bytes} bytes {where}"
 
 
-def ladder_lines(message: Message, ladder: Ladder, start_ns: int) -> Iterator[str]:
-    """The message in words, then its ladder; times count from ``start_ns`` and from the first frame."""
+def ladder_lines(message: Message, ladder: Ladder, start_ns: int, width: int | None = None) -> Iterator[str]:
+    """The message in words, then its ladder; times count from ``start_ns`` and from the first frame.
+
+    Where that does not fit into ``width`` characters, times are from the first frame only, and labels are cut.
+    """
     flow = message.flow
     length = "of unknown length" if message.length is None else f"{message.length} bytes"
     yield (
@@ -122,17 +129,28 @@ def ladder_lines(message: Message, ladder: Ladder, start_ns: int) -> Iterator[st
     if notes:
         yield notes
     yield ""
-    labels = [f"{each.type} {each.text}" for each in ladder.steps]
-    inner = room_for(labels, WIDEST)
-    yield f"{'frame':>13}  {'seconds':>14}  {'after ms':>12}  {_end_text(flow):{inner}}{_end_text(flow.back)}"
-    first_ns = ladder.steps[0].time_ns if ladder.steps else 0
-    for step, label in zip(ladder.steps, labels, strict=True):
-        frames = str(step.first) if step.first == step.last else f"{step.first}-{step.last}"
-        after = f"{(step.time_ns - first_ns) / 1e6:.6f}"
-        line = arrow(label, inner, step.source == flow.address)
-        yield f"{frames:>13}  {seconds_text(step.time_ns - start_ns)}  {after:>12}  {line}"
+    yield from _drawn(flow, ladder, start_ns, width)
     if ladder.dropped:
         yield f"… and {ladder.dropped} more frames"
+
+
+def _drawn(flow: Flow, ladder: Ladder, start_ns: int, width: int | None) -> Iterator[str]:
+    labels = [f"{each.type} {each.text}" for each in ladder.steps]
+    inner = room_for(labels, WIDEST)
+    one, other = _end_text(flow), _end_text(flow.back)
+    narrow = width is not None and _BESIDE + inner + len(other) > width
+    frames = [str(each.first) if each.first == each.last else f"{each.first}-{each.last}" for each in ladder.steps]
+    aside = max(map(len, ["frame", *frames])) if narrow else 13
+    if width is not None and narrow:
+        inner = room_for(labels, max(NARROWEST, width - aside - _TIME_NARROW))
+        yield f"{'frame':>{aside}}  {'after ms':>10}  {one}{other:>{max(inner - len(one), len(other) + 1)}}"
+    else:
+        yield f"{'frame':>{aside}}  {'seconds':>14}  {'after ms':>12}  {one:{inner}}{other}"
+    first_ns = ladder.steps[0].time_ns if ladder.steps else 0
+    for step, which, label in zip(ladder.steps, frames, labels, strict=True):
+        after = (step.time_ns - first_ns) / 1e6
+        times = f"{after:>10.3f}" if narrow else f"{seconds_text(step.time_ns - start_ns)}  {after:>12.6f}"
+        yield f"{which:>{aside}}  {times}  {arrow(label, inner, step.source == flow.address)}"
 
 
 def _end_text(flow: Flow) -> str:

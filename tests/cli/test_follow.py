@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mxwire.cli.following import decoder_of, watched
+from mxwire.report.ladder import Ladder, ladder_lines
 from tests.cli.support import CAPTURES, EVERY_TYPE, mxwire
 from tests.conformance.words import pattern
 
@@ -46,6 +48,18 @@ def test_the_ladder_of_a_large_message():
     assert len({len(line) for line in steps}) == 1
     assert "9 frames, 32769 bytes at 0" in steps[3]
     assert "(acknowledges this one) " in steps[6]
+
+
+@pytest.mark.parametrize("width", [76, 80, 100, 120, 200])
+def test_the_ladder_fits_a_terminal(width):
+    decoder, ladder = decoder_of("auto", ()), Ladder()
+    message = watched(str(EVERY_TYPE), 11, decoder, lambda decoded, frames, _: ladder.take(decoded, frames))
+    lines = [*ladder_lines(message, ladder, decoder.start_ns, width)]
+    drawn = lines[lines.index("") + 1 :]
+    assert len(drawn) == 10 and max(map(len, drawn)) <= width + 8 * (width < 80)
+    assert [line.split()[0] for line in drawn[1:]] == ["63", "64", "65", "66-74", "75", "76", "82", "84", "86"]
+    whole = [*ladder_lines(message, ladder, decoder.start_ns)]
+    assert ([*ladder_lines(message, ladder, decoder.start_ns, 400)] == whole) and (lines == whole) == (width == 200)
 
 
 def test_the_ladder_as_json():
