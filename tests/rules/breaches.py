@@ -707,6 +707,15 @@ def pull_after_its_notify(on):
     on.send(on.b.pull(50_000), after_ms=1010)
 
 
+@breaks("R-PUL-10", vantage=CAPTURE)
+def pull_long_after_its_notify_in_a_capture(on):
+    on.large(50_000)
+    on.b.handle -= 1
+    on.send(on.b.pull(50_000), after_ms=50)
+    assert not on.found
+    on.send(on.b.pull(50_000), after_ms=1010)
+
+
 @breaks("R-PUL-12")
 def answered_twice(on):
     on.send(on.a.rndv(50_000))

@@ -113,6 +113,7 @@ def _one(
 
 
 STATIC, BURST, MANY, NACKS = "mxoe-discovery-static", "mxoe-burst", "mxoe-many", "mxoe-nack-lib"
+CONNECTS = "mxoe-connect"
 NOBODY = 0xFFFFFFFF
 
 MUTATIONS = (
@@ -141,6 +142,8 @@ MUTATIONS = (
         each_of(fields(64, ALL, session=NOBODY), fields(65, ALL, session=NOBODY)),
         "PULLs to nobody are served",
     ),
+    Mutation("R-SEQ-05", CONNECTS, fields(11, CONNECTS, lib_seqnum=0x4001), "another session number", from_start=True),
+    _one("R-SEQ-06", "one more than the window", 39, ("R-ACK-01",), from_start=True, lib_seqnum=2 + 8191),
     _one("R-SEQ-03", "another session number", 39, lib_seqnum=0x4002),
     _one("R-MED-03", "fragment 32", 44, ("R-MED-04",), frag_seqnum=32),
     _one("R-MED-04", "a fragment too many", 44, frag_seqnum=2),
@@ -161,6 +164,7 @@ MUTATIONS = (
     Mutation("R-PUL-02", MANY, without_first_replies, "a block too many", ("R-NOT-01",)),
     _one("R-PUL-03", "another counter", 65, ("R-NOT-01",), pulled_rdma_seqnum=24),
     _one("R-PUL-04", "more than announced", 63, msg_length=30_000),
+    Mutation("R-PUL-10", ALL, again(64, ALL, 200), "after its NOTIFY"),
     _one("R-PUL-13", "another frame number", 66, frame_seqnum=1),
     Mutation(
         "R-NOT-01",

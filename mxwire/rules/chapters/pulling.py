@@ -151,13 +151,15 @@ def time_limit(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-PUL-10", Pull, as_sent=True)
+@judges("R-PUL-10", Pull)
 def not_after_the_end(seen: Sighting) -> Breach | None:
-    """Nothing is requested once the transfer has ended with its NOTIFY."""
+    """Nothing is requested once the transfer has ended with its NOTIFY; what the network held back came sooner."""
     transfer = seen.transfer
     if transfer is None or not transfer.ended or transfer.announcement is None:
         return None
     if transfer.announcement.repeated_delivery:
+        return None
+    if seen.time_ns - transfer.announcement.notified_ns < seen.within_reordering:
         return None
     return Breach(
         "the transfer has ended", "a PULL of it after its NOTIFY", frames=(transfer.announcement.notified_number,)

@@ -303,6 +303,7 @@ def _end(seen: Sighting) -> None:
     announcement.notified = seen.position
     announcement.notified_as = seen.frame.lib_seqnum
     announcement.notified_number = seen.number
+    announcement.notified_ns = seen.time_ns
     if announcement.transfer is not None:
         announcement.transfer.end()
 

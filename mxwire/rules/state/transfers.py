@@ -28,6 +28,7 @@ class Announcement:
     notified_as: int | None = None
     """Its ``lib_seqnum``."""
     notified_number: int = 0
+    notified_ns: int = 0
     repeated_delivery: bool = False
     """The receiver's numbers were reset since, so that the RNDV may be delivered twice (R-CON-12)."""
     transfer: Transfer | None = None
