@@ -235,7 +235,7 @@ MUTANTS = (
         "room = len(data)",
     ),
     Mutant(
-        "PULL with nothing to request",
+        "nothing to pull, and no NOTIFY",
         "0.1.0, R-RDV-04",
         "library/receiving.py",
         "nothing = not min(frame.msg_length, self.memory.length)",

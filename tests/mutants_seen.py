@@ -61,7 +61,7 @@ SEEN: dict[str, Found | Unseen] = {
     "RNDV consumed by the handler, sender left waiting": Unseen(_SILENT + "an application may still take the message"),
     "wrong length for a consumed RNDV": _found("R-NOT-01", seed=8, at=0),
     "truncated mediums written beyond the buffer": Unseen(_MEMORY),
-    "PULL with nothing to request": Unseen(_SILENT + "an application may still take the message", 1),
+    "nothing to pull, and no NOTIFY": Unseen(_SILENT + "an application may still take the message", 1),
     "nacks do not end connects": Unseen("a request that is repeated after its nack: the nack may have been lost", 34),
     "duplicates provoke no ack": Unseen(_SILENT + "the ack may have been lost, or its library sleeps", 4),
     "the newest message again": _found("R-ACK-01", seed=37, at=0),
