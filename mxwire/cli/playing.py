@@ -6,7 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -155,6 +155,51 @@ def play_live(
             yield run_live(script, link, target, shift=number * 8, seed=number, harmful=harmful)
     finally:
         link.close()
+
+
+def play_driven(
+    names: tuple[str, ...], interface: str, command: str, *, dialect: str | None = None
+) -> Iterator[Outcome]:
+    """Play scenarios against hosts that a driver makes, and whose applications it has call.
+
+    Raises :class:`~mxwire.scenarios.driver.DriverError` where that does not answer, and
+    :class:`~mxwire.link.errors.LinkError` where the interface cannot be used.
+    """
+    from mxwire.link import PacketLink
+    from mxwire.scenarios.driver import Driver
+    from mxwire.scenarios.live import run_live, why_not
+    from mxwire.scenarios.simulated import skipped
+
+    scripts = list(scripts_of(names))
+    only = dialect_by_name(dialect or "mxoe")
+    with closing(PacketLink.open(interface, promiscuous=True)) as link, Driver(command) as driver:
+        for number, script in enumerate(scripts):
+            why = why_not(script, only, True)
+            found = why or driver.host(script, only, link.address)
+            if isinstance(found, str):
+                yield skipped(script, only, found)
+                continue
+            yield run_live(script, link, found, application=driver, shift=number * 8, seed=number)
+
+
+def be_driven(interface: str, profile: str) -> None:
+    """Answer the questions of a tester on standard input until it ends.
+
+    Raises :class:`~mxwire.errors.MxwireError` for what is no question.
+    """
+    from mxwire.cli.live import Live
+    from mxwire.link import PacketLink
+    from mxwire.scenarios.driven import Driven
+
+    Live(interface).check()
+    with closing(Driven(lambda: PacketLink.open(interface), profile_by_name(profile))) as driven:
+        for line in sys.stdin:
+            try:
+                question = json.loads(line)
+            except ValueError:
+                question = line.strip()
+            click.echo(json.dumps(driven.answer(question)))
+            sys.stdout.flush()
 
 
 def replay_scenario(

@@ -22,6 +22,7 @@ Examples:
   mxwire scenario run --json | jq -r 'select(.verdict == "fail") | .name'
   mxwire scenario check mine.mxs
   mxwire replay connect/bad-key.mxs -i eth0 --host alpha:0    against a live host
+  mxwire scenario run -i eth0 --driver 'ssh alpha mxwire scenario host -i eth0'    with calls of its application
 """
 _OF_THE_ENGINE: Final = {
     "profile": "--profile says what the engine is, and a live host is what it is",
@@ -32,6 +33,10 @@ _OF_LIVE_HOSTS: Final = {
     "harmful": "--harmful is for a live host: say which one with -i and --host",
 }
 """Options that mean nothing for the other, and what is said of them."""
+_OF_HOSTS: Final = {
+    "key": "--key is for --host: a driver says it itself",
+    "harmful": "--harmful is for --host: a driver makes a host that may be harmed",
+}
 
 
 @click.group(epilog=EPILOG)
@@ -83,6 +88,9 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
 @click.option(
     "--key", metavar="KEY", type=Number(0xFFFF_FFFF), default=0x12345678, help="Of its endpoint.  [default: 0x12345678]"
 )
+@click.option(
+    "--driver", metavar="COMMAND", help="In place of --host: makes the host, and the calls; see mxwire scenario host."
+)
 @click.option("--harmful", is_flag=True, help="Also what is known to stop real hosts.")
 @click.option("--judge", is_flag=True, help="Hold all frames of the host against the rules besides.")
 @click.option("--ladder", is_flag=True, help="Draw the frames of each.")
@@ -97,6 +105,7 @@ def run(
     interface: str | None,
     host: Destination | None,
     key: int,
+    driver: str | None,
     harmful: bool,
     judge: bool,
     ladder: bool,
@@ -108,20 +117,42 @@ def run(
 
     With -i and --host they are played against a live host; those that need calls of its application are skipped. The
     application there must only take what comes, as mxwire serve --sink does: answers of an echo are told as failures.
+    With -i and --driver all are played: a program on the other host makes the calls.
     Exit code 1: at least one has failed, or the host has sent nothing.
     """
     from mxwire.cli import playing
 
-    if (interface is None) is not (host is None):
+    if driver is not None and interface is None:
+        raise click.UsageError("--driver needs -i, the interface that leads to its host")
+    if (interface is None) is not (host is None and driver is None):
         raise click.UsageError("a live host needs both -i and --host")
+    if host is not None and driver is not None:
+        raise click.UsageError("--driver makes the host: leave --host out")
     _refuse(_OF_THE_ENGINE if interface is not None else _OF_LIVE_HOSTS)
     if interface is not None and host is not None:
         outcomes = playing.play_live(names, interface, host, dialect=dialect or "mxoe", key=key, harmful=harmful)
+    elif interface is not None and driver is not None:
+        _refuse(_OF_HOSTS)
+        outcomes = playing.play_driven(names, interface, driver, dialect=dialect)
     else:
         outcomes = playing.simulate(names, profile, dialect, seed)
     telling = playing.Telling(as_json=as_json, judge=judge, ladder=ladder, verbose=verbose, write=write)
     if not telling.tell(outcomes):
         sys.exit(1)
+
+
+@command.command(name="host")
+@click.option("-i", "--interface", metavar="IF", required=True, help="Where the host is, like eth0.")
+@click.option("--profile", metavar="NAME", default="open-mx-1.5", help="What the host is.  [default: open-mx-1.5]")
+def host_command(interface: str, profile: str) -> None:
+    """Be the host under test for mxwire scenario run --driver, on this or another machine.
+
+    Questions come on standard input and are answered on standard output, an object a line; the documentation describes
+    them, so that a driver can be written for any other host. It ends with its input.
+    """
+    from mxwire.cli import playing
+
+    playing.be_driven(interface, profile)
 
 
 def _refuse(options: Mapping[str, str]) -> None:

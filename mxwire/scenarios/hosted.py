@@ -14,7 +14,7 @@ from mxwire.scenarios.actions import Ask, Invoke
 from mxwire.scenarios.application import NodeApplication
 from mxwire.scenarios.cast import known_hosts
 from mxwire.scenarios.expression import Value
-from mxwire.scenarios.live import LiveTarget, address_of
+from mxwire.scenarios.live import Addressed, LiveTarget, address_of
 from mxwire.scenarios.script import Script
 from mxwire.wire.dialect import MXOE, Dialect
 
@@ -46,9 +46,9 @@ class HostApplication(NodeApplication):
 
 @contextmanager
 def hosted(
-    script: Script, link: Link, tester: Link, dialect: Dialect = MXOE, profile: Profile | str = "open-mx-1.5"
+    script: Script, link: Link, tester: Addressed, dialect: Dialect = MXOE, profile: Profile | str = "open-mx-1.5"
 ) -> Iterator[tuple[LiveTarget, HostApplication]]:
-    """A live host on ``link`` that is what a scenario needs, and knows who plays it on the link ``tester``.
+    """A live host on ``link`` that is what a scenario needs, and knows who plays it: ``tester`` is its link.
 
     Closes the link at the end. Raises :class:`~mxwire.errors.MxwireError` for what cannot work.
     """

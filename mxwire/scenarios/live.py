@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import Final, Protocol
 
 from mxwire.frames import FrameBatch
 from mxwire.link import Link
@@ -84,7 +84,15 @@ def run_live(
     return outcome_of(run, target.dialect, "", seed, origin=0, start=start)
 
 
-def address_of(link: Link, host: int) -> bytes:
+class Addressed(Protocol):
+    """What has an Ethernet address, like a link."""
+
+    @property
+    def address(self) -> bytes:
+        """The address, 6 bytes."""
+
+
+def address_of(link: Addressed, host: int) -> bytes:
     """The address of one of the tester's hosts: that of the link, or one made from it."""
     own = link.address
     return own if host == HOST else bytes([own[0] & 0xFE | 2, *own[1:4], own[4] ^ 0x80, own[5] ^ host])

@@ -127,6 +127,25 @@ def test_scenarios_are_played_to_a_program_that_knows_nothing_of_them(served: tu
     assert "the application on the host has to make calls" in reasons
 
 
+def test_a_driver_makes_the_calls_on_another_host(cables: list[tuple[Port, Port]]) -> None:
+    """All scenarios can be played to a process of its own, with a program that is asked to make the calls."""
+    near, far = cables[1]
+    driver = f"ip netns exec {far.namespace.name} {sys.executable} {ROOT / 'cli.py'} scenario host -i {far.interface}"
+    done = near.namespace.run(
+        *(sys.executable, str(ROOT / "cli.py"), "scenario", "run", "matching", "rendezvous", "malformed", "--json"),
+        *("-i", near.interface, "--driver", driver),
+        timeout=120,
+    )
+    outcomes = [json.loads(line) for line in done.stdout.splitlines()]
+    failed = {each["name"]: each["reason"] for each in outcomes if each["verdict"] in ("fail", "missing")}
+    # A host that is too busy to answer in time is told from one that does not answer.
+    assert {name for name in failed if not failed[name].startswith("TRUC")} == set(), failed
+    counts = Counter(each["verdict"] for each in outcomes)
+    assert counts["skipped"] <= 2 and counts["pass"] + counts["non-strict"] >= 40, (counts, done.stderr)
+    pids = subprocess.run(["ip", "netns", "pids", far.namespace.name], capture_output=True, text=True).stdout
+    assert not pids, "the driver is left running"
+
+
 def test_a_host_that_is_not_there(cables: list[tuple[Port, Port]]) -> None:
     link = link_of(cables[1][0])
     try:

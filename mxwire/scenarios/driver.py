@@ -1,0 +1,214 @@
+"""A driver: a program that makes the calls of scenarios on the host under test, asked and answering in lines of JSON.
+
+So scenarios with calls of an application can be played against any host: whoever wants it writes a driver for it, in
+whatever language. ``mxwire scenario host`` is the one of our own hosts. Each line is an object; each question has one
+answer. Bytes are written as ``{"hex": "00ff"}``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from textwrap import shorten
+from types import TracebackType
+from typing import Any, Final, Self
+
+from mxwire.errors import MxwireError
+from mxwire.protocol import LocalProtocolError, Status
+from mxwire.scenarios.actions import Ask, Invoke
+from mxwire.scenarios.expression import Value
+from mxwire.scenarios.live import LiveTarget
+from mxwire.scenarios.script import Script
+from mxwire.scenarios.tester import Tester
+from mxwire.wire.address import mac_bytes, mac_text
+from mxwire.wire.dialect import Dialect
+
+PATIENCE: Final = 30.0
+"""Seconds that an answer may take."""
+_END_SECONDS: Final = 5.0
+_SHOWN: Final = 100
+"""Characters that are shown of a wrong answer."""
+_NUMBERS: Final = ("endpoint", "key", "closed", "beyond")
+"""What a driver may say of the endpoint under test; else it is as mxwire's own hosts have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a call of the application has returned, by the number that the driver knows it by."""
+
+    number: int
+
+
+class DriverError(MxwireError):
+    """A driver cannot be started, or does not answer as it should."""
+
+
+class Driver:
+    """A driver that runs; an :class:`~mxwire.scenarios.actions.Application`.
+
+    ``command`` is its command line. Raises :class:`DriverError` where it cannot be started.
+    """
+
+    def __init__(self, command: str) -> None:
+        self._command = command
+        self._rest = b""
+        try:
+            words = shlex.split(command)
+            self._process = subprocess.Popen(
+                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+            )
+        except (OSError, ValueError, IndexError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            raise DriverError(f"the driver {command!r} cannot be started: {why}") from None
+
+    def __enter__(self) -> Self:
+        """The driver."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it."""
+        self.close()
+
+    def close(self) -> None:
+        """End it: it has nothing more to read; calling it again does nothing."""
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None
+        with suppress(OSError):
+            process.stdin.close()
+        try:
+            process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        process.stdout.close()
+
+    def host(self, script: Script, dialect: Dialect, tester: bytes) -> LiveTarget | str:
+        """Have it make the host that a scenario wants, as new, which knows whom it is to know; ``tester`` is our
+        Ethernet address. Returns where the endpoint under test is, or why there cannot be such a host.
+
+        Raises :class:`DriverError` where it does not answer.
+        """
+        found = self._ask(
+            {
+                "do": "host",
+                "scenario": script.name,
+                "text": script.text,
+                "dialect": str(dialect),
+                "tester": mac_text(tester),
+            }
+        )
+        if "cannot" in found:
+            return str(found["cannot"])
+        try:
+            target = LiveTarget(mac_bytes(found["address"]), dialect)
+            numbers: dict[str, Any] = {name: int(found[name]) for name in _NUMBERS if name in found}
+            return replace(target, **numbers)
+        except (KeyError, TypeError, ValueError, MxwireError):
+            raise self._wrong(found) from None
+
+    def call(self, action: Invoke) -> Made | None:
+        """Have the application call.
+
+        Raises :class:`~mxwire.protocol.LocalProtocolError` where that is refused, and :class:`DriverError`.
+        """
+        found = self._ask(
+            {
+                "do": "call",
+                "verb": action.verb,
+                "arguments": {name: as_json(each) for name, each in action.arguments.items()},
+                "flags": sorted(action.flags),
+                "on": _number(action.target),
+                "tester": _whom(action.tester),
+            }
+        )
+        try:
+            if "refused" in found:
+                raise LocalProtocolError(Status(found["refused"]), str(found.get("text", "")))
+            return None if found["made"] is None else Made(int(found["made"]))
+        except (KeyError, TypeError, ValueError):
+            raise self._wrong(found) from None
+
+    def ask(self, action: Ask) -> Mapping[str, Value] | None:
+        """What a result, the counters, the events or a peer say; None where the driver cannot say.
+
+        Raises :class:`DriverError`.
+        """
+        on, whom = _number(action.target), _whom(action.tester)
+        found = self._ask({"do": "ask", "subject": action.subject, "on": on, "tester": whom})
+        try:
+            known = found["known"]
+            return None if known is None else {str(name): of_json(each) for name, each in known.items()}
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise self._wrong(found) from None
+
+    def _ask(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(question).encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError:
+            raise self._ended() from None
+        line = self._line()
+        try:
+            found = json.loads(line)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise self._wrong(line.decode(errors="replace").strip())
+        return found
+
+    def _line(self) -> bytes:
+        assert self._process.stdout is not None
+        end = time.monotonic() + PATIENCE
+        while b"\n" not in self._rest:
+            if not select.select([self._process.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
+                raise DriverError(f"the driver {self._command!r} has not answered within {PATIENCE:g} s")
+            data = self._process.stdout.read1(65536)  # type: ignore[attr-defined]
+            if not data:
+                raise self._ended()
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+    def _ended(self) -> DriverError:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_SECONDS)
+        return DriverError(f"the driver {self._command!r} has ended, with {self._process.returncode}")
+
+    def _wrong(self, answer: Any) -> DriverError:
+        said = shorten(repr(answer), _SHOWN, placeholder=" …")
+        return DriverError(f"the driver {self._command!r} has answered {said}, which is no answer to the question")
+
+
+def _number(target: Any) -> int | None:
+    return target.number if isinstance(target, Made) else None
+
+
+def _whom(tester: Tester) -> dict[str, Any]:
+    return {"address": mac_text(tester.station.mac), "endpoint": tester.endpoint}
+
+
+def as_json(value: Value) -> Any:
+    """A value of a scenario as drivers have it."""
+    return value if isinstance(value, int) else {"hex": value.hex()}
+
+
+def of_json(value: Any) -> Value:
+    """The value that was written so.
+
+    Raises :class:`ValueError` or :class:`TypeError` for what is none.
+    """
+    if isinstance(value, dict):
+        return bytes.fromhex(value["hex"])
+    return int(value)

@@ -1,0 +1,182 @@
+"""Drivers: programs that make the calls of scenarios, and what is said of those that do not."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from mxwire.errors import MxwireError
+from mxwire.link import MemoryLink, memory_pair
+from mxwire.protocol import LocalProtocolError
+from mxwire.scenarios import Verdict, load, run_live
+from mxwire.scenarios import driver as driver_module
+from mxwire.scenarios.actions import Ask, Invoke
+from mxwire.scenarios.cast import Cast
+from mxwire.scenarios.driven import Driven
+from mxwire.scenarios.driver import Driver, DriverError, Made
+from mxwire.scenarios.script import Script
+from mxwire.scenarios.tester import Target
+from mxwire.wire.address import mac_text
+from mxwire.wire.dialect import MXOE, omx
+from tests.cli.support import mxwire
+
+SCRIPT = load("eager/truncated")
+US = bytes.fromhex("020000000001")
+
+
+def a_tester(script: Script = SCRIPT) -> Any:
+    return Cast(script, MXOE, Target(bytes(6), 1, 2, 3), {1: US}, Random(0)).tester("")
+
+
+def says(folder: Path, *answers: object) -> str:
+    """A driver that answers so, and notes what it was asked."""
+    path = folder / "driver.py"
+    lines = [each if isinstance(each, str) else json.dumps(each) for each in answers]
+    path.write_text(
+        f"import sys\nasked = open({str(folder / 'asked')!r}, 'w')\n"
+        f"for line, answer in zip(sys.stdin, {lines!r}):\n"
+        "    print(line, end='', file=asked, flush=True)\n    print(answer, flush=True)\n"
+    )
+    return shlex.join([sys.executable, str(path)])
+
+
+def test_what_a_driver_is_asked_and_what_it_answers(tmp_path: Path) -> None:
+    command = says(
+        tmp_path,
+        {"address": "02:00:00:00:00:09", "endpoint": 3, "key": 7},
+        {"made": 4},
+        {"known": {"status": 0, "data": {"hex": "00ff"}}},
+        {"refused": 13, "text": "not so"},
+        {"made": None},
+        {"known": None},
+        {"cannot": "there is one interface only"},
+    )
+    tester = a_tester()
+    with Driver(command) as driver:
+        target = driver.host(SCRIPT, omx(1500), US)
+        assert not isinstance(target, str)
+        assert (target.mac[-1], target.endpoint, target.key, target.closed) == (9, 3, 7, 30)
+        made = driver.call(Invoke("send", {"data": b"\0", "match": 5}, frozenset({"synchronous"}), None, tester))
+        assert made == Made(4)
+        assert driver.ask(Ask("result", made, tester)) == {"status": 0, "data": b"\x00\xff"}
+        with pytest.raises(LocalProtocolError, match="not so"):
+            driver.call(Invoke("cancel", {}, frozenset(), made, tester))
+        assert driver.call(Invoke("stop", {}, frozenset(), None, tester)) is None
+        assert driver.ask(Ask("counters", None, tester)) is None
+        assert driver.host(SCRIPT, MXOE, US) == "there is one interface only"
+    asked = [json.loads(line) for line in (tmp_path / "asked").read_text().splitlines()]
+    whom = {"address": mac_text(US), "endpoint": 5}
+    assert asked[0] == {
+        "do": "host",
+        "scenario": "eager/truncated",
+        "text": SCRIPT.text,
+        "dialect": "omx:1500",
+        "tester": mac_text(US),
+    }
+    assert asked[1] == {
+        "do": "call",
+        "verb": "send",
+        "arguments": {"data": {"hex": "00"}, "match": 5},
+        "flags": ["synchronous"],
+        "on": None,
+        "tester": whom,
+    }
+    assert asked[2] == {"do": "ask", "subject": "result", "on": 4, "tester": whom}
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("hello", "has answered 'hello', which is no answer to the question"),
+        ([1], "has answered '[1]', which is no answer"),
+        ({"address": "nowhere"}, "has answered {'address': 'nowhere'}, which is no answer"),
+        ({"endpoint": 3}, "which is no answer"),
+        ({"address": "02:00:00:00:00:09", "key": "x"}, "which is no answer"),
+        ("x" * 5000, "…, which is no answer"),
+    ],
+)
+def test_an_answer_that_is_none(tmp_path: Path, answer: object, why: str) -> None:
+    with Driver(says(tmp_path, answer)) as driver, pytest.raises(DriverError) as error:
+        driver.host(SCRIPT, MXOE, US)
+    assert why in str(error.value) and len(str(error.value)) < 500
+
+
+@pytest.mark.parametrize("answer", [{}, {"made": "x"}, {"refused": 4711}, {"known": 3}, {"known": {"a": {"hex": "x"}}}])
+def test_an_answer_to_another_question(tmp_path: Path, answer: object) -> None:
+    with Driver(says(tmp_path, answer, answer)) as driver:
+        with pytest.raises(DriverError, match="no answer"):
+            driver.call(Invoke("send", {}, frozenset(), None, a_tester()))
+        with pytest.raises(DriverError, match="no answer"):
+            driver.ask(Ask("counters", None, a_tester()))
+
+
+def test_a_driver_that_does_not_come_or_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    for command, why in (("/no/such", "No such file"), ("'", "No closing quotation"), ("", "cannot be started")):
+        with pytest.raises(DriverError, match=why):
+            Driver(command)
+    with Driver("sh -c 'exit 3'") as driver, pytest.raises(DriverError, match="has ended, with 3"):
+        driver.host(SCRIPT, MXOE, US)
+    monkeypatch.setattr(driver_module, "PATIENCE", 0.2)
+    monkeypatch.setattr(driver_module, "_END_SECONDS", 0.1)
+    with Driver("sleep 1000") as driver, pytest.raises(DriverError, match=r"has not answered within 0\.2 s"):
+        driver.host(SCRIPT, MXOE, US)
+    assert driver._process.poll() is not None, "it is left running"
+
+
+class InThisProcess(Driver):
+    """A driver without a process: what is asked goes to one of our own hosts, through JSON all the same."""
+
+    def __init__(self, driven: Driven) -> None:
+        self.driven = driven
+
+    def _ask(self, question: object) -> dict[str, object]:
+        return json.loads(json.dumps(self.driven.answer(json.loads(json.dumps(question)))))
+
+
+@pytest.fixture
+def driven() -> Iterator[tuple[Driven, MemoryLink]]:
+    tester, other = memory_pair()
+    found = Driven(lambda: other)
+    yield found, tester
+    found.close()
+    tester.close()
+
+
+@pytest.mark.parametrize("name", ["eager/truncated", "matching/cancel", "connect/given-up"])
+def test_our_own_host_makes_all_calls(driven: tuple[Driven, MemoryLink], name: str) -> None:
+    ours, link = driven
+    script, driver = load(name), InThisProcess(ours)
+    target = driver.host(script, MXOE, link.address)
+    assert not isinstance(target, str)
+    outcome = run_live(script, link, target, application=driver)
+    assert outcome.verdict in (Verdict.PASS, Verdict.NON_STRICT), outcome.reason
+
+
+def test_our_own_host_is_asked_nonsense(driven: tuple[Driven, MemoryLink]) -> None:
+    ours, link = driven
+    host = {
+        "do": "host",
+        "scenario": "x",
+        "text": "title: x\n> TINY\n",
+        "dialect": "mxoe",
+        "tester": mac_text(link.address),
+    }
+    for question in ({}, {"do": "sing"}, "hello", {**host, "tester": 3}, {"do": "call"}, {"do": "ask"}):
+        with pytest.raises(MxwireError, match="no question of a tester"):
+            ours.answer(question)  # type: ignore[arg-type]
+
+
+def test_options_that_do_not_go_with_a_driver() -> None:
+    run = mxwire("scenario", "run", "connect", "--driver", "x")
+    assert run.code == 2 and "--driver needs -i, the interface that leads to its host" in run.err
+    run = mxwire("scenario", "run", "connect", "--driver", "x", "-i", "eth0", "--host", "alpha:0")
+    assert run.code == 2 and "leave --host out" in run.err
+    for words in (("--harmful",), ("--key", "5"), ("--profile", "native-mx")):
+        assert mxwire("scenario", "run", "connect", "--driver", "x", "-i", "eth0", *words).code == 2
