@@ -192,7 +192,7 @@ def be_driven(interface: str, profile: str) -> None:
     from mxwire.scenarios.driven import Driven
 
     Live(interface).check()
-    with closing(Driven(lambda: PacketLink.open(interface), profile_by_name(profile))) as driven:
+    with closing(Driven(lambda: PacketLink.open(interface), profile)) as driven:
         for line in sys.stdin:
             try:
                 question = json.loads(line)

@@ -9,7 +9,7 @@ from typing import Any
 
 from mxwire.errors import MxwireError
 from mxwire.link import Link
-from mxwire.protocol import LocalProtocolError, Profile
+from mxwire.protocol import LocalProtocolError, profile_by_name
 from mxwire.scenarios.actions import Ask, Invoke
 from mxwire.scenarios.driver import as_json, of_json
 from mxwire.scenarios.hosted import HostApplication, hosted
@@ -30,10 +30,14 @@ class _Known:
 
 
 class Driven:
-    """Answers the questions of a tester; ``open_link`` gives a link for each new host."""
+    """Answers the questions of a tester; ``open_link`` gives a link for each new host.
 
-    def __init__(self, open_link: Callable[[], Link], profile: Profile | str = "open-mx-1.5") -> None:
+    Raises :class:`~mxwire.errors.MxwireError` for a profile that there is not.
+    """
+
+    def __init__(self, open_link: Callable[[], Link], profile: str = "open-mx-1.5") -> None:
         self._open_link = open_link
+        profile_by_name(profile)
         self._profile = profile
         self._stack = ExitStack()
         self._application: HostApplication | None = None

@@ -226,6 +226,7 @@ FUNCTIONS: Final[Mapping[str, tuple[str, Callable[..., Value]]]] = {
     "filled": ("nn", lambda length, value: bytes([value]) * _made(length)),
     "part": ("bnn", lambda data, start, end: data[max(0, start) : max(0, end)]),
     "hex": ("b", _hexadecimal),
+    "number": ("b", lambda data: int.from_bytes(data, "big")),
     "min": ("nn", min),
     "max": ("nn", max),
     "ceil": ("nn", lambda number, unit: -(-number // unit)),

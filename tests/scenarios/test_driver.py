@@ -149,7 +149,7 @@ def driven() -> Iterator[tuple[Driven, MemoryLink]]:
     tester.close()
 
 
-@pytest.mark.parametrize("name", ["eager/truncated", "matching/cancel", "connect/given-up"])
+@pytest.mark.parametrize("name", ["eager/truncated", "matching/cancel", "connect/given-up", "discovery/index-echoed"])
 def test_our_own_host_makes_all_calls(driven: tuple[Driven, MemoryLink], name: str) -> None:
     ours, link = driven
     script, driver = load(name), InThisProcess(ours)
