@@ -1,0 +1,86 @@
+"""How long the simulated matrix takes, and each cell of it.
+
+    python benchmarks/interop.py [--jobs N] [--quick] [--json]
+
+The whole matrix is played as ``mxwire interop`` plays it, in so many processes, with the time on the clock. Then all
+cells are played one after the other in this process, each with its time: mean, 99th percentile, and the slowest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from mxwire.interop.matrix import Selection, plan, report_of, run
+from mxwire.interop.playing import Order, play_simulated
+
+MATRIX_SECONDS = 180.0
+"""The whole matrix in CI, on two cores."""
+CELL_SECONDS = 1.0
+QUICK = Selection(implementations=("open-mx-1.5", "native-mx"), cases=("sizes", "connecting"))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Times in seconds."""
+
+    cells: int
+    jobs: int
+    matrix: float
+    cell_mean: float
+    cell_p99: float
+    cell_slowest: float
+    slowest: str
+    """The name of that cell."""
+
+    @property
+    def reached(self) -> bool:
+        """Whether both goals are."""
+        return self.matrix < MATRIX_SECONDS and self.cell_slowest < CELL_SECONDS
+
+
+def measure(orders: Sequence[Order], jobs: int) -> Measured:
+    """Play all in processes, then each by itself."""
+    begin = time.perf_counter()
+    run(orders, report_of(orders, "benchmark"), jobs=jobs)
+    matrix = time.perf_counter() - begin
+    times = []
+    for order in orders:
+        begin = time.perf_counter()
+        play_simulated(order)
+        times.append((time.perf_counter() - begin, order.name))
+    times.sort()
+    return Measured(
+        cells=len(orders),
+        jobs=jobs,
+        matrix=matrix,
+        cell_mean=sum(each for each, _ in times) / len(times),
+        cell_p99=times[len(times) * 99 // 100][0],
+        cell_slowest=times[-1][0],
+        slowest=times[-1][1],
+    )
+
+
+def main() -> int:
+    """Measure, and print; 1 if a goal is missed."""
+    parser = argparse.ArgumentParser(description="How long the simulated matrix takes, and each cell of it.")
+    parser.add_argument("--jobs", type=int, default=2, help="processes for the whole matrix")
+    parser.add_argument("--quick", action="store_true", help="a part of it only")
+    parser.add_argument("--json", action="store_true", help="one object")
+    arguments = parser.parse_args()
+    found = measure(plan(QUICK if arguments.quick else Selection()), arguments.jobs)
+    if arguments.json:
+        print(json.dumps(asdict(found) | {"reached": found.reached}))
+    else:
+        print(f"{found.cells:,} cells in {found.jobs} processes: {found.matrix:.1f} s (goal: {MATRIX_SECONDS:g} s)")
+        print(f"a cell: {found.cell_mean * 1e3:.1f} ms on average, 99 % within {found.cell_p99 * 1e3:.1f} ms")
+        print(f"the slowest: {found.cell_slowest * 1e3:.0f} ms, {found.slowest} (goal: {CELL_SECONDS:g} s)")
+    return 0 if found.reached else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
