@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 from mxwire.host.calls import (
     CONNECT_TIMEOUT,
@@ -46,26 +46,30 @@ class AsyncEndpoint(EndpointCalls):
     async def connect(
         self,
         peer: Peer | str | bytes,
-        endpoint: int = 0,
-        key: int = DEFAULT_KEY,
+        endpoint: SupportsIndex = 0,
+        key: SupportsIndex = DEFAULT_KEY,
         *,
         timeout: float | None = CONNECT_TIMEOUT,
     ) -> Partner:
         """Connect to an endpoint of a host, given by name or address; a name may have to be found first."""
         return await self._wait(ConnectCall(self, peer, endpoint, key), timeout)
 
-    async def send(self, partner: Partner, data: Any, match_info: int = 0, *, timeout: float | None = None) -> None:
+    async def send(
+        self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None
+    ) -> None:
         """Send a message, and wait until its memory may be used anew; what is delivered is known by :meth:`flush`."""
         await self._wait(Sending(self._post_send(partner, data, match_info, synchronous=False)), timeout)
 
-    async def ssend(self, partner: Partner, data: Any, match_info: int = 0, *, timeout: float | None = None) -> None:
+    async def ssend(
+        self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None
+    ) -> None:
         """Send a message, and wait until the receiver has taken it."""
         await self._wait(Sending(self._post_send(partner, data, match_info, synchronous=True)), timeout)
 
     async def receive(
         self,
-        match_info: int | None = None,
-        mask: int = ALL_BITS,
+        match_info: SupportsIndex | None = None,
+        mask: SupportsIndex = ALL_BITS,
         *,
         buffer: Any = None,
         maximum: int | None = None,
@@ -82,7 +86,7 @@ class AsyncEndpoint(EndpointCalls):
         return await self._wait(Abandoning(self, request), timeout)
 
     async def probe(
-        self, match_info: int | None = None, mask: int = ALL_BITS, *, timeout: float | None = None
+        self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS, *, timeout: float | None = None
     ) -> Waiting:
         """Wait until there is a message that such a receive would take, and leave it where it is."""
         return await self._wait(Probing(self, match_info, mask), timeout)

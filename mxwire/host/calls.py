@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from operator import index
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 from mxwire.host.errors import HostError, HostTimeoutError
 from mxwire.host.message import Message, Waiting
@@ -59,21 +60,21 @@ class EndpointCalls:
         """For people who debug."""
         return repr(self.engine)
 
-    def isend(self, partner: Partner, data: Any, match_info: int = 0) -> Request[Status]:
+    def isend(self, partner: Partner, data: Any, match_info: SupportsIndex = 0) -> Request[Status]:
         """Send a message: any buffer, or a sequence of up to 256.
 
         Memory of more than 32 KiB must stay as it is until the request has ended.
         """
         return Sending(self._post_send(partner, data, match_info, synchronous=False))
 
-    def issend(self, partner: Partner, data: Any, match_info: int = 0) -> Request[Status]:
+    def issend(self, partner: Partner, data: Any, match_info: SupportsIndex = 0) -> Request[Status]:
         """The same, but it only ends when the receiver has matched the message."""
         return Sending(self._post_send(partner, data, match_info, synchronous=True))
 
     def ireceive(
         self,
-        match_info: int | None = None,
-        mask: int = ALL_BITS,
+        match_info: SupportsIndex | None = None,
+        mask: SupportsIndex = ALL_BITS,
         *,
         buffer: Any = None,
         maximum: int | None = None,
@@ -102,7 +103,7 @@ class EndpointCalls:
                 self._core.flush()
             return cancelled
 
-    def iprobe(self, match_info: int | None = None, mask: int = ALL_BITS) -> Waiting | None:
+    def iprobe(self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS) -> Waiting | None:
         """The message that a receive would take now, or None; it stays where it is."""
         value, mask = matching(match_info, mask)
         self._poke()
@@ -130,7 +131,7 @@ class EndpointCalls:
     def _poke(self) -> None:
         self._hosting.poke()
 
-    def _post_send(self, partner: Partner, data: Any, match_info: int, *, synchronous: bool) -> EngineRequest:
+    def _post_send(self, partner: Partner, data: Any, match_info: SupportsIndex, *, synchronous: bool) -> EngineRequest:
         core = self._core
         with core.section:
             core.must_be_open()
@@ -139,7 +140,7 @@ class EndpointCalls:
         return request
 
     def _post_receive(
-        self, buffer: Any, match_info: int | None, mask: int, maximum: int | None
+        self, buffer: Any, match_info: SupportsIndex | None, mask: SupportsIndex, maximum: int | None
     ) -> tuple[EngineRequest, memoryview]:
         if buffer is None:
             if maximum is None:
@@ -183,17 +184,17 @@ def some(requests: Sequence[Request[Any]]) -> Sequence[Request[Any]]:
     return requests
 
 
-def matching(match_info: int | None, mask: int) -> tuple[int, int]:
+def matching(match_info: SupportsIndex | None, mask: SupportsIndex) -> tuple[SupportsIndex, SupportsIndex]:
     """Value and mask of a receive: no match info takes any message."""
     return (0, 0) if match_info is None else (match_info, mask)
 
 
-def post(engine: EngineEndpoint, buffer: Any, value: int, mask: int) -> Any:
+def post(engine: EngineEndpoint, buffer: Any, value: SupportsIndex, mask: SupportsIndex) -> Any:
     """Post a receive."""
     return engine.receive(buffer, value, mask)
 
 
-def probed(engine: EngineEndpoint, value: int, mask: int) -> Waiting | None:
+def probed(engine: EngineEndpoint, value: SupportsIndex, mask: SupportsIndex) -> Waiting | None:
     """What a receive would take."""
     found = engine.probe(value, mask)
     return None if found is None else Waiting(found.match_info, found.partner, found.length)
@@ -204,7 +205,7 @@ class Probing(Pending[Waiting]):
 
     __slots__ = ("_engine", "_found", "_mask", "_value")
 
-    def __init__(self, calls: EndpointCalls, match_info: int | None, mask: int) -> None:
+    def __init__(self, calls: EndpointCalls, match_info: SupportsIndex | None, mask: SupportsIndex) -> None:
         self._engine = calls.engine
         self._value, self._mask = matching(match_info, mask)
         self._found: Waiting | None = None
@@ -231,7 +232,7 @@ class ReceivingWhole(Pending[Message]):
 
     __slots__ = ("_calls", "_mask", "_request", "_value")
 
-    def __init__(self, calls: EndpointCalls, match_info: int | None, mask: int) -> None:
+    def __init__(self, calls: EndpointCalls, match_info: SupportsIndex | None, mask: SupportsIndex) -> None:
         self._calls = calls
         self._value, self._mask = matching(match_info, mask)
         self._request: Receiving | None = None
@@ -331,7 +332,8 @@ def closed_while(what: str, engine: EngineEndpoint) -> HostError:
     return HostError(Status.CANCELLED, f"{what} ended because endpoint {engine.number} was closed")
 
 
-def _matching_text(value: int, mask: int) -> str:
-    if not mask:
+def _matching_text(value: SupportsIndex, mask: SupportsIndex) -> str:
+    if not index(mask):
         return "came"
-    return f"with match info {value:#x}" + ("" if mask == ALL_BITS else f" under mask {mask:#x}") + " came"
+    under = "" if index(mask) == ALL_BITS else f" under mask {index(mask):#x}"
+    return f"with match info {index(value):#x}{under} came"

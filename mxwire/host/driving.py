@@ -134,9 +134,9 @@ class Driving:
                 waiter.sleep(None if limit is None else max(0, limit - core.clock()) / _SECOND)
 
     def _take_over(self, waiter: _Sleeper) -> bool:
-        if self._driver is None:
+        if not self.driven:
             with self.core.section:
-                if self._driver is None:
+                if not self.driven:
                     self._driver = waiter
         return self._driver is waiter
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, SupportsIndex
+
 from mxwire.host import names
 from mxwire.host.calls import EndpointCalls
 from mxwire.host.errors import HostError, HostTimeoutError
@@ -72,11 +74,13 @@ class ConnectCall(Pending[Partner]):
 
     __slots__ = ("_calls", "_hosting", "_impatience", "_key", "_number", "_request", "_which")
 
-    def __init__(self, calls: EndpointCalls, which: Peer | str | bytes, number: int, key: int) -> None:
+    def __init__(
+        self, calls: EndpointCalls, which: Peer | str | bytes, number: SupportsIndex, key: SupportsIndex
+    ) -> None:
         self._calls = calls
         self._hosting = calls._hosting
         self._which = which if isinstance(which, Peer) else names.who(which)
-        self._number = number
+        self._number: Any = number  # judged by the engine
         self._key = key
         self._request: Connecting | None = None
         self._impatience = _Impatience(self._hosting)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from random import Random
+from typing import SupportsIndex
 
 from mxwire.frames import FrameBatch
 from mxwire.protocol.arguments import ethernet_address, whole
@@ -92,7 +93,7 @@ class Node:
             self._names.told(peer)
         return peer
 
-    def peer(self, which: Peer | bytes | str | int) -> Peer:
+    def peer(self, which: Peer | bytes | str | SupportsIndex) -> Peer:
         """The peer given as such, by address, by host name or by index.
 
         Raises :class:`~mxwire.protocol.errors.LocalProtocolError` where there is none.
@@ -130,13 +131,13 @@ class Node:
 
     def open_endpoint(
         self,
-        number: int,
-        key: int = 0,
+        number: SupportsIndex,
+        key: SupportsIndex = 0,
         *,
         interface: int = 0,
-        session: int | None = None,
-        context_bits: int = 0,
-        context_shift: int = 0,
+        session: SupportsIndex | None = None,
+        context_bits: SupportsIndex = 0,
+        context_shift: SupportsIndex = 0,
     ) -> Endpoint:
         """Open an endpoint with a fresh random session, unless one is given (R-EP-01, R-EP-02).
 

@@ -444,6 +444,7 @@ def test_pulls(dialect: Dialect, profile: Profile, seed: int, monkeypatch):
     assert paths.worlds[0].sent(PullReply)
 
 
+@pytest.mark.interpreted("it replaces a method")
 def test_pulls_that_follow_each_other_are_parsed_once(monkeypatch):
     world = World()
     base = replace(pullable(world, 4 * MXOE.block_length), block_length=MXOE.block_length)

@@ -18,6 +18,7 @@ from mxwire.wire.packets import ConnectRequest, HostQuery
 
 from .world import KEY, World, address, pattern, statuses
 
+WRONG_CLASS = pytest.mark.interpreted("compiled code refuses what is of a wrong class with a TypeError")
 RELEASED = memoryview(b"x")
 RELEASED.release()
 
@@ -28,6 +29,7 @@ def refusal(call) -> LocalProtocolError:
     return failure.value
 
 
+@WRONG_CLASS
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -67,6 +69,7 @@ def test_sessions_that_cannot_be(session):
     assert "session" in str(refusal(lambda: world.open(0, session=session)))
 
 
+@WRONG_CLASS
 @pytest.mark.parametrize("interface", [-1, 1, None, "0"])
 def test_interfaces_that_are_not_there(interface):
     node = World().nodes[0]
@@ -78,6 +81,7 @@ def test_interfaces_that_are_not_there(interface):
     assert {refusal(call).status for call in calls} == {Status.BOARD_NOT_FOUND}
 
 
+@WRONG_CLASS
 @pytest.mark.parametrize("peer", [None, 1.5, [], b"xyz", bytearray(5), -1, 2, "nobody:0", address(7)], ids=repr)
 def test_peers_that_are_not_there(peer):
     world = World()
@@ -86,6 +90,7 @@ def test_peers_that_are_not_there(peer):
     assert not one.partners and not one.requests
 
 
+@WRONG_CLASS
 def test_a_peer_of_another_host():
     world, other = World(), World(hosts=3)
     one = world.open(0)
@@ -130,6 +135,7 @@ def test_sends_that_cannot_be(options):
     assert one.send(there, b"x").status is None
 
 
+@WRONG_CLASS
 def test_partners_that_are_not_ours():
     """The refusal says what to give instead."""
     world = World()
@@ -192,6 +198,7 @@ def test_numbers_and_arrays_of_other_modules():
     assert (receive.status, receive.transferred) == (Status.SUCCESS, 4)
 
 
+@WRONG_CLASS
 def test_cancels_that_cannot_be():
     """R-MSC-02."""
     world = World()
@@ -265,6 +272,7 @@ def test_sending_before_a_connect_is_refused():
     assert not one.requests
 
 
+@WRONG_CLASS
 def test_what_is_no_batch():
     world = World()
     assert "FrameBatch" in str(refusal(lambda: world.nodes[0].receive([b"frame"], 0)))

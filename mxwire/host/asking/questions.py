@@ -42,13 +42,12 @@ def dialect_question(own: bytes, peer: Peer, length: int = 0) -> bytes:
     only answered when the peer has told our index.
     """
     magic = _MAGIC ^ (_PADDED if length else 0)
-    frame = bytearray(codec_of(omx()).build(_pull(own, peer, _Handle.OMX, magic)))
+    long = codec_of(omx()).build(_pull(own, peer, _Handle.OMX, magic))
     short = codec_of(MXOE).build(_pull(own, peer, _Handle.MXOE, magic))
     fields = codec_of(MXOE).layout("pull").by_name
     # What omx has here is the use counter of the region, padding and an offset, none of which is looked at.
-    place = slice(fields["src_pull_handle"].offset, fields["first_frame_offset"].offset)
-    frame[place] = short[place]
-    return bytes(frame).ljust(length, b"\0")
+    start, end = fields["src_pull_handle"].offset, fields["first_frame_offset"].offset
+    return (long[:start] + short[start:end] + long[end:]).ljust(length, b"\0")
 
 
 def _pull(own: bytes, peer: Peer, handle: _Handle, magic: int) -> Pull:

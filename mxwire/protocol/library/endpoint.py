@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 from mxwire.protocol.arguments import whole
 from mxwire.protocol.buffers import Segments
@@ -104,7 +104,12 @@ class Endpoint:
     # What an application calls.
 
     def connect(
-        self, peer: Peer | bytes | str | int, number: int, key: int, *, resend_maximum: int | None = None
+        self,
+        peer: Peer | bytes | str | SupportsIndex,
+        number: SupportsIndex,
+        key: SupportsIndex,
+        *,
+        resend_maximum: SupportsIndex | None = None,
     ) -> Connecting:
         """Connect to endpoint ``number`` of a peer, given as such, by address, host name or index (R-CON-01).
 
@@ -128,10 +133,10 @@ class Endpoint:
         self,
         partner: Partner,
         data: Any,
-        match_info: int = 0,
+        match_info: SupportsIndex = 0,
         *,
         synchronous: bool = False,
-        resend_maximum: int | None = None,
+        resend_maximum: SupportsIndex | None = None,
     ) -> Request:
         """Send a message: any buffer, or a sequence of up to 256 (R-SND-01).
 
@@ -156,7 +161,7 @@ class Endpoint:
             return self._send_large(partner, memory, match_info, maximum)
         return self._send_buffered(partner, memory, match_info, maximum)
 
-    def receive(self, buffer: Any, match_info: int = 0, mask: int = ALL_BITS) -> Receiving:
+    def receive(self, buffer: Any, match_info: SupportsIndex = 0, mask: SupportsIndex = ALL_BITS) -> Receiving:
         """Post a receive into any writable buffer, or a sequence of up to 256 (R-MAT-01).
 
         It takes the first message whose match information, masked, equals ``match_info``.
@@ -173,7 +178,7 @@ class Endpoint:
             request.take_unexpected(message)
         return request
 
-    def probe(self, match_info: int = 0, mask: int = ALL_BITS) -> Unexpected | None:
+    def probe(self, match_info: SupportsIndex = 0, mask: SupportsIndex = ALL_BITS) -> Unexpected | None:
         """The unexpected message that a receive would take now, or None; it stays where it is."""
         self._must_be_open()
         match_info, mask = self._checked_match(match_info, mask)
@@ -527,11 +532,11 @@ class Endpoint:
         if partner.endpoint is not self:
             raise LocalProtocolError(Status.BAD_REQUEST, f"{partner!r} is a partner of another endpoint")
 
-    def _resends(self, maximum: int | None) -> int:
+    def _resends(self, maximum: SupportsIndex | None) -> int:
         """The limit of retransmissions of one request (R-RTX-03)."""
         return self.resend_maximum if maximum is None else whole("resend maximum", maximum, RESEND_MAXIMUM)
 
-    def _checked_match(self, value: int, mask: int) -> tuple[int, int]:
+    def _checked_match(self, value: SupportsIndex, mask: SupportsIndex) -> tuple[int, int]:
         value = whole("match info", value, ALL_BITS)
         mask = whole("match mask", mask, ALL_BITS)
         if value & ~mask:

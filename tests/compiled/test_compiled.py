@@ -1,0 +1,129 @@
+"""mxwire compiled does what it does interpreted: the tests of what is compiled, run once more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+WHERE = """
+import importlib, sys
+for each in sys.argv[1:]:
+    print(importlib.import_module(f"mxwire.{each}").__file__)
+"""
+
+
+def load_tool():
+    spec = spec_from_file_location("compile_tool", ROOT / "tools" / "compile.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+compiling = load_tool()
+
+
+@pytest.fixture(scope="session")
+def compiled() -> Path:
+    """The folder with the compiled package."""
+    lacking = compiling.missing()
+    if lacking is not None:
+        pytest.skip(lacking)
+    compiling.compile_into(compiling.FOLDER)
+    return compiling.FOLDER
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """A program that finds the compiled package, and not the other one in its folder."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    return subprocess.run(
+        [sys.executable, "-P", *words],
+        env=environment | {"PYTHONPATH": str(folder)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_all_that_should_be_is_compiled(compiled):
+    package = compiled / "mxwire"
+    names = [str(path.relative_to(package).with_suffix("")).replace("/", ".") for path in compiling.sources(package)]
+    assert {"frames", "wire.codec", "protocol.node", "host.driving", "link.ring_v2"} <= set(names)
+    program = (
+        "import sys, importlib\nfor each in sys.argv[1:]: print(importlib.import_module(f'mxwire.{each}').__file__)"
+    )
+    done = run(compiled, "-c", program, *names)
+    assert done.stderr == ""
+    assert [Path(line).suffix for line in done.stdout.splitlines()] == [".so"] * len(names)
+    assert all(line.startswith(str(package)) for line in done.stdout.splitlines())
+
+
+def test_what_is_left_is_there(compiled):
+    """A file that has gone would be a reason for nothing."""
+    assert all((compiled / "mxwire" / each).exists() and reason for each, reason in compiling.LEFT.items())
+
+
+@pytest.mark.parametrize("tests", ["conformance", "protocol", "host", "simulation/test_determinism.py"])
+def test_what_holds_interpreted_holds_compiled(compiled, tests):
+    """Also that the runs of the simulator are the same, byte by byte: their digests are."""
+    words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not interpreted")
+    done = run(compiled, *words, str(ROOT / "tests" / tests))
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+def wheel(folder: Path, **more: str) -> Path:
+    done = subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)],
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name != "MXWIRE_COMPILE"} | more,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (made,) = folder.iterdir()
+    return made
+
+
+def test_a_wheel_is_compiled_for_who_asks(compiled, tmp_path):
+    made = wheel(tmp_path / "dist", MXWIRE_COMPILE="1")
+    assert not made.stem.endswith("-none-any")
+    with zipfile.ZipFile(made) as archive:
+        archive.extractall(tmp_path / "site")
+    done = run(tmp_path / "site", "-c", WHERE, "protocol.node", "cli")
+    node, command = done.stdout.splitlines()
+    assert node.endswith(".so") and command == str(tmp_path / "site" / "mxwire" / "cli" / "__init__.py")
+
+
+def test_a_wheel_is_for_all_machines_otherwise(tmp_path):
+    made = wheel(tmp_path)
+    assert made.stem.endswith("-py3-none-any")
+    with zipfile.ZipFile(made) as archive:
+        assert not any(each.endswith(".so") for each in archive.namelist())
+
+
+def test_nothing_is_compiled_twice(compiled):
+    assert compiling.compile_into(compiled) is False
+
+
+def test_a_compiler_that_is_missing_is_named(tmp_path):
+    """In one line, with what to do."""
+    environment = os.environ | {"CC": "no-such-compiler"}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "compile.py"), str(tmp_path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "tools/compile.py: no C compiler (apt-get install gcc)\n"
+    assert list(tmp_path.iterdir()) == []
