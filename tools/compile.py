@@ -47,7 +47,7 @@ import sys
 from mypyc.build import mypycify
 from setuptools import setup
 
-modules = mypycify([f"--config-file={sys.argv[1]}", *sys.argv[2:]], opt_level="2", debug_level="0")
+modules = mypycify([f"--config-file={sys.argv[1]}", *sys.argv[2:]], opt_level="1", debug_level="0")
 setup(name="mxwire-compiled", packages=[], ext_modules=modules, script_args=["--quiet", "build_ext", "--inplace"])
 """
 
