@@ -166,20 +166,13 @@ def play_driven(
     :class:`~mxwire.link.errors.LinkError` where the interface cannot be used.
     """
     from mxwire.link import PacketLink
-    from mxwire.scenarios.driver import Driver
-    from mxwire.scenarios.live import run_live, why_not
-    from mxwire.scenarios.simulated import skipped
+    from mxwire.scenarios.driver import Driver, run_driven
 
     scripts = list(scripts_of(names))
     only = dialect_by_name(dialect or "mxoe")
     with closing(PacketLink.open(interface, promiscuous=True)) as link, Driver(command) as driver:
         for number, script in enumerate(scripts):
-            why = why_not(script, only, True)
-            found = why or driver.host(script, only, link.address)
-            if isinstance(found, str):
-                yield skipped(script, only, found)
-                continue
-            yield run_live(script, link, found, application=driver, shift=number * 8, seed=number)
+            yield run_driven(script, link, driver, only, number)
 
 
 def be_driven(interface: str, profile: str) -> None:

@@ -67,6 +67,8 @@ class External:
     host: str | None
     address: bytes | None
     programs: dict[Role, Program] = field(default_factory=dict)
+    driver: str | None = None
+    """The command line of a program that makes the calls of scenarios there, where there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +242,7 @@ def _external(table: _Table) -> External:
         host,
         known,
         {},
+        table.text("driver"),
     )
     for each in table.tables("program"):
         program = _program(each)

@@ -14,6 +14,7 @@ from mxwire.interop.namespaces import inside
 from mxwire.link import PacketLink
 from mxwire.pytest_plugin.stages import external_of
 from mxwire.scenarios import Outcome, Script, Verdict, load, meet, run_live, run_simulated
+from mxwire.scenarios.driver import Driver, run_driven
 from mxwire.wire.dialect import dialect_by_name
 
 
@@ -83,29 +84,37 @@ class _Played:
 
     def __init__(self, config: pytest.Config) -> None:
         session, external = external_of(config)
+        self.driver: Driver | None = None
+        self.count = 0
+        left = session.configuration.left
+        with inside(left.namespace):
+            self.link = PacketLink.open(left.interface, promiscuous=True)
+        config.add_cleanup(self.link.close)
+        self.dialect = dialect_of(external.implementation.dialect)
+        if external.driver is not None:
+            self.driver = Driver(external.driver)
+            config.add_cleanup(self.driver.close)
+            return
         role = next((each for each in _ROLES if each in external.programs), None)
         program = None if role is None else external.programs[role]
         if role is not None:
             session.player.programs(external).start(role)
-        left = session.configuration.left
-        with inside(left.namespace):
-            self.link = PacketLink.open(left.interface)
-        config.add_cleanup(self.link.close)
         self.target = meet(
             self.link,
             external.address or external.host or "",
-            dialect_of(external.implementation.dialect),
+            self.dialect,
             endpoint=_ENDPOINT if program is None else program.endpoint,
             key=KEY if program is None else program.key,
         )
         # It may answer more than one question for its name.
         while len(self.link.receive(_LULL)):
             pass
-        self.count = 0
 
     def play(self, script: Script) -> Outcome:
         """Play one, from endpoints that the host does not remember."""
         self.count += 1
+        if self.driver is not None:
+            return run_driven(script, self.link, self.driver, self.dialect, self.count)
         return run_live(script, self.link, self.target, shift=8 * self.count)
 
 

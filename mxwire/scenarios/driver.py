@@ -22,11 +22,14 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from mxwire.errors import MxwireError
+from mxwire.link import Link
 from mxwire.protocol import LocalProtocolError, Status
 from mxwire.scenarios.actions import Ask, Invoke
 from mxwire.scenarios.expression import Value
-from mxwire.scenarios.live import LiveTarget
+from mxwire.scenarios.live import LiveTarget, run_live, why_not
+from mxwire.scenarios.outcome import Outcome
 from mxwire.scenarios.script import Script
+from mxwire.scenarios.simulated import skipped
 from mxwire.scenarios.tester import Tester
 from mxwire.wire.address import mac_bytes, mac_text
 from mxwire.wire.dialect import Dialect
@@ -189,6 +192,19 @@ class Driver:
     def _wrong(self, answer: Any) -> DriverError:
         said = shorten(repr(answer), _SHOWN, placeholder=" …")
         return DriverError(f"the driver {self._command!r} has answered {said}, which is no answer to the question")
+
+
+def run_driven(script: Script, link: Link, driver: Driver, dialect: Dialect, number: int = 0) -> Outcome:
+    """Play a scenario to a host that a driver makes; ``number`` counts those that are played on the link.
+
+    Raises :class:`DriverError`, :class:`~mxwire.link.errors.LinkError` where the link is gone, and
+    :class:`~mxwire.scenarios.errors.ScriptError` for a step that cannot be played as it is written.
+    """
+    why = why_not(script, dialect, True)
+    found = why or driver.host(script, dialect, link.address)
+    if isinstance(found, str):
+        return skipped(script, dialect, found)
+    return run_live(script, link, found, application=driver, shift=8 * number, seed=number)
 
 
 def _number(target: Any) -> int | None:

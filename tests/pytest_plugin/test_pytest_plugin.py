@@ -160,6 +160,25 @@ def test_an_external_host_is_tested(pytester, run):
     assert left_over == ""
 
 
+@pytest.mark.skipif(missing() is not None, reason=missing() or "")
+def test_scenarios_with_calls_are_played_by_a_driver(pytester, run):
+    from mxwire.interop.namespaces import made
+
+    left, right = f"mxp-{os.getpid()}-left", f"mxp-{os.getpid()}-right"
+    driver = f"ip netns exec {right} {sys.executable} {ROOT / 'cli.py'} scenario host -i veth1"
+    Path("hosts.toml").write_text(
+        f'[left]\ninterface = "veth0"\nnamespace = "{left}"\n'
+        f'[[external]]\nname = "driven"\nhost = "node7:0"\ndriver = "{driver}"\n'
+    )
+    for name in ("eager/truncated", "matching/mask"):
+        Path(f"{Path(name).name}.mxs").write_text((ROOT / "replay" / f"{name}.mxs").read_text())
+    with made(((left, "veth0"), (right, "veth1")), 9000):
+        result = run("--mxwire-config", "hosts.toml")
+        left_over = subprocess.run(["ip", "netns", "pids", right], capture_output=True, text=True).stdout
+    result.assert_outcomes(passed=2)
+    assert left_over == ""
+
+
 def test_it_costs_nothing_that_is_not_used():
     code = (
         "import sys, pytest\n"
