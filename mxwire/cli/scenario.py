@@ -21,6 +21,7 @@ Examples:
   mxwire scenario run acks mine.mxs --ladder       a folder of the library, and a file
   mxwire scenario run --json | jq -r 'select(.verdict == "fail") | .name'
   mxwire scenario check mine.mxs
+  mxwire scenario highlight > ~/.vim/syntax/mxs.vim
   mxwire replay connect/bad-key.mxs -i eth0 --host alpha:0    against a live host
   mxwire scenario run -i eth0 --driver 'ssh alpha mxwire scenario host -i eth0'    with calls of its application
 """
@@ -139,6 +140,14 @@ def run(
     telling = playing.Telling(as_json=as_json, judge=judge, ladder=ladder, verbose=verbose, write=write)
     if not telling.tell(outcomes):
         sys.exit(1)
+
+
+@command.command()
+def highlight() -> None:
+    """A syntax file for Vim, which shows scenarios in colours; what else it needs stands in the documentation."""
+    from mxwire.scenarios.highlighting import vim
+
+    click.echo(vim(), nl=False)
 
 
 @command.command(name="host")

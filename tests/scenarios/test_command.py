@@ -133,6 +133,29 @@ def test_colours_change_no_letter() -> None:
     assert coloured("> TINY length=5").count("\x1b[") >= 6
 
 
+def test_an_editor_knows_all_words() -> None:
+    from mxwire.scenarios.expression import FUNCTIONS, KNOWN_WORDS
+    from mxwire.scenarios.head import KEYS
+    from mxwire.scenarios.lines import BLOCK_WORDS, FIRST_WORDS
+    from mxwire.scenarios.vocabulary import PACKETS, VERBS
+
+    run = mxwire("scenario", "highlight")
+    keywords = [line.split()[3:] for line in run.lines if line.startswith("syntax keyword ")]
+    known = [word for words in keywords for word in words]
+    assert len(known) == len(set(known)), "a word has two colours"
+    (head,) = (line for line in run.lines if line.startswith("syntax match mxsHead "))
+    assert all(f"{each}" in head for each in KEYS)
+    words = {
+        *BLOCK_WORDS,
+        *(each for each in FIRST_WORDS if each.isalpha()),
+        *PACKETS,
+        *VERBS,
+        *KNOWN_WORDS,
+        *FUNCTIONS,
+    }
+    assert words <= set(known), words - set(known)
+
+
 def test_the_judge_listens() -> None:
     run = mxwire("scenario", "run", "serving/first-frame-beyond", "--judge")
     assert run.code == 1 and run.lines[0].startswith("FAIL        serving/first-frame-beyond (mxoe)")
