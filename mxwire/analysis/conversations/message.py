@@ -178,6 +178,11 @@ class Pulled:
         """The first nack of a PULL."""
 
     @property
+    def blocks_asked(self) -> int:
+        """How many blocks were asked for, each counted once."""
+        return self.pulls - self.re_requests - self.duplicate_pulls
+
+    @property
     def is_withdrawn(self) -> bool:
         """Whether its sender said, before anything else ended it, that it does not hold the message any more."""
         refusal, notice = self.refusal, self.notice

@@ -208,6 +208,22 @@ def frames_above_1500_bytes_vanish(on):
         on.send(on.b.tiny())
 
 
+@also("mtu-too-small")
+def replies_vanish_and_shorter_fragments_pass(on):
+    """Seen before the place that drops them: of a host whose fragments are shorter than its replies (R-MED-02)."""
+    on.connect()
+    short = {"frag_pipeline": 11, "frag_length": 2048, "data": bytes(2048)}
+    on.send(*(on.a.medium(6144, place, **short) for place in range(3)), on.b.liback())
+    total = 36_863
+    blocks = [on.a.rndv(total), on.b.liback(), on.b.pull(total, 0), on.b.pull(total, 1)]
+    on.send(*blocks, *(on.a.data(total, place) for place in range(9)))
+    # The last reply is a short one, and arrives: the first block is asked for again at once (R-PUL-07).
+    on.send(on.b.pull(total, 0), *(on.a.data(total, place) for place in range(8)), after_ms=0.1)
+    for _ in range(3):
+        on.send(on.b.pull(total, 0), after_ms=1004)
+        on.send(*(on.a.data(total, place) for place in range(8)), after_ms=0.1)
+
+
 @misses("mtu-too-small", "frames-lost")
 def a_long_frame_is_lost_and_repeated(on):
     on.connect()

@@ -57,6 +57,8 @@ class _Lengths:
 
     fragment: int = 0
     """Longest message, in bytes, of an acknowledged MEDIUM; what is longer than a fragment counts as one."""
+    piece: int = 0
+    """Longest fragment, in bytes, of an acknowledged MEDIUM whose sender may choose their size (R-MED-02)."""
     pulled: int = 0
     """Longest large message that was received."""
     short_ns: int = 0
@@ -88,6 +90,7 @@ class Path(Examiner):
         elif message.ack is not None:
             if message.kind == "MEDIUM":
                 way.fragment = max(way.fragment, length)
+                way.piece = max(way.piece, _piece(message))
             else:
                 way.short_ns = max(way.short_ns, message.ack.time_ns)
         elif message.kind == "MEDIUM" and message.retransmissions >= _REPEATS and not _is_excused(message):
@@ -100,7 +103,8 @@ class Path(Examiner):
             if not way.hung:
                 continue
             dialect = dialects.get((min(source, destination), max(source, destination)), MXOE)
-            passed = max(_fragment(way.fragment, dialect), _reply(way.pulled, dialect))
+            medium = way.piece if dialect is MXOE else way.fragment
+            passed = max(_fragment(medium, dialect), _reply(way.pulled, dialect))
             hung = [each for each in way.hung if _longest(each, dialect) > passed and _is_heard(each, facts)]
             if hung:
                 yield _finding(facts, source, destination, way, hung, dialect, passed)
@@ -124,7 +128,7 @@ def _never_begins(message: Message) -> bool:
     timers = sum(each.cause == "timer" for each in pull.requests)
     return (
         timers >= _REPEATS
-        and pull.pulls - pull.re_requests <= _WINDOW
+        and pull.blocks_asked <= _WINDOW
         and pull.refusal is None
         and (pull.notice is None or message.receiver == "failed")
     )
@@ -139,6 +143,12 @@ def _is_heard(message: Message, facts: Facts) -> bool:
     return last is not None and bool(message.resends) and last > message.resends[0].time_ns
 
 
+def _piece(message: Message) -> int:
+    """The longest fragment of a MEDIUM in bytes, where their size is a power of two: by how many there are."""
+    length, count = message.length or 0, message.fragments.bit_count()
+    return length if count < 2 else 1 << (-(-length // count) - 1).bit_length()
+
+
 def _fragment(length: int, dialect: Dialect) -> int:
     """The longest frame of a MEDIUM, in bytes."""
     return min(length, dialect.fragment_payload) + MEDIUM_DATA_OFFSET if length else 0
@@ -150,8 +160,9 @@ def _reply(length: int, dialect: Dialect) -> int:
 
 
 def _longest(message: Message, dialect: Dialect) -> int:
-    length = message.length or (message.pull.requested if message.pull is not None else 0) or 0
-    return _fragment(length, dialect) if message.pull is None else _reply(length, dialect)
+    if message.pull is not None:
+        return _reply(message.length or message.pull.requested or 0, dialect)
+    return _fragment(_piece(message) if dialect is MXOE else message.length or 0, dialect)
 
 
 def _finding(

@@ -96,7 +96,7 @@ class Zombies(Examiner):
         pull = message.pull
         assert pull is not None
         last = facts.libraries.last_ns(voice_of(message.flow.back))
-        return pull.pulls - pull.re_requests > _WINDOW and (last is None or last < pull.requests[0].time_ns)
+        return pull.blocks_asked > _WINDOW and (last is None or last < pull.requests[0].time_ns)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Endpoints whose pulls have outlived them."""
