@@ -134,6 +134,14 @@ def ends(flow: Flow) -> tuple[Party, Party]:
     return sender_of(flow), sender_of(flow.back)
 
 
+def waits_for_another(message: Message) -> bool:
+    """Whether the receiver cannot acknowledge a message, as one before it never passed here (R-ACK-01)."""
+    for stream in (message.flow.stream, message.flow.former):
+        if stream is not None and stream.entries.get(message.position) is message:
+            return stream.acked < message.position and stream.acked not in stream.entries
+    return False
+
+
 def first_frame(message: Message) -> int | None:
     """Number of the first frame of a message."""
     return next((first for first, _ in message.frames), None)

@@ -224,6 +224,17 @@ def replies_vanish_and_shorter_fragments_pass(on):
         on.send(*(on.a.data(total, place) for place in range(8)), after_ms=0.1)
 
 
+@also("mtu-too-small")
+def a_number_never_comes_and_later_ones_do(on):
+    """Seen behind the place that drops long frames; the host that waits for one has much to say."""
+    on.connect().send(on.a.small(), on.b.liback())
+    on.a.next += 1
+    waiting = [on.a.tiny(), on.a.small()]
+    on.b.expected = 2
+    on.send(*waiting)
+    on.again(*waiting, times=6)
+
+
 @misses("mtu-too-small", "frames-lost")
 def a_long_frame_is_lost_and_repeated(on):
     on.connect()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mxwire.analysis.conversations import Message
-from mxwire.analysis.diagnosis.facts import Facts, about, voice_of
+from mxwire.analysis.diagnosis.facts import Facts, about, voice_of, waits_for_another
 from mxwire.analysis.diagnosis.finding import Confidence, Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
@@ -22,7 +22,7 @@ MTU: Final = Diagnosis(
     "seems fine; only long transfers never end.",
     capture_shows="Every frame longer than some length goes unanswered, however often it is sent: MEDIUMs are never "
     "acknowledged, or blocks are pulled every second without an end, while shorter frames of the same hosts pass at "
-    "the same time.",
+    "the same time. Behind the place that drops them: a number never comes, while later ones come again and again.",
     told_apart="From loss: that hits frames of all lengths, and repeating helps. From a receiver that is stopped: that "
     "one does not answer short frames either. From a pull whose process was killed: that one had made progress.",
     advice=(
@@ -64,6 +64,8 @@ class _Lengths:
     short_ns: int = 0
     """When the last short message was acknowledged."""
     hung: list[Message] = field(default_factory=list)
+    behind: list[Message] = field(default_factory=list)
+    """Messages that passed often, behind one that never did."""
 
 
 @examines(MTU)
@@ -82,6 +84,8 @@ class Path(Examiner):
                 return
             way = self._ways[key] = _Lengths()
         length = message.length or 0
+        if message.ack is None and message.transmissions > _OFTEN and waits_for_another(message):
+            _keep(way.behind, message)
         if message.pull is not None:
             if message.receiver in ("received", "truncated") and message.pull.replies:
                 way.pulled = max(way.pulled, length)
@@ -100,14 +104,14 @@ class Path(Examiner):
         """Pairs of hosts between which everything beyond a length hangs."""
         dialects = facts.dialects()
         for (source, destination), way in self._ways.items():
-            if not way.hung:
-                continue
             dialect = dialects.get((min(source, destination), max(source, destination)), MXOE)
             medium = way.piece if dialect is MXOE else way.fragment
             passed = max(_fragment(medium, dialect), _reply(way.pulled, dialect))
             hung = [each for each in way.hung if _longest(each, dialect) > passed and _is_heard(each, facts)]
             if hung:
                 yield _finding(facts, source, destination, way, hung, dialect, passed)
+            elif way.behind:
+                yield _vanished(source, destination, way.behind, dialect)
 
 
 def _keep(kept: list[Message], message: Message) -> None:
@@ -193,11 +197,26 @@ def _finding(
     senders = facts.senders()
     alike = source in senders and destination in senders
     confidence: Confidence = "high" if alike and (alive or len(hung) > 1 or often >= _OFTEN) else "medium"
-    needed = dialect.frame_limit - _ETHERNET
     concerns = Party(source), Party(destination)
     summary = (
         f"from {mac_text(source)} to {mac_text(destination)} {shorter} pass, those of {shortest} bytes and more do not"
     )
-    made = MTU.found(confidence, concerns, summary, shown)
+    return _advised(MTU.found(confidence, concerns, summary, shown), dialect)
+
+
+def _vanished(source: int, destination: int, behind: list[Message], dialect: Dialect) -> Finding:
+    """Seen behind the place that drops long frames: what is sent in vain never comes here, and what comes waits."""
+    concerns = Party(source), Party(destination)
+    summary = f"from {mac_text(source)} to {mac_text(destination)} some messages never get here, and shorter ones do"
+    shown = [
+        about(each, f"came {each.transmissions} times; it waits for a message before it, which never did")
+        for each in behind[:3]
+    ]
+    return _advised(MTU.found("medium", concerns, summary, shown), dialect)
+
+
+def _advised(made: Finding, dialect: Dialect) -> Finding:
+    """With the lengths that the advice speaks of."""
+    needed = dialect.frame_limit - _ETHERNET
     advice = tuple(each.format(mtu=needed, ping=needed - _IP_AND_ICMP) for each in made.advice)
     return Finding(made.id, made.confidence, made.concerns, made.summary, made.evidence, advice)

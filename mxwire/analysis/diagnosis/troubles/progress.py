@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mxwire.analysis.conversations import Message
-from mxwire.analysis.diagnosis.facts import Facts, about, sender_of, voice_of
+from mxwire.analysis.diagnosis.facts import Facts, about, sender_of, voice_of, waits_for_another
 from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence, seconds
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
@@ -75,6 +75,9 @@ class Progress(Examiner):
         voice = voice_of(message.flow.back)
         if message.ack is not None and message.ack.time_ns < message.last_sent_ns:
             # It had answered, and the answer was lost.
+            return
+        if waits_for_another(message):
+            # It cannot be acknowledged, however busy the library is.
             return
         if message.retransmissions < _OFTEN and _is_prompt(message):
             # What is acknowledged as soon as it is sent once more had rather been lost.
