@@ -112,13 +112,15 @@ def line(name: str, rule: str, found: Found) -> str:
 def main() -> int:
     """Try all mutants with all scenarios, and print the table."""
     from tests.mutants import MUTANTS
+    from tests.scenarios.receiver_mutants import RECEIVER_MUTANTS
 
     alive = 0
+    mutants = (*MUTANTS, *RECEIVER_MUTANTS)
     print(HEADING)
-    for mutant, found in zip(MUTANTS, killers(MUTANTS, every=True), strict=True):
+    for mutant, found in zip(mutants, killers(mutants, every=True), strict=True):
         alive += not found
         print(line(mutant.name, mutant.rule, found), flush=True)
-    print(f"{len(MUTANTS)} mutants, {len(MUTANTS) - alive} killed, {alive} alive")
+    print(f"{len(mutants)} mutants, {len(mutants) - alive} killed, {alive} alive")
     return 1 if alive else 0
 
 

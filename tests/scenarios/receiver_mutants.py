@@ -1,0 +1,172 @@
+"""Defects of a receiver that scenarios alone have to notice: what the simulator's hosts never do to each other.
+
+Each is one place of the engine, broken; some are what Open-MX once had, and the simulator cannot tell from right.
+"""
+
+from __future__ import annotations
+
+from tests.mutants import Mutant
+
+_CARD = "card/interface.py"
+_WINDOW = "library/window.py"
+_ACKS = "library/acks.py"
+_PARTNER = "library/partner.py"
+_CONNECT = "library/connect.py"
+
+RECEIVER_MUTANTS = (
+    # What the card tests, and in which order (sections 16 and 21).
+    Mutant(
+        "an index of somebody else is taken",
+        "R-NAK-02",
+        _CARD,
+        "if peer is None or (self.strict_address and peer.address != frame.src_mac):",
+        "if peer is None:",
+    ),
+    Mutant(
+        "endpoints beyond the limit are only closed",
+        "R-EP-01",
+        _CARD,
+        "if number < self.profile.endpoint",
+        "if 0 <= number or number < self.profile.endpoint",
+    ),
+    Mutant(
+        "a TRUC is nacked",
+        "R-ACK-10",
+        _CARD,
+        "self._target(frame, _keep_silent)",
+        "self._target(frame, self._nack_lib)",
+    ),
+    Mutant("the sub-type of a TRUC is ignored", "R-ACK-10", _CARD, " or frame.liback_type != TrucType.ACK:", ":"),
+    Mutant("the length of a TRUC is ignored", "R-ACK-10", _CARD, "if frame.length < _LIBACK_LENGTH:", "if False:"),
+    Mutant(
+        "the inner session of a TRUC is ignored",
+        "R-ACK-10",
+        _CARD,
+        "elif frame.liback_session_id != endpoint.session:",
+        "elif False:",
+    ),
+    Mutant(
+        "too many frames are sent",
+        "R-PUL-14",
+        _CARD,
+        "if count > self.dialect.frames_per_block:",
+        "if count > 1 << 20:",
+    ),
+    Mutant(
+        "an unknown region is not nacked",
+        "R-PUL-14",
+        _CARD,
+        "            self._nack_mcp(peer, NackType.BAD_RDMAWIN, frame)\n",
+        "",
+    ),
+    Mutant("a range is not tested", "R-PUL-14", _CARD, "if end > region.length or (beyond", "if (beyond"),
+    Mutant("a query to everybody is answered", "R-HOST-04", _CARD, "if frame.dst_mac != self.address:", "if False:"),
+    Mutant("any magic will do", "R-HOST-07", _CARD, "if frame.magic != self.names.magic:", "if False:"),
+    Mutant(
+        "a query teaches no index",
+        "R-HOST-05",
+        _CARD,
+        "        self._learn(peer, frame.src_dst_peer_index)\n        self.names.answer",
+        "        self.names.answer",
+    ),
+    Mutant(
+        "a refused request teaches no index",
+        "R-CON-15",
+        _CARD,
+        "        self._learn(peer, frame.src_dst_peer_index)\n"
+        "        endpoint = self.endpoints.get(frame.dst_endpoint)\n"
+        "        if endpoint is None:\n",
+        "        endpoint = self.endpoints.get(frame.dst_endpoint)\n        if endpoint is not None:\n"
+        "            self._learn(peer, frame.src_dst_peer_index)\n        if endpoint is None:\n",
+    ),
+    Mutant("all of the magic counts", "R-PUL-05", _CARD, "((magic ^ MAGIC) & 0xFF)", "(magic ^ MAGIC)"),
+    Mutant(
+        "a nack with a bad index is taken",
+        "R-NAK-04",
+        _CARD,
+        "        peer = self.peers.at(frame.dst_src_peer_index)\n        if peer is not None and",
+        "        peer = self.peers.by_address(frame.src_mac)\n        if peer is not None and",
+    ),
+    Mutant(
+        "RAW frames are queued without end",
+        "R-DISC-06",
+        "discovery.py",
+        "        if self.full:\n",
+        "        if False:\n",
+    ),
+    # The window (section 8).
+    Mutant(
+        "the piggyback of a duplicate is ignored",
+        "R-ORD-02",
+        _WINDOW,
+        "        partner.acknowledge(frame.lib_piggyack)\n",
+        "        if self.verdict(frame.lib_seqnum) is Verdict.NEXT:\n"
+        "            partner.acknowledge(frame.lib_piggyack)\n",
+    ),
+    Mutant(
+        "the piggyback's session number is ignored",
+        "R-SEQ-07",
+        _WINDOW,
+        " | (frame.lib_piggyack ^ partner.tx_next)",
+        "",
+    ),
+    Mutant("the early window has no edge", "R-ORD-03", _WINDOW, "partner.endpoint.profile.early_window:", "8000:"),
+    Mutant("nothing early is kept", "R-ORD-03", _WINDOW, "            self._keep(arrival)\n", "            pass\n"),
+    Mutant(
+        "every duplicate is acked",
+        "0.4.0, R-ORD-03",
+        _WINDOW,
+        "if verdict is Verdict.JUST_BEFORE:",
+        "if verdict in (Verdict.JUST_BEFORE, Verdict.OBSOLETE, Verdict.BEHIND):",
+    ),
+    # Acknowledgements (section 11).
+    Mutant(
+        "no immediate ack from four on",
+        "0.4.0, R-ACK-02",
+        _ACKS,
+        "many = distance(partner.rx_done, partner.rx_acked) >= partner.endpoint.profile.ack_threshold",
+        "many = False",
+    ),
+    Mutant(
+        "no immediate ack of a NOTIFY",
+        "0.4.0, R-ACK-08",
+        "library/incoming.py",
+        "        partner.acks.fire(AckEvent.AT_ONCE)\n",
+        "        pass\n",
+    ),
+    Mutant("acks of more than was sent are taken", "R-ACK-05", _PARTNER, " or count > distance(self.tx_next, una)", ""),
+    Mutant("the acknum need not grow", "R-ACK-06", _PARTNER, " or count <= self.liback_in:", ":"),
+    # Connects (section 5).
+    Mutant("a reply of any session is taken", "R-CON-03", _CONNECT, " or frame.src_session_id != endpoint.session", ""),
+    Mutant("any status ends a connect", "R-CON-04", _CONNECT, " or not known:", ":"),
+    Mutant(
+        "a repeated request sets the numbers anew",
+        "R-CON-10",
+        _CONNECT,
+        "    if partner.fwd != frame.src_session_id:\n        partner.adopt_start(frame.target_recv_seqnum_start)\n"
+        "    partner.fwd",
+        "    partner.adopt_start(frame.target_recv_seqnum_start)\n    partner.fwd",
+    ),
+    # Large messages (sections 13 to 15).
+    Mutant(
+        "PULLs with nothing to request",
+        "0.1.0, R-PUL-02",
+        "card/pull.py",
+        "and self._requested < self.total:",
+        "and self._requested <= self.total:",
+    ),
+    Mutant(
+        "blocks are asked for again without need",
+        "1.0.4, R-PUL-07",
+        "card/pull.py",
+        "if older.missing and not older.asked_again:",
+        "if older.missing:",
+    ),
+    Mutant(
+        "a dropped reply arms the timer",
+        "R-PUL-06",
+        _CARD,
+        "            self.counters.add(dropped)\n",
+        "            self.counters.add(dropped)\n            pull.deadline = now + self.profile.pull_timer\n",
+    ),
+)
