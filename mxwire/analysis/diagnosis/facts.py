@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.conversations import Follower, Message
+from mxwire.analysis.conversations.streams import Stream
 from mxwire.analysis.diagnosis.finding import Evidence, Party, evidence
 from mxwire.analysis.diagnosis.libraries import Libraries, Voice, voice_at, voice_key
 from mxwire.analysis.diagnosis.traffic import Traffic, groups_of
@@ -136,10 +137,14 @@ def ends(flow: Flow) -> tuple[Party, Party]:
 
 def waits_for_another(message: Message) -> bool:
     """Whether the receiver cannot acknowledge a message, as one before it never passed here (R-ACK-01)."""
-    for stream in (message.flow.stream, message.flow.former):
-        if stream is not None and stream.entries.get(message.position) is message:
-            return stream.acked < message.position and stream.acked not in stream.entries
-    return False
+    stream = stream_of(message)
+    return stream is not None and stream.acked < message.position and stream.acked not in stream.entries
+
+
+def stream_of(message: Message) -> Stream | None:
+    """The numbers among which that of a message counts; None where they are not remembered any more."""
+    both = message.flow.stream, message.flow.former
+    return next((each for each in both if each is not None and each.entries.get(message.position) is message), None)
 
 
 def first_frame(message: Message) -> int | None:

@@ -248,6 +248,23 @@ def a_long_frame_is_lost_and_repeated(on):
     on.send(on.b.liback())
 
 
+@quiet("partner-given-up")
+def counting_begins_anew_and_goes_on(on):
+    """The same numbers once more, after later ones, and all in order."""
+    on.connect()
+    messages = [on.a.tiny() for _ in range(3)]
+    on.send(*messages)
+    on.b.expected = 1
+    for _ in range(4):
+        on.wait(504)
+        on.send(on.b.small())
+        on.again(*messages, times=1, every_ms=0.1)
+    on.a.expected, on.a.next, on.b.next = 0x70F1, 1, 0x70F1
+    on.send(on.a.request(), on.b.reply(), on.b.request(), on.a.reply())
+    for _ in range(3):
+        on.send(on.a.tiny(b"something else"), on.b.liback(), after_ms=700)
+
+
 # Peers
 
 

@@ -7,7 +7,8 @@ from typing import Final
 
 from mxwire.analysis.conversations import Flow, Message
 from mxwire.analysis.conversations.message import Pulled, Repeat
-from mxwire.analysis.diagnosis.facts import Facts, about, ends, sender_of, voice_of
+from mxwire.analysis.conversations.streams import Stream
+from mxwire.analysis.diagnosis.facts import Facts, about, ends, sender_of, stream_of, voice_of
 from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, seconds
 from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
 from mxwire.analysis.diagnosis.registry import Examiner, examines
@@ -37,19 +38,21 @@ class Loss(Examiner):
         self._repeated: list[Message] = []
         self._tails: dict[Pair, list[tuple[Message, Repeat]]] = {}
         self._gaps: dict[Pair, list[tuple[Message, Repeat]]] = {}
-        self._recent: dict[Flow, dict[int, tuple[int, int, int]]] = {}
+        self._recent: dict[Flow, tuple[Stream, dict[int, tuple[int, int, int]]]] = {}
         self._overtaken: dict[tuple[Party, Party], list[Evidence]] = {}
 
     def any_message(self, message: Message, facts: Facts) -> None:
         """Whether it came after later ones."""
-        if message.position < 0:
+        flow, stream = message.flow, stream_of(message)
+        if stream is None:
             return
-        flow = message.flow
-        recent = self._recent.get(flow)
-        if recent is None:
-            if len(self._recent) >= KEPT:
+        known = self._recent.get(flow)
+        if known is None or known[0] is not stream:
+            # Who begins to count anew comes to the same numbers again.
+            if known is None and len(self._recent) >= KEPT:
                 del self._recent[next(iter(self._recent))]
-            recent = self._recent[flow] = {}
+            known = self._recent[flow] = stream, {}
+        recent = known[1]
         connects = flow.conversation.connects
         if not connects or connects[0].time_ns > message.first_ns:
             # The capture began later: what seems to come first may be a retransmission, in whatever order (R-RTX-02).
