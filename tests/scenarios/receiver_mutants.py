@@ -169,4 +169,118 @@ RECEIVER_MUTANTS = (
         "            self.counters.add(dropped)\n",
         "            self.counters.add(dropped)\n            pull.deadline = now + self.profile.pull_timer\n",
     ),
+    # The rest of what a receiver does.
+    Mutant(
+        "an application that sleeps goes on",
+        "R-GEN-01",
+        "library/endpoint.py",
+        "if not self.progressing and not",
+        "if False and not",
+    ),
+    Mutant(
+        "a second reply sets the numbers anew",
+        "R-CON-05",
+        _CONNECT,
+        "if partner.fwd != frame.target_session_id or unused:",
+        "if True:",
+    ),
+    Mutant(
+        "a session of nobody will do",
+        "R-CON-12",
+        _CARD,
+        "        if frame.session != endpoint.session:\n            self.counters.add(Counter.DROP_BAD_SESSION)\n"
+        "            refuse",
+        "        if frame.session not in (endpoint.session, 0xFFFFFFFF):\n            refuse",
+    ),
+    Mutant(
+        "odd fragments are thrown away",
+        "R-SND-04",
+        "library/reassembly.py",
+        "        if self._seen & bit:\n",
+        "        if self._seen & bit or (len(data) % 64 and self._received + len(data) < self.length):\n",
+    ),
+    Mutant(
+        "whoever sends becomes a partner",
+        "R-ORD-01",
+        "library/endpoint.py",
+        "        # An unknown partner is dropped silently (R-ORD-01).\n",
+        "        if partner is None:\n            partner = self.partner(event.peer, event.frame.src_endpoint)\n"
+        "            partner.tx_next = partner.tx_una = 1\n",
+    ),
+    Mutant("what was early stays so", "R-ORD-04", _WINDOW, "                self._drain()\n", "                pass\n"),
+    Mutant(
+        "fragments must begin with the first",
+        "R-MED-01",
+        "library/incoming.py",
+        "    if frame.length > endpoint.card.dialect",
+        "    if frame.frag_seqnum or frame.length > endpoint.card.dialect",
+    ),
+    Mutant("the threshold is always four", "R-ACK-07", _ACKS, ">= partner.endpoint.profile.ack_threshold", ">= 4"),
+    Mutant(
+        "a RNDV that nobody waits for has no number",
+        "R-RDV-03",
+        "library/incoming.py",
+        "frame.msg_length, rendezvous=frame))",
+        "frame.msg_length, rendezvous=frame)) and False",
+    ),
+    Mutant(
+        "a block is served once",
+        "R-PUL-12",
+        _CARD,
+        "        region.asked = max(region.asked, end)\n        if count",
+        "        if region.asked >= end:\n            return\n        region.asked = end\n        if count",
+    ),
+    Mutant(
+        "the length of the whole is compared",
+        "R-PUL-15",
+        _CARD,
+        "        if region is None:\n            self.counters.add(Counter.DROP_PULL_BAD_REGION)\n",
+        "        if region is None or frame.total_length > region.length:\n"
+        "            self.counters.add(Counter.DROP_PULL_BAD_REGION)\n",
+    ),
+    Mutant(
+        "an early NOTIFY is forgotten",
+        "R-NOT-03",
+        "library/sending.py",
+        'LargeSendEvent.NOTIFY, LargeSendState.NOTIFIED, ""',
+        'LargeSendEvent.NOTIFY, LargeSendState.ANNOUNCED, ""',
+    ),
+    Mutant(
+        "a bad index is nacked",
+        "R-NAK-01",
+        _CARD,
+        "            self.counters.add(Counter.DROP_BAD_PEER_INDEX)\n",
+        "            self.counters.add(Counter.DROP_BAD_PEER_INDEX)\n"
+        "            if (known := self.peers.by_address(frame.src_mac)) is not None:\n"
+        "                refuse(known, NackType.BAD_ENDPT, frame)\n",
+    ),
+    Mutant(
+        "a nack ends the oldest message",
+        "R-NAK-05",
+        _PARTNER,
+        "            place = distance(sequence, self.tx_una)\n",
+        "            place = 0\n",
+    ),
+    Mutant(
+        "a nack of an unknown type is a refusal",
+        "R-NAK-07",
+        "library/endpoint.py",
+        "status = _NACKS.get(event.frame.nack_type)",
+        "status = _NACKS.get(event.frame.nack_type, Status.BAD_ERROR)",
+    ),
+    Mutant(
+        "a NOTIFY is sent again after its nack",
+        "R-NAK-08",
+        _PARTNER,
+        "                self.deliveries[place].fire(DeliveryEvent.NACK, status)\n",
+        "                if not self.deliveries[place].packet.uses_reverse_session:\n"
+        "                    self.deliveries[place].fire(DeliveryEvent.NACK, status)\n",
+    ),
+    Mutant(
+        "a pull goes on after its nack",
+        "R-NAK-09",
+        _CARD,
+        "            pull.fire(PullEvent.NACKED, status)\n",
+        "            pass\n",
+    ),
 )

@@ -8,6 +8,7 @@ from tests.mutants import MUTANTS
 
 from .killing import HEADING, Found, killers, line
 from .receiver_mutants import RECEIVER_MUTANTS
+from .receiver_rules import RECEIVER_RULES
 
 ALL = (*MUTANTS, *RECEIVER_MUTANTS)
 
@@ -25,7 +26,11 @@ def table() -> dict[str, Found]:
 
 def test_every_mutant_is_killed(table: dict[str, Found]) -> None:
     assert [name for name, killed in table.items() if not killed] == []
-    assert len(table) == len(ALL) >= 68
+    assert len(table) == len(ALL) >= 85
+
+
+def test_each_rule_of_receivers_is_broken_once() -> None:
+    assert set(RECEIVER_RULES) - {each.rule for each in ALL} == set()
 
 
 def test_a_scenario_says_what_it_has_noticed(table: dict[str, Found]) -> None:
