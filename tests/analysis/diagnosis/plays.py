@@ -248,7 +248,7 @@ def a_long_frame_is_lost_and_repeated(on):
     on.send(on.b.liback())
 
 
-@quiet("partner-given-up")
+@also("partner-given-up")
 def counting_begins_anew_and_goes_on(on):
     """The same numbers once more, after later ones, and all in order."""
     on.connect()
