@@ -937,6 +937,16 @@ def old_native_builds_send_mediums_as_mx_does(on):
 
 
 @quiet()
+def announcements_are_heard_on_two_interfaces(on):
+    """A capture of a host with two of them on one network; what goes to one host only comes once."""
+    on.connect()
+    for _ in range(20):
+        announcement = on.b.announcement()
+        on.send(announcement, after_ms=1000)
+        on.send(announcement, after_ms=0.01)
+
+
+@quiet()
 def pulls_do_not_tell_generation_3_from_4(on):
     on.connect()
     mediums(on, on.a, omx(9000, "N3"), 12_000)

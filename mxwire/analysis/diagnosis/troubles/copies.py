@@ -13,7 +13,7 @@ from mxwire.analysis.diagnosis.facts import Facts, first_frame, named
 from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence
 from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.analysis.diagnosis.traffic import pairs_of
+from mxwire.analysis.diagnosis.traffic import is_group, pairs_of
 from mxwire.wire.address import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.encapsulation import ROW
@@ -134,7 +134,13 @@ class Copies(Examiner):
 
     def _doubled(self, facts: Facts) -> Iterator[Finding]:
         """Pairs of hosts of which nearly every frame was recorded twice."""
+        to_one = [way for way in facts.traffic.ways.values() if not is_group(way.destination)]
+        doubled = sum(self._twice.get((way.source, way.destination), 0) for way in to_one)
+        single = doubled < _NEARLY_ALL * sum(way.frames for way in to_one)
         for pair, twice in self._twice.items():
+            if is_group(pair[1]) and single:
+                # A host with two interfaces on one network hears what goes to all on both.
+                continue
             ways = [each for each in (facts.traffic.way(*pair), facts.traffic.way(pair[1], pair[0])) if each]
             enough = [
                 self._twice.get((way.source, way.destination), 0) >= _NEARLY_ALL * way.frames
