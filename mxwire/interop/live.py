@@ -30,6 +30,8 @@ _CALM: Final = 2.0
 """Seconds that a stranger has to acknowledge what was sent, before the next case begins."""
 _FORGETTING: Final = 0.8
 """Seconds after which omx_perf, as a slave, has forgotten who has measured."""
+_ASKING: Final = 0.5
+"""Seconds between questions for the name of a stranger that is looked for."""
 _REPEATING: Final = 0.6
 """Seconds after which a stranger has sent again what of ours was lost on the way: longer than a resend delay."""
 _LULL: Final = 0.03
@@ -202,7 +204,7 @@ class LiveStage(Stage):
         if self.stranger.address is not None:
             return self.stranger.address
         peers, name = self.left.node.peers, self.stranger.name
-        self.until(lambda: peers.by_name(name) is not None)
+        self.find(lambda: peers.by_name(name) is not None, self.patience)
         peer = peers.by_name(name)
         if peer is None:
             raise Unexpected(f"{name} is not heard within {self.patience:g} s")
@@ -226,6 +228,17 @@ class LiveStage(Stage):
         # With a program the host may have begun anew.
         self.reboots.append((len(self.frames), self.right_address))
         return self.far(role)
+
+    def find(self, found: Callable[[], bool], seconds: float) -> bool:
+        """Wait for a stranger, and ask for names more often than hosts do (R-HOST-02): our first question it may not
+        have answered, as it did not know us yet (R-HOST-04)."""
+        end = self.clock() + round(seconds * _SECOND)
+        while not self.until(found, min(_ASKING, max(0.0, (end - self.clock()) / _SECOND))):
+            if self.clock() >= end:
+                return False
+            self.left.node.ask_names()
+            self.left.push()
+        return True
 
     def meet(self, where: Where) -> None:
         """Wait until the stranger is known: it announces itself, or answers a question for its name."""

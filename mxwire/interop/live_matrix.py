@@ -163,7 +163,7 @@ class LivePlayer:
                 return any(each.frame[6:12] == known for each in stage.frames)
             return external.host is not None and node.peers.by_name(external.host) is not None
 
-        if not stage.until(heard, _SILENCE):
+        if not stage.find(heard, _SILENCE):
             others = {each.frame[6:12].hex(":") for each in stage.frames if each.frame[6:12] != own}
             seen = f"; heard instead: {', '.join(sorted(others))}" if others else "; nobody else was heard either"
             raise MxwireError(
