@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,7 +12,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from live.namespaces import Laboratory, Port, missing
 
-__all__ = ["Laboratory", "Port", "command_line", "missing", "options_of"]
+import mxwire.protocol.node
+
+ROOT = Path(__file__).resolve().parents[1]
+__all__ = ["Laboratory", "Port", "command_line", "compiled", "missing", "options_of", "run_compiled"]
 
 
 def command_line(description: str | None, rounds: int) -> argparse.ArgumentParser:
@@ -34,3 +39,22 @@ def options_of(parser: argparse.ArgumentParser) -> argparse.Namespace:
         print(why_not, file=sys.stderr)
         raise SystemExit(2)
     return options
+
+
+def compiled() -> bool:
+    """Whether it is compiled mxwire that is measured."""
+    return not mxwire.protocol.node.__file__.endswith(".py")
+
+
+def run_compiled() -> None:
+    """Begin this program anew with mxwire compiled, unless it is, or cannot be: that is said."""
+    if compiled():
+        return
+    print("compiling mxwire: a minute or two, unless it is done already (--interpreted: not)", file=sys.stderr)
+    folder = ROOT / "build" / "compiled"
+    command = [sys.executable, str(ROOT / "tools" / "compile.py"), str(folder)]
+    if subprocess.run(command, stdout=sys.stderr, check=False).returncode:
+        print("so mxwire is measured interpreted", file=sys.stderr)
+        return
+    sys.stderr.flush()
+    os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | {"PYTHONPATH": str(folder)})

@@ -1,8 +1,11 @@
 """How fast messages go between two network namespaces: mxwire's hosts beside TCP, UDP and bare frames, in one run.
 
-    sudo python benchmarks/live.py [--quick] [--rounds N] [--minutes M] [--json]
+    sudo python benchmarks/live.py [--quick] [--rounds N] [--minutes M] [--interpreted] [--json]
 
-Two processes, one processor each, on the two ends of a veth pair of MTU 9000. The contestants take turns, and the best
+Two processes, one processor each, on the two ends of a veth pair of MTU 9000, with mxwire compiled (tools/compile.py)
+unless told otherwise. By itself such a pair has the sender's processor do the kernel's work of receiving, too. So all
+is measured once more with each frame steered to its receiver's processor, as between two machines (receive packet
+steering of the kernel); that costs a call from one processor to the other. The contestants take turns, and the best
 round of each counts; where others use the processors too, processor times say more than rates. Large messages are
 compared with what was sent, by all contestants; "frames alone" sends the same frames as the protocol does, acked and
 copied but without a protocol, which is the most that can be had here. Wants root, for the namespaces.
@@ -24,11 +27,15 @@ from pathlib import Path
 from typing import Any
 
 import live_roles as roles
-from laboratory import Laboratory, Port, command_line, options_of
+from laboratory import Laboratory, Port, command_line, compiled, options_of, run_compiled
 from live_roles.common import There
 
 PATIENCE = 60.0
 """Seconds that a round may take."""
+
+
+WAYS = {False: "received by the sender's processor", True: "received by the receiver's processor (steered)"}
+"""What the kernel does with a frame, by whether it is steered."""
 
 
 @dataclass(frozen=True)
@@ -110,19 +117,25 @@ class Workers:
 
     def __init__(self, ports: tuple[Port, Port]) -> None:
         addresses = [each.address for each in ports]
-        processors = sorted(os.sched_getaffinity(0))
+        self._ports = ports
+        self._processors = _processors()
         context = multiprocessing.get_context("fork")
         self.ends: list[Connection] = []
         self.processes = []
         for place, port in enumerate(ports):
             near, far = context.Pipe()
             there = There(port.interface, addresses[place], addresses[1 - place])
-            core = processors[place % len(processors)]
+            core = self._processors[place]
             process = context.Process(target=_work, args=(port, far, there, place == 0, core), daemon=True)
             process.start()
             far.close()
             self.ends.append(near)
             self.processes.append(process)
+
+    def steer(self, steered: bool) -> None:
+        """Have each frame received by its receiver's processor from now on, or by its sender's."""
+        for port, processor in zip(self._ports, self._processors, strict=True):
+            port.steer(processor if steered else None)
 
     def run(self, contest: str, contestant: str, options: dict[str, Any]) -> dict[str, float]:
         """One round; what both sides have measured, the receiver's with ``receiver_`` before it."""
@@ -144,6 +157,12 @@ class Workers:
         for process in self.processes:
             process.join(5)
             process.kill()
+
+
+def _processors() -> tuple[int, int]:
+    """One for each side; the same where there is only one."""
+    available = sorted(os.sched_getaffinity(0))
+    return available[0], available[1 % len(available)]
 
 
 def _work(port: Port, pipe: Connection, there: There, active: bool, core: int) -> None:
@@ -211,51 +230,79 @@ def main() -> int:
     """Measure, print, and say whether the goals are reached (1 if not)."""
     parser = command_line(__doc__, rounds=5)
     parser.add_argument("--minutes", type=float, help="how long memory is watched (0.1; quick: two rounds)")
+    parser.add_argument("--interpreted", action="store_true", help="measure mxwire as it is without a compiler")
     options = options_of(parser)
+    if not options.interpreted:
+        run_compiled()
+    report = Report(options.json)
     with Laboratory() as laboratory:
         workers = Workers(laboratory.pair(9000))
-        load = os.getloadavg()[0]
-        outcomes = measure(workers, options.rounds, options.quick)
+        report.conditions()
+        for steered in WAYS:
+            workers.steer(steered)
+            report.outcomes(steered, measure(workers, options.rounds, options.quick))
         minutes = options.minutes if options.minutes is not None else 0.0 if options.quick else 0.1
-        memory = endure(workers, minutes)
+        report.memory(endure(workers, minutes))
         workers.close()
-    verdicts = [(goal, *goal.judge(outcomes)) for goal in GOALS]
-    (_print_json if options.json else _print)(outcomes, memory, verdicts, load)
-    return 0 if all(each[-1] for each in verdicts) else 1
+    return 0 if report.verdicts() else 1
 
 
-Verdict = tuple[Goal, float, float, bool]
+class Report:
+    """Prints what was measured, as soon as it is, and at the end which goals are reached."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._json = as_json
+        self._goals: list[tuple[bool, Goal, float, float, bool]] = []
+
+    def conditions(self) -> None:
+        """What was so before anything was measured."""
+        engine, load = "compiled" if compiled() else "interpreted", os.getloadavg()[0]
+        processors = len(os.sched_getaffinity(0))
+        if self._json:
+            print(json.dumps({"mxwire": engine, "load": load, "processors": processors}))
+        else:
+            print(f"mxwire {engine}; load of the machine before: {load:.1f} on {processors} processors")
+
+    def outcomes(self, steered: bool, outcomes: dict[tuple[str, str], Outcome]) -> None:
+        """What was measured in one way."""
+        self._goals += [(steered, goal, *goal.judge(outcomes)) for goal in GOALS]
+        if self._json:
+            for each in outcomes.values():
+                print(json.dumps({"steered": steered} | asdict(each)))
+            return
+        print(f"\nFrames are {WAYS[steered]}")
+        for contest in CONTESTS:
+            print(f"\n{_TITLES[contest.name]}")
+            for name in contest.contestants:
+                print(_line(contest, name, outcomes[contest.name, name]))
+
+    def memory(self, found: dict[str, Any]) -> None:
+        """What both processes take."""
+        if self._json:
+            print(json.dumps({"memory": found}))
+            return
+        start, end = _mebibytes(found["start"]), _mebibytes(found["end"])
+        print(f"\nmemory of the two processes: {start}, after {found['minutes']:g} minutes {end}\n")
+
+    def verdicts(self) -> bool:
+        """Which goals are reached; whether all are, in one of the ways."""
+        reached = set()
+        for steered, goal, value, ratio, enough in self._goals:
+            if enough:
+                reached.add(goal)
+            if self._json:
+                row = {"goal": goal.text, "steered": steered, "value": value, "ratio": ratio, "reached": enough}
+                print(json.dumps(row))
+            else:
+                word, way = "reached" if enough else "MISSED ", "steered" if steered else "plain"
+                print(f"{word}  {way + ',':<8} {goal.text}: {value:.2f}, {ratio:.2f} x")
+        return reached == set(GOALS)
 
 
-def _print_json(
-    outcomes: dict[tuple[str, str], Outcome], memory: dict[str, Any], verdicts: list[Verdict], load: float
-) -> None:
-    for each in outcomes.values():
-        print(json.dumps(asdict(each)))
-    print(json.dumps({"memory": memory, "load": load}))
-    for goal, value, ratio, reached in verdicts:
-        print(json.dumps({"goal": goal.text, "value": value, "ratio": ratio, "reached": reached}))
-
-
-def _print(
-    outcomes: dict[tuple[str, str], Outcome], memory: dict[str, Any], verdicts: list[Verdict], load: float
-) -> None:
-    for contest in CONTESTS:
-        print(f"{_TITLES[contest.name]}")
-        for name in contest.contestants:
-            outcome = outcomes[contest.name, name]
-            values = ", ".join(f"{each:,.{_digits(each)}f}" for each in outcome.values)
-            best = f"{outcome.best:>10,.{_digits(outcome.best)}f} {contest.unit:<11}"
-            print(f"  {name:<22} {best} {_more(outcome)} [{values}]")
-        print()
-    start, end = (
-        f"{min(each) / 2**20:.0f} and {max(each) / 2**20:.0f} MiB" for each in (memory["start"], memory["end"])
-    )
-    print(f"memory of the two processes: {start}, after {memory['minutes']:g} minutes {end}")
-    print(f"load of the machine before: {load:.1f} on {len(os.sched_getaffinity(0))} processors")
-    print()
-    for goal, value, ratio, reached in verdicts:
-        print(f"{'reached' if reached else 'MISSED '}  {goal.text}: {value:.2f}, {ratio:.2f} x")
+def _line(contest: Contest, name: str, outcome: Outcome) -> str:
+    values = ", ".join(f"{each:,.{_digits(each)}f}" for each in outcome.values)
+    best = f"{outcome.best:>10,.{_digits(outcome.best)}f} {contest.unit:<11}"
+    return f"  {name:<22} {best} {_more(outcome)} [{values}]"
 
 
 _TITLES = {
@@ -263,6 +310,10 @@ _TITLES = {
     "round trip": "half a round trip of a message without data, looking for it all the time (median)",
     "tiny rate": "messages of 8 bytes, 64 under way",
 }
+
+
+def _mebibytes(both: tuple[float, float]) -> str:
+    return f"{min(both) / 2**20:.0f} and {max(both) / 2**20:.0f} MiB"
 
 
 def _digits(value: float) -> int:

@@ -126,6 +126,12 @@ class Port:
             assert time.monotonic() < end, said
             time.sleep(0.01)
 
+    def steer(self, processor: int | None) -> None:
+        """Have one processor receive what arrives; None: whichever has sent it, as is usual on a virtual cable."""
+        mask = 0 if processor is None else 1 << processor
+        path = f"/sys/class/net/{self.interface}/queues/rx-0/rps_cpus"
+        self.namespace.run("sh", "-c", f"echo {mask:x} >{path}", check=True)
+
     def delete(self) -> None:
         """Delete the interface, and with it the other end of its cable."""
         self.namespace.ip("link", "del", "dev", self.interface)
