@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mxwire.protocol import Partner, Status
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Message:
     """A message that has been received."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mxwire.protocol.library.partner import Partner
@@ -30,10 +30,20 @@ class EventKind(StrEnum):
     """A remote endpoint did not answer until the resend limit, and was given up (R-RTX-05)."""
 
 
-class Event(NamedTuple):
+class Event:
     """One thing that happened."""
 
-    kind: EventKind
-    request: Request | None = None
-    partner: Partner | None = None
-    peer: Peer | None = None
+    __slots__ = ("kind", "partner", "peer", "request")
+
+    def __init__(
+        self, kind: EventKind, request: Request | None = None, partner: Partner | None = None, peer: Peer | None = None
+    ) -> None:
+        self.kind = kind
+        self.request = request
+        self.partner = partner
+        self.peer = peer
+
+    def __repr__(self) -> str:
+        """For people who debug."""
+        concerned = next((each for each in (self.request, self.partner, self.peer) if each is not None), "")
+        return f"<Event {self.kind} {concerned}>"

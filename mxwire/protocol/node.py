@@ -268,15 +268,16 @@ class Node:
 
         A time that lies in the past means at once.
         """
-        found = [self._names.deadline()]
+        soonest = self._names.deadline()
         for board in self.interfaces:
             if board.outgoing.frames:
                 return 0
-            found.append(board.timers.deadline())
-        found.extend([each.deadline for each in self._discoveries])
-        found.extend([each.deadline() for each in self.endpoints.values()])
-        known = [each for each in found if each is not None]
-        return min(known) if known else None
+            soonest = _sooner(soonest, board.timers.deadline())
+        for discovery in self._discoveries:
+            soonest = _sooner(soonest, discovery.deadline)
+        for endpoint in self.endpoints.values():
+            soonest = _sooner(soonest, endpoint.deadline())
+        return soonest
 
     @property
     def counters(self) -> Counters:
@@ -352,3 +353,10 @@ class Node:
         calls = self.handler_calls
         if calls.raised and not calls.running:
             raise calls.raised.pop(0)
+
+
+def _sooner(one: int | None, other: int | None) -> int | None:
+    """The earlier of two times; None is never."""
+    if one is None or (other is not None and other < one):
+        return other
+    return one
