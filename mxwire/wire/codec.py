@@ -11,8 +11,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise, repeat
-from operator import call
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -63,14 +62,8 @@ class _Compiled:
         self.big_endian_always = tuple(
             place for place, each in enumerate(self.defined) if swapped and _is_fixed_order(each)
         )
-        self.setters = tuple(getattr(self.frame_class, each.attribute).__set__ for each in self.defined)
-        carried = {each.attribute for each in self.defined} | ({self.payload.attribute} if self.payload else set())
-        self.absent = tuple(
-            getattr(self.frame_class, each.name).__set__
-            for each in dataclasses.fields(self.frame_class)
-            if each.name not in carried
-        )
-        self.set_payload = getattr(self.frame_class, self.payload.attribute).__set__ if self.payload else None
+        carried = [each.attribute for each in self.defined]
+        self.make = _maker(self.frame_class, [*carried, self.payload.attribute] if self.payload else carried)
         self.take = operator.attrgetter(*(each.attribute for each in self.defined))
         self.payload_attribute = self.payload.attribute if self.payload else ""
         length_field = self.payload.length_field if self.payload else None
@@ -86,15 +79,11 @@ class _Compiled:
         return values
 
     def frame(self, values: list[Any], frame: bytes, wire_length: int) -> Frame:
-        """The typed frame; slots are set directly because a frozen class's own constructor is five times slower."""
-        made = object.__new__(self.frame_class)
-        any(map(call, self.setters, repeat(made), values))  # a loop without Python's own; setters answer None
-        for setter in self.absent:
-            setter(made, None)
-        if self.set_payload is not None:
+        """The typed frame."""
+        if self.payload is not None:
             end = wire_length if self.length_place is None else self.header_end + values[self.length_place]
-            self.set_payload(made, bytes(frame[self.header_end : end]))
-        return made
+            values.append(bytes(frame[self.header_end : end]))
+        return self.make(*values)
 
     def build(self, frame: Frame) -> bytes:
         """The bytes of a frame, padded as a sender pads."""
@@ -119,6 +108,21 @@ class _Compiled:
         """The fields that lie wholly inside a frame whose header is not complete."""
         values = self.values(bytes(frame).ljust(self.header_end, b"\0"))
         return {each.name: value for each, value in zip(self.defined, values, strict=True) if each.end <= len(frame)}
+
+
+def _maker(frame_class: type[Frame], carried: list[str]) -> Callable[..., Frame]:
+    """A function that makes frames of a class from the values of some attributes; the others are None.
+
+    It sets the slots directly, without a loop, because a frozen class's own constructor is five times slower.
+    """
+    names = [each.name for each in dataclasses.fields(frame_class)]
+    setters = {f"set_{name}": getattr(frame_class, name).__set__ for name in names}
+    sets = [f"set_{name}(made, {name if name in carried else None})" for name in names]
+    lines = [f"def make({', '.join(carried)}):", "made = new(frame_class)", *sets, "return made"]
+    made: dict[str, Any] = {"new": object.__new__, "frame_class": frame_class, **setters}
+    exec("\n    ".join(lines), made)
+    maker: Callable[..., Frame] = made["make"]
+    return maker
 
 
 @dataclass(frozen=True, slots=True)
