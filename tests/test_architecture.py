@@ -41,6 +41,8 @@ OUTSIDE_WORLD = {
     "asyncio",
     "multiprocessing",
 }
+UNROLLED = {Path("mxwire/wire/codec.py"): {"exec"}}
+"""Who may write a function as text, as dataclasses do: the one that makes frames runs for each of them."""
 INPUT_AND_OUTPUT = OUTSIDE_WORLD | {
     "os",
     "io",
@@ -148,7 +150,7 @@ def test_meaning_does_no_io(module):
     assert {name.split(".")[0] for name in imports(module)}.isdisjoint(forbidden)
     tree = ast.parse((PACKAGE.parent / module).read_text(encoding="utf-8"))
     called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
-    assert called.isdisjoint({"open", "print", "input", "exec", "eval"})
+    assert called.isdisjoint({"open", "print", "input", "exec", "eval"} - UNROLLED.get(module, set()))
 
 
 @pytest.mark.parametrize("module", [each for each in MODULES if room(each) in ("protocol", "simulation")], ids=str)

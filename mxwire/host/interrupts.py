@@ -5,7 +5,6 @@ A wait is interrupted at once, since nothing is touched while one sleeps. Only t
 
 from __future__ import annotations
 
-import _thread
 import signal
 import threading
 from collections.abc import Callable
@@ -22,8 +21,8 @@ class _Interrupts:
     """What the main thread is doing, and the signal that came meanwhile."""
 
     def __init__(self) -> None:
-        self.sections: WeakSet[Section] = WeakSet()
-        """All there are; the main thread may be in some of them."""
+        self.locks: WeakSet[threading.RLock] = WeakSet()
+        """Those of all sections; the main thread may be in some of them."""
         self.users = 0
         """Open hosts."""
         self.waiting: tuple[int, FrameType | None] | None = None
@@ -38,7 +37,7 @@ class _Interrupts:
 
     def _inside(self) -> bool:
         """Whether the thread that asks is in a section."""
-        return any(each._is_owned() for each in self.sections)  # type: ignore[attr-defined]
+        return any(each._is_owned() for each in self.locks)  # type: ignore[attr-defined]
 
     def deliver(self) -> None:
         """Hand on the signal that had to wait, if this is the main thread and it is in no section any more."""
@@ -80,20 +79,24 @@ def release() -> None:
         _interrupts.previous = None
 
 
-class Section(_thread.RLock):  # type: ignore[misc]  # Declared final, but is not.
-    """Work that only one thread does at a time, and that Ctrl-C does not cut in two. May be nested.
+class Section:
+    """Work that only one thread does at a time, and that Ctrl-C does not cut in two. May be nested."""
 
-    It is a lock, not something that has one, because every call of a host goes through it: so to enter costs nothing.
-    """
+    __slots__ = ("_lock",)
 
     def __init__(self) -> None:
+        self._lock = threading.RLock()
         # A new set, since the signal may come while the old one is looked through.
-        _interrupts.sections = WeakSet([*_interrupts.sections, self])
+        _interrupts.locks = WeakSet([*_interrupts.locks, self._lock])
+
+    def __enter__(self) -> None:
+        """Keep others out."""
+        self._lock.acquire()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Let others in; an interrupt that came meanwhile is raised now."""
-        self.release()
+        self._lock.release()
         if _interrupts.waiting is not None:
             _interrupts.deliver()

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.live.namespaces import Laboratory, missing
+
 ROOT = Path(__file__).resolve().parents[2]
 WHERE = """
 import importlib, sys
@@ -77,6 +79,43 @@ def test_what_holds_interpreted_holds_compiled(compiled, tests):
     words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not interpreted")
     done = run(compiled, *words, str(ROOT / "tests" / tests))
     assert done.returncode == 0, done.stdout[-4000:]
+
+
+SPINNING = """
+import signal, threading, time
+from mxwire.host import Host
+from mxwire.link import PacketLink
+
+def interrupt():
+    time.sleep(0.5)
+    signal.raise_signal(signal.SIGINT)
+
+def interrupted(wait):
+    threading.Thread(target=interrupt).start()
+    try:
+        wait()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+
+with PacketLink.open("veth0", mode="spin") as link:
+    interrupted(lambda: link.receive(20))
+with Host.open("veth0", dialect="omx:1500", spin=True) as host:
+    interrupted(lambda: host.open_endpoint().receive(timeout=20))
+"""
+
+
+def test_who_spins_lets_other_threads_and_signals_have_their_turn(compiled, tmp_path):
+    """They get it only when something is called that is not compiled."""
+    why_not = missing()
+    if why_not:
+        pytest.skip(why_not)
+    (tmp_path / "spinning.py").write_text(SPINNING)
+    with Laboratory() as laboratory:
+        port, _ = laboratory.pair(1500)
+        done = port.namespace.run(
+            "env", f"PYTHONPATH={compiled}", sys.executable, str(tmp_path / "spinning.py"), check=False, timeout=60
+        )
+    assert (done.stdout, done.stderr, done.returncode) == ("interrupted\ninterrupted\n", "", 0)
 
 
 def wheel(folder: Path, **more: str) -> Path:
