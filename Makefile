@@ -1,6 +1,7 @@
 # make run   sets up what is missing and shows the main job on real captures
 # make test  sets up what is missing and runs all checks and tests, which build the documentation too
 # make bench measures decoding against the tools people know
+# make compiled  compiles what runs for each frame, into build/compiled
 # make docs  builds the documentation into site/
 
 VENV ?= .venv
@@ -9,7 +10,7 @@ MXWIRE := $(BIN)/mxwire
 SHOW := captures/mxoe-every-type.pcap
 WRONG := captures/mxoe-no-reverse-connect.pcap
 
-.PHONY: run test check unit coverage docs bench setup system clean
+.PHONY: run test check unit coverage docs compiled bench setup system clean
 
 run: setup
 	@echo '$$ mxwire info $(SHOW)'; $(MXWIRE) info $(SHOW)
@@ -45,6 +46,9 @@ coverage: setup
 
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+compiled: setup
+	$(BIN)/python tools/compile.py
 
 bench: setup
 	$(BIN)/python benchmarks/decode.py

@@ -37,8 +37,8 @@ COMPILED = (
 )
 """What runs for each frame, below the package.
 
-Compiled code lets no other thread go on, and no signal come, before it calls a function that is not: one that spins does
-so every 10 ms, when it asks the socket for errors (``link/packet_socket.py``).
+Compiled code lets no other thread go on, and no signal come, before it calls a function that is not. Who spins does so
+every 10 ms, when he asks the socket for errors (``link/packet_socket.py``).
 """
 LEFT = {
     "protocol/status.py": "an enumeration of numbers, which mypyc takes for numbers",
