@@ -129,7 +129,7 @@ def command(context: click.Context, /, **options: Any) -> None:
 
 
 def _play_scenario(context: click.Context, given: set[str], options: dict[str, Any]) -> None:
-    from mxwire.cli.playing import replay_scenario
+    from mxwire.cli.playing_live import replay_scenario
 
     _refuse(context, given - _OF_SCENARIOS, "does not go with a scenario; mxwire scenario run has more options")
     key = {} if options["key"] is None else {"key": options["key"]}

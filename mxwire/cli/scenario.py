@@ -121,7 +121,7 @@ def run(
     With -i and --driver all are played: a program on the other host makes the calls.
     Exit code 1: at least one has failed, or the host has sent nothing.
     """
-    from mxwire.cli import playing
+    from mxwire.cli import playing, playing_live
 
     if driver is not None and interface is None:
         raise click.UsageError("--driver needs -i, the interface that leads to its host")
@@ -131,10 +131,10 @@ def run(
         raise click.UsageError("--driver makes the host: leave --host out")
     _refuse(_OF_THE_ENGINE if interface is not None else _OF_LIVE_HOSTS)
     if interface is not None and host is not None:
-        outcomes = playing.play_live(names, interface, host, dialect=dialect or "mxoe", key=key, harmful=harmful)
+        outcomes = playing_live.play_live(names, interface, host, dialect=dialect or "mxoe", key=key, harmful=harmful)
     elif interface is not None and driver is not None:
         _refuse(_OF_HOSTS)
-        outcomes = playing.play_driven(names, interface, driver, dialect=dialect)
+        outcomes = playing_live.play_driven(names, interface, driver, dialect=dialect)
     else:
         outcomes = playing.simulate(names, profile, dialect, seed)
     telling = playing.Telling(as_json=as_json, judge=judge, ladder=ladder, verbose=verbose, write=write)
@@ -159,9 +159,9 @@ def host_command(interface: str, profile: str) -> None:
     Questions come on standard input and are answered on standard output, an object a line; the documentation describes
     them, so that a driver can be written for any other host. It ends with its input.
     """
-    from mxwire.cli import playing
+    from mxwire.cli import playing_live
 
-    playing.be_driven(interface, profile)
+    playing_live.be_driven(interface, profile)
 
 
 def _refuse(options: Mapping[str, str]) -> None:

@@ -1,0 +1,119 @@
+"""What ``mxwire scenario run`` and ``mxwire replay`` do with scenarios and live hosts, and ``mxwire scenario host``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from mxwire.cli.playing import Telling, scripts_of
+from mxwire.errors import MxwireError
+from mxwire.scenarios import Outcome
+from mxwire.wire.dialect import dialect_by_name
+
+if TYPE_CHECKING:
+    from mxwire.cli.live import Destination
+
+
+def play_live(
+    names: tuple[str, ...],
+    interface: str,
+    host: Destination,
+    *,
+    dialect: str = "mxoe",
+    key: int = 0x12345678,
+    timeout: float | None = None,
+    harmful: bool = False,
+) -> Iterator[Outcome]:
+    """Play scenarios against a live host on an interface of this machine.
+
+    Raises :class:`~mxwire.errors.MxwireError` where the host does not answer, and
+    :class:`~mxwire.link.errors.LinkError` where the interface cannot be used.
+    """
+    from mxwire.cli.live import MEETING_POINT
+    from mxwire.link import PacketLink
+    from mxwire.scenarios.live import run_live
+    from mxwire.scenarios.meeting import TIMEOUT, meet
+    from mxwire.wire.address import mac_bytes
+
+    scripts = list(scripts_of(names))
+    who = mac_bytes(host.host) if host.host.count(":") > 1 or "-" in host.host else host.host
+    endpoint = MEETING_POINT if host.endpoint is None else host.endpoint
+    link = PacketLink.open(interface, promiscuous=True)
+    try:
+        target = meet(link, who, dialect_by_name(dialect), endpoint=endpoint, key=key, timeout=timeout or TIMEOUT)
+        for number, script in enumerate(scripts):
+            yield run_live(script, link, target, shift=number * 8, seed=number, harmful=harmful)
+    finally:
+        link.close()
+
+
+def play_driven(
+    names: tuple[str, ...], interface: str, command: str, *, dialect: str | None = None
+) -> Iterator[Outcome]:
+    """Play scenarios against hosts that a driver makes, and whose applications it has call.
+
+    Raises :class:`~mxwire.scenarios.driver.DriverError` where that does not answer, and
+    :class:`~mxwire.link.errors.LinkError` where the interface cannot be used.
+    """
+    from mxwire.link import PacketLink
+    from mxwire.scenarios.driver import Driver, run_driven
+
+    scripts = list(scripts_of(names))
+    only = dialect_by_name(dialect or "mxoe")
+    with closing(PacketLink.open(interface, promiscuous=True)) as link, Driver(command) as driver:
+        for number, script in enumerate(scripts):
+            yield run_driven(script, link, driver, only, number)
+
+
+def be_driven(interface: str, profile: str) -> None:
+    """Answer the questions of a tester on standard input until it ends.
+
+    Raises :class:`~mxwire.errors.MxwireError` for what is no question.
+    """
+    from mxwire.cli.live import Live
+    from mxwire.link import PacketLink
+    from mxwire.scenarios.driven import Driven
+
+    Live(interface).check()
+    with closing(Driven(lambda: PacketLink.open(interface), profile)) as driven:
+        for line in sys.stdin:
+            try:
+                question = json.loads(line)
+            except ValueError:
+                question = line.strip()
+            click.echo(json.dumps(driven.answer(question)))
+            sys.stdout.flush()
+
+
+def replay_scenario(
+    file: str,
+    interface: str | None,
+    hosts: tuple[str, ...],
+    *,
+    dialect: str = "mxoe",
+    key: int = 0x12345678,
+    endpoints: tuple[str, ...] = (),
+    as_json: bool = False,
+) -> bool:
+    """``mxwire replay FILE.mxs -i IF --host HOST``: play a scenario against a live host; whether it has not failed.
+
+    Raises :class:`~mxwire.errors.MxwireError` where it is not said against whom.
+    """
+    from mxwire.cli.live import DestinationType
+
+    if interface is None or len(hosts) != 1:
+        raise MxwireError(f"{file} is a scenario: say against whom it is played, like -i eth0 --host alpha:0")
+    if len(endpoints) > 1 or not all(each.isdecimal() and int(each) < 256 for each in endpoints):
+        raise MxwireError(f"a scenario is played to one endpoint, not to {', '.join(endpoints)}: use --endpoint 3")
+    destination = DestinationType().convert(hosts[0], None, None)
+    if endpoints:
+        destination = replace(destination, endpoint=int(endpoints[0]))
+    spoken = "mxoe" if dialect == "auto" else dialect
+    outcomes = play_live((file,), interface, destination, dialect=spoken, key=key)
+    return Telling(as_json=as_json, ladder=True).tell(outcomes)

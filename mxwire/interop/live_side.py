@@ -1,0 +1,86 @@
+"""A host of ours on a link, as cases use it."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from mxwire.frames import FrameBatch
+from mxwire.host.core import Core
+from mxwire.host.opening import Hosting
+from mxwire.interop.casting import Casting
+from mxwire.interop.cutting import CuttingLink
+from mxwire.interop.side import Side
+from mxwire.protocol import Node
+
+if TYPE_CHECKING:
+    from mxwire.interop.live import LiveStage
+
+
+class LiveSide(Side):
+    """A host of ours on a link."""
+
+    def __init__(
+        self,
+        stage: LiveStage,
+        casting: Casting,
+        link: CuttingLink,
+        known: dict[str | bytes, str | None],
+        *,
+        announce: bool,
+        seed: str,
+    ) -> None:
+        super().__init__(stage, casting.name, casting.profile, casting.dialect)
+        self._stage = stage
+        self.link = link
+        self._known, self._announce, self._seed = known, announce, seed
+        self._boots = 0
+        self.core = self._boot()
+
+    @property
+    def node(self) -> Node:
+        """The engine."""
+        return self.core.node
+
+    @property
+    def address(self) -> bytes:
+        """The Ethernet address of its interface."""
+        return self.link.address
+
+    def _boot(self) -> Core:
+        self._boots += 1
+        hosting = Hosting(
+            self.link,
+            name=self.name,
+            dialect=self.dialect,
+            profile=self.profile,
+            peers=self._known,
+            announce=self._announce,
+            on_event=self.heard,
+            rng=Random(f"{self._seed}/{self._boots}"),
+        )
+        hosting.core.watchers.append(self._watch)
+        return hosting.core
+
+    def _watch(self, batch: FrameBatch, leaving: bool) -> None:
+        self._stage.seen(batch, leaving)
+
+    def reboot(self) -> None:
+        """Start anew, with nothing remembered."""
+        self.note("starts again")
+        self.ends.clear()
+        self._stage.applications = [each for each in self._stage.applications if each not in self.applications]
+        self.core = self._boot()
+        self._stage.reboots.append((len(self._stage.frames), self.address))
+        self.push()
+
+    def push(self) -> None:
+        """Let leave what a call has made ready."""
+        with self.core.section:
+            self.core.flush()
+
+    def step(self) -> None:
+        """Take what has arrived, and do what is due."""
+        with self.core.section:
+            self.core.step()
+            self.core.must_be_open()
