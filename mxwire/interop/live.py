@@ -45,6 +45,8 @@ class Stranger:
     """What it calls itself, with the number of its interface."""
     address: bytes | None
     """Its Ethernet address; None where its name has to do."""
+    roles: frozenset[Role]
+    """What its programs can be."""
     start: Callable[[Role], Where]
     """Sees to it that a program with a role runs there, and says where."""
     restart: Callable[[Role], Where]
@@ -123,6 +125,10 @@ class LiveStage(Stage):
     def right_is_ours(self) -> bool:
         """Whether nobody else is on the right."""
         return self.stranger is None
+
+    def has(self, role: Role) -> bool:
+        """Ours can be anything; of a stranger the programs must be known."""
+        return self.stranger is None or role in self.stranger.roles
 
     @property
     def right_address(self) -> bytes:

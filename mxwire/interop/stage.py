@@ -87,6 +87,10 @@ class Stage(ABC):
     def turn(self, limit: int) -> bool:
         """Let the next thing happen, at ``limit`` at the latest; False where nothing will until then."""
 
+    def has(self, role: Role) -> bool:
+        """Whether there is, or can be, a program on the right host that plays a role."""
+        return True
+
     @property
     def right_address(self) -> bytes:
         """The Ethernet address of the right host."""
@@ -146,6 +150,10 @@ class Stage(ABC):
             self.applications.append(application)
             found = self.roles[role] = application.where
         return found
+
+    def anywhere(self) -> Where:
+        """An open endpoint on the right host, whatever program has it."""
+        return self.far("perf" if self.has("perf") and not self.has("echo") else "echo")
 
     def restart(self, role: Role) -> Where:
         """End the program on the right host that plays a role, and start it again."""

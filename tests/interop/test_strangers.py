@@ -30,6 +30,10 @@ class StrangeStage(SimulatedStage):
     """The right host is simulated, but no case may open endpoints on it."""
 
     right_is_ours = False
+    programs: frozenset[Role] = frozenset({"nothing", "echo", "sink", "perf"})
+
+    def has(self, role: Role) -> bool:
+        return role in self.programs
 
     @property
     def right(self) -> Side:
@@ -44,6 +48,8 @@ class StrangeStage(SimulatedStage):
         return self._hosts[1].address
 
     def far(self, role: Role) -> Where:
+        if role not in self.programs:
+            raise Unsuitable(f"no program is described for {role!r}")
         if role not in self.roles:
             application = start(self._hosts[1], role)
             self.applications.append(application)
@@ -87,6 +93,27 @@ def test_a_link_may_be_bad(impairment: str) -> None:
         if part.impaired:
             outcome, _ = played(part, "open-mx-1.5", "native-mx", impairment)
             assert outcome.works, f"{part.case.name}: {outcome.text}"
+
+
+WITH_PERF_ALONE = {
+    *("announcements", "names", "unknown-host", "given-up", "perf", "perf-one-way"),
+    *("connect", "connect-bad-key", "connect-closed", "connect-no-endpoint"),
+    *(name for name in PARTS if name.startswith("lost-") and name != "lost-acks"),
+}
+
+
+@pytest.mark.parametrize("part", ASKED_OF_PROGRAMS, ids=lambda part: part.case.name)
+def test_half_of_the_cases_want_no_more_than_omx_perf(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every Open-MX host has it."""
+    monkeypatch.setattr(StrangeStage, "programs", frozenset({"perf"}))
+    for one, other in PAIRS:
+        if part.case.name not in WITH_PERF_ALONE:
+            with pytest.raises(Unsuitable, match="no program is described for"):
+                played(part, one, other)
+            continue
+        outcome, stage = played(part, one, other)
+        assert outcome.works, f"{one} to {other}: {outcome.text}"
+        assert not broken(stage, part), f"{one} to {other}"
 
 
 @pytest.mark.parametrize("part", ASKED_OF_PROGRAMS, ids=lambda part: part.case.name)

@@ -17,14 +17,14 @@ _BEYOND = 200
 @CASES.case("connect", "a connect succeeds", "R-CON-01 R-CON-05 R-CON-08", role="echo", impaired=True)
 def connect(stage: Stage) -> None:
     """The right key, an open endpoint."""
-    where = stage.far("echo")
+    where = stage.anywhere()
     stage.left.open(5).connect(where)
 
 
 @CASES.case("connect-bad-key", "a wrong key is refused", "R-CON-04 R-CON-08 R-CON-09", role="echo", impaired=True)
 def bad_key(stage: Stage) -> None:
     """The connect ends with the status of a bad key; a second one with the right key succeeds."""
-    where = stage.far("echo")
+    where = stage.anywhere()
     end = stage.left.open(5)
     refused = end.ask(where, key=_WRONG_KEY)
     end.wait(refused, Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY, "connect with a wrong key")
@@ -34,7 +34,7 @@ def bad_key(stage: Stage) -> None:
 @CASES.case("connect-closed", "a closed endpoint refuses", "R-EP-01 R-CON-15", role="echo", impaired=True)
 def closed(stage: Stage) -> None:
     """The number is one that a host may have, but nobody has opened it."""
-    where = stage.far("echo")
+    where = stage.anywhere()
     end = stage.left.open(5)
     refused = end.ask(Where(where.host, _CLOSED))
     end.wait(refused, Status.REMOTE_ENDPOINT_CLOSED, f"connect to endpoint {_CLOSED}")
@@ -43,7 +43,7 @@ def closed(stage: Stage) -> None:
 @CASES.case("connect-no-endpoint", "a number that no host has is refused", "R-EP-01 R-CON-15", role="echo")
 def no_endpoint(stage: Stage) -> None:
     """The number lies beyond those that a host may have."""
-    where = stage.far("echo")
+    where = stage.anywhere()
     end = stage.left.open(5)
     refused = end.ask(Where(where.host, _BEYOND))
     end.wait(refused, Status.REMOTE_ENDPOINT_BAD_ID, f"connect to endpoint {_BEYOND}")

@@ -192,7 +192,7 @@ def disconnected(stage: Stage) -> None:
 @CASES.case("given-up", "a host that is silent is given up", "R-RTX-03 R-RTX-05", role="echo")
 def given_up(stage: Stage) -> None:
     """The other host hears nothing; after as many resends as were allowed the connect ends."""
-    where = stage.far("echo")
+    where = stage.anywhere()
     one = stage.left.open(5)
     stage.cut(PacketType.CONNECT, *range(100))
     request = one.ask(where, resends=2)

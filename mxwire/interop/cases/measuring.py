@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mxwire.host.perf.parameters import MATCH, Parameters
 from mxwire.interop.cases.part import Group, data, of
-from mxwire.interop.casting import Where
+from mxwire.interop.casting import Where, stage_wants
 from mxwire.interop.side import End
 from mxwire.interop.stage import Stage
 from mxwire.protocol import Partner
@@ -25,6 +27,8 @@ def _parameters(*, unidirectional: bool = False, synchronous: bool = False) -> P
     )
 
 
+AGREEMENT = of(44, 0)
+"""What is sent synchronously before anything is measured: parameters, and that they have come."""
 _LENGTHS = of(*_parameters().lengths())
 
 
@@ -42,6 +46,26 @@ def _measure(stage: Stage, parameters: Parameters) -> None:
     stage.settle()
 
 
+def round_trips(stage: Stage, length: int, count: int, cut: Callable[[], None]) -> None:
+    """Messages of one length to omx_perf, all at once, and as many answers; what is in these is its own affair.
+
+    ``cut`` is called between agreement and messages. A last message follows when all is well again, since a slave
+    forgets us half a second after its last answer, whether or not that has arrived.
+    """
+    where = stage.far("perf")
+    end = stage.left.open(7)
+    partner = _agree(end, where, Parameters(iterations=count + 1, warmup=0, start=length, end=length + 1))
+    cut()
+    for together in (count, 1):
+        answers = [end.receive(length, MATCH) for _ in range(together)]
+        for request in [end.send(partner, data(number, length), MATCH) for number in range(together)]:
+            end.wait(request)
+        for answer in answers:
+            transferred = end.wait(answer).transferred
+            stage_wants(transferred == length, f"{transferred} bytes came back of {length}")
+    stage.settle()
+
+
 def _agree(end: End, where: Where, parameters: Parameters) -> Partner:
     partner = end.connect(where)
     answer = end.receive(64, 0, 0)
@@ -53,7 +77,7 @@ def _agree(end: End, where: Where, parameters: Parameters) -> Partner:
 
 @CASES.case(
     "perf", "omx_perf: there and back", "R-SND-01 R-CON-12 R-NOT-01", lengths=_LENGTHS, answered=True,
-    synchronous=of(44, 0), role="perf", impaired=True,
+    synchronous=AGREEMENT, role="perf", impaired=True,
 )  # fmt: skip
 def perf(stage: Stage) -> None:
     """Parameters, their acknowledgement, and messages of growing length that come back."""
@@ -62,7 +86,7 @@ def perf(stage: Stage) -> None:
 
 @CASES.case(
     "perf-one-way", "omx_perf: there only", "R-SND-01 R-CON-12 R-NOT-01", lengths=_LENGTHS,
-    synchronous=of(44, 0), role="perf", whole=False,
+    synchronous=AGREEMENT, role="perf", whole=False,
 )  # fmt: skip
 def perf_one_way(stage: Stage) -> None:
     """The same with empty answers."""
