@@ -12,7 +12,7 @@ from mxwire.interop.stage import Stage
 from mxwire.protocol import Partner
 
 CASES = Group("measuring")
-_START, _END, _FACTOR = 1, 70_000, 8
+_START, _END, _FACTOR = 1, 300_000, 8
 
 
 def _parameters(*, unidirectional: bool = False, synchronous: bool = False) -> Parameters:
