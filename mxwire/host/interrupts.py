@@ -82,21 +82,22 @@ def release() -> None:
 class Section:
     """Work that only one thread does at a time, and that Ctrl-C does not cut in two. May be nested."""
 
-    __slots__ = ("_lock",)
+    __slots__ = ("_acquire", "_release")
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        lock = threading.RLock()
+        self._acquire, self._release = lock.acquire, lock.release
         # A new set, since the signal may come while the old one is looked through.
-        _interrupts.locks = WeakSet([*_interrupts.locks, self._lock])
+        _interrupts.locks = WeakSet([*_interrupts.locks, lock])
 
     def __enter__(self) -> None:
         """Keep others out."""
-        self._lock.acquire()
+        self._acquire()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Let others in; an interrupt that came meanwhile is raised now."""
-        self._lock.release()
+        self._release()
         if _interrupts.waiting is not None:
             _interrupts.deliver()
