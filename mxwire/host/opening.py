@@ -190,7 +190,7 @@ class Hosting:
     def peers(self) -> list[KnownPeer]:
         """The peer table, our own interfaces included, in the order of their indexes."""
         with self.core.section:
-            if self._meet_others() and self.core.ended is None:
+            if self.meet_others() and self.core.ended is None:
                 self.core.flush()
             return [_known(each) for each in self.core.node.peers]
 
@@ -201,8 +201,8 @@ class Hosting:
             return which
         key = names.who(which)
         peers = self.core.node.peers
+        self.meet_others()
         if isinstance(key, str):
-            self._meet_others()
             return peers.by_name(key)
         known = peers.by_address(key)
         if known is None:
@@ -210,7 +210,7 @@ class Hosting:
             self.core.touch()
         return known
 
-    def _meet_others(self) -> bool:
+    def meet_others(self) -> bool:
         """Ask for the names of peers that other processes have entered; whether there are any."""
         found = self.core.node.peers.refresh()
         for each in found:

@@ -89,7 +89,6 @@ class Survey:
         self._serials: set[int] = set()
         self._own = {each.address for each in self._core.links}
         self._listener = Listener(self._core, self._hear, self._meet)
-        self._enter_shared()
 
     def rounds(self, seconds: float, every: float = ROUND) -> Iterator[list[Sighting]]:
         """Ask for so many seconds, at least once; gives what is known after each round."""
@@ -118,6 +117,8 @@ class Survey:
         own = self._core.links[0].address
         with self._core.section:
             self._core.must_be_open()
+            # Other processes on our interfaces may know hosts that have said all they had to say.
+            self._host.hosting.meet_others()
             self._core.node.ask_names()
             frames = [each for peer in self._core.node.peers if peer.own is None for each in self._questions(own, peer)]
             if frames:
@@ -147,15 +148,6 @@ class Survey:
             self.impostors += 1
         else:
             self._enter(address)
-
-    def _enter_shared(self) -> None:
-        """Other processes on our interfaces may know hosts that have said all they had to say."""
-        sharing = self._host.hosting.sharing
-        if sharing is not None:
-            with self._core.section:
-                for address in sharing.places():
-                    if address not in self._own:
-                        self._enter(address)
 
     def _enter(self, address: bytes) -> None:
         peers = self._core.node.peers
