@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "rules": {"errors", "frames", "wire"},
     "simulation": {"errors", "frames", "wire", "protocol", "rules"},
     "link": {"errors", "frames"},
-    "host": {"errors", "frames", "wire", "protocol", "link"},
+    "host": {"errors", "frames", "words", "wire", "protocol", "link"},
     "replay": {"errors", "frames", "wire", "protocol", "rules", "link"},
     "scenarios": {"errors", "frames", "wire", "protocol", "rules", "link", "host"},
     "analysis": {"errors", "frames", "words", "wire", "rules"},

@@ -28,7 +28,8 @@ Examples:
   mxwire discover -i eth0 --quiet             without announcing ourselves: names only of hosts that know us
 
 \b
-Exit code: 0 if a host was found, 1 if none, 2 if it cannot work, 130 after Ctrl-C.
+Hosts that are known beforehand are listed as well, even if nothing is heard of them.
+Exit code: 0 if anything was heard of a host, 1 if not, 2 if it cannot work, 130 after Ctrl-C.
 """
 
 
@@ -61,18 +62,19 @@ def command(live: Live, seconds: float, count: int | None, ask_dialect: bool, as
             interrupted = True
         found = survey.sightings()
         _tell(found, as_json)
-        if not found:
-            heard = host.core.links[0].statistics().received
-            note(f"no host was found on {live.interface}: {_why_none(heard)}")
+        there = any(each.heard for each in found)
+        if not there:
+            frames = host.core.links[0].statistics().received
+            note(f"no host was found on {live.interface}: {_why_none(frames)}")
     if interrupted:
         sys.exit(130)
-    if not found:
+    if not there:
         sys.exit(1)
 
 
-def _why_none(heard: int) -> str:
-    if heard:
-        return f"{heard} frames came, but none of a host"
+def _why_none(frames: int) -> str:
+    if frames:
+        return f"{frames} frames came, but none of a host"
     return "no frame came; is another host running there (mxwire serve), and is it the right interface (mxwire doctor)?"
 
 
@@ -124,8 +126,10 @@ def record(sighting: Sighting) -> dict[str, Any]:
 
 def _remark(sighting: Sighting) -> str | None:
     """What is odd about a host."""
+    if not sighting.heard:
+        return "nothing was heard of it: it is only known from --peers, or from another process here"
     if sighting.name is None:
         return "has not answered: it does not know us (yet), or is down"
     if sighting.queries and not sighting.answers:
-        return "has told its name, but answers no more" if sighting.index is not None else "does not answer"
+        return "was heard, but does not answer host queries"
     return None

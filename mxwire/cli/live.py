@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from mxwire.errors import MxwireError
-from mxwire.words import count_of
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -195,16 +194,7 @@ def find(host: Host, which: Destination, timeout: float) -> Peer:
     Raises :class:`~mxwire.errors.MxwireError` where it does not appear within ``timeout`` seconds, with what was
     tried and who was seen instead, and where it is ourselves.
     """
-    from mxwire.host import HostTimeoutError
-    from mxwire.protocol import Counter
-
-    try:
-        peer = host.wait_for_peer(which.host, timeout)
-    except HostTimeoutError as error:
-        counters = host.core.node.counters
-        announcements = count_of(counters[Counter.SEND_RAW], "announcement")
-        queries = count_of(counters[Counter.SEND_HOST_QUERY], "host query", "host queries")
-        raise HostTimeoutError(f"{error}; we sent {announcements} and {queries}") from None
+    peer = host.wait_for_peer(which.host, timeout)
     if peer.own is not None:
         raise MxwireError(f"{which.host} is our own name or address: name another host, or call us otherwise (--name)")
     return peer

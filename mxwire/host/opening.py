@@ -22,6 +22,7 @@ from mxwire.wire.address import mac_text
 from mxwire.wire.dialect import MXOE, Dialect, dialect_by_name
 
 _HEADER = 14
+_USUAL_MTU = 9000
 _DEFAULT_PROFILE = "open-mx"
 
 
@@ -105,6 +106,8 @@ class Hosting:
         """Looks for frames without waiting."""
         self._endpoints: dict[EngineEndpoint, EndpointCalls] = {}
         self._on_event = on_event
+        self._appeared: set[Peer] = set()
+        """Peers that have announced themselves or told their names."""
 
     # Endpoints.
 
@@ -210,6 +213,12 @@ class Hosting:
             self.core.touch()
         return known
 
+    def heard(self) -> list[Peer]:
+        """The peers that have announced themselves, told their names, or called us by an index; not those that are
+        only known since a user or another process has named them."""
+        peers = [each for each in self.core.node.peers if each.own is None]
+        return [each for each in peers if each in self._appeared or each.reverse]
+
     def meet_others(self) -> bool:
         """Ask for the names of peers that other processes have entered; whether there are any."""
         found = self.core.node.peers.refresh()
@@ -244,6 +253,8 @@ class Hosting:
             calls = self._endpoints.get(event.request.endpoint)
             if calls is not None:
                 calls.undelivered += 1
+        elif event.peer is not None and event.kind in (EventKind.PEER_FOUND, EventKind.PEER_NAMED):
+            self._appeared.add(event.peer)
         if self._on_event is not None:
             self._on_event(event)
 
@@ -286,8 +297,14 @@ def _check_mtu(link: Link, dialect: Dialect) -> None:
         raise HostError(
             Status.NO_DEVICE,
             f"{link.name}: its MTU of {link.mtu} is too small for dialect {dialect}, which needs {longest}: "
-            f"raise it (ip link set {link.name} mtu 9000), or use dialect omx:{link.mtu} on all hosts",
+            f"raise it (ip link set {link.name} mtu {advised_mtu(longest)}), or use dialect omx:{link.mtu} on all "
+            f"hosts",
         )
+
+
+def advised_mtu(needed: int) -> int:
+    """The MTU to set where so much is needed: the usual one of jumbo frames, unless more is needed."""
+    return max(needed, _USUAL_MTU)
 
 
 def longest_frame(dialect: Dialect) -> int:

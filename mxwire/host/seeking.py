@@ -10,8 +10,9 @@ from mxwire.host.errors import HostError, HostTimeoutError
 from mxwire.host.opening import Hosting
 from mxwire.host.pending import Pending
 from mxwire.host.request import Connecting
-from mxwire.protocol import Partner, Peer, Status
+from mxwire.protocol import Counter, Partner, Peer, Status
 from mxwire.wire.address import mac_text
+from mxwire.words import count_of
 
 _SHOWN = 8
 _PATIENCE = 1_000_000_000
@@ -66,7 +67,7 @@ class PeerAppears(Pending[Peer]):
 
     def late(self, seconds: float) -> HostError:
         """Whom we have seen instead."""
-        return HostTimeoutError(f"{_text(self._which)} was not found within {seconds:g} s: {seen(self._hosting)}")
+        return not_found(self._hosting, self._which, seconds)
 
 
 class ConnectCall(Pending[Partner]):
@@ -106,7 +107,7 @@ class ConnectCall(Pending[Partner]):
         """How far it got."""
         if self._request is None:
             assert not isinstance(self._which, Peer)
-            return HostTimeoutError(f"{_text(self._which)} was not found within {seconds:g} s: {seen(self._hosting)}")
+            return not_found(self._hosting, self._which, seconds)
         partner = self._request.inner.partner
         assert partner is not None
         own = mac_text(self._calls.engine.card.interface.address)
@@ -137,17 +138,28 @@ class ConnectCall(Pending[Partner]):
             self._calls.engine.cancel(request.inner)
 
 
-def seen(hosting: Hosting) -> str:
-    """The hosts that have been seen, in words."""
-    others = [each for each in hosting.core.node.peers if each.own is None]
+def not_found(hosting: Hosting, which: str | bytes, seconds: float) -> HostTimeoutError:
+    """What to say of a host that has not appeared: whom we have seen instead, and what we have sent to find it."""
+    name = mac_text(which) if isinstance(which, bytes) else which
+    return HostTimeoutError(
+        f"{name} was not found within {seconds:g} s: {_seen(hosting)}; we sent {_sent(hosting, Counter.SEND_RAW)} and "
+        f"{_sent(hosting, Counter.SEND_HOST_QUERY)}"
+    )
+
+
+_ASKED = {Counter.SEND_RAW: ("announcement", ""), Counter.SEND_HOST_QUERY: ("host query", "host queries")}
+
+
+def _sent(hosting: Hosting, counter: Counter) -> str:
+    return count_of(sum(each.counters[counter] for each in hosting.core.node.interfaces), *_ASKED[counter])
+
+
+def _seen(hosting: Hosting) -> str:
+    others = hosting.heard()
     heard = sum(each.statistics().received for each in hosting.core.links)
     where = ", ".join(each.name for each in hosting.core.links)
     if not others:
-        return f"no host was seen on {where} ({heard} frames heard)"
+        return f"no other host was seen on {where} ({heard} frames heard)"
     named = [f"{each.name or 'nameless'} ({mac_text(each.address)})" for each in others[:_SHOWN]]
     more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
     return f"seen on {where} were {', '.join(named)}{more}"
-
-
-def _text(which: str | bytes) -> str:
-    return mac_text(which) if isinstance(which, bytes) else which

@@ -75,6 +75,20 @@ def test_a_quiet_survey_sees_announcements_but_gets_no_name(network):
         survey = Survey(beta)
         found = next(each for each in survey.rounds(PATIENCE, every=0.05) if each and each[0].queries > 2)
         assert [(each.address, each.name, each.announced) for each in found] == [(alpha.addresses[0], None, True)]
+        assert found[0].heard
+
+
+def test_who_is_known_beforehand_was_not_heard_before_it_speaks(network):
+    silent = "02:00:00:00:00:99"
+    with (
+        Host(network.attach(), name="alpha") as alpha,
+        Host(
+            network.attach(), name="beta", background=False, peers={silent: "gamma", alpha.addresses[0]: None}
+        ) as beta,
+    ):
+        survey = Survey(beta)
+        found = next(each for each in survey.rounds(PATIENCE, every=0.05) if any(one.heard for one in each))
+        assert {each.name: each.heard for each in found} == {"gamma:0": False, "alpha:0": True}
 
 
 def test_long_frames_that_do_not_pass_are_noticed(network):

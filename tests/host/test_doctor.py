@@ -34,6 +34,7 @@ def sighting(**what: object) -> Sighting:
         "queries": 3,
         "answers": 3,
         "announced": True,
+        "heard": True,
         "long_frames": True,
     }
     return Sighting(**known | what)  # type: ignore[arg-type]
@@ -154,3 +155,12 @@ def test_what_peers_tell(what, check, level):
 
 def test_nobody_is_a_warning():
     assert [each.level for each in trying.peers([], MXOE, None)] == [Level.WARNING]
+
+
+def test_who_is_only_known_beforehand_was_not_heard():
+    silent = sighting(answers=0, answer_ns=None, announced=False, heard=False)
+    nobody, about = trying.peers([silent], MXOE, None)
+    assert nobody.text.startswith("no other host was heard") and nobody.host is None
+    assert about.text.startswith("nothing was heard of beta:0 (02:00:00:00:00:02)") and about.level is Level.WARNING
+    told = [each.text for each in trying.peers([silent, sighting()], MXOE, None) if each.level is Level.WARNING]
+    assert told == [about.text]

@@ -10,7 +10,7 @@ from mxwire.errors import MxwireError
 from mxwire.host import DEFAULT_KEY, Host, HostError, HostTimeoutError
 from mxwire.host.names import own_name, read_peers, who
 from mxwire.link import MemoryNetwork
-from mxwire.protocol import LocalProtocolError, Status
+from mxwire.protocol import Counter, LocalProtocolError, Status
 from mxwire.wire.dialect import MXOE, omx
 
 from .conftest import PATIENCE
@@ -88,13 +88,52 @@ def test_hosts_find_each_other_by_announcement(network):
 def test_a_peer_that_is_not_there_is_missed_with_what_was_tried(pair):
     with pytest.raises(HostTimeoutError, match=r"gamma:0 was not found within 0.01 s: seen on a were beta:0 \(02:"):
         pair.alpha.wait_for_peer("gamma", 0.01)
-    none = pytest.raises(HostTimeoutError, match=r"no host was seen on lonely \(0 frames heard\)")
+    none = pytest.raises(
+        HostTimeoutError, match=r"no other host was seen on lonely \(0 frames heard\); we sent \d+ ann"
+    )
     with Host(MemoryNetwork().attach("lonely"), name="alone") as alone, none:
         alone.wait_for_peer("gamma", 0.01)
     with pytest.raises(HostTimeoutError, match="has not answered 1 connect requests for endpoint 0 within") as error:
         pair.one.connect("02:00:00:00:00:77", timeout=0.01)
     assert error.value.status is Status.TIMEOUT and "does not know our address 02:00:00:00:00:01" in str(error.value)
     assert not pair.one.engine.requests
+
+
+def test_who_was_never_heard_is_not_listed_as_seen(network):
+    static = {"02:00:00:00:00:88": "delta", "02:00:00:00:00:99": None}
+    with Host(network.attach("a"), name="alpha", peers=static) as alpha, Host(network.attach("b"), name="beta"):
+        alpha.wait_for_peer("beta", PATIENCE)
+        with pytest.raises(HostTimeoutError) as raised:
+            alpha.wait_for_peer("02:00:00:00:00:77", 0.01)
+        assert "seen on a were beta:0 (02:00:00:00:00:02); we sent" in str(raised.value)
+        assert {each.address for each in alpha.peers()} > {"02:00:00:00:00:77", *static}
+
+
+@pytest.mark.parametrize(
+    ("announcements", "queries", "sent"),
+    [
+        (0, 0, "0 announcements and 0 host queries"),
+        (9, 1, "9 announcements and 1 host query"),
+        (1, 2, "1 announcement and 2 host queries"),
+    ],
+)
+@pytest.mark.parametrize("how", ["wait", "connect"])
+def test_what_was_tried_is_told_in_words(network, how, announcements, queries, sent):
+    # It keeps silent: nothing but this is counted. What both interfaces have sent is added up.
+    with Host([network.attach(), network.attach()], name="alpha", announce=False) as host:
+        one, two = (each.counters for each in host.core.node.interfaces)
+        one.update({Counter.SEND_RAW: announcements})
+        two.update({Counter.SEND_HOST_QUERY: queries})
+        with pytest.raises(HostTimeoutError) as raised:
+            host.wait_for_peer("beta", 0.001) if how == "wait" else host.open_endpoint().connect("beta", timeout=0.001)
+    assert str(raised.value).endswith(f"; we sent {sent}")
+
+
+@pytest.mark.parametrize(("dialect", "advice"), [("mxoe", "9000"), ("omx:9000", "9000"), ("omx:20000", "19986")])
+def test_the_mtu_that_is_advised_is_enough(dialect, advice):
+    link = MemoryNetwork(mtu=1500).attach("eth0")
+    with pytest.raises(HostError, match=rf"\(ip link set eth0 mtu {advice}\), or use dialect omx:1500 on all hosts"):
+        Host(link, dialect=dialect)
 
 
 def test_a_connect_may_be_refused(pair):

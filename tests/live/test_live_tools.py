@@ -111,6 +111,7 @@ def test_discover_tells_who_is_there(served):
         "queries",
         "answers",
         "announced",
+        "heard",
         "remark",
     ]
     assert (found["address"], found["name"], found["dialect"]) == (text(served[0].address), "alpha:0", "mxoe")
@@ -135,6 +136,15 @@ def test_discover_says_that_nobody_is_there(silent):
     done = mxwire(silent.namespace, "discover", "-i", "veth1", "--time", 0.3)
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("mxwire: no host was found on veth1: no frame came")
+
+
+def test_discover_finds_nobody_where_only_a_file_names_hosts(silent, tmp_path):
+    (tmp_path / "peers").write_text("02:00:00:00:00:99 gamma\n")
+    options = ["--time", 0.3, "--peers", tmp_path / "peers", "--json"]
+    done = mxwire(silent.namespace, "discover", "-i", "veth1", *options)
+    assert done.code == 1 and "no host was found on veth1: no frame came" in done.err
+    assert [(each["name"], each["heard"]) for each in done.objects] == [("gamma:0", False)]
+    assert done.objects[0]["remark"].startswith("nothing was heard of it")
 
 
 def test_discover_is_interrupted_and_tells_what_it_knows(silent):
@@ -209,12 +219,12 @@ def test_ping_tells_what_is_refused(served, host, options, why):
     assert done.code == 1 and why in done.out and "1 transmitted, 0 received, 1 refused, 0% loss" in done.out
 
 
-@pytest.mark.parametrize("host", ["gamma", "02:00:00:00:00:99"])
+@pytest.mark.parametrize("host", ["gamma", "02:00:00:00:00:98"])
 def test_ping_says_what_it_tried_and_who_is_there(served, host):
     done = mxwire(served[1].namespace, "ping", host, "-i", "veth1", "--timeout", 3)
     assert (done.code, done.out) == (2, "") and done.err.count("\n") == 1
     assert "was not found within 3 s" in done.err and "host quer" in done.err
-    assert text(served[0].address) in done.err
+    assert f"seen on veth1 were alpha:0 ({text(served[0].address)}); we sent" in done.err
 
 
 def test_ping_of_ourselves_is_refused(served):

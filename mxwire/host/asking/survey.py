@@ -46,6 +46,8 @@ class Sighting:
     """How many of them it has answered."""
     announced: bool
     """Whether it announces itself."""
+    heard: bool
+    """Whether anything has come from it; if not, it is only known since a user or another process has named it."""
     long_frames: bool | None
     """Whether frames of the length that was tried reach it; None where none was tried."""
 
@@ -64,6 +66,7 @@ class _Notes:
     best: int | None = None
     dialect: str | None = None
     announced: bool = False
+    heard: bool = False
     long_asked: bool = False
     long_answered: bool = False
 
@@ -105,7 +108,8 @@ class Survey:
     def sightings(self) -> list[Sighting]:
         """All hosts that are known, ours excepted."""
         with self._core.section:
-            return [self._sighting(each) for each in self._core.node.peers if each.own is None]
+            heard = set(self._host.hosting.heard())
+            return [self._sighting(each, heard) for each in self._core.node.peers if each.own is None]
 
     def close(self) -> None:
         """Listen no more."""
@@ -148,6 +152,7 @@ class Survey:
             self.impostors += 1
         else:
             self._enter(address)
+            self._of(address).heard = True
 
     def _enter(self, address: bytes) -> None:
         peers = self._core.node.peers
@@ -172,7 +177,8 @@ class Survey:
         address = ((frame.nic_id_hi & 0xFFFF) << 32 | frame.nic_id_lo).to_bytes(6, "big")
         if address not in self._own:
             self._enter(address)
-            self._of(address).announced = True
+            notes = self._of(address)
+            notes.heard = notes.announced = True
         elif frame.serial in self._serials and frame.src_mac in self._own:
             self.echoes += 1
             self.impostors -= 1
@@ -192,7 +198,7 @@ class Survey:
             notes.dialect, padded = answer
             notes.long_answered |= padded
 
-    def _sighting(self, peer: Peer) -> Sighting:
+    def _sighting(self, peer: Peer, heard: set[Peer]) -> Sighting:
         notes = self._of(peer.address)
         index = peer.index_for(0)
         return Sighting(
@@ -205,5 +211,6 @@ class Survey:
             queries=notes.queries,
             answers=notes.answers,
             announced=notes.announced,
+            heard=notes.heard or peer in heard,
             long_frames=notes.long_answered if notes.long_asked else None,
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mxwire.host.doctor.finding import Finding, ok, problem, warning
-from mxwire.host.opening import longest_frame
+from mxwire.host.opening import advised_mtu, longest_frame
 from mxwire.link.ethernet import HEADER, MXOE
 from mxwire.link.ethtool import Hardware
 from mxwire.link.interface import Interface
@@ -60,7 +60,8 @@ def _chosen(interface: Interface, dialect: Dialect) -> Finding:
     return problem(
         "mtu",
         f"the MTU of {interface.mtu} is too small for dialect {dialect}, which needs {needed}",
-        f"raise it on all hosts and switches (ip link set {name} mtu 9000), or use --dialect {fits} on all hosts",
+        f"raise it on all hosts and switches (ip link set {name} mtu {advised_mtu(needed)}), or use --dialect {fits} "
+        f"on all hosts",
     )
 
 

@@ -109,7 +109,7 @@ def conflicts(host: Host, survey: Survey, sightings: list[Sighting]) -> Iterator
 
 def peers(sightings: list[Sighting], dialect: Dialect, length: int | None) -> Iterator[Finding]:
     """Who is out there, and whether we would understand each other."""
-    if not sightings:
+    if not any(each.heard for each in sightings):
         yield warning(
             "peers",
             "no other host was heard, so that nothing could be tried with one",
@@ -121,6 +121,14 @@ def peers(sightings: list[Sighting], dialect: Dialect, length: int | None) -> It
 
 def _peer(found: Sighting, dialect: Dialect, length: int | None) -> Iterator[Finding]:
     who = f"{found.name or 'the host'} ({found.address})"
+    if not found.heard:
+        yield warning(
+            "peers",
+            f"nothing was heard of {who}, which is only known from --peers, or from another process here",
+            "see whether it runs, and is on this Ethernet",
+            found.address,
+        )
+        return
     if not found.answers:
         said = "announces itself, but does" if found.announced else "was heard, but does"
         yield warning(
