@@ -268,7 +268,7 @@ MUTANTS = (
         "incomplete mediums acked",
         "R-ACK-02",
         "library/partner.py",
-        "done = next(iter(self.incomplete), self.rx_next)",
+        "done = next(iter(self.incomplete)) if self.incomplete else self.rx_next",
         "done = self.rx_next",
         LOSSY,
     ),

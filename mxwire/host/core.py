@@ -23,6 +23,7 @@ from mxwire.protocol import Event, EventKind, Node, Status
 NOTICES_KEPT: Final = 256
 _ROUNDS: Final = 4
 """How often waiters may answer what they see with new calls before frames are looked at again."""
+_MILLISECOND: Final = 1_000_000
 _log = logging.getLogger(__name__)
 
 
@@ -63,6 +64,8 @@ class Core:
         )
         self._due: int | None = None
         self._due_known = False
+        self._looked = self.now
+        """When it was last looked whether something is due."""
         self._touched = False
 
     # What the faces turn.
@@ -79,7 +82,7 @@ class Core:
             for _ in range(looks):
                 self.now = now = self.clock()
                 heard = self._hear(now)
-                if self._overdue(now):
+                if self._urgent(now) if heard else self._overdue(now):
                     self.active = now
                     self._transmit(now)
                     return
@@ -159,7 +162,13 @@ class Core:
                 self.node.receive_few(found, now, number)
         return heard
 
+    def _urgent(self, now: int) -> bool:
+        """Whether something is to leave right after frames have come. What is due by the clock is looked for when none
+        has come, and otherwise now and then: to look for it takes a while, and an application waits."""
+        return self.node.eager() or (now - self._looked >= _MILLISECOND and self._overdue(now))
+
     def _overdue(self, now: int) -> bool:
+        self._looked = now
         if not self._due_known:
             self._due, self._due_known = self.node.deadline(), True
         return self._due is not None and self._due <= now

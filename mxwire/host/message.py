@@ -7,20 +7,22 @@ from dataclasses import dataclass
 from mxwire.protocol import Partner, Status
 
 
-@dataclass(slots=True, eq=False)
 class Message:
     """A message that has been received."""
 
-    data: memoryview
-    """What has arrived; of a truncated message as much as fitted."""
-    match_info: int
-    """Its 64 bits of match information."""
-    source: Partner | None
-    """Who sent it; an answer may be sent there. None where the receive was cancelled."""
-    length: int
-    """Length of the whole message in bytes."""
-    status: Status
-    """SUCCESS, or MESSAGE_TRUNCATED where it did not fit, or CANCELLED."""
+    __slots__ = ("data", "length", "match_info", "source", "status")
+
+    def __init__(self, data: memoryview, match_info: int, source: Partner | None, length: int, status: Status) -> None:
+        self.data = data
+        """What has arrived; of a truncated message as much as fitted."""
+        self.match_info = match_info
+        """Its 64 bits of match information."""
+        self.source = source
+        """Who sent it; an answer may be sent there. None where the receive was cancelled."""
+        self.length = length
+        """Length of the whole message in bytes."""
+        self.status = status
+        """SUCCESS, or MESSAGE_TRUNCATED where it did not fit, or CANCELLED."""
 
     @property
     def truncated(self) -> bool:
@@ -34,6 +36,10 @@ class Message:
     def __bytes__(self) -> bytes:
         """The data as a copy."""
         return bytes(self.data)
+
+    def __repr__(self) -> str:
+        """For people who debug."""
+        return f"<Message match={self.match_info:#x} length={self.length} {self.status.text} from {self.source!r}>"
 
 
 @dataclass(frozen=True, slots=True)

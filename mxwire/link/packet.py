@@ -16,7 +16,7 @@ from mxwire.link.ring import RING_BYTES, Arrivals, Ring
 from mxwire.link.ring_socket import RingSocket
 from mxwire.link.ring_v2 import SlotRing
 from mxwire.link.ring_v3 import BlockRing
-from mxwire.link.sendmmsg import Sender
+from mxwire.link.sender import Sender
 
 
 class Mode(StrEnum):

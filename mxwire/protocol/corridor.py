@@ -20,13 +20,15 @@ from mxwire.protocol.status import Status
 from mxwire.wire.packets import Medium
 
 
-@dataclass(slots=True)
 class Arrival:
     """A frame that passed the card's checks, and the peer that its index designates."""
 
-    peer: Peer
-    frame: Any
-    """A :class:`~mxwire.wire.packets.Frame` of a type that goes to the library."""
+    __slots__ = ("frame", "peer")
+
+    def __init__(self, peer: Peer, frame: Any) -> None:
+        self.peer = peer
+        self.frame = frame
+        """A :class:`~mxwire.wire.packets.Frame` of a type that goes to the library."""
 
 
 @dataclass(slots=True)

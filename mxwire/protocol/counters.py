@@ -71,7 +71,3 @@ class Counters(dict[Counter, int]):
     def __missing__(self, counter: Counter) -> int:
         """Nothing counted yet."""
         return 0
-
-    def add(self, counter: Counter, times: int = 1) -> None:
-        """Count something."""
-        self[counter] = self.get(counter, 0) + times

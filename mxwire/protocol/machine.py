@@ -32,26 +32,30 @@ class Table:
     def __init__(self, name: str, initial: StrEnum, rows: tuple[Row, ...]) -> None:
         self.name = name
         self.initial = initial
-        self.rows: dict[tuple[StrEnum, StrEnum], Row] = {(row.state, row.event): row for row in rows}
-        if len(self.rows) != len(rows):
-            raise ValueError(f"the table {name!r} has two rows for one state and event")
+        self.rows = rows
+        named = [initial, *(each for row in rows for each in (row.state, row.next))]
+        self.leaving: dict[StrEnum, dict[StrEnum, Row]] = {state: {} for state in named}
+        """The rows by state and event; every state is there, in the order in which the table first names it."""
+        for row in rows:
+            if row.event in self.leaving[row.state]:
+                raise ValueError(f"the table {name!r} has two rows for one state and event")
+            self.leaving[row.state][row.event] = row
 
     @property
     def states(self) -> tuple[StrEnum, ...]:
         """Every state, in the order in which the table first names it."""
-        named = [self.initial, *(each for row in self.rows.values() for each in (row.state, row.next))]
-        return tuple(dict.fromkeys(named))
+        return tuple(self.leaving)
 
     @property
     def final(self) -> tuple[StrEnum, ...]:
         """The states that nothing leads out of."""
-        leaving = {row.state for row in self.rows.values() if row.next != row.state}
-        return tuple(each for each in self.states if each not in leaving)
+        left = {row.state for row in self.rows if row.next != row.state}
+        return tuple(each for each in self.states if each not in left)
 
     def diagram(self) -> str:
         """The table as a state diagram in the language of Graphviz; events in one direction share an arrow."""
         arrows: dict[tuple[StrEnum, StrEnum], list[str]] = {}
-        for row in self.rows.values():
+        for row in self.rows:
             note = f" ({', '.join(row.rules)})" if row.rules else ""
             arrows.setdefault((row.state, row.next), []).append(f"  {row.event}{note}\\l")
         lines = [f'digraph "{self.name}" {{', "  start [shape=point]", f'  start -> "{self.initial}"']
@@ -75,13 +79,15 @@ class Machine:
 
         Raises :class:`~mxwire.protocol.errors.ImpossibleEventError` where the table has no such row.
         """
-        row = self.table.rows.get((self.state, event))
+        row = self.table.leaving[self.state].get(event)
         if row is None:
             raise ImpossibleEventError(f"{self.table.name}: {event!s} cannot happen in state {self.state!s}")
         self.state = row.next
-        if row.action:
+        if details:
             getattr(self, row.action)(*details)
+        elif row.action:
+            getattr(self, row.action)()
 
     def can(self, event: StrEnum) -> bool:
         """Whether the table has a row for ``event`` in the present state."""
-        return (self.state, event) in self.table.rows
+        return event in self.table.leaving[self.state]

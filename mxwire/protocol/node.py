@@ -263,6 +263,16 @@ class Node:
         self._events.clear()
         return events
 
+    def eager(self) -> bool:
+        """Whether ``transmit`` should be called at once, whatever the time is: something waits to leave."""
+        for board in self.interfaces:
+            if board.outgoing.frames:
+                return True
+        for endpoint in self.endpoints.values():
+            if endpoint.eager():
+                return True
+        return self._names.deadline() == 0
+
     def deadline(self) -> int | None:
         """When ``transmit`` should be called at the latest, in ns, if no frame arrives; None: whenever.
 

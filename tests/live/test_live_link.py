@@ -22,10 +22,12 @@ from link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 from mxwire.frames import FrameBatch
 from mxwire.link import LinkError, LinkStatistics, Mode, PacketLink
 from mxwire.link.packet_socket import SOL_PACKET
+from mxwire.link.patience import Patience
 from mxwire.link.ring import Ring
 from mxwire.link.ring_v2 import SlotRing
 from mxwire.link.ring_v3 import BlockRing
-from mxwire.link.sendmmsg import FEW, Patience, Sender
+from mxwire.link.sender import FEW
+from mxwire.link.sendmmsg import ManyAtOnce
 
 from .namespaces import Laboratory, Namespace, Port
 
@@ -240,13 +242,13 @@ def test_what_the_wire_does_not_take_is_refused_and_the_rest_goes(links: Pair, c
 
 def test_a_thousand_frames_leave_in_one_call(cable: tuple[Port, Port], monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    send = Sender._call
+    send = ManyAtOnce._call
 
-    def counted(self: Sender, first: int, end: int) -> int:
+    def counted(self: ManyAtOnce, first: int, end: int) -> int:
         calls.append(end - first)
         return send(self, first, end)
 
-    monkeypatch.setattr(Sender, "_call", counted)
+    monkeypatch.setattr(ManyAtOnce, "_call", counted)
     with opened(cable[0]) as one:
         assert one.send(batch(numbered(BROADCAST, 1500))) == 1500
     assert calls == [1024, 476]

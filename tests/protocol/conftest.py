@@ -14,7 +14,8 @@ _taken: set[str] = set()
 def pytest_configure() -> None:
     if RECORD:
         for name, table in tables().items():
-            table.rows = Recording(name, table.rows, _taken)
+            for state, rows in table.leaving.items():
+                table.leaving[state] = Recording(name, rows, _taken)
 
 
 def pytest_sessionfinish() -> None:

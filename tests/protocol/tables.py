@@ -20,7 +20,7 @@ def tables() -> dict[str, Table]:
 
 
 class Recording(dict):
-    """The rows of a table; notes which were taken."""
+    """The rows that leave one state of a table, by event; notes which were taken."""
 
     def __init__(self, name: str, rows: dict, taken: set[str]) -> None:
         super().__init__(rows)

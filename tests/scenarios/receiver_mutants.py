@@ -166,8 +166,8 @@ RECEIVER_MUTANTS = (
         "a dropped reply arms the timer",
         "R-PUL-06",
         _CARD,
-        "            self.counters.add(dropped)\n",
-        "            self.counters.add(dropped)\n            pull.deadline = now + self.profile.pull_timer\n",
+        "            self.counters[dropped] += 1\n",
+        "            self.counters[dropped] += 1\n            pull.deadline = now + self.profile.pull_timer\n",
     ),
     # The rest of what a receiver does.
     Mutant(
@@ -188,7 +188,7 @@ RECEIVER_MUTANTS = (
         "a session of nobody will do",
         "R-CON-12",
         _CARD,
-        "        if frame.session != endpoint.session:\n            self.counters.add(Counter.DROP_BAD_SESSION)\n"
+        "        if frame.session != endpoint.session:\n            self.counters[Counter.DROP_BAD_SESSION] += 1\n"
         "            refuse",
         "        if frame.session not in (endpoint.session, 0xFFFFFFFF):\n            refuse",
     ),
@@ -234,9 +234,9 @@ RECEIVER_MUTANTS = (
         "the length of the whole is compared",
         "R-PUL-15",
         _CARD,
-        "        if region is None:\n            self.counters.add(Counter.DROP_PULL_BAD_REGION)\n",
+        "        if region is None:\n            self.counters[Counter.DROP_PULL_BAD_REGION] += 1\n",
         "        if region is None or frame.total_length > region.length:\n"
-        "            self.counters.add(Counter.DROP_PULL_BAD_REGION)\n",
+        "            self.counters[Counter.DROP_PULL_BAD_REGION] += 1\n",
     ),
     Mutant(
         "an early NOTIFY is forgotten",
@@ -249,8 +249,8 @@ RECEIVER_MUTANTS = (
         "a bad index is nacked",
         "R-NAK-01",
         _CARD,
-        "            self.counters.add(Counter.DROP_BAD_PEER_INDEX)\n",
-        "            self.counters.add(Counter.DROP_BAD_PEER_INDEX)\n"
+        "            self.counters[Counter.DROP_BAD_PEER_INDEX] += 1\n",
+        "            self.counters[Counter.DROP_BAD_PEER_INDEX] += 1\n"
         "            if (known := self.peers.by_address(frame.src_mac)) is not None:\n"
         "                refuse(known, NackType.BAD_ENDPT, frame)\n",
     ),

@@ -145,7 +145,7 @@ def pull_replies(interface: Interface, run: Run, now: int) -> None:
     if headers is None or not _all_for_us(interface, headers):
         _one_by_one(interface, run, now)
         return
-    interface.counters.add(Counter.RECV_PULL_REPLY, len(headers))
+    interface.counters[Counter.RECV_PULL_REPLY] += len(headers)
     handles, magics = headers["dst_pull_handle"], headers["dst_magic"]
     lengths = headers["frame_length"].tolist()
     sequences = headers["frame_seqnum"].tolist()
@@ -171,14 +171,14 @@ def _pull_replies(interface: Interface, which: tuple[int, int, bool], part: Repl
     endpoint = interface.endpoints.get((magic ^ MAGIC) & 0xFF)
     pull = endpoint.pulls.get(handle) if endpoint is not None else None
     if not fits:
-        interface.counters.add(Counter.DROP_BAD_FRAME_LENGTH, count)
+        interface.counters[Counter.DROP_BAD_FRAME_LENGTH] += count
     elif endpoint is None:
-        interface.counters.add(Counter.DROP_REPLY_BAD_MAGIC, count)
+        interface.counters[Counter.DROP_REPLY_BAD_MAGIC] += count
     elif pull is None:
-        interface.counters.add(Counter.DROP_REPLY_BAD_HANDLE, count)
+        interface.counters[Counter.DROP_REPLY_BAD_HANDLE] += count
     else:
         for reason in pull.replies(part, now) if count > 1 else _single(pull, part, now):
-            interface.counters.add(reason)
+            interface.counters[reason] += 1
         if endpoint.ring.ended:
             interface.ready[endpoint] = None
 
@@ -272,7 +272,7 @@ def _message(interface: Interface, run: Run, headers: NDArray[np.void], layout: 
             run.batch.buffer,
         )
     )
-    interface.counters.add(Counter.RECV_MEDIUM_FRAG, len(headers))
+    interface.counters[Counter.RECV_MEDIUM_FRAG] += len(headers)
     interface.ready[endpoint] = None
     return True
 

@@ -130,8 +130,9 @@ class Interface:
         self.slots: dict[int, HandleSlots] = {}
         self.timers = PullTimers(profile)
         self.codec = codec_of(dialect)
-        self.write_tiny = self.codec.writer("tiny")
-        self.write_small = self.codec.writer("small")
+        self.tiny, self.tiny_minimum = self.codec.header("tiny")
+        """What packs a TINY without its data, and how long one is at least."""
+        self.small, self.small_minimum = self.codec.header("small")
         self.pull_block = self.codec.stretch("pull", "first_frame_offset", "block_length", "frame_index")
         """Where a PULL says which block it asks for."""
         self.strict_address = not profile.has(Defect.NACK_TO_INDEX)
@@ -161,7 +162,7 @@ class Interface:
 
     def send(self, counter: Counter, frame: Frame) -> None:
         """Let a frame leave."""
-        self.counters.add(counter)
+        self.counters[counter] += 1
         self.outgoing.put(self.codec.build(frame))
 
     # Receiving.
@@ -200,21 +201,21 @@ class Interface:
     def _take_malformed(self, frame: Malformed, _now: int) -> None:
         if frame.reason == Reason.RAW_TOO_LARGE and self.raw.full:
             # "Queue full" is tested before "too large" (R-MEA-10).
-            self.counters.add(Counter.DROP_RAW_QUEUE_FULL)
+            self.counters[Counter.DROP_RAW_QUEUE_FULL] += 1
             return
         if frame.packet_type == PacketType.PULL_REPLY and frame.reason == Reason.BAD_FRAME_LENGTH:
-            self.counters.add(Counter.RECV_PULL_REPLY)
-        self.counters.add(_REASONS[frame.reason])
+            self.counters[Counter.RECV_PULL_REPLY] += 1
+        self.counters[_REASONS[frame.reason]] += 1
 
     def _take_raw(self, frame: Raw | Announcement, _now: int) -> None:
         """Queue a frame for the discovery program, whether or not there is one (R-DISC-06)."""
-        self.counters.add(Counter.RECV_RAW if self.raw.put(frame) else Counter.DROP_RAW_QUEUE_FULL)
+        self.counters[Counter.RECV_RAW if self.raw.put(frame) else Counter.DROP_RAW_QUEUE_FULL] += 1
 
     def _take_query(self, frame: HostQuery, _now: int) -> None:
         """Answer a HOST_QUERY (R-HOST-04 to R-HOST-06)."""
         if frame.dst_mac != self.address:
             return
-        self.counters.add(Counter.RECV_HOST_QUERY)
+        self.counters[Counter.RECV_HOST_QUERY] += 1
         peer = self._peer_by_address(frame.src_mac)
         if peer is None:
             return
@@ -224,9 +225,9 @@ class Interface:
     def _take_reply(self, frame: HostReply, _now: int) -> None:
         """Take a host name (R-HOST-07)."""
         if frame.magic != self.names.magic:
-            self.counters.add(Counter.DROP_HOST_REPLY_BAD_MAGIC)
+            self.counters[Counter.DROP_HOST_REPLY_BAD_MAGIC] += 1
             return
-        self.counters.add(Counter.RECV_HOST_REPLY)
+        self.counters[Counter.RECV_HOST_REPLY] += 1
         peer = self._peer_by_address(frame.src_mac)
         if peer is None:
             return
@@ -243,7 +244,7 @@ class Interface:
         if endpoint is None:
             if self.elsewhere(frame.dst_endpoint):
                 return
-            self.counters.add(Counter.DROP_BAD_ENDPOINT)
+            self.counters[Counter.DROP_BAD_ENDPOINT] += 1
             self._nack_lib(peer, self._missing(frame.dst_endpoint), frame)
             return
         self._deliver(endpoint, peer, frame)
@@ -261,17 +262,17 @@ class Interface:
         """
         peer = self.peers.at(frame.dst_src_peer_index)
         if peer is None or (self.strict_address and peer.address != frame.src_mac):
-            self.counters.add(Counter.DROP_BAD_PEER_INDEX)
+            self.counters[Counter.DROP_BAD_PEER_INDEX] += 1
             return None
         endpoint = self.endpoints.get(frame.dst_endpoint)
         if endpoint is None:
             if self.elsewhere(frame.dst_endpoint):
                 return None
-            self.counters.add(Counter.DROP_BAD_ENDPOINT)
+            self.counters[Counter.DROP_BAD_ENDPOINT] += 1
             refuse(peer, self._missing(frame.dst_endpoint), frame)
             return None
         if frame.session != endpoint.session:
-            self.counters.add(Counter.DROP_BAD_SESSION)
+            self.counters[Counter.DROP_BAD_SESSION] += 1
             refuse(peer, NackType.BAD_SESSION, frame)
             return None
         return endpoint, peer
@@ -279,10 +280,10 @@ class Interface:
     def _deliver(self, endpoint: CardEndpoint, peer: Peer, frame: Any) -> None:
         """Put a frame into an endpoint's ring."""
         if endpoint.ring.push(Arrival(peer, frame)):
-            self.counters.add(_RECEIVED[type(frame)])
+            self.counters[_RECEIVED[type(frame)]] += 1
             self.ready[endpoint] = None
         else:
-            self.counters.add(Counter.DROP_RING_FULL)
+            self.counters[Counter.DROP_RING_FULL] += 1
 
     def _take_truc(self, frame: Truc, _now: int) -> None:
         """A liback, which is never nacked (R-ACK-10): index, endpoint, session, sub-type, length, inner session."""
@@ -291,29 +292,29 @@ class Interface:
             return
         endpoint, peer = target
         if frame.length < _LIBACK_LENGTH:
-            self.counters.add(Counter.DROP_BAD_DATA_LENGTH)
+            self.counters[Counter.DROP_BAD_DATA_LENGTH] += 1
         elif frame.liback_session_id != endpoint.session:
-            self.counters.add(Counter.DROP_BAD_SESSION)
+            self.counters[Counter.DROP_BAD_SESSION] += 1
         elif not endpoint.ring.push(Arrival(peer, frame)):
-            self.counters.add(Counter.DROP_RING_FULL)
+            self.counters[Counter.DROP_RING_FULL] += 1
         else:
-            self.counters.add(Counter.RECV_LIBACK)
+            self.counters[Counter.RECV_LIBACK] += 1
             self.ready[endpoint] = None
 
     def _take_pull(self, frame: Pull, _now: int) -> None:
         """Answer a PULL at once, whatever was requested before (R-PUL-12 to R-PUL-15)."""
-        self.counters.add(Counter.RECV_PULL_REQUEST)
+        self.counters[Counter.RECV_PULL_REQUEST] += 1
         target = self._target(frame, self._nack_mcp)
         if target is None:
             return
         endpoint, peer = target
         count = replies_needed(frame, self.dialect)
         if count > self.dialect.frames_per_block:
-            self.counters.add(Counter.DROP_PULL_BAD_REPLIES)
+            self.counters[Counter.DROP_PULL_BAD_REPLIES] += 1
             return
         region = endpoint.regions.at(frame.pulled_rdma_id)
         if region is None:
-            self.counters.add(Counter.DROP_PULL_BAD_REGION)
+            self.counters[Counter.DROP_PULL_BAD_REGION] += 1
             self._nack_mcp(peer, NackType.BAD_RDMAWIN, frame)
             return
         end = region_offset(frame, self.dialect) + frame.block_length
@@ -321,11 +322,11 @@ class Interface:
         beyond = frame.first_frame_offset >= self.dialect.reply_payload
         if end > region.length or (beyond and (strict or frame.block_length > _FRAME_LENGTH_MAXIMUM)):
             # What D-15 would put into one frame must have a length that the frame can tell.
-            self.counters.add(Counter.DROP_PULL_BAD_RANGE)
+            self.counters[Counter.DROP_PULL_BAD_RANGE] += 1
             return
         region.asked = max(region.asked, end)
         if count and self.outgoing.bulk_bytes + frame.block_length <= self.profile.reply_bytes_maximum:
-            self.counters.add(Counter.SEND_PULL_REPLY, count)
+            self.counters[Counter.SEND_PULL_REPLY] += count
             self.outgoing.put_bulk(PullReplies(frame, frame.block_length, region, self.dialect, self.address, count))
 
     def take_pulls(self, raw: bytes, blocks: int, length: int) -> bool:
@@ -351,14 +352,14 @@ class Interface:
             return False
         count = -(-length // self.dialect.reply_payload)
         region.asked = max(region.asked, start + length)
-        self.counters.add(Counter.RECV_PULL_REQUEST, blocks)
-        self.counters.add(Counter.SEND_PULL_REPLY, count)
+        self.counters[Counter.RECV_PULL_REQUEST] += blocks
+        self.counters[Counter.SEND_PULL_REPLY] += count
         self.outgoing.put_bulk(PullReplies(frame, length, region, self.dialect, self.address, count))
         return True
 
     def _take_pull_reply(self, frame: PullReply, now: int) -> None:
         """Data for a pull of ours; nothing is ever answered (R-PUL-05)."""
-        self.counters.add(Counter.RECV_PULL_REPLY)
+        self.counters[Counter.RECV_PULL_REPLY] += 1
         endpoint = self.endpoint_of_magic(frame.dst_magic)
         if endpoint is None:
             return
@@ -369,11 +370,11 @@ class Interface:
         """Give the data of a PULL_REPLY to its pull (R-PUL-05, from step 3 on)."""
         pull = endpoint.pulls.get(handle)
         if pull is None:
-            self.counters.add(Counter.DROP_REPLY_BAD_HANDLE)
+            self.counters[Counter.DROP_REPLY_BAD_HANDLE] += 1
             return
         dropped = pull.reply(sequence, offset, data, now)
         if dropped is not None:
-            self.counters.add(dropped)
+            self.counters[dropped] += 1
         if endpoint.ring.ended:
             self.ready[endpoint] = None
 
@@ -381,7 +382,7 @@ class Interface:
         """The open endpoint that a reply's magic designates; only its low 8 bits matter (R-PUL-05)."""
         endpoint = self.endpoints.get((magic ^ MAGIC) & 0xFF)
         if endpoint is None:
-            self.counters.add(Counter.DROP_REPLY_BAD_MAGIC)
+            self.counters[Counter.DROP_REPLY_BAD_MAGIC] += 1
         return endpoint
 
     def _take_nack_lib(self, frame: NackLib, _now: int) -> None:
@@ -391,16 +392,16 @@ class Interface:
             return
         endpoint = self.endpoints.get(frame.dst_endpoint)
         if endpoint is None:
-            self.counters.add(Counter.DROP_BAD_ENDPOINT)
+            self.counters[Counter.DROP_BAD_ENDPOINT] += 1
         elif not endpoint.ring.push(Arrival(peer, frame)):
-            self.counters.add(Counter.DROP_RING_FULL)
+            self.counters[Counter.DROP_RING_FULL] += 1
         else:
-            self.counters.add(Counter.RECV_NACK_LIB)
+            self.counters[Counter.RECV_NACK_LIB] += 1
             self.ready[endpoint] = None
 
     def _take_nack_mcp(self, frame: NackMcp, _now: int) -> None:
         """A refusal of a PULL ends it (R-NAK-09); types that are not those of a refusal are ignored."""
-        self.counters.add(Counter.RECV_NACK_MCP)
+        self.counters[Counter.RECV_NACK_MCP] += 1
         if self._peer_of_nack(frame) is None:
             return
         endpoint = self.endpoint_of_magic(frame.src_magic)
@@ -408,7 +409,7 @@ class Interface:
             return
         pull = endpoint.pulls.get(frame.src_pull_handle)
         if pull is None:
-            self.counters.add(Counter.DROP_REPLY_BAD_HANDLE)
+            self.counters[Counter.DROP_REPLY_BAD_HANDLE] += 1
             return
         status = self._pull_nacks.get(frame.nack_type)
         if status is not None:
@@ -420,7 +421,7 @@ class Interface:
     def _peer_by_address(self, address: bytes) -> Peer | None:
         peer = self.peers.by_address(address)
         if peer is None:
-            self.counters.add(Counter.DROP_BAD_PEER_ADDRESS)
+            self.counters[Counter.DROP_BAD_PEER_ADDRESS] += 1
         return peer
 
     def _peer_of_nack(self, frame: NackLib | NackMcp) -> Peer | None:

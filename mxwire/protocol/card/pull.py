@@ -172,7 +172,7 @@ class Pull(Machine):
         for place, block in enumerate(self.blocks):
             block.asked_again = False
             if block.missing or place == 0:
-                self.endpoint.interface.counters.add(Counter.PULL_TIMEOUT_REQUEST)
+                self.endpoint.interface.counters[Counter.PULL_TIMEOUT_REQUEST] += 1
                 self._request(block)
         self.deadline = now + self.endpoint.profile.pull_timer
 
@@ -215,7 +215,7 @@ class Pull(Machine):
             self._request_frame = index, self._first_request(index)
         frame = self._request_frame[1]
         at, asked = interface.pull_block
-        interface.counters.add(Counter.SEND_PULL_REQUEST)
+        interface.counters[Counter.SEND_PULL_REQUEST] += 1
         interface.outgoing.put(
             frame[:at] + asked.pack(block.offset, block.length, block.first) + frame[at + asked.size :]
         )
@@ -363,7 +363,7 @@ class Pull(Machine):
             if not self.blocks:
                 self.fire(PullEvent.LAST_FRAME, Status.SUCCESS)
             return
-        self.endpoint.interface.counters.add(Counter.PULL_OUT_OF_ORDER)
+        self.endpoint.interface.counters[Counter.PULL_OUT_OF_ORDER] += 1
         for older in list(self.blocks)[:place]:
             # Optimistic re-request: what overtook it shows that something of it was lost (R-PUL-07).
             if older.missing and not older.asked_again:

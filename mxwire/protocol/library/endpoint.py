@@ -448,10 +448,7 @@ class Endpoint:
         """When the library wants to be called again, in ns; 0 where something waits already."""
         if not self.progressing and not self.profile.progress_in_background:
             return None
-        ring = self.card.ring
-        if ring.received or ring.ended or self.connecting or self.flushing or self.local_sends or self.immediate_acks:
-            return 0
-        if (self.pull_starts and self.card.slots.available) or (self.starving and self.region_to_be_had):
+        if self.eager():
             return 0
         resend = self.resends.deadline()
         delayed = self.delayed_acks
@@ -461,6 +458,15 @@ class Endpoint:
             return resend
         ack = (delayed[0][0] + self._ack_delay) * self._tick
         return ack if resend is None else min(ack, resend)
+
+    def eager(self) -> bool:
+        """Whether something waits that the library would do at once, if it was called."""
+        if not self.progressing and not self.profile.progress_in_background:
+            return False
+        ring = self.card.ring
+        if ring.received or ring.ended or self.connecting or self.flushing or self.local_sends or self.immediate_acks:
+            return True
+        return bool((self.pull_starts and self.card.slots.available) or (self.starving and self.region_to_be_had))
 
     # Partners.
 

@@ -131,7 +131,7 @@ class _Queue(Generic[Item]):
             else:
                 # What is taken in order, as nearly all is, leaves nothing behind: its memory may be large.
                 del table[key]
-        if not self.live:
+        if not self.live and (self._stale or len(self.by_mask) > 1):
             # Masks that are not used any more cost nothing for ever.
             self.by_mask.clear()
             self._stale = 0

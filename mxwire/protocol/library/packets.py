@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from mxwire.protocol.library.delivery import Delivery
 
 _LOW: Final = 0xFFFF_FFFF
+# To look a member of an enumeration up takes as long as to pack a number, and these are wanted for each message.
+_TINY, _SMALL = int(PacketType.TINY), int(PacketType.SMALL)
+_SEND_TINY, _SEND_SMALL = Counter.SEND_TINY, Counter.SEND_SMALL
 _NO_CHECKSUM: Final = 0
 """What a release build leaves in the checksum's place (wire format, section 8)."""
 
@@ -41,27 +44,28 @@ class EagerPacket:
         partner = delivery.partner
         interface = partner.endpoint.card.interface
         length = len(self.data)
-        tiny = length <= TINY_MAXIMUM
-        interface.counters.add(Counter.SEND_TINY if tiny else Counter.SEND_SMALL)
-        interface.outgoing.put(
-            (interface.write_tiny if tiny else interface.write_small)(
-                partner.peer.address,
-                interface.address,
-                ETHERTYPE_MXOE,
-                partner.peer.index_for(interface.number),
-                PacketType.TINY if tiny else PacketType.SMALL,
-                partner.number,
-                partner.endpoint.number,
-                length,
-                _NO_CHECKSUM,
-                delivery.sequence,
-                piggyback,
-                self.match_info >> 32,
-                self.match_info & _LOW,
-                delivery.session,
-                self.data,
-            )
+        if length <= TINY_MAXIMUM:
+            header, shortest, kind, counter = interface.tiny, interface.tiny_minimum, _TINY, _SEND_TINY
+        else:
+            header, shortest, kind, counter = interface.small, interface.small_minimum, _SMALL, _SEND_SMALL
+        interface.counters[counter] += 1
+        packed = header.pack(
+            partner.peer.address,
+            interface.address,
+            ETHERTYPE_MXOE,
+            partner.peer.index_for(interface.number),
+            kind,
+            partner.number,
+            partner.endpoint.number,
+            length,
+            _NO_CHECKSUM,
+            delivery.sequence,
+            piggyback,
+            self.match_info >> 32,
+            self.match_info & _LOW,
+            delivery.session,
         )
+        interface.outgoing.put((packed + self.data).ljust(shortest, b"\0"))
 
 
 class MediumPacket:
@@ -103,7 +107,7 @@ class MediumPacket:
         headers["frag_seqnum"] = np.arange(count)
         if "frag_pipeline" in layout.by_name:
             headers["frag_pipeline"] = self._pipeline
-        interface.counters.add(Counter.SEND_MEDIUM_FRAG, count)
+        interface.counters[Counter.SEND_MEDIUM_FRAG] += count
         interface.outgoing.put_bulk(_FragmentFrames(headers, self._data, sizes, layout.format.minimum_length))
 
 

@@ -133,11 +133,13 @@ class Partner:
 
     def flush(self) -> bool:
         """Submit what may be submitted, in order; False where something still waits."""
-        for queue in (self.notifies, self.waiting):
-            while queue:
-                if not self._may_submit(queue[0]):
-                    return False
-                self._submit(queue.popleft())
+        return self._flush(self.notifies) and self._flush(self.waiting)
+
+    def _flush(self, queue: deque[Delivery]) -> bool:
+        while queue:
+            if not self._may_submit(queue[0]):
+                return False
+            self._submit(queue.popleft())
         return True
 
     def _may_submit(self, delivery: Delivery) -> bool:
@@ -193,7 +195,7 @@ class Partner:
 
     def advance(self) -> None:
         """Compute ``rx_done`` anew after a packet was handled, and owe an ack if it moved (R-ACK-02)."""
-        done = next(iter(self.incomplete), self.rx_next)
+        done = next(iter(self.incomplete)) if self.incomplete else self.rx_next
         if done != self.rx_done:
             self.rx_done = done
             self.acks.advanced()

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from mxwire.protocol.library.partner import Partner
     from mxwire.protocol.library.reassembly import Reassembly
 
+_SUCCESS: Final = Status.SUCCESS
+_NOTHING: Final = (_SUCCESS, 0)
+
 
 class ReceivingState(StrEnum):
     """How far a receive is."""
@@ -88,7 +91,7 @@ class Receiving(Request):
         self.waiting = True
         self._rendezvous: Rndv | None = None
         self._epoch = 0
-        self._outcome = (Status.SUCCESS, 0)
+        self._outcome = _NOTHING
 
     def _taken(self, partner: Partner, match_info: int, length: int) -> None:
         self.partner = partner
@@ -98,13 +101,14 @@ class Receiving(Request):
     def _whole(self) -> tuple[Status, int]:
         """Status and length of a message that has arrived, as far as it fits (R-MSC-01)."""
         room = self.memory.length
-        return (Status.MESSAGE_TRUNCATED, room) if self.length > room else (Status.SUCCESS, self.length)
+        return (Status.MESSAGE_TRUNCATED, room) if self.length > room else (_SUCCESS, self.length)
 
     def take_message(self, partner: Partner, match_info: int, data: bytes) -> None:
         """A TINY, a SMALL or a message from the same host."""
         self._taken(partner, match_info, len(data))
         self.memory.put_bytes(data)
-        self.fire(ReceivingEvent.MESSAGE, *self._whole())
+        status, transferred = self._whole()
+        self.fire(ReceivingEvent.MESSAGE, status, transferred)
 
     def take_local(self, partner: Partner, send: LocalSend) -> None:
         """A large message from the same host: its memory is there to be read, unless the sender has gone."""
@@ -223,7 +227,7 @@ class Receiving(Request):
         """The endpoint is closed."""
         if self.state is ReceivingState.POSTED:
             self.endpoint.matching.cancel(self)
-        if (self.state, ReceivingEvent.CLOSE) in self.table.rows:
+        if self.can(ReceivingEvent.CLOSE):
             self.fire(ReceivingEvent.CLOSE, Status.CANCELLED, 0)
 
 

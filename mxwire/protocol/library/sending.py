@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from mxwire.protocol.library.endpoint import Endpoint
     from mxwire.protocol.library.partner import Partner
 
+_SUCCESS: Final = Status.SUCCESS
+
 
 class SendState(StrEnum):
     """How far a buffered send is, as its application sees it."""
@@ -70,7 +72,7 @@ class BufferedSend(Request):
         self.fire(SendEvent.LOST, status)
 
     def _complete(self) -> None:
-        self.finish(Status.SUCCESS, self.length)
+        self.finish(_SUCCESS, self.length)
 
     def _failed(self, status: Status) -> None:
         self.finish(status)
