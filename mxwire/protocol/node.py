@@ -350,7 +350,7 @@ class Node:
                 endpoint = self.endpoints.get(card)
                 if endpoint is None:
                     board.ready.pop(card, None)
-                elif endpoint.progressing or self.profile.progress_in_background:
+                elif endpoint.works:
                     board.ready.pop(card, None)
                     try:
                         endpoint.progress(now)

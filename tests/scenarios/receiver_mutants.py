@@ -174,8 +174,8 @@ RECEIVER_MUTANTS = (
         "an application that sleeps goes on",
         "R-GEN-01",
         "library/endpoint.py",
-        "if not self.progressing and not",
-        "if False and not",
+        "return self.progressing or self.profile.progress_in_background",
+        "return True",
     ),
     Mutant(
         "a second reply sets the numbers anew",

@@ -444,12 +444,17 @@ class Endpoint:
             if acks.state is AckState.DELAYED and acks.since == since:
                 acks.fire(AckEvent.DUE)
 
+    @property
+    def works(self) -> bool:
+        """Whether the library works now, or sleeps with its application (R-GEN-01)."""
+        return self.progressing or self.profile.progress_in_background
+
     def deadline(self) -> int | None:
         """When the library wants to be called again, in ns; 0 where something waits already."""
-        if not self.progressing and not self.profile.progress_in_background:
-            return None
         if self.eager():
             return 0
+        if not self.works:
+            return None
         resend = self.resends.deadline()
         delayed = self.delayed_acks
         while delayed and not (delayed[0][1].state is AckState.DELAYED and delayed[0][1].since == delayed[0][0]):
@@ -461,7 +466,7 @@ class Endpoint:
 
     def eager(self) -> bool:
         """Whether something waits that the library would do at once, if it was called."""
-        if not self.progressing and not self.profile.progress_in_background:
+        if not self.works:
             return False
         ring = self.card.ring
         if ring.received or ring.ended or self.connecting or self.flushing or self.local_sends or self.immediate_acks:
