@@ -22,8 +22,8 @@ NAP: Final = 0.01
 LONGEST: Final = 100
 """Longest sleep in ms: another thread may have made something due earlier."""
 _LEAVE: Final = 5.0
-_LOOKS: Final = 16
-"""How often one that spins looks for frames before others are let in."""
+_LOOKS: Final = 64
+"""How often one that spins looks for frames before others are let in: for as long as an answer takes, some 20 µs."""
 _SECOND: Final = 1_000_000_000
 _MILLISECOND: Final = 1_000_000
 

@@ -9,12 +9,12 @@ import signal
 import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, Final
 from weakref import WeakSet
 
 Handler = Callable[[int, FrameType | None], Any]
 
-_MAIN = threading.main_thread().ident
+_MAIN: Final = threading.main_thread().ident
 
 
 class _Interrupts:
@@ -48,7 +48,7 @@ class _Interrupts:
             self.previous(*waiting)
 
 
-_interrupts = _Interrupts()
+_interrupts: Final = _Interrupts()
 
 
 def protect() -> bool:

@@ -8,7 +8,7 @@ import socket
 import struct
 from contextlib import suppress
 from threading import Lock
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,21 +16,21 @@ from numpy.typing import NDArray
 from mxwire.link.errors import LinkError
 from mxwire.link.packet_socket import SOL_PACKET
 
-OURS = 1
+OURS: Final = 1
 """Bit of a status word: the kernel has written, and we may read (TP_STATUS_USER)."""
-VLAN_VALID = 0x10
+VLAN_VALID: Final = 0x10
 """Bit of a status word: the kernel took a VLAN tag out of the frame."""
-VLAN_TPID_VALID = 0x40
-RING_BYTES = 64 << 20
-SHORT = 256
+VLAN_TPID_VALID: Final = 0x40
+RING_BYTES: Final = 64 << 20
+SHORT: Final = 256
 """Longest frame, in bytes, that is worth to be copied so that it need not be handed out in a batch."""
-SECOND = 10**9
-_RX_RING = 5
-_SMALLEST = 1 << 20
+SECOND: Final = 10**9
+_RX_RING: Final = 5
+_SMALLEST: Final = 1 << 20
 
 
-NOT_SAID = np.zeros(0, np.bool_)
-NOWHERE = np.zeros(0, np.int64)
+NOT_SAID: Final = np.zeros(0, np.bool_)
+NOWHERE: Final = np.zeros(0, np.int64)
 
 
 class Arrivals(NamedTuple):
@@ -125,7 +125,7 @@ def unmap(memory: mmap.mmap) -> mmap.mmap:
     return mmap.mmap(-1, 1)
 
 
-_FENCE = None if platform.machine() in ("x86_64", "AMD64", "i686") else Lock()
+_FENCE: Final = None if platform.machine() in ("x86_64", "AMD64", "i686") else Lock()
 
 
 def fence() -> None:

@@ -7,7 +7,7 @@ import select
 import socket
 import time
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -18,12 +18,13 @@ from mxwire.link.interface import Interface, exists
 from mxwire.link.ring import Arrivals, Ring
 from mxwire.link.wakeup import Wakeup
 
-_NOTHING = FrameBatch.from_frames(())
-_CHECK_EVERY = 0.01
+_NOTHING: Final = FrameBatch.from_frames(())
+_CHECK_EVERY: Final = 0.01
 """Seconds between looks for an error of the socket, where nobody waits for one."""
-_CHECK_WHILE_DOWN = 0.2
+_CHECK_WHILE_DOWN: Final = 0.2
 """Seconds between looks whether an interface that is down is still there: that nobody tells."""
-_LOOKS = 64
+_LOOKS: Final = 64
+_monotonic: Final = time.monotonic
 
 
 class RingSocket:
@@ -92,7 +93,7 @@ class RingSocket:
                 self._down = False
                 self._received += len(frames)
                 return frames
-        elif time.monotonic() < self._next_check:
+        elif _monotonic() < self._next_check:
             return []
         return self.receive(0.0)
 

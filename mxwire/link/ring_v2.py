@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from mxwire.link.ethernet import HEADER
 from mxwire.link.ring import OURS, RING_BYTES, SECOND, SHORT, VLAN_VALID, Arrivals, fence, map_ring, unmap
 
-VERSION = 1
-BATCH = 1024
+VERSION: Final = 1
+BATCH: Final = 1024
 """Frames that are taken at once, at most."""
-_FEW = 28
+_FEW: Final = 28
 """Up to so many frames reading one by one is faster than by columns."""
-_LOOKS = (16, 128, BATCH)
+_LOOKS: Final = (16, 128, BATCH)
 """How far ahead is looked: a look at a slot that is empty costs a miss of the cache."""
-_NOTE = struct.Struct("IIIHxxII")
-_HEADROOM = 96
+_NOTE: Final = struct.Struct("IIIHxxII")
+_HEADROOM: Final = 96
 """More than the kernel writes in front of a frame: its note, a socket address, and the space to align."""
-_SLOT_UNIT = 1024
-_BLOCK_LIMIT = 1 << 20
+_SLOT_UNIT: Final = 1024
+_BLOCK_LIMIT: Final = 1 << 20
 
 
 def _slot_bytes(mtu: int) -> int:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import socket
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.link.ring import OURS, RING_BYTES, Arrivals, fence, map_ring, unmap
 
-VERSION = 2
-BLOCK_BYTES = 256 << 10
-RETIRE_MS = 1
+VERSION: Final = 2
+BLOCK_BYTES: Final = 256 << 10
+RETIRE_MS: Final = 1
 """How long a block that is not full may wait for more frames, in milliseconds; the kernel knows no less."""
-_STATUS, _COUNT, _FIRST = 2, 3, 4
+_STATUS: Final = 2
+_COUNT: Final = 3
+_FIRST: Final = 4
 """Words of a block's note."""
-NOTE = np.dtype(
+NOTE: Final = np.dtype(
     {
         "names": ["next", "seconds", "nanoseconds", "snapped", "length", "status", "mac", "tag", "tag_protocol"],
         "formats": ["u4", "u4", "u4", "u4", "u4", "u4", "u2", "u4", "u2"],
@@ -24,7 +27,7 @@ NOTE = np.dtype(
     }
 )
 """What the kernel writes in front of each frame (struct tpacket3_hdr)."""
-_SHORT_RUN = 8
+_SHORT_RUN: Final = 8
 
 
 class BlockRing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -14,10 +14,10 @@ from mxwire.link.ring import RING_BYTES, VLAN_TPID_VALID, Arrivals
 from mxwire.link.ring_socket import RingSocket
 from mxwire.link.ring_v3 import BlockRing
 
-_TAG = 4
+_TAG: Final = 4
 """Bytes of a VLAN tag."""
-_ADDRESSES = 12
-_VLAN = 0x8100
+_ADDRESSES: Final = 12
+_VLAN: Final = 0x8100
 
 
 class Tap(RingSocket):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from operator import index
-from typing import Any
+from typing import Any, Final
 
 from mxwire.protocol.errors import LocalProtocolError
 from mxwire.protocol.status import Status
 
-ADDRESS_SIZE = 6
+ADDRESS_SIZE: Final = 6
 
 
 def whole(what: str, value: Any, maximum: int, status: Status = Status.BAD_REQUEST) -> int:

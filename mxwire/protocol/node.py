@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from random import Random
-from typing import SupportsIndex
+from typing import Final, SupportsIndex
 
 from mxwire.frames import FrameBatch
 from mxwire.protocol.arguments import ethernet_address, whole
@@ -27,8 +27,8 @@ from mxwire.protocol.status import Status
 from mxwire.wire.address import mac_text
 from mxwire.wire.dialect import MXOE, Dialect
 
-SESSION_NONE = 0xFFFF_FFFF
-SLICE = 256
+SESSION_NONE: Final = 0xFFFF_FFFF
+SLICE: Final = 256
 """Frames that the card takes before the library is let to its ring: less than the ring holds."""
 
 

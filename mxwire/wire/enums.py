@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
-ETHERTYPE_MXOE = 0x86DF
+ETHERTYPE_MXOE: Final = 0x86DF
 """EtherType of both dialects (section 2)."""
 
 

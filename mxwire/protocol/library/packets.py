@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 _LOW: Final = 0xFFFF_FFFF
 # To look a member of an enumeration up takes as long as to pack a number, and these are wanted for each message.
-_TINY, _SMALL = int(PacketType.TINY), int(PacketType.SMALL)
-_SEND_TINY, _SEND_SMALL = Counter.SEND_TINY, Counter.SEND_SMALL
+_TINY: Final = int(PacketType.TINY)
+_SMALL: Final = int(PacketType.SMALL)
+_SEND_TINY: Final = Counter.SEND_TINY
+_SEND_SMALL: Final = Counter.SEND_SMALL
 _NO_CHECKSUM: Final = 0
 """What a release build leaves in the checksum's place (wire format, section 8)."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.event import Event, EventKind
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from mxwire.protocol.library.reassembly import Reassembly
     from mxwire.protocol.library.sending import LargeSend
 
-_GIVEN_UP_NEXT = 0x30F1
-_GIVEN_UP_DONE = 0x0F0E
+_GIVEN_UP_NEXT: Final = 0x30F1
+_GIVEN_UP_DONE: Final = 0x0F0E
 
 
 class Partner:

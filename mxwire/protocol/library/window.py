@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mxwire.protocol.corridor import Arrival, Fragments
 from mxwire.protocol.library import incoming
@@ -15,9 +15,9 @@ from mxwire.wire.packets import Medium
 if TYPE_CHECKING:
     from mxwire.protocol.library.partner import Partner
 
-_FRAGMENTS_KEPT = 256
+_FRAGMENTS_KEPT: Final = 256
 """Most early fragments of one message: there are no more numbers for them."""
-_PACKET_SIZE = 64
+_PACKET_SIZE: Final = 64
 """Bytes that an early packet takes at least."""
 
 
