@@ -147,11 +147,14 @@ def receive(live: Live, manner: Manner, endpoint: int, slave: bool) -> None:
                 wish = receiver.wait(idle)
             except HostClosedError:
                 raise
+            except HostError as error:
+                note(f"a message broke off before all of it was here, and is not served: {error}")
+                continue
             except MxwireError as error:
                 note(f"somebody wants what cannot be measured: {error}")
                 continue
             _serve(manner, ours, receiver, wish, slave)
-            receiver.forget(wish.partner)
+            receiver.forget(wish)
             if not slave:
                 return
 

@@ -25,19 +25,21 @@ _LISTEN: Final = 1.0
 _ASK_EVERY: Final = 0.5
 
 Result = TypeVar("Result")
+Silence = float | Callable[[], float | None] | None
+"""For how many seconds there may be no progress, or what says so whenever that is asked; None: for ever."""
 
 
 class Watch:
     """Watches what goes on between one of our endpoints and a partner.
 
-    ``silence`` is for how many seconds there may be no progress; None: for ever.
+    ``epoch`` is that of the partner in which all of it began, now unless told otherwise.
     """
 
-    def __init__(self, endpoint: Endpoint, partner: Partner, silence: float | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, partner: Partner, silence: Silence = None, epoch: int | None = None) -> None:
         self._endpoint = endpoint
         self._partner = partner
         self._silence = silence
-        self._epoch = partner.epoch
+        self._epoch = partner.epoch if epoch is None else epoch
         self._signs = self._progress()
         self._since = self._asked = time.monotonic()
         self._hearing: Hearing | None = None
@@ -48,10 +50,7 @@ class Watch:
         long, and where there cannot be any."""
         if self._partner.epoch != self._epoch:
             self.close()
-            raise HostError(
-                Status.REMOTE_ENDPOINT_UNREACHABLE,
-                f"{place_of(self._partner)} has restarted, or did not answer until the protocol's limit",
-            )
+            raise restarted(self._partner)
         now = time.monotonic()
         signs = self._progress()
         if signs != self._signs:
@@ -94,10 +93,15 @@ class Watch:
             self.close()
             raise HostError(Status.REMOTE_ENDPOINT_UNREACHABLE, f"{place_of(self._partner)}: {sure}")
         heard_out = now - self._listening >= _LISTEN
-        if self._silence is not None and lasting >= self._silence and heard_out:
+        silence = self._allowed()
+        if silence is not None and lasting >= silence and heard_out:
             why = self._guess()
             self.close()
             raise HostTimeoutError(f"no progress with {place_of(self._partner)} for {lasting:.1f} s: {why}")
+
+    def _allowed(self) -> float | None:
+        silence = self._silence
+        return silence if silence is None or isinstance(silence, (int, float)) else silence()
 
     def _dialect(self) -> str | None:
         assert self._hearing is not None
@@ -142,6 +146,14 @@ class Watch:
         return bool(self._endpoint.engine.card.pulls) and not self._hearing.long_heard(self._partner.peer)
 
 
+def restarted(partner: Partner) -> HostError:
+    """What to say where a partner is in another epoch than before."""
+    return HostError(
+        Status.REMOTE_ENDPOINT_UNREACHABLE,
+        f"{place_of(partner)} has restarted, or did not answer until the protocol's limit",
+    )
+
+
 def _is_up(name: str) -> bool:
     try:
         return read_interface(name).up
@@ -153,13 +165,14 @@ def wait_watching(
     endpoint: Endpoint,
     pending: Pending[Result],
     partner: Partner,
-    silence: float | None = None,
+    silence: Silence = None,
     tick: Callable[[], object] | None = None,
+    epoch: int | None = None,
 ) -> Result:
     """Wait for something that a partner has a part in, and find out why it does not go on if it does not.
 
-    ``tick`` is called several times a second. Raises :class:`~mxwire.host.errors.HostError` with the reason, and
-    whatever the wait itself raises.
+    ``tick`` is called several times a second; ``epoch`` is that of the partner in which all of it began. Raises
+    :class:`~mxwire.host.errors.HostError` with the reason, and whatever the wait itself raises.
     """
     driving = endpoint.host.driving
     watch: Watch | None = None
@@ -169,7 +182,7 @@ def wait_watching(
                 return driving.wait(pending, SLICE)
             except HostTimeoutError:
                 # Nearly always it is over at once, and a watch was not worth its trouble.
-                watch = watch or Watch(endpoint, partner, silence)
+                watch = watch or Watch(endpoint, partner, silence, epoch)
             watch.look()
             if tick is not None:
                 tick()

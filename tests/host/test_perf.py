@@ -127,7 +127,7 @@ class Answering(threading.Thread):
                     self.refused.append(str(error))
                     continue
                 self.lengths += list(self.receiver.serve(wish))
-                self.receiver.forget(wish.partner)
+                self.receiver.forget(wish)
         except Exception as error:
             self.error = error
 
@@ -229,7 +229,9 @@ def test_a_stranger_does_not_disturb_a_measurement(pair):
     assert answering.receiver.ignored == 3
 
 
-@pytest.mark.parametrize("message", [b"", b"x" * 44, Parameters(start=1, multiplier=1).pack()])
+@pytest.mark.parametrize(
+    "message", [b"", b"x" * 44, Parameters(start=1, multiplier=1).pack(), Parameters().pack() + b"x"]
+)
 def test_senseless_parameters_are_refused_and_the_receiver_goes_on(pair, message):
     answering = Answering(pair.two, times=2)
     pair.one.ssend(pair.partner, message, MATCH, timeout=PATIENCE)

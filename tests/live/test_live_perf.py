@@ -13,6 +13,7 @@ from .namespaces import Laboratory, Port
 
 LINE = re.compile(r"length +(\d+):\s+(\d+\.\d{3}) us\s+(\d+\.\d{2}) MB/s\s+(\d+\.\d{2}) MiB/s")
 FEW = ("-N", "3", "-W", "1", "-P", "0", "-E", "100000", "-M", "16")
+NEVER_ENDING = ("-N", "5", "-W", "0", "-P", "0", "-E", "5000000", "-M", "1", "-I", "8")
 LENGTHS = [0, 1, 16, 256, 4096, 65536]
 
 
@@ -118,3 +119,29 @@ def test_a_receiver_may_start_later_than_its_sender(ports):
     ):
         assert sender.end(None) == 0, sender.complained
     assert any(each.startswith("length") for each in sender.said)
+
+
+@pytest.mark.parametrize("before", ["0", "4194304"])
+def test_a_sender_that_is_killed_leaves_the_slave_to_the_next_one(ports, before):
+    """Which has the same endpoint, so that it is told from the first by its session alone."""
+    with receiver(ports[0], "-s", "-w", "--json") as other:
+        other.until("waiting")
+        with running(ports[1], "perf", "-w", "-d", "alpha:0", *NEVER_ENDING, "-S", before) as sender:
+            other.until('"event":"length"')
+            sender.end(signal.SIGKILL)
+        done = mxwire(ports[1], "perf", "-w", "-d", "alpha:0", "-S", "1000", "-E", "3000", "-N", "3", "-W", "0")
+        assert done.returncode == 0, done.stderr
+        while [each["event"] for each in other.objects].count("ended") < 2:
+            other.until("ended")
+        assert other.end() == INTERRUPTED
+    first, second = [each for each in other.objects if each["event"] == "ended"]
+    assert (first["status"], second["status"]) != ("success", "success") and second["lengths"] == 2
+    assert "has restarted" in first["reason"] or "has sent" in first["reason"]
+
+
+def test_who_is_no_receiver_of_omx_perf_is_not_measured(ports):
+    with running(ports[0], "serve", "--echo", "--endpoint", "0", "--name", "alpha:0") as other:
+        other.until("Ctrl-C")
+        done = mxwire(ports[1], "perf", "-w", "-d", "alpha:0", *FEW)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "has answered the parameters with 44 bytes" in done.stderr and "is no receiver of omx_perf" in done.stderr

@@ -84,8 +84,13 @@ class Parameters:
     def unpack(cls, data: bytes) -> Parameters:
         """What a message says. Raises :class:`~mxwire.errors.MxwireError` for one of another length."""
         if len(data) != PARAMETERS_LENGTH:
-            raise MxwireError(f"{len(data)} bytes are no parameters of omx_perf: those have {PARAMETERS_LENGTH}")
+            raise not_parameters(len(data))
         iterations, warmup, *rest = _LAYOUT.unpack(data)
         start, end, multiplier, increment = (rest[at] | rest[at + 1] << 32 for at in range(0, 8, 2))
         aligned, unidirectional, synchronous = (bool(each) for each in rest[8:11])
         return cls(iterations, warmup, start, end, multiplier, increment, aligned, unidirectional, synchronous)
+
+
+def not_parameters(length: int) -> MxwireError:
+    """What to say of a message of another length."""
+    return MxwireError(f"{length} bytes are no parameters of omx_perf: those have {PARAMETERS_LENGTH}")

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from mxwire.host.endpoint import Endpoint
+from mxwire.host.errors import HostError
+from mxwire.host.message import Message
 from mxwire.host.perf.buffers import buffer
 from mxwire.host.perf.parameters import MATCH, Parameters
 from mxwire.host.perf.result import Result
 from mxwire.host.perf.waiting import Waiting
-from mxwire.host.request import Request
+from mxwire.host.request import Request, place_of
+from mxwire.host.watching import restarted
 from mxwire.protocol import Partner, Status
 
 PAUSE: Final = 0.1
@@ -26,6 +29,7 @@ class Sender:
         self._waiting = waiting
         self._endpoint: Endpoint = waiting.endpoint
         self._partner = partner
+        self._epoch = partner.epoch
         self._parameters = parameters
         self._send: Callable[..., Request[Status]] = (
             self._endpoint.issend if parameters.synchronous else self._endpoint.isend
@@ -34,16 +38,24 @@ class Sender:
     def agree(self) -> None:
         """Tell the receiver the parameters, and wait until it is ready.
 
-        Raises :class:`~mxwire.host.errors.HostError` where the receiver is gone or silent.
+        Raises :class:`~mxwire.host.errors.HostError` where the receiver is gone or silent, or answers otherwise.
         """
         answer = self._endpoint.ireceive(maximum=_ROOM_FOR_ANSWER)
-        self._waiting(self._endpoint.issend(self._partner, self._parameters.pack(), MATCH), self._partner)
-        self._waiting(answer, self._partner)
+        self._sent(self._endpoint.issend(self._partner, self._parameters.pack(), MATCH), answer)
+        message = self._waiting(answer, self._partner, self._epoch)
+        while message.source is not self._partner:
+            answer = self._endpoint.ireceive(maximum=_ROOM_FOR_ANSWER)
+            message = self._waiting(answer, self._partner, self._epoch)
+        if message.length or message.match_info:
+            raise self._wrong(
+                f"has answered the parameters with {message.length} bytes and match info {message.match_info:#x} "
+                "instead of an empty message and 0"
+            )
 
     def measure(self, pause: float = PAUSE) -> Iterator[Result]:
         """The results, length by length; between two lengths it waits ``pause`` seconds.
 
-        Raises :class:`~mxwire.host.errors.HostError` where the receiver goes, or something is cut short.
+        Raises :class:`~mxwire.host.errors.HostError` where the receiver goes, or an answer is not what it must be.
         """
         for number, length in enumerate(self._parameters.lengths()):
             if number:
@@ -67,9 +79,29 @@ class Sender:
 
     def _round(self, out: memoryview, back: memoryview) -> None:
         """One message there, and one back; the receive is posted while the message is on its way."""
-        endpoint, partner, waiting = self._endpoint, self._partner, self._waiting
-        sent = self._send(partner, out, MATCH)
-        answer = endpoint.ireceive(MATCH, buffer=back)
+        sent = self._send(self._partner, out, MATCH)
+        answer = self._endpoint.ireceive(MATCH, buffer=back)
         if not sent.done:
-            waiting(sent, partner)
-        waiting(answer, partner)
+            self._sent(sent, answer)
+        message = self._waiting(answer, self._partner, self._epoch)
+        while message.source is not self._partner:
+            # Somebody else has sent something, which is none of our business.
+            message = self._waiting(self._endpoint.ireceive(MATCH, buffer=back), self._partner, self._epoch)
+        if message.length != len(back):
+            raise self._wrong(f"has answered {len(out)} bytes with {message.length} instead of {len(back)}")
+        if self._partner.epoch != self._epoch:
+            raise restarted(self._partner)
+
+    def _sent(self, sent: Request[Status], answer: Request[Message]) -> None:
+        """Wait for a send; where that fails, nobody waits for the answer any more."""
+        try:
+            self._waiting(sent, self._partner, self._epoch)
+        except HostError:
+            self._waiting.take_back(answer)
+            raise
+
+    def _wrong(self, what: str) -> HostError:
+        return HostError(
+            Status.BAD_REQUEST,
+            f"{place_of(self._partner)} {what}: it measures something else, or is no receiver of omx_perf",
+        )

@@ -1,0 +1,249 @@
+"""Senders of measurements that vanish in the middle, and those that come after them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from mxwire.errors import MxwireError
+from mxwire.host import Endpoint, Host, HostError, Message
+from mxwire.host.perf import MATCH, Parameters, Receiver, Sender
+from mxwire.host.perf.receiver import KEY
+from mxwire.host.perf.waiting import Waiting
+from mxwire.link import MemoryNetwork
+from mxwire.protocol import Partner
+
+from .conftest import PATIENCE
+
+FOR_EVER = 1_000_000
+"""Iterations that nobody lives to see."""
+
+
+class Slave(threading.Thread):
+    """Serves one sender after the other, as ``mxwire perf -s`` does, until its host is closed."""
+
+    def __init__(self, host: Host, silence: float | None, yielding: bool = False) -> None:
+        super().__init__(daemon=True)
+        self._host = host
+        self._endpoint = host.open_endpoint(0, KEY)
+        self.receiver = Receiver(Waiting(self._endpoint, silence=silence, yielding=yielding))
+        self.reasons: list[str] = []
+        self.errors: list[Exception] = []
+        self.start()
+
+    def run(self) -> None:
+        while not self._endpoint.closed:
+            try:
+                wish = self.receiver.wait()
+            except MxwireError as error:
+                self.reasons.append(str(error))
+                continue
+            except Exception as error:
+                self.errors.append(error)
+                return
+            try:
+                list(self.receiver.serve(wish))
+            except MxwireError as error:
+                self.reasons.append(str(error))
+            except Exception as error:
+                self.errors.append(error)
+                return
+            if not self._endpoint.closed:
+                self.receiver.forget(wish)
+
+
+class Stage:
+    """A slave, and senders on hosts that come and go without a word."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._network = MemoryNetwork()
+        self._addresses: dict[str, bytes] = {}
+        self._beta = stack.enter_context(Host(self._network.attach("beta"), name="beta"))
+
+    def slave(self, silence: float | None = None, *, yielding: bool = False) -> Slave:
+        """It is gone, and must not have failed, at the end of the test."""
+        slave = Slave(self._beta, silence, yielding)
+
+        def end() -> None:
+            self._beta.close()
+            slave.join(PATIENCE)
+            assert not slave.is_alive() and not slave.errors, slave.errors
+
+        self._stack.callback(end)
+        return slave
+
+    def host(self, name: str) -> Host:
+        """A host that has the address of the one of that name before it."""
+        link = self._network.attach(name, self._addresses.get(name))
+        self._addresses[name] = link.address
+        return self._stack.enter_context(Host(link, name=name))
+
+    @property
+    def slaves_endpoint(self) -> Endpoint:
+        """Where a test is the receiver by hand."""
+        return self._beta.open_endpoint(0, KEY)
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    with ExitStack() as stack:
+        yield Stage(stack)
+
+
+class Hands:
+    """A sender that does what the table says, and looks at every answer itself."""
+
+    def __init__(self, endpoint: Endpoint, parameters: Parameters) -> None:
+        self._endpoint = endpoint
+        self.partner: Partner = endpoint.connect("beta", 0, KEY, timeout=PATIENCE)
+        ready = endpoint.ireceive(maximum=100)
+        endpoint.ssend(self.partner, parameters.pack(), MATCH, timeout=PATIENCE)
+        answer = endpoint.wait(ready, PATIENCE)
+        assert (answer.length, answer.match_info) == (0, 0)
+
+    def round(self, length: int) -> Message:
+        answer = self._endpoint.ireceive(MATCH, maximum=length + 100)
+        self._endpoint.isend(self.partner, bytes(length), MATCH)
+        return self._endpoint.wait(answer, PATIENCE)
+
+
+def measured(endpoint: Endpoint, parameters: Parameters) -> list[int]:
+    """The lengths of the answers that a whole measurement was given."""
+    hands = Hands(endpoint, parameters)
+    rounds = parameters.warmup + parameters.iterations
+    return [hands.round(length).length for length in parameters.lengths() for _ in range(rounds)]
+
+
+AFTERWARDS = Parameters(3, 0, 1000, 3000)
+EXPECTED = [1000] * 3 + [2000] * 3
+
+
+@pytest.mark.parametrize(("before", "yielding"), [(0, False), (44, False), (1000, True), (100_000, False)])
+def test_the_next_sender_from_the_same_endpoint_gets_its_own_answers(stage, before, yielding):
+    """The slave waits for the next message of a measurement whose sender has gone."""
+    slave = stage.slave(yielding=yielding)
+    with stage.host("alpha") as first:
+        hands = Hands(first.open_endpoint(0, KEY), Parameters(FOR_EVER, 0, before, before + 1))
+        assert [hands.round(before).length for _ in range(2)] == [before] * 2
+    with stage.host("alpha") as second:
+        assert measured(second.open_endpoint(0, KEY), AFTERWARDS) == EXPECTED
+    assert any("has restarted" in each or "has sent 44 bytes" in each for each in slave.reasons), slave.reasons
+
+
+def test_a_large_message_that_is_cut_off_does_not_starve_the_next_sender(stage):
+    """The rest of it will never be pulled."""
+    stage.slave()
+    length = 4 << 20
+    with stage.host("alpha") as first:
+        endpoint = first.open_endpoint(0, KEY)
+        hands = Hands(endpoint, Parameters(FOR_EVER, 0, length, length + 1))
+        hands.round(length)
+        endpoint.isend(hands.partner, bytes(length), MATCH)
+    with stage.host("alpha") as second:
+        assert measured(second.open_endpoint(0, KEY), AFTERWARDS) == EXPECTED
+
+
+def test_the_slave_notices_in_its_own_time_that_a_sender_was_replaced(stage):
+    """What it has found a quarter of a second later must not end the connection of the new one."""
+    slave = stage.slave()
+    with stage.host("alpha") as first:
+        Hands(first.open_endpoint(0, KEY), Parameters(FOR_EVER, 0, 5, 6)).round(5)
+    with stage.host("alpha") as second:
+        endpoint = second.open_endpoint(0, KEY)
+        endpoint.connect("beta", 0, KEY, timeout=PATIENCE)
+        end = time.monotonic() + PATIENCE
+        while not slave.reasons and time.monotonic() < end:
+            time.sleep(0.01)
+        assert "endpoint 0 has restarted" in slave.reasons[0]
+        assert measured(endpoint, AFTERWARDS) == EXPECTED
+
+
+def test_who_waits_is_served_when_the_one_before_has_vanished(stage):
+    """Long before he would give up himself."""
+    slave = stage.slave(4.0)
+    with stage.host("alpha") as first, stage.host("gamma") as other:
+        Hands(first.open_endpoint(0, KEY), Parameters(FOR_EVER, 0, 5, 6)).round(5)
+        first.close()
+        endpoint = other.open_endpoint(2, KEY)
+        sender = Sender(Waiting(endpoint, silence=4.0), endpoint.connect("beta", 0, KEY, timeout=PATIENCE), AFTERWARDS)
+        sender.agree()
+        assert [each.length for each in sender.measure(0.0)] == [1000, 2000]
+    assert "no progress with" in slave.reasons[0]
+
+
+def test_a_stranger_who_vanishes_does_not_end_a_measurement(stage):
+    """Its large message has been taken by the receive that was posted for the sender."""
+    slave = stage.slave()
+    with stage.host("alpha") as alpha, stage.host("gamma") as gamma:
+        hands = Hands(alpha.open_endpoint(0, KEY), AFTERWARDS)
+        endpoint = gamma.open_endpoint(0, KEY)
+        away = endpoint.connect("beta", 0, KEY, timeout=PATIENCE)
+        endpoint.isend(away, bytes(4 << 20), MATCH)
+        endpoint.close()
+        assert [hands.round(length).length for length in EXPECTED] == EXPECTED
+    assert slave.receiver.ignored == 1
+
+
+@pytest.mark.parametrize("wrong", [b"", b"123456", b"1234"])
+def test_a_sender_believes_no_answer_of_another_length(stage, wrong):
+    with stage.host("alpha") as alpha:
+        receiver, endpoint = stage.slaves_endpoint, alpha.open_endpoint(0, KEY)
+        sender = Sender(
+            Waiting(endpoint, silence=PATIENCE),
+            endpoint.connect("beta", 0, KEY, timeout=PATIENCE),
+            Parameters(1, 0, 5, 6),
+        )
+        results = _answered(receiver, [(b"", 0), (wrong, MATCH)], lambda: list(sender.measure(0.0)), sender)
+    assert results == [
+        f"beta:0 endpoint 0 has answered 5 bytes with {len(wrong)} instead of 5: it measures something else, or is no "
+        "receiver of omx_perf"
+    ]
+
+
+@pytest.mark.parametrize("answer", [(b"x" * 44, MATCH), (b"", MATCH), (b"x", 0)])
+def test_a_sender_does_not_begin_with_what_is_no_acknowledgement(stage, answer):
+    with stage.host("alpha") as alpha:
+        receiver, endpoint = stage.slaves_endpoint, alpha.open_endpoint(0, KEY)
+        partner = endpoint.connect("beta", 0, KEY, timeout=PATIENCE)
+        sender = Sender(Waiting(endpoint, silence=PATIENCE), partner, Parameters(1, 0, 5, 6))
+        results = _answered(receiver, [answer], lambda: None, sender)
+    assert len(results) == 1 and "has answered the parameters with" in results[0]
+
+
+def test_what_strangers_send_is_no_answer(stage):
+    with stage.host("alpha") as alpha, stage.host("gamma") as gamma:
+        receiver, endpoint = stage.slaves_endpoint, alpha.open_endpoint(0, KEY)
+        stranger = gamma.open_endpoint(0, KEY)
+        away = stranger.connect("alpha", 0, KEY, timeout=PATIENCE)
+        partner = endpoint.connect("beta", 0, KEY, timeout=PATIENCE)
+        sender = Sender(Waiting(endpoint, silence=PATIENCE), partner, Parameters(1, 0, 5, 6))
+        for match in (0, MATCH):
+            stranger.send(away, b"nothing", match, timeout=PATIENCE)
+        stranger.flush(PATIENCE)
+        results = _answered(receiver, [(b"", 0), (b"12345", MATCH)], lambda: list(sender.measure(0.0)), sender)
+    assert [each.length for each in results[0]] == [5]
+
+
+def _answered(receiver: Endpoint, answers: list[tuple[bytes, int]], measure, sender: Sender) -> list[object]:
+    """What a sender has to say to these answers: of what it measures, or of what it complains."""
+
+    def serve() -> None:
+        for data, match in answers:
+            source = receiver.receive(timeout=PATIENCE).source
+            receiver.connect(source.peer, source.number, KEY, timeout=PATIENCE)
+            receiver.send(source, data, match, timeout=PATIENCE)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        sender.agree()
+        return [measure()]
+    except HostError as error:
+        return [str(error)]
+    finally:
+        thread.join(PATIENCE)
