@@ -1,32 +1,64 @@
-"""Live hosts of this process in the namespaces of a laboratory."""
+"""Live hosts in the namespaces of a laboratory: of this process, and pairs with another one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
-from mxwire.host import Endpoint, Host
+from mxwire.host import Endpoint, Host, Message
 from mxwire.link import FaultyLink, PacketLink
 from mxwire.link.faults import Faults
 from mxwire.protocol import Partner
 
 from .namespaces import Port
 
+if TYPE_CHECKING:
+    from .far import FarProcess
+
 PATIENCE = 60.0
+DIALECTS = {"mxoe": 9000, "omx:1500": 1500, "omx:9000": 9000}
+"""Each with the MTU that it is spoken at."""
+
+
+def content(size: int, seed: int = 0) -> bytes:
+    """What a message may consist of."""
+    return Random(f"{size} {seed}").randbytes(size)
 
 
 def open_host(port: Port, name: str, **options: Any) -> Host:
     """A host on a port."""
     with port.namespace.inside():
-        return Host.open(port.interface, name=name, **options)
+        return host_on(port.interface, name, **options)
 
 
-def open_faulty_host(port: Port, name: str, faults: Faults, **options: Any) -> Host:
-    """The same, but what it sends suffers."""
-    with port.namespace.inside():
-        link = PacketLink.open(port.interface)
-    return Host(FaultyLink(link, seed=len(name), sending=faults), name=name, **options)
+def host_on(interface: str, name: str, *, faults: Faults | None = None, **options: Any) -> Host:
+    """A host on an interface of the namespace that we are in; if there are faults, what it sends suffers from them."""
+    if faults is None:
+        return Host.open(interface, name=name, **options)
+    link = FaultyLink(PacketLink.open(interface), seed=crc32(name.encode()), sending=faults)
+    return Host(link, name=name, **options)
+
+
+def suffer(host: Host, faults: Faults, seed: int) -> None:
+    """Have what a host sends suffer from other faults; it has been opened with some."""
+    with host.core.section:
+        _bad_link(host).change(sending=faults, seed=seed)
+
+
+def suffered(host: Host) -> int:
+    """How many frames of a host have suffered."""
+    counts = _bad_link(host).faults_sending
+    return counts.lost + counts.duplicated + counts.reordered
+
+
+def _bad_link(host: Host) -> FaultyLink:
+    [link] = host.core.links
+    assert isinstance(link, FaultyLink)
+    return link
 
 
 def open_endpoint(port: Port, host: Host, number: int) -> Endpoint:
@@ -35,29 +67,56 @@ def open_endpoint(port: Port, host: Host, number: int) -> Endpoint:
         return host.open_endpoint(number)
 
 
+def sender_of(message: Any) -> str:
+    """The name of the host that a message is from."""
+    return str(message.source.peer.name) if isinstance(message, Message) else str(message.source)
+
+
+@dataclass
+class Joined:
+    """A host of ours, near, and one of another process, far, which is used as if it were ours."""
+
+    port: Port
+    near: Host
+    far: Any
+
+    def open_near(self, number: int) -> Endpoint:
+        """An endpoint of our host."""
+        return open_endpoint(self.port, self.near, number)
+
+    def open_far(self, number: int) -> Any:
+        """An endpoint of the other."""
+        return self.far.open_endpoint(number)
+
+
 class LivePair:
-    """Two hosts, alpha and beta, with an endpoint each, and each the other's partner."""
+    """An endpoint of each of two hosts, and each the other's partner; ``two`` and ``to_one`` are in the other process,
+    and are used as if they were ours."""
 
-    def __init__(self, stack: ExitStack, ports: tuple[Port, Port], alpha: Host, beta: Host) -> None:
-        self.ports = ports
-        self.alpha, self.beta = stack.enter_context(alpha), stack.enter_context(beta)
-        self.one: Endpoint = open_endpoint(ports[0], alpha, 1)
-        self.two: Endpoint = open_endpoint(ports[1], beta, 2)
-        self.to_two: Partner = self.one.connect("beta", 2, timeout=PATIENCE)
-        self.to_one: Partner = self.two.connect("alpha", 1, timeout=PATIENCE)
+    def __init__(self, joined: Joined, numbers: tuple[int, int] = (1, 2)) -> None:
+        self.one: Endpoint = joined.open_near(numbers[0])
+        self.two: Any = joined.open_far(numbers[1])
+        self.to_two: Partner = self.one.connect("far", numbers[1], timeout=PATIENCE)
+        self.to_one: Any = self.two.connect("near", numbers[0], timeout=PATIENCE)
 
-    def ways(self) -> Iterator[tuple[Endpoint, Partner, Endpoint]]:
+    def ways(self) -> Iterator[tuple[Any, Any, Any]]:
         """Sender, receiver as a partner, and receiver, in both directions."""
         yield self.one, self.to_two, self.two
         yield self.two, self.to_one, self.one
 
+    def close(self) -> None:
+        """Close both."""
+        self.one.close()
+        self.two.close()
+
 
 @contextmanager
-def live_pair(ports: tuple[Port, Port], faults: Faults | None = None, **options: Any) -> Iterator[LivePair]:
-    """Two hosts on the ends of a cable."""
+def near_and_far(ports: tuple[Port, Port], process: FarProcess, dialect: str, **options: Any) -> Iterator[Joined]:
+    """A host of ours, and one of another process, on ports with the MTU that the dialect is spoken at."""
+    for port in ports:
+        port.link("mtu", str(DIALECTS[dialect]))
     with ExitStack() as stack:
-        hosts = [
-            open_host(port, name, **options) if faults is None else open_faulty_host(port, name, faults, **options)
-            for port, name in zip(ports, ("alpha", "beta"), strict=True)
-        ]
-        yield LivePair(stack, ports, *hosts)
+        near = stack.enter_context(open_host(ports[0], "near", dialect=dialect, **options))
+        far = process.open_host("far", dialect=dialect, **options)
+        stack.callback(far.close)
+        yield Joined(ports[0], near, far)
