@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -76,6 +78,7 @@ Start with:  mxwire info captures/mxoe-every-type.pcap   (in a checkout; or any 
 Each command explains itself with --help; completion for your shell: see mxwire --help.
 """
 
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 EPILOG = """\b
 Shell completion:
   bash   eval "$(_MXWIRE_COMPLETE=bash_source mxwire)"
@@ -110,6 +113,8 @@ class _Commands(click.Group):
             # Some are an OSError as well, like that of a wait that took too long.
             raise
         except OSError as error:
+            if not _is_of_output(error):
+                raise MxwireError(_refusal(error)) from None
             _discard_output()
             raise MxwireError(f"the output cannot be written: {error.strerror or error}") from None
 
@@ -130,6 +135,8 @@ def cli(context: click.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 2 input or use that cannot work, 130 interrupted."""
+    # Where the shell has closed them (>&-), nobody wants to hear anything.
+    sys.stdout, sys.stderr = (each or Path(os.devnull).open("w") for each in (sys.stdout, sys.stderr))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -137,6 +144,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cli.main(arguments, prog_name="mxwire", standalone_mode=False)
     except MxwireError as error:
         _fail(str(error))
+    except MemoryError as error:
+        _fail(str(error) or "there is not enough memory for this (ulimit -v says what this shell permits)")
     except click.exceptions.Abort:
         click.echo("mxwire: interrupted", err=True)
         sys.exit(130)
@@ -146,6 +155,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+
+
+def _is_of_output(error: OSError) -> bool:
+    """Whether standard output is to blame: there is no room, or what is left for it still cannot be written."""
+    if error.filename is not None:
+        return False
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return error.errno in _NO_ROOM
+
+
+def _refusal(error: OSError) -> str:
+    """An error of the system that nobody has foreseen, in a line."""
+    why = error.strerror or str(error) or type(error).__name__
+    return f"the system refuses what is needed: {why}" if error.filename is None else f"{error.filename}: {why}"
 
 
 def _discard_output() -> None:

@@ -15,7 +15,8 @@ from typing import IO, Any, Final
 import click
 
 from mxwire.cli.live import Live, end_like_interrupt, note
-from mxwire.errors import MxwireError, OutputError
+from mxwire.cli.pieces import pieces, size_of
+from mxwire.errors import OutputError
 from mxwire.host import Endpoint, HostClosedError, HostError, HostTimeoutError, Message, Request, Waiting
 from mxwire.host.calls import Delivered
 from mxwire.host.hearing import Strangers
@@ -23,7 +24,6 @@ from mxwire.host.request import place_of
 from mxwire.host.watching import SLICE, wait_watching
 from mxwire.protocol import Partner, Status
 
-LONGEST: Final = (1 << 32) - 1
 WINDOW: Final = 8
 """Messages that are under way at a time."""
 LINGER: Final = 2.0
@@ -102,14 +102,14 @@ class _Tally:
 def send(live: Live, wanted: Sending, files: Sequence[str]) -> bool:
     """Send all files; returns whether the receiver has taken all of it."""
     end_like_interrupt()
-    pieces = _pieces(files, wanted.chunk)
+    messages = pieces(files, wanted.chunk)
     with live.open(spin=0.001) as host:
         endpoint = host.open_endpoint()
         partner = connect(endpoint, wanted.host, wanted.endpoint, wanted.key, wanted.timeout)
         tally = _Tally(wanted.as_json)
-        with _bar(_size(files)) as bar:
+        with _bar(size_of(files)) as bar:
             try:
-                _send_all(endpoint, partner, wanted, pieces, tally, bar)
+                _send_all(endpoint, partner, wanted, messages, tally, bar)
             except HostClosedError:
                 raise
             except HostError as error:
@@ -140,7 +140,7 @@ def _send_all(
     endpoint: Endpoint,
     partner: Partner,
     wanted: Sending,
-    pieces: Iterator[tuple[str, bytes]],
+    messages: Iterator[tuple[str, bytearray]],
     tally: _Tally,
     bar: Bar,
 ) -> None:
@@ -159,7 +159,7 @@ def _send_all(
         _told(tally, sent, status)
         tick()
 
-    for name, data in pieces:
+    for name, data in messages:
         under_way.append(_Sent(name, post(partner, data, wanted.match), time.monotonic()))
         while len(under_way) >= (1 if wanted.synchronous else WINDOW):
             finish_oldest()
@@ -190,46 +190,6 @@ def _told(tally: _Tally, sent: _Sent, status: Status) -> None:
     if status is Status.MESSAGE_TRUNCATED:
         tally.short += 1
         note(f"{sent.name}: the receiver took {request.transferred:,} of {request.length:,} bytes ({status.text})")
-
-
-def _pieces(files: Sequence[str], chunk: int | None) -> Iterator[tuple[str, bytes]]:
-    """The messages; the first file is opened at once, so that a wrong name is told before anything else."""
-    for name in files:
-        if name != "-" and not Path(name).exists():
-            raise MxwireError(f"{name}: no such file")
-    return _read(files, chunk)
-
-
-def _read(files: Sequence[str], chunk: int | None) -> Iterator[tuple[str, bytes]]:
-    for name in files:
-        try:
-            with ExitStack() as stack:
-                source: IO[bytes] = sys.stdin.buffer if name == "-" else stack.enter_context(Path(name).open("rb"))
-                yield from _messages("standard input" if name == "-" else name, source, chunk)
-        except OSError as error:
-            raise MxwireError(f"{name}: cannot be read: {error.strerror or error}") from None
-
-
-def _messages(name: str, source: IO[bytes], chunk: int | None) -> Iterator[tuple[str, bytes]]:
-    if chunk is None:
-        data = source.read(LONGEST + 1)
-        if len(data) > LONGEST:
-            raise MxwireError(
-                f"{name} is longer than a message can be ({LONGEST} bytes): send it in pieces, with --chunk"
-            )
-        yield name, data
-        return
-    number = 0
-    while data := source.read(chunk):
-        number += 1
-        yield f"{name} piece {number}", data
-
-
-def _size(files: Sequence[str]) -> int | None:
-    """All bytes, where that is known."""
-    if "-" in files:
-        return None
-    return sum(Path(each).stat().st_size for each in files)
 
 
 @contextmanager
@@ -292,6 +252,9 @@ def receive(live: Live, wanted: Receiving) -> bool:
         except HostError as error:
             tally.failed("ended", error)
             tally.short += 1
+        except MemoryError:
+            tally.short += 1
+            raise
         finally:
             tally.summary("received", "incomplete" if tally.short else "success", to_stdout)
     return not tally.short
@@ -317,7 +280,10 @@ def _one(endpoint: Endpoint, wanted: Receiving, strangers: Strangers, bar: Bar) 
     with suppress(HostTimeoutError):
         endpoint.host.wait_for_peer(waiting.source.peer.address, _NAME_TIME)
     size = min(waiting.length, wanted.maximum)
-    request = endpoint.ireceive(wanted.match, wanted.mask, maximum=size)
+    try:
+        request = endpoint.ireceive(wanted.match, wanted.mask, maximum=size)
+    except MemoryError:
+        raise MemoryError(f"a message of {waiting.length:,} bytes finds no room in memory: see --maximum") from None
 
     def tick() -> None:
         arrived = sum(each.asked for each in endpoint.engine.card.pulls.values() if each.context is request.inner)
@@ -372,16 +338,32 @@ class _Outputs:
         try:
             return Path(name).open("wb")
         except OSError as error:
-            raise OutputError(f"{name}: cannot be written: {error.strerror or error}") from None
+            raise _not_written(name, error) from None
 
     def write(self, number: int, data: memoryview) -> None:
         """Write a message."""
         if self._silent:
             return
         if self._each:
-            with self._open(self._name.replace("{}", str(number))) as file:
-                file.write(data)
+            name = self._name.replace("{}", str(number))
+            with self._open(name) as file:
+                _put(name, file, data)
             return
         assert self._file is not None
-        self._file.write(data)
-        self._file.flush()
+        if self._name == "-":
+            self._file.write(data)
+            self._file.flush()
+        else:
+            _put(self._name, self._file, data)
+
+
+def _put(name: str, file: IO[bytes], data: memoryview) -> None:
+    try:
+        file.write(data)
+        file.flush()
+    except OSError as error:
+        raise _not_written(name, error) from None
+
+
+def _not_written(name: str, error: OSError) -> OutputError:
+    return OutputError(f"{name}: cannot be written: {error.strerror or error}")

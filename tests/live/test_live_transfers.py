@@ -65,6 +65,16 @@ def test_standard_input_and_output_are_pipes(ports, tmp_path, way):
     assert f"received {count} messages, 200,000 bytes" in said
 
 
+def test_a_small_message_needs_little_memory(ports):
+    with receiving(ports[0]) as receiver:
+        receiver.until("waiting")
+        limited = ["sh", "-c", 'ulimit -v 3000000; exec "$@"', "sh"]
+        done = ports[1].namespace.run(*limited, *_command("send", ports[1], "alpha:0"), input="hello")
+        assert done.returncode == 0, done.stderr
+        assert receiver.end(None) == 0
+    assert "hello" in "".join(receiver.said)
+
+
 def _command(name, port, *rest):
     import sys
 

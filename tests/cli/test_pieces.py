@@ -1,0 +1,42 @@
+"""What ``mxwire send`` reads, and how."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from mxwire.cli.pieces import messages, pieces, size_of
+from mxwire.errors import MxwireError
+
+
+class Modest(io.BytesIO):
+    """Does not like to be asked for much at once: Python reserves memory for that much."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        assert size is not None and 0 < size <= 1 << 20
+        return super().read(size)
+
+
+@pytest.mark.parametrize("length", [0, 1, (1 << 20) - 1, 1 << 20, 3_000_000])
+@pytest.mark.parametrize("chunk", [None, 700_000, 1 << 20, (1 << 32) - 1])
+def test_what_is_there_is_read_without_asking_for_more(length, chunk):
+    content = bytes(range(251)) * (length // 251 + 1)
+    found = list(messages("it", Modest(content[:length]), chunk))
+    assert b"".join(data for _, data in found) == content[:length]
+    if chunk is None:
+        assert [name for name, _ in found] == ["it"], "nothing is a message, too"
+    else:
+        assert len(found) == -(-length // chunk) and all(len(data) == chunk for _, data in found[:-1])
+
+
+def test_files_in_order(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).write_bytes(name.encode() * 2)
+    files = [str(tmp_path / name) for name in ("one", "two")]
+    assert list(pieces(files, None)) == [(files[0], b"oneone"), (files[1], b"twotwo")]
+    assert (size_of(files), size_of([*files, "-"])) == (12, None)
+    with pytest.raises(MxwireError, match="/nowhere: no such file"):
+        pieces([*files, "/nowhere"], None)
+    with pytest.raises(MxwireError, match=f"{tmp_path}: cannot be read: Is a directory"):
+        list(pieces([str(tmp_path)], None))

@@ -1,0 +1,75 @@
+"""Errors of the system that no command has foreseen: one true line, and exit code 2."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+
+import click
+import pytest
+
+from mxwire.cli import main
+from mxwire.cli.main import cli
+from tests.cli.support import ROOT
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (OSError(errno.ENETDOWN, "Network is down"), "the system refuses what is needed: Network is down"),
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "/x"), "/x: No such file or directory"),
+        (OSError(errno.ENOSPC, "No space left on device"), "the output cannot be written: No space left on device"),
+        (MemoryError("a message finds no room"), "a message finds no room"),
+        (MemoryError(), "there is not enough memory for this (ulimit -v says what this shell permits)"),
+    ],
+)
+def test_what_the_system_refuses_is_told_as_it_is(monkeypatch, capfd, error, line):
+    @click.command()
+    def command() -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "get_command", lambda *_: command)
+    # Where the output is to blame, what is left of it is thrown away.
+    kept = os.dup(1)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main(["any"])
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+    assert ended.value.code == 2 and capfd.readouterr().err == f"mxwire: {line}\n"
+
+
+def test_output_that_the_shell_has_closed_is_not_missed():
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} {ROOT / 'cli.py'} formats >&-"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+RECEIVER = """
+import resource
+from mxwire.cli.transfer import Receiving, _one
+from mxwire.host import Host
+from mxwire.host.hearing import Strangers
+from mxwire.link import memory_pair
+
+one, two = memory_pair()
+with Host(one, name="alpha") as alpha, Host(two, name="beta") as beta, beta.open_endpoint(1) as endpoint:
+    sender = alpha.open_endpoint()
+    sender.isend(sender.connect("beta", 1), bytes(200_000_000))
+    endpoint.probe()
+    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 50_000_000, resource.RLIM_INFINITY))
+    try:
+        _one(endpoint, Receiving("-", 1, 0, None, 0, 1, 1 << 30, 5.0, False), Strangers(beta.core), print)
+    except MemoryError as error:
+        print(error)
+"""
+
+
+def test_a_message_that_finds_no_room_is_told_with_its_length():
+    done = subprocess.run([sys.executable, "-c", RECEIVER], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout == "a message of 200,000,000 bytes finds no room in memory: see --maximum\n", done.stderr
