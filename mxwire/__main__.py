@@ -1,6 +1,17 @@
-"""``python -m mxwire`` is the ``mxwire`` command."""
+"""The ``mxwire`` command, and ``python -m mxwire``: nothing is imported before somebody minds Ctrl-C."""
 
-from mxwire.cli import main
+import sys
+
+
+def main() -> None:
+    """Run the command line and exit; Ctrl-C ends it quietly with 130 from the first moment on."""
+    try:
+        from mxwire.cli import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
 
 if __name__ == "__main__":
     main()
