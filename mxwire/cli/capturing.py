@@ -269,9 +269,10 @@ def run(wishes: Wishes) -> None:
         promiscuous=not wishes.no_promiscuous,
         ring_bytes=wishes.buffer << 20,
     ) as tap:
-        signals = Signals(tap)
+        signals, begun = Signals(tap), False
         try:
             files.begin()
+            begun = True
             if not found.up:
                 click.echo(f"mxwire: {found.name} is down: nothing comes before it is set up", err=True)
             _loop(wishes, tap, signals, files, tally, names)
@@ -279,7 +280,9 @@ def run(wishes: Wishes) -> None:
             tally.dropped = tap.statistics().dropped
             signals.restore()
             files.close(tally.dropped)
-            _summarize(wishes, files, tally, names)
+            # Where there can be no file, there is nothing to sum up either.
+            if begun:
+                _summarize(wishes, files, tally, names)
     sys.stdout.flush()
     if signals.seen is not None:
         sys.exit(128 + signals.seen)

@@ -29,7 +29,8 @@ Examples:
   mxwire doctor -i eth0 --json | jq 'select(.level != "ok")'
 
 \b
-Exit code: 0 if nothing is wrong (warnings may be), 1 if there are problems, 2 if there is no such interface.
+Exit code: 0 if nothing is wrong (warnings may be), 1 if there are problems, of which a missing permission is one,
+2 if there is no such interface, 130 after Ctrl-C.
 """
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 

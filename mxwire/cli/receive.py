@@ -12,7 +12,6 @@ from mxwire.cli.serve import Number
 EPILOG = """\b
 All messages go into one file, one behind the other, or each into its own where the name has {} in it, which stands
 for the number of the message. What is said about them goes to standard error where the data goes to standard output.
-Exit code 1: a message was longer than --maximum, or broke off.
 --profile is what kind of host we are: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
 
 \b
@@ -21,6 +20,10 @@ Examples:
   mxwire receive -i eth0 --endpoint 3 --count 10 -o 'part-{}'
   mxwire receive -i eth0 --match 0x100 --mask 0xff00 --count 0 -o all     until Ctrl-C
   mxwire receive -i eth0 -o data --json | jq .bytes
+
+\b
+Exit code: 0 if all is there, 1 if a message was longer than --maximum or broke off, 2 if it cannot work, 130 after
+Ctrl-C or SIGTERM.
 """
 _ALL = (1 << 64) - 1
 

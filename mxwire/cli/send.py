@@ -10,8 +10,7 @@ from mxwire.cli.live import MEETING_POINT, Destination, DestinationType, Live, l
 from mxwire.cli.serve import Number
 
 EPILOG = """\b
-A file is a message, unless --chunk cuts it; standard input is read to its end. Exit code 1: the receiver did not
-take all of it.
+A file is a message, unless --chunk cuts it; standard input is read to its end.
 --profile is what kind of host we are: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
 
 \b
@@ -20,6 +19,9 @@ Examples:
   echo hello | mxwire send alpha:0 -i veth1 --match 7
   mxwire send alpha:0:3 -i eth0 --sync *.log           to endpoint 3; each is waited for until it is taken
   mxwire send alpha:0 -i eth0 --chunk 1048576 disk.img a message a MiB
+
+\b
+Exit code: 0 if the receiver has taken all of it, 1 if not, 2 if it cannot work, 130 after Ctrl-C or SIGTERM.
 """
 
 

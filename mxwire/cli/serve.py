@@ -17,6 +17,9 @@ Examples:
   mxwire serve --sink -i eth0 --endpoint 3 --key 0x42    take everything, and count it
   mxwire serve -i eth0 --endpoint 1 --endpoint 2         several endpoints
   mxwire serve -i eth0 --json | jq 'select(.event=="summary")'
+
+\b
+Exit code: 130 after Ctrl-C or SIGTERM, 2 if it cannot work, or cannot go on.
 """
 
 
@@ -47,10 +50,8 @@ class Number(click.ParamType):  # type: ignore[type-arg]
     "endpoints",
     type=click.IntRange(0, 255),
     multiple=True,
-    default=(MEETING_POINT,),
-    show_default=str(MEETING_POINT),
     metavar="N",
-    help="Our endpoint; may be repeated.",
+    help=f"Our endpoint; may be repeated.  [default: {MEETING_POINT}]",
 )
 @click.option(
     "--key", type=Number(0xFFFF_FFFF), default=0x12345678, metavar="K", help="Key of connects.  [default: 0x12345678]"
@@ -67,5 +68,9 @@ class Number(click.ParamType):  # type: ignore[type-arg]
 def command(live: Live, echo: bool, endpoints: tuple[int, ...], key: int, every: float, as_json: bool) -> None:
     """Open an endpoint that answers whoever connects and sends to it, until Ctrl-C."""
     from mxwire.cli.serving import serve
+    from mxwire.errors import MxwireError
 
-    serve(live, echo=echo, endpoints=tuple(dict.fromkeys(endpoints)), key=key, every=every, as_json=as_json)
+    twice = sorted(each for each in set(endpoints) if endpoints.count(each) > 1)
+    if twice:
+        raise MxwireError(f"--endpoint {twice[0]} is given twice: an endpoint is opened once")
+    serve(live, echo=echo, endpoints=endpoints or (MEETING_POINT,), key=key, every=every, as_json=as_json)

@@ -439,7 +439,7 @@ def statistics_block(data: bytes) -> tuple[int, int]:
 )
 def test_capture_refuses_what_makes_no_sense(silent, options, words):
     done = mxwire(silent.namespace, "capture", "-i", "veth1", *options)
-    assert done.code == 2 and words in done.err.splitlines()[-1] + done.err.splitlines()[0]
+    assert done.code == 2 and words in done.err and done.err.count("\n") == 1
 
 
 # doctor

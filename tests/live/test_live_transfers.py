@@ -160,6 +160,7 @@ def test_an_endpoint_that_is_taken_is_busy(ports):
         (["receive", "--match", "0x10", "--mask", "1"], "no message would match"),
         (["receive", "-o", "/nowhere/file"], "/nowhere/file: cannot be written"),
         (["serve", "--key", "0x123456789"], "is no number from 0 to 0xffffffff"),
+        (["serve", "--endpoint", "20", "--endpoint", "20"], "--endpoint 20 is given twice"),
         (["perf", "-d", "alpha", "-S", "5", "-E", "5"], "nothing to measure"),
         (["perf", "--plot", "x.png"], "--plot is for the sender"),
         (["perf", "-d", "alpha", "--plot", "x.txt"], "name a file that ends in .png or .svg"),
