@@ -82,7 +82,8 @@ class _Compiled:
         """The typed frame."""
         if self.payload is not None:
             end = wire_length if self.length_place is None else self.header_end + values[self.length_place]
-            values.append(bytes(frame[self.header_end : end]))
+            payload = frame[self.header_end : end]
+            values.append(payload if type(payload) is bytes else bytes(payload))
         return self.make(*values)
 
     def build(self, frame: Frame) -> bytes:

@@ -6,6 +6,7 @@ have it, in order. So the first that matches is found without looking at the oth
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -76,16 +77,19 @@ class Unexpected:
 Item = TypeVar("Item", "Receiving", Unexpected)
 
 
-class _Queue(Generic[Item]):
+class _Queue(ABC, Generic[Item]):
     """Things in order, found by masked match information; what was taken out is skipped, and swept now and then."""
 
-    def __init__(self, key: Callable[[Item, int], int]) -> None:
-        self._key: Callable[[Item, int], int] = key
+    def __init__(self) -> None:
         self._order = 0
         self._stale = 0
         self.live: dict[int, Item] = {}
         """What waits, by order of arrival."""
         self.by_mask: dict[int, dict[int, deque[Item]]] = {}
+
+    @abstractmethod
+    def _key(self, item: Item, mask: int) -> int:
+        """Under what an item is found in the table of a mask."""
 
     def add(self, item: Item, masks: tuple[int, ...]) -> None:
         self._order += 1
@@ -149,14 +153,24 @@ class _Queue(Generic[Item]):
                     del table[value]
 
 
+class _Posted(_Queue["Receiving"]):
+    def _key(self, item: Receiving, mask: int) -> int:
+        return item.value
+
+
+class _Kept(_Queue[Unexpected]):
+    def _key(self, item: Unexpected, mask: int) -> int:
+        return item.match_info & mask
+
+
 class Matching:
     """The posted receives and the unexpected messages of an endpoint."""
 
     def __init__(self, profile: Profile, calls: HandlerCalls) -> None:
         self._profile = profile
         self._calls = calls
-        self._posted: _Queue[Receiving] = _Queue(lambda receive, _mask: receive.value)
-        self._unexpected: _Queue[Unexpected] = _Queue(lambda message, mask: message.match_info & mask)
+        self._posted = _Posted()
+        self._unexpected = _Kept()
         self._by_partner: dict[Partner, dict[Unexpected, None]] = {}
         """The unexpected messages by who has sent them."""
         self._bytes = 0
