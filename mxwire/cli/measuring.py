@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -12,7 +13,8 @@ from typing import Any, Final
 import click
 
 from mxwire.cli.live import Live, end_like_interrupt, note
-from mxwire.errors import MxwireError
+from mxwire.cli.transfer import connect
+from mxwire.errors import MxwireError, OutputError
 from mxwire.host import Endpoint, Host
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
 from mxwire.host.hearing import Strangers
@@ -21,10 +23,12 @@ from mxwire.host.perf.receiver import KEY, SETTLE, Wish
 from mxwire.host.perf.waiting import Waiting
 from mxwire.host.request import place_of
 from mxwire.protocol import Partner, Status
+from mxwire.words import count_of
 
 _NAME_TIME: Final = 0.2
 _STARTING: Final = 5.0
 _AGAIN: Final = 0.1
+_OTHER_KEY: Final = "no omx_perf waits there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ def _connect(endpoint: Endpoint, host: str, remote: int, timeout: float | None) 
     end = time.monotonic() + _STARTING
     while True:
         try:
-            return endpoint.connect(host, remote, KEY, timeout=timeout)
+            return connect(endpoint, host, remote, KEY, timeout, other_key=_OTHER_KEY)
         except HostError as error:
             if error.status != Status.REMOTE_ENDPOINT_CLOSED or time.monotonic() >= end:
                 raise
@@ -121,12 +125,12 @@ def _say(manner: Manner, result: Result) -> None:
 
 def _say_end(manner: Manner, error: HostError, lengths: int) -> None:
     """Something went wrong in the middle; what was measured before stays true."""
-    note(f"the measurement ended after {lengths} lengths: {error} ({error.status.text})")
+    note(f"the measurement ended after {count_of(lengths, 'length')}: {error} ({error.status.text})")
     manner.tell("ended", lengths=lengths, status=error.status.text, reason=str(error))
 
 
-def receive(live: Live, manner: Manner, endpoint: int, slave: bool) -> None:
-    """Wait for a sender and answer it; as a slave, for one after the other."""
+def receive(live: Live, manner: Manner, endpoint: int, slave: bool) -> bool:
+    """Wait for a sender and answer it; as a slave, for one after the other. Returns whether it ended early."""
     end_like_interrupt()
     with manner.open(live) as ours:
         opened = ours.open_endpoint(endpoint, KEY)
@@ -153,13 +157,14 @@ def receive(live: Live, manner: Manner, endpoint: int, slave: bool) -> None:
             except MxwireError as error:
                 note(f"somebody wants what cannot be measured: {error}")
                 continue
-            _serve(manner, ours, receiver, wish, slave)
+            failed = _serve(manner, ours, receiver, wish)
             receiver.forget(wish)
             if not slave:
-                return
+                return failed
 
 
-def _serve(manner: Manner, host: Host, receiver: Receiver, wish: Wish, slave: bool) -> None:
+def _serve(manner: Manner, host: Host, receiver: Receiver, wish: Wish) -> bool:
+    """One measurement; returns whether it ended early."""
     # Only to be told: a host that does not give its name in time is called by its address.
     with suppress(HostTimeoutError):
         host.wait_for_peer(wish.partner.peer.address, _NAME_TIME)
@@ -174,11 +179,19 @@ def _serve(manner: Manner, host: Host, receiver: Receiver, wish: Wish, slave: bo
     except HostClosedError:
         raise
     except HostError as error:
-        if not slave:
-            raise
         _say_end(manner, error, done)
-        return
+        return True
     manner.tell("ended", lengths=done, status="success")
+    return False
+
+
+def check_writable(path: Path) -> None:
+    """Raises :class:`~mxwire.errors.OutputError` where a file could not be written, without touching it."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise OutputError(f"{path}: cannot be written: there is no folder {folder}")
+    if not os.access(path if path.exists() else folder, os.W_OK, effective_ids=True):
+        raise OutputError(f"{path}: cannot be written: permission denied")
 
 
 def _draw(path: Path, live: Live, host: str, parameters: Parameters, results: list[Result]) -> None:

@@ -7,13 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from mxwire.cli.live import Destination, DestinationType, Live, live_options, timeout_option
 
 EPILOG = """\b
 A line a length: half a round trip in microseconds (with -U the whole of it), MB/s (10^6) and MiB/s (2^20).
 Without -d it waits for a sender and answers, as `omx_perf` does; the option letters are those of omx_perf.
+-r, -S, -E, -M, -I, -N, -W, -P, -U, -Y and --plot are for the sender alone: it tells the receiver what is measured.
 --profile is what kind of host we are: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
+
+\b
+Exit code: 0 all was measured, 1 it ended early (what was measured till then is told), 2 it cannot work, 130 after
+Ctrl-C.
 
 \b
 Examples:
@@ -22,8 +28,21 @@ Examples:
   mxwire perf -i eth0 -d node7:0 -S 0 -E 33 -I 1 -N 10000      tiny messages, one byte after the other
   mxwire perf -i eth0 -d node7:0 -U -Y -S 4194304 -N 100       one way, synchronous, 4 MiB
   mxwire perf -i eth0 -d node7:0 --plot perf.svg               a picture of it
-  mxwire perf -i eth0 -d node7:0 --json | jq .median_us        one object a length
+  mxwire perf -i eth0 -d node7:0 --json | jq 'select(.event=="length").median_us'
 """
+_OF_THE_SENDER = {
+    "remote": "-r",
+    "start": "-S",
+    "end": "-E",
+    "multiplier": "-M",
+    "increment": "-I",
+    "iterations": "-N",
+    "warmup": "-W",
+    "pause": "-P",
+    "unidirectional": "-U",
+    "synchronous": "-Y",
+    "plot": "--plot",
+}
 _LENGTH = click.IntRange(0, (1 << 63) - 1)
 _COUNT = click.IntRange(0, (1 << 32) - 1)
 
@@ -32,6 +51,21 @@ def _plot_file(_: click.Context, __: click.Parameter, value: Path | None) -> Pat
     if value is not None and value.suffix not in (".png", ".svg", ".pdf"):
         raise click.BadParameter(f"{value}: name a file that ends in .png or .svg")
     return value
+
+
+def _refuse_sending() -> None:
+    """A receiver is told by its sender what is measured: what says so here would be in vain."""
+    from mxwire.errors import MxwireError
+
+    context = click.get_current_context()
+    given = [
+        letter
+        for name, letter in _OF_THE_SENDER.items()
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        verb = "is" if len(given) == 1 else "are"
+        raise MxwireError(f"{', '.join(given)} {verb} for the sender: name the receiver with -d HOST")
 
 
 @click.command(epilog=EPILOG)
@@ -101,10 +135,9 @@ def command(
 
     manner = measuring.Manner(sleep=sleep, yielding=yielding, silence=timeout, verbose=verbose, as_json=as_json)
     if destination is None:
-        for name, value in (("--plot", plot), ("-r", remote)):
-            if value is not None:
-                raise MxwireError(f"{name} is for the sender: name the receiver with -d HOST")
-        measuring.receive(live, manner, 0 if endpoint is None else endpoint, slave)
+        _refuse_sending()
+        if measuring.receive(live, manner, 0 if endpoint is None else endpoint, slave):
+            sys.exit(1)
         return
     if slave:
         raise MxwireError("-s is for the receiver: leave it, or leave -d")
@@ -114,6 +147,7 @@ def command(
         from mxwire.report.plot import check
 
         check()
+        measuring.check_writable(plot)
     number = remote if remote is not None else destination.endpoint or 0
     failed = measuring.send(live, manner, destination.host, number, endpoint, parameters, pause / 1000, plot)
     if failed:

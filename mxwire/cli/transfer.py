@@ -120,13 +120,15 @@ def send(live: Live, wanted: Sending, files: Sequence[str]) -> bool:
     return not tally.short
 
 
-def connect(endpoint: Endpoint, host: str, number: int, key: int, timeout: float) -> Partner:
-    """Connect, and say what to do where that is refused."""
+def connect(
+    endpoint: Endpoint, host: str, number: int, key: int, timeout: float | None, *, other_key: str = "see --key"
+) -> Partner:
+    """Connect, and say what to do where that is refused; ``other_key`` is the advice where the key is another."""
     try:
         return endpoint.connect(host, number, key, timeout=timeout)
     except HostError as error:
         hints = {
-            Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY: f"the endpoint has another key than {key:#x}: see --key",
+            Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY: f"the endpoint has another key than {key:#x}: {other_key}",
             Status.REMOTE_ENDPOINT_CLOSED: f"nobody has opened endpoint {number} there",
             Status.REMOTE_ENDPOINT_BAD_ID: f"that host has no endpoint {number}",
         }

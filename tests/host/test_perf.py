@@ -106,6 +106,12 @@ def test_aligned_memory_begins_with_a_page_and_other_does_not():
     assert np.frombuffer(buffer(8, aligned=False), np.uint8).ctypes.data % 4096 != 0
 
 
+def test_memory_that_is_not_there_is_told_with_its_length():
+    with pytest.raises(HostError, match=f"no memory for a message of {1 << 62} bytes") as error:
+        buffer(1 << 62, aligned=True)
+    assert error.value.status is Status.NO_SYSTEM_RESOURCES
+
+
 class Answering(threading.Thread):
     """A receiver in a thread of its own."""
 

@@ -183,8 +183,9 @@ def test_a_stranger_who_vanishes_does_not_end_a_measurement(stage):
         hands = Hands(alpha.open_endpoint(0, KEY), AFTERWARDS)
         endpoint = gamma.open_endpoint(0, KEY)
         away = endpoint.connect("beta", 0, KEY, timeout=PATIENCE)
-        endpoint.isend(away, bytes(4 << 20), MATCH)
-        endpoint.close()
+        with gamma.core.section:
+            endpoint.isend(away, bytes(4 << 20), MATCH)
+            endpoint.close()
         assert [hands.round(length).length for length in EXPECTED] == EXPECTED
     assert slave.receiver.ignored == 1
 

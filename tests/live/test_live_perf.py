@@ -9,6 +9,7 @@ import signal
 import pytest
 
 from .commands import INTERRUPTED, mxwire, running
+from .hosts import PATIENCE, open_host
 from .namespaces import Laboratory, Port
 
 LINE = re.compile(r"length +(\d+):\s+(\d+\.\d{3}) us\s+(\d+\.\d{2}) MB/s\s+(\d+\.\d{2}) MiB/s")
@@ -105,7 +106,7 @@ def test_a_receiver_that_is_killed_ends_the_measurement_with_a_reason(ports):
             other.process.kill()
             assert sender.end(None) == 1, sender.complained
     assert re.search(
-        r"the measurement ended after \d+ lengths: no progress with alpha:0 endpoint 0", "".join(sender.complained)
+        r"the measurement ended after \d+ lengths?: no progress with alpha:0 endpoint 0", "".join(sender.complained)
     )
     assert "nothing is heard of it" in "".join(sender.complained)
 
@@ -145,3 +146,29 @@ def test_who_is_no_receiver_of_omx_perf_is_not_measured(ports):
         done = mxwire(ports[1], "perf", "-w", "-d", "alpha:0", *FEW)
     assert (done.returncode, done.stdout) == (1, "")
     assert "has answered the parameters with 44 bytes" in done.stderr and "is no receiver of omx_perf" in done.stderr
+
+
+def test_an_endpoint_that_is_not_there_is_refused_with_advice(ports):
+    with receiver(ports[0], "-w") as other:
+        other.until("waiting")
+        done = mxwire(ports[1], "perf", "-d", "alpha:0", "-r", "9")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "mxwire: alpha:0 refuses the connection (remote endpoint closed): nobody has opened endpoint 9 there\n"
+    )
+
+
+def test_a_message_that_breaks_off_is_called_so_by_a_waiting_receiver(ports):
+    """What a stranger does to a slave is no measurement, and does not end it."""
+    with receiver(ports[0], "-s", "-w") as other:
+        other.until("waiting")
+        with open_host(ports[1], "beta") as host:
+            endpoint = host.open_endpoint(5)
+            partner = endpoint.connect("alpha", 0, timeout=PATIENCE)
+            with host.core.section:
+                # It is gone before anything could be pulled.
+                endpoint.isend(partner, bytes(1_000_000))
+                endpoint.close()
+            other.until("a message broke off before all of it was here, and is not served: receive ")
+        assert mxwire(ports[1], "perf", "-w", "-d", "alpha:0", *FEW).returncode == 0
+        assert other.end() == INTERRUPTED

@@ -1,0 +1,78 @@
+"""``mxwire perf``: what is refused before anything is opened."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from mxwire.cli.measuring import check_writable
+from mxwire.errors import OutputError
+
+from .support import mxwire, open_to_all
+
+NOBODY = 65534
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *("-r 0", "-S 0", "-E 4194305", "-M 2", "-I 0", "-N 1000", "-W 10", "-P 100"),
+        *("-U", "-Y", "--plot x.svg"),
+    ],
+)
+def test_a_receiver_has_no_options_of_the_sender(option):
+    """Not even those that say what is the default."""
+    done = mxwire("perf", "-i", "nowhere0", *option.split())
+    letter = option.split()[0]
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"mxwire: {letter} is for the sender: name the receiver with -d HOST\n"
+
+
+def test_several_are_named_at_once():
+    assert "-N, -U are for the sender" in mxwire("perf", "-i", "nowhere0", "-U", "-s", "-N", "5").err
+
+
+def test_options_of_both_are_taken_by_a_receiver():
+    options = ("-a", "-b", "0", "-e", "3", "-s", "-w", "-y", "-v", "--json", "--timeout", "3")
+    done = mxwire("perf", "-i", "nowhere0", *options)
+    assert done.code == 2 and "nowhere0" in done.err and "sender" not in done.err
+
+
+@pytest.mark.parametrize("name", ["none/x.svg", "file/x.svg"])
+def test_a_picture_that_has_no_folder_is_refused_before_the_measurement(tmp_path, name):
+    pytest.importorskip("matplotlib")
+    (tmp_path / "file").touch()
+    path = tmp_path / name
+    done = mxwire("perf", "-i", "nowhere0", "-d", "alpha", "--plot", path)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"mxwire: {path}: cannot be written: there is no folder {path.parent}\n"
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_picture_that_may_not_be_written_is_refused(tmp_path, there):
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    path = folder / "x.svg"
+    if there:
+        path.touch()
+        path.chmod(0o444)
+    check_writable(folder / "fine.svg")
+    open_to_all(folder)
+    folder.chmod(0o755 if there else 0o555)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(NOBODY)
+    try:
+        with pytest.raises(OutputError, match=r"x.svg: cannot be written: permission denied"):
+            check_writable(path)
+    finally:
+        if root:
+            os.seteuid(0)
+    assert path.exists() is there
+
+
+def test_what_is_printed_for_jq_is_only_lengths():
+    """The example of the help, whose other objects have no times."""
+    text = mxwire("perf", "--help").out
+    assert "jq 'select(.event==\"length\").median_us'" in text and "Exit code: 0 " in text
