@@ -561,6 +561,22 @@ def test_a_second_process_on_an_interface_knows_whom_the_first_has_met(served):
     assert "peers" in found and level(found, "peers") == "ok" and "1 other program" in found["ethertype"][0]["text"]
 
 
+def test_a_host_that_has_gone_and_that_another_process_remembers_is_not_found(jumbo_cable):
+    there, here = jumbo_cable
+    with serving(here, "beta"):
+        with serving(there):
+            assert mxwire(here.namespace, "discover", "-i", "veth1", "-c", 1, "--time", PATIENCE).code == 0
+        done = mxwire(here.namespace, "discover", "-i", "veth1", "--time", 0.3, "--json")
+        assert done.code == 1 and "no host was found on veth1" in done.err
+        [found] = done.objects
+        assert (found["address"], found["heard"]) == (text(there.address), False)
+        assert found["remark"].startswith("nothing was heard of it")
+        _, about = findings(here, seconds=0.3)
+        assert about["peers"][0]["text"].startswith("no other host was heard")
+        done = mxwire(here.namespace, "ping", "gamma", "-i", "veth1", "--timeout", 0.5)
+    assert done.code == 2 and "no other host was seen on veth1 (0 frames heard); we sent" in done.err
+
+
 def test_doctor_names_the_others_on_the_interface(served, tmp_path):
     with capturing(served[1], "-w", tmp_path / "t.pcapng") as process:
         _, found = findings(served[1], seconds=0.3)
