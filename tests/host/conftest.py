@@ -21,7 +21,8 @@ class Pair:
     def __init__(self, stack: ExitStack, **options: Any) -> None:
         self.network = MemoryNetwork()
         links = self.network.attach("a"), self.network.attach("b")
-        self.alpha = stack.enter_context(Host(links[0], name="alpha", **options))
+        known = {"peers": {links[1].address: "beta:0"}}
+        self.alpha = stack.enter_context(Host(links[0], name="alpha", **known | options))
         self.beta = stack.enter_context(Host(links[1], name="beta"))
         self.one: Endpoint = self.alpha.open_endpoint(0)
         self.two: Endpoint = self.beta.open_endpoint(3)

@@ -63,7 +63,9 @@ class Stage:
         self._stack = stack
         self._network = MemoryNetwork()
         self._addresses: dict[str, bytes] = {}
-        self._beta = stack.enter_context(Host(self._network.attach("beta"), name="beta"))
+        link = self._network.attach("beta")
+        self._known = {link.address: "beta:0"}
+        self._beta = stack.enter_context(Host(link, name="beta"))
 
     def slave(self, silence: float | None = None, *, yielding: bool = False) -> Slave:
         """It is gone, and must not have failed, at the end of the test."""
@@ -81,7 +83,7 @@ class Stage:
         """A host that has the address of the one of that name before it."""
         link = self._network.attach(name, self._addresses.get(name))
         self._addresses[name] = link.address
-        return self._stack.enter_context(Host(link, name=name))
+        return self._stack.enter_context(Host(link, name=name, peers=self._known))
 
     @property
     def slaves_endpoint(self) -> Endpoint:
