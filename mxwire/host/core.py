@@ -18,7 +18,7 @@ from mxwire.host.interrupts import Section
 from mxwire.host.pending import Pending, Waiter
 from mxwire.link import FewLink, Link
 from mxwire.link.errors import LinkError
-from mxwire.protocol import Event, EventKind, Node, Status
+from mxwire.protocol import Event, Node, Status
 
 NOTICES_KEPT: Final = 256
 _ROUNDS: Final = 4
@@ -40,6 +40,7 @@ class Core:
     ) -> None:
         self.links = tuple(links)
         self.node = node
+        node.tells_completed = False
         self.clock = clock
         self.on_event = on_event
         self.section = Section()
@@ -207,8 +208,7 @@ class Core:
 
     def _tell(self) -> None:
         for event in self.node.events():
-            if event.kind is not EventKind.COMPLETED:
-                self._notice(event)
+            self._notice(event)
         for waiter in self.waiters:
             if not waiter.done and waiter.look():
                 waiter.wake()

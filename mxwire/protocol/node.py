@@ -63,6 +63,8 @@ class Node:
         self._events: list[Event] = []
         self.tell = self._events.append
         """Keeps an event for :meth:`events`."""
+        self.tells_completed = True
+        """Whether the end of a request is an event; who looks at his requests himself may set it to False."""
         self._names = Names(profile)
         self._names.events = self._events
         self._raw = RawQueue(profile.raw_queue_maximum)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.event import Event, EventKind
 from mxwire.protocol.library.partner import Partner
-from mxwire.protocol.library.request import Request, RequestKind
+from mxwire.protocol.library.request import ListedRequest, RequestKind
 from mxwire.protocol.machine import Row, Table
 from mxwire.protocol.profile import Defect
 from mxwire.protocol.sequence import FIRST, same_session, session_bits
@@ -58,7 +58,7 @@ CONNECT: Final = Table(
 )
 
 
-class Connecting(Request):
+class Connecting(ListedRequest):
     """A connect to a remote endpoint."""
 
     __slots__ = ("key", "maximum", "number", "own", "resend_tick", "start", "transmissions")
@@ -165,7 +165,7 @@ class Connecting(Request):
             del partner.pending_connects[self.number]
         if self.own:
             self.status = status
-            self.endpoint.requests.pop(self, None)
+            self.strike()
             self.endpoint.introduced(partner, status)
             return
         self.finish(status)

@@ -21,7 +21,7 @@ from mxwire.protocol.library.matching import ALL_BITS, Handler, Matching, Unexpe
 from mxwire.protocol.library.packets import EagerPacket, MediumPacket, RndvPacket
 from mxwire.protocol.library.partner import Partner
 from mxwire.protocol.library.receiving import Receiving, Unclaimed, notify_later
-from mxwire.protocol.library.request import Request
+from mxwire.protocol.library.request import ListedRequest, Request
 from mxwire.protocol.library.resends import Resends
 from mxwire.protocol.library.sending import BufferedSend, LargeSend
 from mxwire.protocol.peers import Peer
@@ -72,8 +72,8 @@ class Endpoint:
         """Whether the application lets the library work; while it does not, only the card does (R-GEN-01)."""
         self.partners: dict[tuple[int, int], Partner] = {}
         """Remote endpoints by peer index and endpoint number."""
-        self.requests: dict[Request, None] = {}
-        """What has not ended yet, in the order of the calls."""
+        self.requests: dict[ListedRequest, None] = {}
+        """What has not ended yet, and does not end with a partner, in the order of the calls."""
         self.matching = Matching(node.profile, node.handler_calls)
         self.matching.consumed = self._consumed
         self.resends = Resends(node.profile)

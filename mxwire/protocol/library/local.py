@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from mxwire.protocol.buffers import Segments
 from mxwire.protocol.corridor import LocalMessage
 from mxwire.protocol.event import Event, EventKind
-from mxwire.protocol.library.request import Request, RequestKind
+from mxwire.protocol.library.request import ListedRequest, RequestKind
 from mxwire.protocol.machine import Row, Table
 from mxwire.protocol.status import Status
 
@@ -48,7 +48,7 @@ LOCAL_SEND: Final = Table(
 )
 
 
-class LocalSend(Request):
+class LocalSend(ListedRequest):
     """A message to an endpoint of our own host."""
 
     __slots__ = ("buffered", "late_status", "memory")

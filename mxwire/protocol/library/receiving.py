@@ -10,7 +10,7 @@ from mxwire.protocol.card.pull import Source
 from mxwire.protocol.library.acks import SESSION_UNKNOWN
 from mxwire.protocol.library.delivery import Delivery
 from mxwire.protocol.library.packets import NotifyPacket
-from mxwire.protocol.library.request import Request, RequestKind
+from mxwire.protocol.library.request import ListedRequest, RequestKind
 from mxwire.protocol.machine import Row, Table
 from mxwire.protocol.status import Status
 from mxwire.wire.packets import Rndv
@@ -72,7 +72,7 @@ RECEIVING: Final = Table(
 )
 
 
-class Receiving(Request):
+class Receiving(ListedRequest):
     """A receive."""
 
     __slots__ = ("_epoch", "_outcome", "_rendezvous", "mask", "memory", "order", "value", "waiting")

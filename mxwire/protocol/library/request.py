@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -44,7 +45,6 @@ class Request(Machine):
         """Bytes that were really transferred."""
         self.context: Any = None
         """Whatever the application likes to keep here."""
-        endpoint.requests[self] = None
 
     @property
     def done(self) -> bool:
@@ -55,13 +55,33 @@ class Request(Machine):
         """End it and tell the application."""
         self.status = status
         self.transferred = transferred
-        self.endpoint.requests.pop(self, None)
-        self.endpoint.tell(Event(EventKind.COMPLETED, self))
-
-    def close(self) -> None:
-        """Its endpoint is closed; what a partner holds has ended with that."""
+        if self.endpoint.node.tells_completed:
+            self.endpoint.tell(Event(EventKind.COMPLETED, self))
 
     def __repr__(self) -> str:
         """For people who debug."""
         outcome = "pending" if self.status is None else self.status.text
         return f"<{type(self).__name__} {self.state} {outcome} match={self.match_info:#x} length={self.length}>"
+
+
+class ListedRequest(Request):
+    """A request that its endpoint has to end when it closes; all others end with their partner."""
+
+    __slots__ = ()
+
+    def __init__(self, endpoint: Endpoint, partner: Partner | None, match_info: int, length: int) -> None:
+        super().__init__(endpoint, partner, match_info, length)
+        endpoint.requests[self] = None
+
+    def finish(self, status: Status, transferred: int = 0) -> None:
+        """End it and tell the application."""
+        self.strike()
+        super().finish(status, transferred)
+
+    def strike(self) -> None:
+        """It has ended: the endpoint need not mind it any more."""
+        self.endpoint.requests.pop(self, None)
+
+    @abstractmethod
+    def close(self) -> None:
+        """Its endpoint is closed."""
