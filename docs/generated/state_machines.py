@@ -24,7 +24,7 @@ def made() -> str:
         path = f"mxwire/{machine.__module__.removeprefix('mxwire.').replace('.', '/')}.py"
         rows = [
             Row((str(row.state), str(row.event), str(row.next), ", ".join(f"`{rule}`" for rule in row.rules)))
-            for row in machine.table.rows.values()
+            for row in machine.table.rows
         ]
         columns = tuple(Column(title) for title in ("state", "event", "next state", "rules"))
         summary = inspect.cleandoc(machine.__doc__ or "").partition("\n")[0].replace("``", "`")
