@@ -40,12 +40,10 @@ class Sender:
 
         Raises :class:`~mxwire.host.errors.HostError` where the receiver is gone or silent, or answers otherwise.
         """
-        answer = self._endpoint.ireceive(maximum=_ROOM_FOR_ANSWER)
+        room = memoryview(bytearray(_ROOM_FOR_ANSWER))
+        answer = self._endpoint.ireceive(buffer=room)
         self._sent(self._endpoint.issend(self._partner, self._parameters.pack(), MATCH), answer)
-        message = self._waiting(answer, self._partner, self._epoch)
-        while message.source is not self._partner:
-            answer = self._endpoint.ireceive(maximum=_ROOM_FOR_ANSWER)
-            message = self._waiting(answer, self._partner, self._epoch)
+        message = self._answered(answer, None, room)
         if message.length or message.match_info:
             raise self._wrong(
                 f"has answered the parameters with {message.length} bytes and match info {message.match_info:#x} "
@@ -83,14 +81,18 @@ class Sender:
         answer = self._endpoint.ireceive(MATCH, buffer=back)
         if not sent.done:
             self._sent(sent, answer)
-        message = self._waiting(answer, self._partner, self._epoch)
-        while message.source is not self._partner:
-            # Somebody else has sent something, which is none of our business.
-            message = self._waiting(self._endpoint.ireceive(MATCH, buffer=back), self._partner, self._epoch)
+        message = self._answered(answer, MATCH, back)
         if message.length != len(back):
             raise self._wrong(f"has answered {len(out)} bytes with {message.length} instead of {len(back)}")
         if self._partner.epoch != self._epoch:
             raise restarted(self._partner)
+
+    def _answered(self, answer: Request[Message], match: int | None, room: memoryview) -> Message:
+        """What the receiver answers; what somebody else sends meanwhile is none of our business."""
+        message = self._waiting(answer, self._partner, self._epoch)
+        while message.source is not self._partner:
+            message = self._waiting(self._endpoint.ireceive(match, buffer=room), self._partner, self._epoch)
+        return message
 
     def _sent(self, sent: Request[Status], answer: Request[Message]) -> None:
         """Wait for a send; where that fails, nobody waits for the answer any more."""
