@@ -151,7 +151,8 @@ class EndpointCalls:
         core = self._core
         with core.section:
             core.must_be_open()
-            request = post(self.engine, buffer, *matching(match_info, mask))
+            value, mask = matching(match_info, mask)
+            request = post(self.engine, buffer, value, mask)
             if not request.waiting:
                 core.flush()
         return request, bytes_of(buffer)

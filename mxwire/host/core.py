@@ -82,14 +82,13 @@ class Core:
         try:
             for _ in range(looks):
                 self.now = now = self.clock()
-                heard = self._hear(now)
-                if self._urgent(now) if heard else self._overdue(now):
+                if self._hear(now):
                     self.active = now
-                    self._transmit(now)
+                    self._answer(now)
                     return
-                if heard:
+                if self._overdue(now):
                     self.active = now
-                    self._settle(now)
+                    self._transmit(now, True)
                     return
         except LinkError as error:
             self.end(HostClosedError(Status.NO_DEVICE, str(error)))
@@ -100,7 +99,7 @@ class Core:
         """Let leave what an application's call has made ready."""
         self.now = now = self.clock()
         try:
-            self._transmit(now)
+            self._transmit(now, False)
         except LinkError as error:
             self.end(HostClosedError(Status.NO_DEVICE, str(error)))
         except Exception as error:
@@ -163,10 +162,15 @@ class Core:
                 self.node.receive_few(found, now, number)
         return heard
 
-    def _urgent(self, now: int) -> bool:
-        """Whether something is to leave right after frames have come. What is due by the clock is looked for when none
-        has come, and otherwise now and then: to look for it takes a while, and an application waits."""
-        return self.node.eager() or (now - self._looked >= _MILLISECOND and self._overdue(now))
+    def _answer(self, now: int) -> None:
+        """Let leave what frames have made ready. What is due by the clock is looked for when none has come, and
+        otherwise now and then: to look for it takes a while, and an application waits."""
+        if now - self._looked >= _MILLISECOND and self._overdue(now):
+            self._transmit(now, True)
+        elif self.node.eager():
+            self._transmit(now, False)
+        else:
+            self._settle(now)
 
     def _overdue(self, now: int) -> bool:
         self._looked = now
@@ -174,12 +178,13 @@ class Core:
             self._due, self._due_known = self.node.deadline(), True
         return self._due is not None and self._due <= now
 
-    def _transmit(self, now: int) -> None:
+    def _transmit(self, now: int, timely: bool) -> None:
+        """Let leave what is ready and, if that is wanted, what is due by the clock."""
         for _ in range(_ROUNDS):
             for number, link, few in self._numbered:
                 if few is None or self.watchers:
                     self._send(link, self.node.transmit(now, number))
-                elif frames := self.node.transmit_few(now, number):
+                elif frames := self.node.transmit_few(now, number, timely):
                     if isinstance(frames, FrameBatch):
                         link.send(frames)
                     else:
@@ -196,7 +201,7 @@ class Core:
         self._touched = False
         self._tell()
         if self._touched:
-            self._transmit(now)
+            self._transmit(now, False)
         elif self.after is not None:
             self.after()
 

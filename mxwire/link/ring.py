@@ -6,9 +6,10 @@ import mmap
 import platform
 import socket
 import struct
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from threading import Lock
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,25 +76,30 @@ class Arrivals(NamedTuple):
         )
 
 
-class Ring(Protocol):
+class Ring(ABC):
     """Memory that the kernel writes frames into and we read them from, without a copy."""
 
     memory: NDArray[np.uint8]
     """The ring as it lies in memory."""
 
+    @abstractmethod
     def ready(self) -> bool:
         """Whether there is something that has not been taken."""
 
+    @abstractmethod
     def take(self) -> Arrivals | None:
         """The next frames; they stay where they are until ``release``."""
 
+    @abstractmethod
     def take_short(self) -> list[bytes]:
         """Copies of the next frames, as far as they are few and short, whole and untagged; their room is given back at
         once. Empty: there are none, or others lie before them."""
 
+    @abstractmethod
     def release(self) -> None:
         """Give the kernel back what was taken."""
 
+    @abstractmethod
     def close(self) -> None:
         """Let go of the memory."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.link.ethernet import HEADER
-from mxwire.link.ring import OURS, RING_BYTES, SECOND, SHORT, VLAN_VALID, Arrivals, fence, map_ring, unmap
+from mxwire.link.ring import OURS, RING_BYTES, SECOND, SHORT, VLAN_VALID, Arrivals, Ring, fence, map_ring, unmap
 
 VERSION: Final = 1
 BATCH: Final = 1024
@@ -42,7 +42,7 @@ def _block_bytes(slot: int) -> int:
     return max(fitting, key=lambda block: (round(block / (1 << (block - 1).bit_length()), 2), block))
 
 
-class SlotRing:
+class SlotRing(Ring):
     """A receive ring for frames of up to ``mtu`` bytes behind the header, on a socket with ``VERSION`` set."""
 
     def __init__(self, opened: socket.socket, mtu: int, ring_bytes: int = RING_BYTES) -> None:
@@ -50,7 +50,7 @@ class SlotRing:
         block = _block_bytes(slot)
         self._mapped = map_ring(opened, block, max(ring_bytes // block, 1), slot)
         self.slots = len(self._mapped) // slot
-        self.memory: NDArray[np.uint8] = np.frombuffer(self._mapped, np.uint8)
+        self.memory = np.frombuffer(self._mapped, np.uint8)
         self._words = memoryview(self._mapped).cast("I")
         self._words_a_slot = slot // 4
         self._slot = slot

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.link.ring import OURS, RING_BYTES, Arrivals, fence, map_ring, unmap
+from mxwire.link.ring import OURS, RING_BYTES, Arrivals, Ring, fence, map_ring, unmap
 
 VERSION: Final = 2
 BLOCK_BYTES: Final = 256 << 10
@@ -30,7 +30,7 @@ NOTE: Final = np.dtype(
 _SHORT_RUN: Final = 8
 
 
-class BlockRing:
+class BlockRing(Ring):
     """A receive ring on a socket with ``VERSION`` set; frames may be as long as a block."""
 
     def __init__(
@@ -38,7 +38,7 @@ class BlockRing:
     ) -> None:
         self._mapped = map_ring(opened, block, max(ring_bytes // block, 2), 2048, retire, 0, 0)
         self.blocks = len(self._mapped) // block
-        self.memory: NDArray[np.uint8] = np.frombuffer(self._mapped, np.uint8)
+        self.memory = np.frombuffer(self._mapped, np.uint8)
         self._words = memoryview(self._mapped).cast("I")
         self._words_a_block = block // 4
         self._block = block

@@ -6,11 +6,15 @@ taken. Nothing else decides what may follow what.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from mxwire.protocol.errors import ImpossibleEventError
+
+_ABSENT: Final = object()
+"""Stands for a detail that an event has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,23 @@ class Row:
     """The rules of the behaviour specification that say so."""
 
 
+class _Step:
+    """A row as the engine takes it: its action is found once, not each time."""
+
+    __slots__ = ("act", "next", "row")
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.next = row.next
+        self.act: Callable[..., Any] | None = None
+
+    def found(self, machine: type) -> Callable[..., Any]:
+        """The function behind the action, in the one class that has this table."""
+        act: Callable[..., Any] = getattr(machine, self.row.action)
+        self.act = act
+        return act
+
+
 class Table:
     """All transitions of one kind of state machine."""
 
@@ -34,12 +55,12 @@ class Table:
         self.initial = initial
         self.rows = rows
         named = [initial, *(each for row in rows for each in (row.state, row.next))]
-        self.leaving: dict[StrEnum, dict[StrEnum, Row]] = {state: {} for state in named}
+        self.leaving: dict[StrEnum, dict[StrEnum, _Step]] = {state: {} for state in named}
         """The rows by state and event; every state is there, in the order in which the table first names it."""
         for row in rows:
             if row.event in self.leaving[row.state]:
                 raise ValueError(f"the table {name!r} has two rows for one state and event")
-            self.leaving[row.state][row.event] = row
+            self.leaving[row.state][row.event] = _Step(row)
 
     @property
     def states(self) -> tuple[StrEnum, ...]:
@@ -74,19 +95,24 @@ class Machine:
     def __init__(self) -> None:
         self.state: StrEnum = self.table.initial
 
-    def fire(self, event: StrEnum, *details: Any) -> None:
-        """Take the row for ``event``: change the state, then call the row's action with ``details``.
+    def fire(self, event: StrEnum, one: Any = _ABSENT, other: Any = _ABSENT) -> None:
+        """Take the row for ``event``: change the state, then call the row's action with the details, two at most.
 
         Raises :class:`~mxwire.protocol.errors.ImpossibleEventError` where the table has no such row.
         """
-        row = self.table.leaving[self.state].get(event)
-        if row is None:
+        step = self.table.leaving[self.state].get(event)
+        if step is None:
             raise ImpossibleEventError(f"{self.table.name}: {event!s} cannot happen in state {self.state!s}")
-        self.state = row.next
-        if details:
-            getattr(self, row.action)(*details)
-        elif row.action:
-            getattr(self, row.action)()
+        self.state = step.next
+        if one is _ABSENT and not step.row.action:
+            return
+        act = step.act or step.found(type(self))
+        if one is _ABSENT:
+            act(self)
+        elif other is _ABSENT:
+            act(self, one)
+        else:
+            act(self, one, other)
 
     def can(self, event: StrEnum) -> bool:
         """Whether the table has a row for ``event`` in the present state."""

@@ -221,9 +221,12 @@ class Node:
         self._has_left(len(batch))
         return batch
 
-    def transmit_few(self, now: int, interface: int = 0) -> list[bytes] | FrameBatch:
-        """The same; but where only a few frames leave, and no bulk, they come by themselves: that is faster."""
-        leaving = self._make_ready(now, interface)
+    def transmit_few(self, now: int, interface: int = 0, timely: bool = True) -> list[bytes] | FrameBatch:
+        """The same; but where only a few frames leave, and no bulk, they come by themselves: that is faster.
+
+        Unless ``timely``, only what :meth:`eager` tells of leaves, and nothing that is merely due by the clock.
+        """
+        leaving = self._make_ready(now, interface, timely)
         frames = leaving.drain_few()
         if frames is None:
             batch = leaving.drain(now, self._sent + 1)
@@ -232,20 +235,20 @@ class Node:
         self._has_left(len(frames))
         return frames
 
-    def _make_ready(self, now: int, interface: int) -> Outgoing:
-        """Do what is due, until all frames that are to leave wait at the interface."""
+    def _make_ready(self, now: int, interface: int, timely: bool = True) -> Outgoing:
+        """Do what is to be done now, until all frames that are to leave wait at the interface."""
         leaving = self._board(interface).outgoing
-        for board in self.interfaces:
-            board.timers.expire(now)
-        for discovery in self._discoveries:
-            discovery.tick(now)
+        if timely:
+            for board in self.interfaces:
+                board.timers.expire(now)
+            for discovery in self._discoveries:
+                discovery.tick(now)
         deadline = self._names.deadline()
-        if deadline is not None and deadline <= now:
+        if deadline is not None and deadline <= (now if timely else 0):
             self._names.ask(now)
         if not self.handler_calls.running:
             for endpoint in list(self.endpoints.values()):
-                due = endpoint.deadline()
-                if due is not None and due <= now:
+                if endpoint.eager() or (timely and endpoint.overdue(now)):
                     endpoint.progress(now)
         self._progress_ready(now)
         self._raise_from_handlers()

@@ -28,10 +28,10 @@ class Recording(dict):
         self.taken = taken
 
     def get(self, key, default=None):
-        row = super().get(key, default)
-        if row is not None:
-            self.taken.add(line(self.name, row))
-        return row
+        step = super().get(key, default)
+        if step is not None:
+            self.taken.add(line(self.name, step.row))
+        return step
 
 
 def line(name: str, row: Row) -> str:

@@ -88,6 +88,20 @@ def test_what_leaves_by_itself():
     assert batch.number.tolist() == list(range(first + FEW + 1, first + 2 * FEW + 2))
 
 
+def test_what_is_only_due_by_the_clock_can_wait():
+    """R-RTX-01: without ``timely`` what is new leaves, and nothing is sent again, however late it is."""
+    world = World()
+    one, _, there, _ = world.pair()
+    node = world.nodes[0]
+    one.send(there, b"first")
+    assert len(node.transmit_few(world.now, timely=False)) == 1
+    deadline = node.deadline()
+    assert deadline is not None and not node.eager()
+    assert node.transmit_few(deadline, timely=False) == []
+    assert node.deadline() == deadline
+    assert len(node.transmit_few(deadline)) == 1
+
+
 def test_bulk_never_leaves_by_itself():
     world = World()
     one, two, there, _ = world.pair()

@@ -138,6 +138,7 @@ class Interface:
         self.strict_address = not profile.has(Defect.NACK_TO_INDEX)
         self._long_query = _LONG_QUERY if profile.has(Defect.LONG_QUERY_LOSES_MAGIC) else _NEVER
         self._pull_nacks = _PULL_NACKS | (_ODD_PULL_NACKS if profile.has(Defect.ODD_NACK_ENDS_PULL) else {})
+        self._refuse = self._nack_lib
         self._take: dict[type, Callable[[Any, int], None]] = {
             Malformed: self._take_malformed,
             Raw: self._take_raw,
@@ -251,7 +252,7 @@ class Interface:
 
     def _take_message(self, frame: Any, _now: int) -> None:
         """TINY, SMALL, MEDIUM, RNDV and NOTIFY: peer index, endpoint, session, in this order (R-NAK-01)."""
-        target = self._target(frame, self._nack_lib)
+        target = self._target(frame, self._refuse)
         if target is not None:
             self._deliver(target[0], target[1], frame)
 

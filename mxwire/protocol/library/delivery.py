@@ -6,12 +6,13 @@ TINY, SMALL, MEDIUM, RNDV and NOTIFY share one sequence of numbers a direction (
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from mxwire.protocol.machine import Machine, Row, Table
 from mxwire.protocol.status import Status
 
 if TYPE_CHECKING:
+    from mxwire.protocol.library.packets import Packet
     from mxwire.protocol.library.partner import Partner
 
 
@@ -63,18 +64,30 @@ class Owner(Protocol):
 class Delivery(Machine):
     """One number of one direction."""
 
-    __slots__ = ("maximum", "owner", "packet", "partner", "resend_tick", "sequence", "session", "transmissions")
+    __slots__ = (
+        "maximum",
+        "owner",
+        "packet",
+        "partner",
+        "resend_tick",
+        "sequence",
+        "session",
+        "transmissions",
+        "uses_reverse_session",
+    )
 
     table = DELIVERY
 
-    def __init__(self, partner: Partner, packet: Any, owner: Owner, maximum: int) -> None:
+    def __init__(self, partner: Partner, packet: Packet, owner: Owner, maximum: int) -> None:
         self.state = DeliveryState.WAITING
         self.partner = partner
-        self.packet = packet
-        """A packet of :mod:`mxwire.protocol.library.packets`, which knows how to build its frames.
+        self.packet: Packet | None = packet
+        """What knows how to build its frames.
 
         None when nothing is sent any more: the queue of resends may hold the delivery until its time has come.
         """
+        self.uses_reverse_session = packet.uses_reverse_session
+        """Whether it carries the session that the partner uses towards us."""
         self.owner = owner
         self.maximum = maximum
         """Most retransmissions (R-RTX-03)."""
@@ -98,10 +111,13 @@ class Delivery(Machine):
 
     def _transmit(self) -> None:
         self.transmissions += 1
-        partner = self.partner
-        self.packet.send(self, partner.acks.piggyback())
-        resends = partner.endpoint.resends
-        (resends.leaving if self.packet.fragmented else resends.sent)(self)
+        packet, partner = self.packet, self.partner
+        assert packet is not None
+        packet.send(self, partner.acks.piggyback())
+        if packet.fragmented:
+            partner.endpoint.resends.leaving(self)
+        else:
+            partner.endpoint.resends.sent(self)
 
     @property
     def exhausted(self) -> bool:

@@ -464,6 +464,11 @@ class Endpoint:
         ack = (delayed[0][0] + self._ack_delay) * self._tick
         return ack if resend is None else min(ack, resend)
 
+    def overdue(self, now: int) -> bool:
+        """Whether the library wants to be called by now."""
+        due = self.deadline()
+        return due is not None and due <= now
+
     def eager(self) -> bool:
         """Whether something waits that the library would do at once, if it was called."""
         if not self.works:

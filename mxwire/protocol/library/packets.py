@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -29,13 +30,30 @@ _NO_CHECKSUM: Final = 0
 """What a release build leaves in the checksum's place (wire format, section 8)."""
 
 
-class EagerPacket:
+class Packet(ABC):
+    """What has a number, and is sent again until it is acked."""
+
+    __slots__ = ()
+
+    @property
+    def uses_reverse_session(self) -> bool:
+        """Whether it carries the session that the partner uses towards us."""
+        return False
+
+    @property
+    def fragmented(self) -> bool:
+        """Whether it leaves in several frames."""
+        return False
+
+    @abstractmethod
+    def send(self, delivery: Delivery, piggyback: int) -> None:
+        """Put it on the wire."""
+
+
+class EagerPacket(Packet):
     """A message of up to 128 bytes in one frame: TINY or SMALL (R-SND-01)."""
 
     __slots__ = ("data", "match_info")
-
-    uses_reverse_session = False
-    fragmented = False
 
     def __init__(self, match_info: int, data: bytes) -> None:
         self.match_info = match_info
@@ -70,19 +88,21 @@ class EagerPacket:
         interface.outgoing.put((packed + self.data).ljust(shortest, b"\0"))
 
 
-class MediumPacket:
+class MediumPacket(Packet):
     """A message in several fragments; always all of them are sent (R-SND-03, R-RTX-02)."""
 
     __slots__ = ("_data", "_fragment", "_pipeline", "match_info")
-
-    uses_reverse_session = False
-    fragmented = True
 
     def __init__(self, match_info: int, data: bytes, fragment: int, pipeline: int | None) -> None:
         self.match_info = match_info
         self._data = data
         self._fragment = fragment
         self._pipeline = pipeline
+
+    @property
+    def fragmented(self) -> bool:
+        """Whether it leaves in several frames, as mediums nearly always do."""
+        return True
 
     def send(self, delivery: Delivery, piggyback: int) -> None:
         """Put all fragments on the wire."""
@@ -142,13 +162,10 @@ class _FragmentFrames:
             taken += size
 
 
-class RndvPacket:
+class RndvPacket(Packet):
     """The announcement of a message that may be pulled (R-RDV-01)."""
 
     __slots__ = ("match_info", "memory", "region")
-
-    uses_reverse_session = False
-    fragmented = False
 
     def __init__(self, match_info: int, memory: Segments) -> None:
         self.match_info = match_info
@@ -177,19 +194,21 @@ class RndvPacket:
         )
 
 
-class NotifyPacket:
+class NotifyPacket(Packet):
     """The end of a pull, told to the sender (R-NOT-01)."""
 
     __slots__ = ("region", "transferred", "use")
-
-    uses_reverse_session = True
-    fragmented = False
 
     def __init__(self, region: int, use: int, transferred: int) -> None:
         self.region = region
         self.use = use
         self.transferred = transferred
         """Bytes pulled, 0 if the pull failed."""
+
+    @property
+    def uses_reverse_session(self) -> bool:
+        """It carries the session that the partner uses towards us."""
+        return True
 
     def send(self, delivery: Delivery, piggyback: int) -> None:
         """Put it on the wire."""

@@ -128,7 +128,7 @@ class Partner:
 
     def enqueue(self, delivery: Delivery) -> None:
         """Let a numbered packet leave as soon as it may (R-SEQ-06)."""
-        (self.notifies if delivery.packet.uses_reverse_session else self.waiting).append(delivery)
+        (self.notifies if delivery.uses_reverse_session else self.waiting).append(delivery)
         self.endpoint.flushing[self] = None
 
     def flush(self) -> bool:
@@ -155,7 +155,7 @@ class Partner:
         sequence = self.tx_next
         self.tx_next = successor(sequence)
         self.deliveries.append(delivery)
-        session = self.rev if delivery.packet.uses_reverse_session else self.fwd
+        session = self.rev if delivery.uses_reverse_session else self.fwd
         delivery.fire(DeliveryEvent.SUBMIT, sequence, SESSION_UNKNOWN if session is None else session)
 
     # What the partner tells.
