@@ -139,8 +139,8 @@ MUTANTS = (
         "frame numbers modulo 128 by the replier",
         "R-PUL-13",
         "card/replies.py",
-        "+ (self._sequence + place)) & 0xFF",
-        "+ (self._sequence + place)) & 0x7F",
+        "(numbers + number) & 0xFF",
+        "(numbers + number) & 0x7F",
         LONG | {"judged": False},
     ),
     Mutant(

@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 import socket
 from enum import StrEnum
-from typing import Self
+from typing import Final, Self
 
 from mxwire.frames import FrameBatch
 from mxwire.link import packet_filter, packet_socket, ring_v2, ring_v3
 from mxwire.link.ethernet import HEADER, MXOE
 from mxwire.link.interface import Interface, read_interface
 from mxwire.link.link import LinkStatistics
-from mxwire.link.ring import RING_BYTES, Arrivals, Ring
+from mxwire.link.ring import Arrivals, Ring
 from mxwire.link.ring_socket import RingSocket
 from mxwire.link.ring_v2 import SlotRing
 from mxwire.link.ring_v3 import BlockRing
 from mxwire.link.sender import Sender
+
+RING_BYTES: Final = 16 << 20
+"""More than all transfers of a busy host have under way; what is larger than a processor's cache is slower."""
 
 
 class Mode(StrEnum):

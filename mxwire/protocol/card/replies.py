@@ -23,7 +23,9 @@ _SHORTEST: Final = PULL_REPLY.minimum_length
 _MODULO: Final = 1 << 32
 FRAMES_MAXIMUM: Final = 256
 """Most frames that are built at once."""
-_NUMBERS: Final = np.arange(FRAMES_MAXIMUM)
+_STRETCH: Final = 512
+"""Most headers of a transfer that are made at once."""
+_NUMBERS: Final = np.arange(_STRETCH)
 
 
 def replies_needed(pull: Pull, dialect: Dialect) -> int:
@@ -46,10 +48,49 @@ def region_offset(pull: Pull, dialect: Dialect) -> int:
     return (pull.pulled_rdma_offset + message_offset(pull, dialect)) % _MODULO
 
 
+class _Headers:
+    """The headers of the replies of one transfer. Those of full ones follow from where they lie in the message, so a
+    stretch of them is made at once, for all the blocks that will be asked for."""
+
+    __slots__ = ("_first", "_offset", "_payload", "_rows", "template")
+
+    def __init__(self, template: NDArray[np.uint8], payload: int) -> None:
+        self.template = template
+        """What all have in common; shape (header size,)."""
+        self._payload = payload
+        self._rows = np.empty((0, len(template)), np.uint8)
+        self._first = self._offset = 0
+
+    def full(self, number: int, offset: int, count: int, expected: int) -> NDArray[np.uint8]:
+        """The headers of ``count`` full replies, of shape (count, header size). The first has a frame number and lies
+        at ``offset`` in the message; ``expected`` says how many there may be from there on."""
+        skip = number - self._first
+        known = 0 <= skip <= len(self._rows) - count
+        if not known or (self._offset + skip * self._payload - offset) % _MODULO:
+            self._make(number, offset, max(count, min(expected, _STRETCH)))
+            skip = 0
+        return self._rows[skip : skip + count]
+
+    def _make(self, number: int, offset: int, count: int) -> None:
+        self._first, self._offset = number, offset
+        self._rows = np.empty((count, len(self.template)), np.uint8)
+        self._rows[:] = self.template
+        _fill(self._rows.view(_HEADER).reshape(count), number, offset, self._payload)
+
+
+def _fill(headers: NDArray[np.void], number: int, offset: int, length: int) -> None:
+    """Write into headers of shape (n,) what tells replies of a transfer apart: they have ``length`` bytes of data each,
+    and the first has a frame number and lies at ``offset`` in the message."""
+    numbers = _NUMBERS[: len(headers)]
+    headers["frame_seqnum"] = (numbers + number) & 0xFF
+    headers["frame_length"] = length
+    headers["msg_offset"] = (numbers * length + offset) % _MODULO
+
+
 class PullReplies:
     """Replies to one PULL, or to several that ask for what follows: how long each is and where its data lies."""
 
-    __slots__ = ("_data", "_first", "_payload", "_region", "_sequence", "_start", "_template", "_total", "lengths")
+    __slots__ = ("_data", "_first", "_headers", "_payload", "_region", "_sequence", "_start", "_total", "lengths")
 
     def __init__(self, pull: Pull, length: int, region: Region, dialect: Dialect, source: bytes, count: int) -> None:
         """Replies to ``pull``, in ``count`` frames with ``length`` bytes of data: its block, or this and what follows
@@ -58,7 +99,7 @@ class PullReplies:
         self._data = _data_lengths(pull.first_frame_offset, length, self._payload, count)
         self._total = sum(self._data)
         self._region = region
-        self._template = _template(dialect, pull.src_mac, source, pull.src_pull_handle, pull.src_magic)
+        self._headers = _headers(dialect, pull.src_mac, source, pull.src_pull_handle, pull.src_magic)
         self._sequence = pull.frame_index
         self._start = message_offset(pull, dialect)
         # Where in the region the data of the first frame lies.
@@ -72,12 +113,12 @@ class PullReplies:
         data = self._total
         if (
             more._region is not self._region
-            or more._template is not self._template
+            or more._headers is not self._headers
             or more._sequence != self._sequence + count
             or more._first != self._first + data
             or more._start != self._start + data
             or self._data[-1] != self._payload
-            or count + len(more._data) > len(_NUMBERS)
+            or count + len(more._data) > FRAMES_MAXIMUM
         ):
             return False
         self._data += more._data
@@ -94,25 +135,27 @@ class PullReplies:
             memory = self._region.view(self._first + taken, alike * length) if alike > 1 else None
             if memory is None:
                 alike = 1
-                data = out[at + _HEADER_SIZE : at + size]
-                self._region.take(self._first + taken, data[:length])
-                data[length:] = 0
+                self._write_one(out[at : at + size], place, taken)
             else:
-                out[at : at + alike * size].reshape(alike, size)[:, _HEADER_SIZE:] = memory.reshape(alike, length)
-            self._write_headers(out[at : at + alike * size], place, alike, taken)
+                rows = out[at : at + alike * size].reshape(alike, size)
+                rows[:, :_HEADER_SIZE] = self._full(place, alike, taken)
+                rows[:, _HEADER_SIZE:] = memory.reshape(alike, length)
             place += alike
             at += alike * size
             taken += alike * length
 
-    def _write_headers(self, out: NDArray[np.uint8], place: int, count: int, taken: int) -> None:
-        """Write the headers of ``count`` frames of one size; ``taken`` bytes of data went before them."""
-        size, length = self.lengths[place], self._data[place]
-        out.reshape(count, size)[:, :_HEADER_SIZE] = self._template
-        headers = np.ndarray((count,), _HEADER, out, strides=(size,))
-        numbers = _NUMBERS[:count]
-        headers["frame_seqnum"] = (numbers + (self._sequence + place)) & 0xFF
-        headers["frame_length"] = length
-        headers["msg_offset"] = (numbers * length + (self._start + taken)) % _MODULO
+    def _full(self, place: int, count: int, taken: int) -> NDArray[np.uint8]:
+        """The headers of ``count`` full frames; ``taken`` bytes of data went before them."""
+        expected = (self._region.length - self._first - taken) // self._payload
+        return self._headers.full(self._sequence + place, (self._start + taken) % _MODULO, count, expected)
+
+    def _write_one(self, out: NDArray[np.uint8], place: int, taken: int) -> None:
+        """Build a frame by itself; ``taken`` bytes of data went before it."""
+        length = self._data[place]
+        out[:_HEADER_SIZE] = self._headers.template
+        _fill(np.ndarray((1,), _HEADER, out), self._sequence + place, self._start + taken, length)
+        self._region.take(self._first + taken, out[_HEADER_SIZE : _HEADER_SIZE + length])
+        out[_HEADER_SIZE + length :] = 0
 
     def _alike(self, place: int) -> int:
         """How many frames from ``place`` on are full and can be written together."""
@@ -123,9 +166,9 @@ class PullReplies:
         return max(1, len(full) - 1) if rest[:-1] == full[:-1] else 1
 
 
-@lru_cache(maxsize=1024)
-def _template(dialect: Dialect, destination: bytes, source: bytes, handle: int, magic: int) -> NDArray[np.uint8]:
-    """The header that all replies of a transfer have in common."""
+@lru_cache(maxsize=256)
+def _headers(dialect: Dialect, destination: bytes, source: bytes, handle: int, magic: int) -> _Headers:
+    """The headers of the replies of a transfer."""
     reply = PullReply(
         dst_mac=destination,
         src_mac=source,
@@ -136,7 +179,8 @@ def _template(dialect: Dialect, destination: bytes, source: bytes, handle: int, 
         dst_magic=magic,
         data=b"",
     )
-    return np.frombuffer(codec_of(dialect).build(reply), np.uint8)[:_HEADER_SIZE]
+    template = np.frombuffer(codec_of(dialect).build(reply), np.uint8)[:_HEADER_SIZE]
+    return _Headers(template, dialect.reply_payload)
 
 
 def _frame_lengths(data: list[int], payload: int) -> list[int]:
