@@ -20,6 +20,7 @@ _FEW: Final = 28
 _LOOKS: Final = (16, 128, BATCH)
 """How far ahead is looked: a look at a slot that is empty costs a miss of the cache."""
 _NOTE: Final = struct.Struct("IIIHxxII")
+_SHORT_NOTE: Final = struct.Struct("IIIH")
 _HEADROOM: Final = 96
 """More than the kernel writes in front of a frame: its note, a socket address, and the space to align."""
 _SLOT_UNIT: Final = 1024
@@ -62,10 +63,14 @@ class SlotRing(Ring):
         self._starts = np.arange(self.slots, dtype=np.int64) * slot
         self._head = 0
         self._taken = 0
+        self._quiet = False
 
     def ready(self) -> bool:
         """Whether a frame is there that has not been taken."""
-        return bool(self._words[self._head * self._words_a_slot] & OURS)
+        if self._words[self._head * self._words_a_slot] & OURS:
+            return True
+        self._quiet = True
+        return False
 
     def take(self) -> Arrivals | None:
         """The next frames, at most ``BATCH``; they stay where they are until ``release``."""
@@ -81,11 +86,13 @@ class SlotRing(Ring):
         """Copies of the next frames, as far as they are few and short, whole and untagged."""
         frames: list[bytes] = []
         words, step, mapped, place = self._words, self._words_a_slot, self._mapped, self._head
-        last = min(place + _FEW, self.slots)
+        # Who has waited for a frame wants it now, before anybody looks whether there is another one behind it.
+        last = place + 1 if self._quiet else min(place + _FEW, self.slots)
+        self._quiet = False
         while place < last and words[place * step] & OURS:
             fence()
             start = place * self._slot
-            status, whole, snapped, mac, _, _ = _NOTE.unpack_from(mapped, start)
+            status, whole, snapped, mac = _SHORT_NOTE.unpack_from(mapped, start)
             if snapped > SHORT or snapped != whole or status & VLAN_VALID:
                 break
             start += mac
