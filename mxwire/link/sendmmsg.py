@@ -61,7 +61,7 @@ class ManyAtOnce:
         """Give frames to the kernel, in order; returns how many it took."""
         patience = Patience(self._socket)
         buffer = np.ascontiguousarray(batch.buffer)
-        address = buffer.ctypes.data
+        address: int = buffer.__array_interface__["data"][0]
         sent = 0
         for first in range(0, len(batch), AT_ONCE):
             offset = batch.offset[first : first + AT_ONCE]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -25,6 +26,8 @@ class Bulk(Protocol):
 
     lengths: list[int]
     """The length of each frame in bytes."""
+    even: int
+    """The length of all frames, where all are alike; 0 where they are not."""
 
     def write(self, out: NDArray[np.uint8]) -> None:
         """Build the frames into ``out``, one behind the other; it has exactly the sum of ``lengths`` bytes."""
@@ -72,32 +75,51 @@ class Outgoing:
         """All frames that wait, as one batch with the time ``now`` (ns) and numbers from ``first_number`` on."""
         if not self._pieces:
             return _NOTHING
-        pieces, self._pieces, self.frames, self.bulk_bytes = self._pieces, [], 0, 0
+        pieces, bulky = self._pieces, self.bulk_bytes > 0
+        self._pieces, self.frames, self.bulk_bytes = [], 0, 0
         if len(pieces) == 1 and type(pieces[0]) is bytes:
             return _single(pieces[0], now, first_number)
-        lengths: list[int] = []
-        bulky = False
-        for piece in pieces:
-            if type(piece) is bytes:
-                lengths.append(len(piece))
-            else:
-                bulky = True
-                lengths.extend(piece.lengths)  # type: ignore[union-attr]
-        length = np.array(lengths, dtype=np.int64)
-        end = length.cumsum()
+        offset, length = _places(pieces)
+        count = len(length)
         if bulky:
-            buffer = np.empty(int(end[-1]), np.uint8)
+            buffer = np.empty(int(offset[-1]) + int(length[-1]), np.uint8)
             _write(pieces, buffer)
         else:
             buffer = np.frombuffer(b"".join(pieces), np.uint8)  # type: ignore[arg-type]
         return FrameBatch(
             buffer=buffer,
-            offset=end - length,
+            offset=offset,
             length=length,
             wire_length=length,
-            timestamp_ns=np.full(len(lengths), now, np.int64),
-            number=np.arange(first_number, first_number + len(lengths), dtype=np.int64),
+            timestamp_ns=np.full(count, now, np.int64),
+            number=np.arange(first_number, first_number + count, dtype=np.int64),
         )
+
+
+def _places(pieces: list[bytes | Bulk]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each frame starts, and how long it is."""
+    lengths: list[int] = []
+    evens: set[int] = set()
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            lengths.append(len(piece))
+            evens.add(0)
+        else:
+            lengths += piece.lengths
+            evens.add(piece.even)
+    if len(evens) == 1 and lengths[0] in evens:
+        return _evenly(lengths[0], len(lengths))
+    length = np.array(lengths, dtype=np.int64)
+    return length.cumsum() - length, length
+
+
+@lru_cache(maxsize=256)
+def _evenly(length: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The same for frames that are all alike: nobody may write to it."""
+    lengths = np.full(count, length, np.int64)
+    offset = np.arange(count, dtype=np.int64) * length
+    lengths.flags.writeable = offset.flags.writeable = False
+    return offset, lengths
 
 
 def _single(frame: bytes, now: int, number: int) -> FrameBatch:

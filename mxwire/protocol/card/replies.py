@@ -90,7 +90,18 @@ def _fill(headers: NDArray[np.void], number: int, offset: int, length: int) -> N
 class PullReplies:
     """Replies to one PULL, or to several that ask for what follows: how long each is and where its data lies."""
 
-    __slots__ = ("_data", "_first", "_headers", "_payload", "_region", "_sequence", "_start", "_total", "lengths")
+    __slots__ = (
+        "_data",
+        "_first",
+        "_headers",
+        "_payload",
+        "_region",
+        "_sequence",
+        "_start",
+        "_total",
+        "even",
+        "lengths",
+    )
 
     def __init__(self, pull: Pull, length: int, region: Region, dialect: Dialect, source: bytes, count: int) -> None:
         """Replies to ``pull``, in ``count`` frames with ``length`` bytes of data: its block, or this and what follows
@@ -105,6 +116,7 @@ class PullReplies:
         # Where in the region the data of the first frame lies.
         self._first = (pull.pulled_rdma_offset + self._start) % _MODULO
         self.lengths = _frame_lengths(self._data, self._payload)
+        self.even = self.lengths[0] if self.lengths[0] == self.lengths[-1] and self._data[0] == self._payload else 0
 
     def append(self, more: PullReplies) -> bool:
         """Take over the replies to the next PULL where they go on as these do; False where they do not."""
@@ -124,6 +136,8 @@ class PullReplies:
         self._data += more._data
         self._total += more._total
         self.lengths += more.lengths
+        if more.even != self.even:
+            self.even = 0
         return True
 
     def write(self, out: NDArray[np.uint8]) -> None:

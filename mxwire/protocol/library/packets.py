@@ -136,13 +136,15 @@ class MediumPacket(Packet):
 class _FragmentFrames:
     """The frames of a MEDIUM, built when they leave."""
 
-    __slots__ = ("_data", "_headers", "_sizes", "lengths")
+    __slots__ = ("_data", "_headers", "_sizes", "even", "lengths")
 
     def __init__(self, headers: NDArray[np.void], data: bytes, sizes: list[int], shortest: int) -> None:
         self._headers = headers
         self._data = data
         self._sizes = sizes
         self.lengths = [max(shortest, headers.itemsize + size) for size in sizes]
+        # The last one is shorter, nearly always.
+        self.even = 0
 
     def append(self, _more: _FragmentFrames) -> bool:
         """Two messages have no header in common."""
