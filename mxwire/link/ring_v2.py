@@ -21,6 +21,7 @@ _LOOKS: Final = (16, 128, BATCH)
 """How far ahead is looked: a look at a slot that is empty costs a miss of the cache."""
 _NOTE: Final = struct.Struct("IIIHxxII")
 _SHORT_NOTE: Final = struct.Struct("IIIH")
+"""As much of a note as frames by themselves need."""
 _HEADROOM: Final = 96
 """More than the kernel writes in front of a frame: its note, a socket address, and the space to align."""
 _SLOT_UNIT: Final = 1024
@@ -64,6 +65,7 @@ class SlotRing(Ring):
         self._head = 0
         self._taken = 0
         self._quiet = False
+        """Whether somebody has looked in vain since a frame was taken."""
 
     def ready(self) -> bool:
         """Whether a frame is there that has not been taken."""

@@ -52,30 +52,33 @@ class _Headers:
     """The headers of the replies of one transfer. Those of full ones follow from where they lie in the message, so a
     stretch of them is made at once, for all the blocks that will be asked for."""
 
-    __slots__ = ("_first", "_offset", "_payload", "_rows", "template")
+    __slots__ = ("_payload", "_stretch", "template")
 
     def __init__(self, template: NDArray[np.uint8], payload: int) -> None:
         self.template = template
         """What all have in common; shape (header size,)."""
         self._payload = payload
-        self._rows = np.empty((0, len(template)), np.uint8)
-        self._first = self._offset = 0
+        self._stretch = (0, 0, np.empty((0, len(template)), np.uint8))
+        """Number and place in the message of the first one, and the headers; one value, since hosts in other threads
+        may have the same."""
 
     def full(self, number: int, offset: int, count: int, expected: int) -> NDArray[np.uint8]:
         """The headers of ``count`` full replies, of shape (count, header size). The first has a frame number and lies
         at ``offset`` in the message; ``expected`` says how many there may be from there on."""
-        skip = number - self._first
-        known = 0 <= skip <= len(self._rows) - count
-        if not known or (self._offset + skip * self._payload - offset) % _MODULO:
-            self._make(number, offset, max(count, min(expected, _STRETCH)))
+        first, place, rows = self._stretch
+        skip = number - first
+        known = 0 <= skip <= len(rows) - count
+        if not known or (place + skip * self._payload - offset) % _MODULO:
+            rows = self._make(number, offset, max(count, min(expected, _STRETCH)))
+            self._stretch = (number, offset, rows)
             skip = 0
-        return self._rows[skip : skip + count]
+        return rows[skip : skip + count]
 
-    def _make(self, number: int, offset: int, count: int) -> None:
-        self._first, self._offset = number, offset
-        self._rows = np.empty((count, len(self.template)), np.uint8)
-        self._rows[:] = self.template
-        _fill(self._rows.view(_HEADER).reshape(count), number, offset, self._payload)
+    def _make(self, number: int, offset: int, count: int) -> NDArray[np.uint8]:
+        rows = np.empty((count, len(self.template)), np.uint8)
+        rows[:] = self.template
+        _fill(rows.view(_HEADER).reshape(count), number, offset, self._payload)
+        return rows
 
 
 def _fill(headers: NDArray[np.void], number: int, offset: int, length: int) -> None:
