@@ -25,7 +25,7 @@ def own_name(name: str | None) -> str:
     Raises :class:`~mxwire.errors.MxwireError` for a name that cannot be one.
     """
     host = os.uname().nodename.split(".")[0] or "localhost" if name is None else name.strip().removesuffix(":0")
-    if not host or ":" in host or "\0" in host or any(each.isspace() for each in host):
+    if not host or ":" in host or not host.isprintable() or any(each.isspace() for each in host):
         raise MxwireError(f"{name!r} is no name for a host: give one like alpha, or alpha:0")
     if len(host.encode()) + _ROOM > NAME_MAXIMUM:
         raise MxwireError(f"the host name {host!r} is too long: with :0 it may have {NAME_MAXIMUM - 1} bytes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from mxwire.protocol.peers import NAME_MAXIMUM
+from mxwire.protocol.peers import name_field
 from mxwire.protocol.profile import MILLISECOND
 from mxwire.wire.address import BROADCAST
 from mxwire.wire.codec import build, parse
@@ -35,7 +35,7 @@ def query(address: bytes, other: bytes, index: int) -> HostQuery:
 
 def answer(asked: HostQuery, address: bytes, index: int, hostname: str) -> HostReply:
     """Our name for who asks for it (R-HOST-06)."""
-    name = hostname.encode("latin-1", "replace")[: NAME_MAXIMUM - 1] + b"\0"
+    name = name_field(hostname)
     return HostReply(
         dst_mac=asked.src_mac,
         src_mac=address,

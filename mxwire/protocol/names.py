@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.event import Event, EventKind
 from mxwire.protocol.machine import Machine, Row, Table
-from mxwire.protocol.peers import NAME_MAXIMUM, Peer
+from mxwire.protocol.peers import NAME_MAXIMUM, Peer, name_field
 from mxwire.protocol.profile import Defect, Profile
 from mxwire.wire.packets import HostQuery, HostReply
 
@@ -129,7 +129,7 @@ class Names:
         """Answer a query with the name of the interface that got it (R-HOST-06, R-HOST-08)."""
         if not interface.speaks():
             return
-        name = interface.name.encode("utf-8")[: NAME_MAXIMUM - 1] + b"\0"
+        name = name_field(interface.name)
         echo = self.profile.reply_echoes_index
         interface.send(
             Counter.SEND_HOST_REPLY,

@@ -17,6 +17,11 @@ NAME_MAXIMUM: Final = 80
 """Longest host name in bytes, with its NUL (R-HOST-08)."""
 
 
+def name_field(name: str) -> bytes:
+    """A host name as a HOST_REPLY carries it: UTF-8, as much as fits, and a NUL (R-HOST-08)."""
+    return name.encode("utf-8", "replace")[: NAME_MAXIMUM - 1] + b"\0"
+
+
 @dataclass(slots=True, eq=False)
 class Peer:
     """One interface of some host; the host's own interfaces are peers too."""

@@ -19,7 +19,7 @@ from .conftest import PATIENCE
 def test_the_name_of_a_host():
     node = os.uname().nodename.split(".")[0]
     assert [own_name(each) for each in (None, "alpha", "alpha:0", " alpha ")] == [node, "alpha", "alpha", "alpha"]
-    for bad in ("", ":0", "alpha:1", "two words", "nul\0"):
+    for bad in ("", ":0", "alpha:1", "two words", "nul\0", "bell\a", "no\udcfftext"):
         with pytest.raises(MxwireError, match="is no name for a host"):
             own_name(bad)
     with pytest.raises(MxwireError, match="too long: with :0 it may have 79 bytes"):

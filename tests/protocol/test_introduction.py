@@ -110,6 +110,7 @@ def test_a_long_name_is_cut_and_a_strange_one_written_so_that_it_can_be_read():
     """R-HOST-08."""
     told = answer(query(ALPHA, OURS, 3), OURS, 7, "n" * 100)
     assert told.length == 80 and told.hostname == b"n" * 79 + b"\0"
+    assert answer(query(ALPHA, OURS, 3), OURS, 7, "é:0").hostname == "é:0".encode() + b"\0"
     ours = introduction()
     strange = HostReply(
         dst_mac=OURS, src_mac=ALPHA, length=3, src_dst_peer_index=1, magic=1, hostname=b"\x1b\xff\0"
