@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mxwire.cli.options import EtherType, dialect_option
+from mxwire.cli.options import Amount, EtherType, dialect_option
 
 if TYPE_CHECKING:
     from mxwire.cli.capturing import Wishes
@@ -36,7 +36,7 @@ Exit code: 0 after -c frames or --duration, 130 after Ctrl-C and 143 after SIGTE
 @click.option("-w", "--write", "target", metavar="FILE", help="The capture file; - is standard output.")
 @click.option("-l", "--lines", is_flag=True, help="Print a line a frame, as mxwire decode does.")
 @click.option("-c", "--count", type=click.IntRange(1), metavar="N", help="Stop after so many frames.")
-@click.option("--duration", type=click.FloatRange(0, min_open=True), metavar="S", help="Stop after so many seconds.")
+@click.option("--duration", type=Amount(0, min_open=True), metavar="S", help="Stop after so many seconds.")
 @click.option(
     "-s",
     "--snap-length",
@@ -48,14 +48,14 @@ Exit code: 0 after -c frames or --duration, 130 after Ctrl-C and 143 after SIGTE
 @click.option(
     "-C",
     "--file-size",
-    type=click.FloatRange(0, min_open=True),
+    type=Amount(0, min_open=True),
     metavar="MB",
     help="Begin another file before it gets larger than so many million bytes (before compression).",
 )
 @click.option(
     "-G",
     "--file-time",
-    type=click.FloatRange(0, min_open=True),
+    type=Amount(0, min_open=True),
     metavar="S",
     help="Begin another file when it holds the frames of so many seconds.",
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from mxwire.cli.options import Amount
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -63,9 +64,7 @@ class Inputs:
 _OPTIONS: Final = (
     click.argument("files", metavar="[FILE...]", nargs=-1),
     click.option("-i", "--interface", metavar="IF", help="Instead of files: what passes this interface, until Ctrl-C."),
-    click.option(
-        "--time", "seconds", type=click.FloatRange(0, min_open=True), metavar="S", help="With -i: end after S seconds."
-    ),
+    click.option("--time", "seconds", type=Amount(0, min_open=True), metavar="S", help="With -i: end after S seconds."),
 )
 
 

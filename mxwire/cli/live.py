@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from mxwire.cli.options import Amount
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def _seconds_option(option: str, name: str, default: float, text: str) -> Callab
     return click.option(
         option,
         name,
-        type=click.FloatRange(0, min_open=True),
+        type=Amount(0, min_open=True),
         default=default,
         show_default=True,
         metavar="S",

@@ -10,6 +10,9 @@ import click
 
 _RANGE: Final = re.compile(r"(\d*)(-?)(\d*)")
 
+_MOST: Final = 1e9
+"""Of whatever it is: of seconds it makes 30 years."""
+
 Range = tuple[int, int | None]
 
 
@@ -35,6 +38,17 @@ class FrameRanges(click.ParamType):  # type: ignore[type-arg]
                 self.fail(f"{part!r} ends before it starts", param, ctx)
             ranges.append((first, last))
         return ranges
+
+
+class Amount(click.FloatRange):
+    """A number in a range, but nothing without an end: no infinity, nor nan, which passes any comparison."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        number: float = super().convert(value, param, ctx)
+        if not number <= _MOST:
+            self.fail(f"{value!r} is not a number up to {_MOST:,.0f}", param, ctx)
+        return number
 
 
 class EtherType(click.ParamType):  # type: ignore[type-arg]

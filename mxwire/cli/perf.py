@@ -87,7 +87,13 @@ def _refuse_sending() -> None:
     "-W", "warmup", type=_COUNT, default=10, show_default=True, metavar="N", help="Round trips before those that count."
 )
 @click.option(
-    "-P", "pause", type=click.IntRange(0), default=100, show_default=True, metavar="MS", help="Pause between lengths."
+    "-P",
+    "pause",
+    type=click.IntRange(0, 10**9),
+    default=100,
+    show_default=True,
+    metavar="MS",
+    help="Pause between lengths.",
 )
 @click.option("-U", "unidirectional", is_flag=True, help="Empty answers; times are of whole round trips.")
 @click.option("-Y", "synchronous", is_flag=True, help="Synchronous sends.")

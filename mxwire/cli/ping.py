@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli.live import Destination, DestinationType, Live, find, live_options, timeout_option
+from mxwire.cli.options import Amount
 from mxwire.cli.serve import Number
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ _MILLISECOND = 1_000_000
 @click.option("-c", "--count", type=click.IntRange(1), metavar="N", help="Stop after so many.  [default: Ctrl-C]")
 @click.option(
     "--interval",
-    type=click.FloatRange(0),
+    type=Amount(0),
     default=1.0,
     show_default=True,
     metavar="S",
@@ -53,7 +54,7 @@ _MILLISECOND = 1_000_000
     "-W",
     "--wait",
     "patience",
-    type=click.FloatRange(0, min_open=True),
+    type=Amount(0, min_open=True),
     default=1.0,
     show_default=True,
     metavar="S",

@@ -7,6 +7,7 @@ import sys
 import click
 
 from mxwire.cli.live import MEETING_POINT, Live, live_options
+from mxwire.cli.options import Amount
 from mxwire.cli.serve import Number
 
 EPILOG = """\b
@@ -57,7 +58,7 @@ _ALL = (1 << 64) - 1
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(0, min_open=True),
+    type=Amount(0, min_open=True),
     metavar="S",
     help="Seconds without a message or progress after which it ends.  [default: none for a message, 30 within one]",
 )

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from mxwire.cli.options import EtherType, FrameRanges, dialect_option
+from mxwire.cli.options import Amount, EtherType, FrameRanges, dialect_option
 from mxwire.cli.serve import Number
 from mxwire.errors import MxwireError
 
@@ -62,7 +62,7 @@ _HOST: Final = frozenset({"played", "against", "key", "name", "simulate", "timeo
 @click.command(epilog=EPILOG)
 @click.argument("file")
 @click.option("-i", "--interface", metavar="IF", help="The Ethernet interface, like eth0.")
-@click.option("--speed", type=click.FloatRange(0, min_open=True), metavar="N", help="So many times as fast.")
+@click.option("--speed", type=Amount(0, min_open=True), metavar="N", help="So many times as fast.")
 @click.option("--rate", metavar="RATE", help="50000/s frames, or bits: 1Gbit/s; k, M and G are 10^3, 10^6 and 10^9.")
 @click.option("--top-speed", is_flag=True, help="As fast as possible.")
 @click.option("--loop", type=click.IntRange(0), metavar="N", help="So often; 0: until Ctrl-C.  [default: 1]")
@@ -75,9 +75,7 @@ _HOST: Final = frozenset({"played", "against", "key", "name", "simulate", "timeo
 @click.option("--new-ethertype", type=EtherType(), metavar="N", help="Send with this EtherType.")
 @click.option("--pad", is_flag=True, help="Send frames that the capture has cut off too, filled up with zeros.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be sent, and when.")
-@click.option(
-    "--linger", type=click.FloatRange(0), metavar="S", help="How long answers are waited for.  [default: 0.2]"
-)
+@click.option("--linger", type=Amount(0), metavar="S", help="How long answers are waited for.  [default: 0.2]")
 @click.option("--as", "played", metavar="MAC", help="Play this host of the capture against a live one.")
 @click.option("--against", metavar="MAC", help="The other host in the capture, where there are several.")
 @click.option(
@@ -99,7 +97,7 @@ _HOST: Final = frozenset({"played", "against", "key", "name", "simulate", "timeo
 @click.option("--simulate", metavar="PROFILE", help="Play against a simulated host: open-mx, native-mx …")
 @click.option(
     "--timeout",
-    type=click.FloatRange(0, min_open=True),
+    type=Amount(0, min_open=True),
     metavar="S",
     help="How long answers are waited for.  [default: 5]",
 )

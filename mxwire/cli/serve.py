@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mxwire.cli.live import MEETING_POINT, Live, live_options
+from mxwire.cli.options import Amount
 
 EPILOG = """\b
 It ends with Ctrl-C, and says then what it has served. A client that does not take its answers gets no more of them
@@ -58,7 +59,7 @@ class Number(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option(
     "--every",
-    type=click.FloatRange(0.1),
+    type=Amount(0.1),
     default=10.0,
     show_default=True,
     metavar="S",

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from mxwire.cli.options import Amount
+
 EPILOG = """\b
 Examples:
   mxwire simulate                                          two hosts, a hundred messages, no faults
@@ -37,7 +39,7 @@ class SeedRange(click.ParamType):  # type: ignore[type-arg]
 
 
 def _rate(name: str, text: str) -> Callable[[Any], Any]:
-    return click.option(f"--{name}", type=click.FloatRange(0, 1, max_open=True), metavar="P", help=text)
+    return click.option(f"--{name}", type=Amount(0, 1, max_open=True), metavar="P", help=text)
 
 
 def _count(name: str, text: str) -> Callable[[Any], Any]:

@@ -6,6 +6,8 @@ import click
 import pytest
 
 from mxwire.cli.live import Destination, DestinationType
+from mxwire.cli.main import COMMANDS, cli
+from mxwire.cli.options import Amount
 
 MAC = "52:54:00:0a:00:01"
 
@@ -47,3 +49,24 @@ def test_endpoints_are_bytes(text):
 @pytest.mark.parametrize("text", ["alpha:0", "alpha:0:3", MAC, MAC + ":3"])
 def test_a_destination_is_written_as_it_is_read(text):
     assert str(DestinationType().convert(text, None, None)) == text
+
+
+def test_no_number_is_without_end():
+    """Seconds, speeds, parts: nan passes every comparison, and to wait for ever is to leave the option out."""
+    context = click.Context(cli)
+    commands = [cli.get_command(context, name) for name in COMMANDS]
+    options = [option for command in commands if command is not None for option in command.params]
+    amounts = [each for each in options if isinstance(each.type, click.FloatRange)]
+    assert len(amounts) > 10
+    for option in amounts:
+        assert isinstance(option.type, Amount), option
+        for text in ("nan", "inf", "-inf", "1e400", "1e300"):
+            with pytest.raises(click.BadParameter):
+                option.type.convert(text, option, context)
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "1e10"])
+def test_what_is_no_amount(text):
+    with pytest.raises(click.BadParameter, match=f"'{text}' is not a number up to 1,000,000,000"):
+        Amount(0).convert(text, None, None)
+    assert Amount(0).convert("1e9", None, None) == 1e9
