@@ -1,5 +1,5 @@
-# make run   sets up what is missing and shows the main job on real captures
-# make test  sets up what is missing and runs all checks and tests, which build the documentation too
+# make run   installs the package alone and shows its main job on real captures
+# make test  installs the rest and runs all checks and tests, which build the documentation too
 # make bench measures decoding against the tools people know
 # make compiled  compiles what runs for each frame, into build/compiled
 # make docs  builds the documentation into site/
@@ -12,7 +12,7 @@ WRONG := captures/mxoe-no-reverse-connect.pcap
 
 .PHONY: run test check unit coverage docs compiled bench setup system clean
 
-run: setup
+run: $(VENV)/.run
 	@echo '$$ mxwire info $(SHOW)'; $(MXWIRE) info $(SHOW)
 	@echo; echo '$$ mxwire decode --frames 35-50,63-68,75-83 $(SHOW)'
 	@$(MXWIRE) decode --frames 35-50,63-68,75-83 $(SHOW)
@@ -57,11 +57,23 @@ compiled: setup
 bench: setup
 	$(BIN)/python benchmarks/decode.py
 
-setup: $(VENV)/.installed
+setup: $(VENV)/.test
 
-$(VENV)/.installed: pyproject.toml mxwire/__init__.py
-	@sh tools/make-venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,scapy,plot,docs,test]'
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
+
+# The package and what it depends on. The environment is made only where there is none that works, so that a new release
+# of mxwire does not throw away what the tests need.
+$(VENV)/.run: pyproject.toml mxwire/__init__.py
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+		echo 'Setting up $(VENV): a Python environment of its own for mxwire.'; sh tools/make-venv $(VENV); }
+	@echo 'Installing mxwire and its dependencies into $(VENV): about 320 MB, of which pip downloads 80 MB.'
+	@$(PIP_INSTALL) .
+	@touch $@
+
+# All that checks, tests and documentation need besides.
+$(VENV)/.test: $(VENV)/.run
+	@echo 'Installing what tests and documentation need into $(VENV): about 800 MB more. This takes a minute or two.'
+	@$(PIP_INSTALL) '.[fast,scapy,plot,docs,test]'
 	@touch $@
 
 system:
