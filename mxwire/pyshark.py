@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from mxwire.errors import MxwireError
+from mxwire.errors import MxwireError, install_hint
 from mxwire.plugin.check import ensure_loads, loading_arguments
 from mxwire.plugin.programs import Tshark
 
@@ -29,7 +29,7 @@ def open_capture(
         import pyshark  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError as error:
         raise PysharkMissingError(
-            f"mxwire.pyshark needs pyshark, which cannot be imported ({error}): pip install pyshark"
+            f"mxwire.pyshark needs pyshark, which cannot be imported ({error}): {install_hint('pyshark')}"
         ) from error
     tshark = Tshark(tshark_path)
     if not Path(path).is_file():

@@ -23,7 +23,7 @@ Examples:
   mxwire decode --json trace.pcapng.zst | jq .fields    one JSON object a line
   mxwire decode --fields frame,lib_seqnum,length FILE   columns, tab-separated
   mxwire decode --to frames.parquet *.pcap              all columns, for polars, pandas or DuckDB
-  tcpdump -i eth0 -w - ether proto 0x86df | mxwire decode -
+  tcpdump -i eth0 -U -w - ether proto 0x86df | mxwire decode -
 """
 
 

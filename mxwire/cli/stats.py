@@ -31,7 +31,7 @@ Examples:
     "--plot",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Draw it too: .svg, .png or .html (needs matplotlib: mxwire[plot]).",
+    help="Draw it too: .svg, .png or .html (needs matplotlib).",
 )
 @click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Of the bootstrap.")
 @dialect_option

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mxwire.errors import MxwireError
+from mxwire.errors import MxwireError, install_hint
 from mxwire.wire.dialect import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM, Dialect
 
 LATENCY: Final = "#1f5fa8"
@@ -36,7 +36,7 @@ def check() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise MxwireError("--plot needs matplotlib: pip install 'mxwire[plot]'") from None
+        raise MxwireError(f"--plot needs matplotlib: {install_hint('plot')}") from None
 
 
 def tidy(axes: Any) -> None:

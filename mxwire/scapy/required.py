@@ -1,8 +1,8 @@
-"""Says clearly that scapy is missing; imported before everything that needs it."""
+"""The check that scapy is installed; imported before everything that needs it."""
 
 from __future__ import annotations
 
-from mxwire.errors import MxwireError
+from mxwire.errors import MxwireError, install_hint
 
 
 class ScapyMissingError(MxwireError, ImportError):
@@ -13,5 +13,5 @@ try:
     import scapy.packet  # noqa: F401
 except ImportError as error:
     raise ScapyMissingError(
-        f"mxwire.scapy needs scapy, which cannot be imported ({error}): pip install 'mxwire[scapy]'"
+        f"mxwire.scapy needs scapy, which cannot be imported ({error}): {install_hint('scapy')}"
     ) from error

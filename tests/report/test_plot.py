@@ -56,5 +56,5 @@ def test_a_file_that_cannot_be_written_is_said(tmp_path):
 
 def test_without_matplotlib_it_is_said_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MxwireError, match=r"pip install 'mxwire\[plot\]'"):
+    with pytest.raises(MxwireError, match=r"pip install '\.\[plot\]'"):
         draw(tmp_path / "x.svg", measured([1]), MXOE, "alpha:0")
