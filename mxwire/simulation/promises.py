@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mxwire.protocol import Defect
+from mxwire.protocol import Defect, Profile
 from mxwire.simulation.invariants import INVARIANTS
 from mxwire.simulation.scenario import INCIDENTS, Scenario
 
@@ -14,6 +14,10 @@ _GIVING_UP = (*INCIDENTS, "loss", "corrupt")
 """What may make a host give up another one, or restarts it."""
 _OF_CHANCE = ("status", "partner")
 _WRONG_INDEX = "a HOST_REPLY with the index of its query teaches a wrong one"
+_OVERTAKEN = (
+    "a host with defect D-1 that gets a CONNECT request after the NOTIFYs behind it expects number 1 again, "
+    "and waits for what its partner does not send any more"
+)
 _ENOUGH_RESENDS = 12
 """With so many retransmissions, chance alone does not make a host give up another one."""
 
@@ -34,6 +38,8 @@ def fallen(scenario: Scenario) -> dict[str, str]:
     if parts and any(profile.has(each) for profile in profiles for each in _PARTING):
         why = "partners with the defects D-3, D-4, D-5 or D-13 lose each other, and do not always find together again"
         found |= dict.fromkeys((*_OF_PARTNERS, "rules"), why)
+    if _forgets_what_overtook(scenario, profiles):
+        found |= dict.fromkeys((*_OF_PARTNERS, "rules"), _OVERTAKEN)
     if _teaches_wrong_indexes(scenario):
         found |= dict.fromkeys(_OF_PARTNERS, _WRONG_INDEX)
     return found
@@ -42,6 +48,13 @@ def fallen(scenario: Scenario) -> dict[str, str]:
 def fallen_rules(scenario: Scenario) -> dict[str, str]:
     """The rules of the wire that need not be kept in a scenario, each with the reason."""
     return dict.fromkeys(("W-5", "R-HOST-06"), _WRONG_INDEX) if _teaches_wrong_indexes(scenario) else {}
+
+
+def _forgets_what_overtook(scenario: Scenario, profiles: list[Profile]) -> bool:
+    """Whether a NOTIFY may reach a host with D-1 before the CONNECT request that was sent first (R-CON-12)."""
+    overtaking = scenario.reorder or scenario.jitter
+    forgetting = any(each.has(Defect.REPLY_LEAVES_REVERSE_SESSION) for each in profiles)
+    return bool(overtaking and forgetting and any(not each.connects_back for each in profiles))
 
 
 def _teaches_wrong_indexes(scenario: Scenario) -> bool:

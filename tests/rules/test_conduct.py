@@ -122,6 +122,33 @@ def test_a_partner_opens_anew():
     assert quiet(on)
 
 
+def reopen(side, elsewhere):
+    """A new opening of a side's endpoint, which a frame to another host shows first."""
+    side.session, side.next, side.expected, side.connects, side.index_there = 0x55556666, 1, 1, 0, 0xFFFF
+    side.stage.send(side.request(dst_mac=elsewhere))
+    side.connects, side.index_there = 0, side.peer.index_of_peer
+    side.peer.next = side.peer.expected = 1
+
+
+@pytest.mark.rule("R-CON-10", "R-EP-02")
+def test_a_request_may_have_reached_the_new_opening_although_the_replies_were_lost():
+    on = Stage(vantage=replace(CAPTURE, from_start=True)).connect()
+    on.send(on.a.tiny(), on.a.request())
+    reopen(on.b, b"\x02\0\0\0\0\x0c")
+    on.send(on.b.request(), on.a.rndv(5000), on.b.pull(5000), after_ms=100)
+    assert quiet(on)
+
+
+@pytest.mark.rule("R-CON-08", "R-EP-02")
+def test_a_copy_of_an_answered_request_introduces_its_sender_to_the_next_opening():
+    on = Stage()
+    on.send(on.a.request(), delivered_ns=on.time_ns, copies=2)
+    on.send(on.b.reply())
+    reopen(on.b, b"\x02\0\0\0\0\x0c")
+    on.send(on.b.reply(connect_seqnum=0), on.a.rndv(5000), on.b.pull(5000))
+    assert quiet(on)
+
+
 def test_a_host_restarts():
     on = Stage().connect()
     on.send(on.a.tiny())

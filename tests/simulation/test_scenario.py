@@ -108,6 +108,8 @@ def test_lengths_lie_at_every_edge(dialect: Any) -> None:
 def test_no_promise_falls_without_a_reason() -> None:
     assert fallen(Scenario(loss=0.2, kill=2, crash=1, partition=2)) == {}
     assert fallen(Scenario(profiles=(OPEN_MX_1_5_AS_FOUND,))) == {}
+    assert fallen(Scenario(profiles=(OPEN_MX_1_5_AS_FOUND,), duplicate=0.2, coalescing=1000)) == {}
+    assert fallen(Scenario(profiles=(OPEN_MX_1_5,), reorder=0.2, jitter=1000)) == {}
     assert fallen_rules(Scenario(profiles=(OPEN_MX_0_6,))) == {}
 
 
@@ -125,6 +127,16 @@ def test_no_promise_falls_without_a_reason() -> None:
             {"profiles": (OPEN_MX_1_5_AS_FOUND,), "resend_maximum": 3},
             {"delivery", "status", "partner", "liveness", "leftovers", "numbers", "rules"},
             "lose each other",
+        ),
+        (
+            {"profiles": (OPEN_MX_1_5_AS_FOUND,), "reorder": 0.2},
+            {"delivery", "status", "partner", "liveness", "leftovers", "numbers", "rules"},
+            "after the NOTIFYs behind it",
+        ),
+        (
+            {"profiles": (OPEN_MX_1_5_AS_FOUND,), "jitter": 1000},
+            {"delivery", "status", "partner", "liveness", "leftovers", "numbers", "rules"},
+            "D-1",
         ),
         (
             {"profiles": (OPEN_MX_0_6,), "discovery": "nameless"},

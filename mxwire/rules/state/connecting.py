@@ -75,10 +75,6 @@ def _renew(seen: Sighting, flow: Flow, session: int) -> None:
     flow.source.open(session, seen.time_ns)
     if flow.source.epoch != flow.epoch:
         flow.renew(flow.source.epoch)
-        # What still waited for an answer may have been heard by the new opening, which then knows its partner.
-        for each in seen.back.connects.values():
-            if each.session == flow.destination.session and (not each.answered or each is seen.connect):
-                flow.tell(each.session, each.start, by_request=True)
         seen.connect = None
         seen.status = Status.NEW
     host = seen.pair.source
@@ -166,6 +162,9 @@ def apply_reply(seen: Sighting) -> None:
     connect = seen.connect
     _renew(seen, flow, frame.target_session_id)
     if connect is not None:
+        if connect.session not in flow.told and connect.session == flow.destination.session:
+            # A copy of a request that a former opening has answered: a reply shows that this one has received it too.
+            flow.tell(connect.session, connect.start, by_request=True)
         connect.replies += 1
         if not seen.lost:
             connect.answered = True

@@ -126,7 +126,7 @@ class Flow:
         return self.announcements.get((session, region, counter)) or self.announcements.get((-1, region, counter))
 
     def renew(self, epoch: int) -> None:
-        """The source was opened anew: it knows nothing."""
+        """The source was opened again, and knows nothing but what requests without an answer may tell it."""
         self.epoch = epoch
         self.told = {}
         self.former = self.stream
@@ -140,6 +140,10 @@ class Flow:
         self.acknum_session = None
         self.acknum_restart = True
         self.unannounced = False
+        for each in self.back.connects.values():
+            # The present opening may be the one that receives it, whichever flow shows that opening first.
+            if each.session == self.destination.session and not each.answered:
+                self.tell(each.session, each.start, by_request=True)
 
     def tell(self, session: int, start: int, by_request: bool) -> None:
         """The source learns the destination's session and the number to start with."""
