@@ -2,7 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+_ALIKE = 0.6
+"""How alike two words are, from 0 to 1, before one may be a slip for the other."""
+
 
 def count_of(number: int, noun: str, several: str = "", *, none: str = "0") -> str:
     """``1 frame``, ``2 frames``; ``several`` is the plural where it has no plain s, ``none`` stands for zero."""
     return f"{number or none} {noun if number == 1 else several or noun + 's'}"
+
+
+def nearest(word: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """Up to ``most`` known words that ``word`` may be a slip or the beginning of, in any case, the likeliest first."""
+    from difflib import get_close_matches
+
+    wanted = word.strip().lower()
+    by_lower = {each.lower(): each for each in known}
+    beginning = [each for each in by_lower if wanted and each.startswith(wanted)]
+    close = get_close_matches(wanted, by_lower, most, _ALIKE)
+    return [by_lower[each] for each in dict.fromkeys([*close, *beginning])][:most]
+
+
+def suggestion(word: str, known: Iterable[str], *, lister: str = "") -> str:
+    """The end of an error about an unknown word: the nearest known ones, and the command that lists all.
+
+    ``lister`` is such a command; without close words it is all there is to say.
+    """
+    near = nearest(word, known)
+    listed = f"; {lister} lists them all" if lister else ""
+    return (f" (did you mean {' or '.join(near)}?)" if near else "") + listed

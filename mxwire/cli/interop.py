@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mxwire.cli.group import CommandGroup
 from mxwire.cli.interop_diff import command as diff
 
 EPILOG = """\b
@@ -27,7 +28,7 @@ Exit code: 0 all as expected, 1 something is not, 2 it could not be played, 130 
 """
 
 
-class _Group(click.Group):
+class _Group(CommandGroup):
     """Runs the matrix, unless the first word is a subcommand."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -9,75 +9,28 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mxwire import __version__
+from mxwire.cli.catalogue import ENTRIES, GROUPS
+from mxwire.cli.group import CommandGroup
 from mxwire.errors import MxwireError
 
-COMMANDS = (
-    "decode",
-    "info",
-    "messages",
-    "conversations",
-    "follow",
-    "extract",
-    "stats",
-    "verify",
-    "diagnose",
-    "merge",
-    "compat",
-    "formats",
-    "rules",
-    "simulate",
-    "scenario",
-    "interop",
-    "plugin",
-    "discover",
-    "ping",
-    "capture",
-    "replay",
-    "serve",
-    "send",
-    "receive",
-    "perf",
-    "doctor",
-)
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+COMMANDS = tuple(ENTRIES)
 """The commands in the order of the help; each is ``command`` in the module of its name."""
 
-GREETING = f"""mxwire {__version__}: Myrinet Express over Ethernet (MXoE, Open-MX), from a capture to meaning,
-and a live host on any Ethernet interface.
-
-  mxwire decode FILE            every frame in a line (-v: every field, --json, --to FILE.parquet)
-  mxwire info FILE              hosts, dialects, endpoints and messages of a capture at a glance
-  mxwire messages FILE          every message: kind, length, how long it took, how it ended
-  mxwire conversations FILE     who talked to whom: endpoints, sessions, connects
-  mxwire follow --message 3 FILE     the frames of one message, as a ladder between two hosts
-  mxwire extract --message 3 -w DATA FILE   the bytes of one message
-  mxwire stats FILE             round trips, throughput, delays, gaps (--plot FILE.svg draws them)
-  mxwire verify FILE            do the hosts of a capture keep the rules of the protocol?
-  mxwire merge A B -w FILE      captures of both ends as one: clocks compared, what was lost in between
-  mxwire compat A B             were two hosts built so that they can talk? what to change
-  mxwire diagnose FILE          what is wrong with hosts and network, what shows it, and what to do
-  mxwire formats [TYPE]         how the packets are laid out
-  mxwire rules [NUMBER]         what hosts must and should do, by the numbers of the specification
-  mxwire simulate --loss 0.05   hosts in a network with faults: does everything hold?
-  mxwire scenario run           what hosts must do, in short texts, played to the engine or live
-  mxwire interop                who can talk to whom, and where exactly not (--html DIR: a site)
-  mxwire plugin install         the protocol in Wireshark and tshark (then: mxwire plugin check)
-  mxwire discover -i eth0       live: which hosts are on this Ethernet
-  mxwire ping alpha:0 -i eth0   does a host answer, and how fast
-  mxwire capture -i eth0 -l     what passes an interface, in lines or (-w FILE) into a capture
-  mxwire replay FILE -i eth0    a capture sent again (--rate, --top-speed), or one of its hosts played (--as MAC)
-  mxwire doctor -i eth0         what keeps an interface from working, and what to do
-  mxwire serve --echo -i eth0   an endpoint that answers whoever sends to it
-  mxwire send alpha:0 -i eth0 FILE   files as messages (and: mxwire receive -i eth0 > FILE)
-  mxwire perf -i eth0 -d alpha:0     latency and bandwidth, as omx_perf measures them
-
-Start with:  mxwire info captures/mxoe-every-type.pcap   (in a checkout; or any capture of EtherType 0x86DF)
-Each command explains itself with --help; completion for your shell: see mxwire --help.
+_LEAD = """Myrinet Express over Ethernet (MXoE, Open-MX):
+analyse captures, and run a live host on any Ethernet interface.
 """
-
+_START = """Start with:  mxwire info captures/mxoe-every-type.pcap   (in a checkout; or any capture of EtherType 0x86DF)
+mxwire help COMMAND explains a command; mxwire --help shows how to complete words in your shell.
+"""
+_NAME_WIDTH = max(map(len, COMMANDS))
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 EPILOG = """\b
 Shell completion:
@@ -87,8 +40,18 @@ Shell completion:
 """
 
 
-class _Commands(click.Group):
-    """Loads a command's module only when it is asked for, so that each starts fast."""
+def greeting() -> str:
+    """The commands in groups, each with a typical call."""
+    calls = {entry.name: f"mxwire {entry.name} {entry.usage}".rstrip() for entry in ENTRIES.values()}
+    width = max(map(len, calls.values())) + 2
+    text = f"mxwire {__version__}: {_LEAD}"
+    for title, entries in GROUPS.items():
+        text += f"\n{title}:\n" + "".join(f"  {calls[each.name]:{width}}{each.help}\n" for each in entries)
+    return f"{text}\n{_START}"
+
+
+class _Commands(CommandGroup):
+    """Loads a command's module only when it is called, so that each starts fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -99,6 +62,18 @@ class _Commands(click.Group):
         command = importlib.import_module(f"mxwire.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, entries in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(each.name.ljust(_NAME_WIDTH), each.help) for each in entries])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        named = [each for each in ENTRIES.values() if each.name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [CompletionItem(each.name, help=each.help) for each in named] + options
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -130,7 +105,7 @@ class _Commands(click.Group):
 def cli(context: click.Context) -> None:
     """Decode, verify and speak Myrinet Express over Ethernet (MXoE, Open-MX)."""
     if context.invoked_subcommand is None:
-        click.echo(GREETING, nl=False)
+        click.echo(greeting(), nl=False)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

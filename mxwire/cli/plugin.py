@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mxwire.cli.group import CommandGroup
+
 if TYPE_CHECKING:
     from mxwire.plugin import Place, Program, Report
     from mxwire.plugin.programs import Scope
@@ -28,7 +30,7 @@ _program_option = click.option(
 )
 
 
-@click.group(epilog=EPILOG)
+@click.group(cls=CommandGroup, epilog=EPILOG)
 def command() -> None:
     """Install, remove and check the Wireshark plugin.
 

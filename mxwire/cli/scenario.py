@@ -9,6 +9,7 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
+from mxwire.cli.group import CommandGroup
 from mxwire.cli.live import Destination, DestinationType
 from mxwire.cli.serve import Number
 
@@ -40,7 +41,7 @@ _OF_HOSTS: Final = {
 }
 
 
-@click.group(epilog=EPILOG)
+@click.group(cls=CommandGroup, epilog=EPILOG)
 def command() -> None:
     """Scenarios: texts that say what one side sends and what must come back, and when.
 

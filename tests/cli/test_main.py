@@ -10,6 +10,7 @@ import click
 import pytest
 
 import mxwire as package
+from mxwire.cli.catalogue import ENTRIES, GROUPS
 from mxwire.cli.main import COMMANDS, cli
 from tests.cli.support import ROOT, mxwire
 
@@ -18,6 +19,56 @@ def test_plain_command_greets_and_shows_the_way():
     run = mxwire()
     assert run.code == 0
     assert all(f"mxwire {command}" in run.out for command in COMMANDS)
+
+
+def test_help_lists_each_command_in_its_group_with_one_whole_line(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for run in (mxwire("--help"), mxwire("help")):
+        for title, entries in GROUPS.items():
+            section = run.out.split(f"{title}:\n", 1)[1].split("\n\n", 1)[0].splitlines()
+            assert [line.split(maxsplit=1) for line in section] == [[each.name, each.help] for each in entries]
+            assert all(len(line) <= 80 for line in section)
+    greeting = mxwire().out
+    assert all(f"{title}:\n" in greeting for title in GROUPS)
+    assert all(f"  {each.help}\n" in greeting for each in ENTRIES.values())
+
+
+@pytest.mark.parametrize("words", [("decode",), ("plugin", "install"), ("interop", "diff"), ("scenario",)])
+def test_help_command_prints_what_the_option_prints(words):
+    assert mxwire("help", *words) == mxwire(*words, "--help")
+
+
+def test_help_command_lists_every_command_as_json():
+    found = {each["command"] for each in mxwire("help", "--json").objects}
+    assert {"mxwire decode", "mxwire plugin install", "mxwire interop diff"} <= found
+    (decode,) = mxwire("help", "decode", "--json").objects
+    assert ["-v", "--verbose"] in [each["names"] for each in decode["options"]]
+
+
+@pytest.mark.parametrize("group", ["plugin", "scenario"])
+def test_group_without_subcommand_prints_its_help_once(group):
+    run = mxwire(group)
+    assert run == mxwire(group, "--help")
+    assert run.code == 0 and not run.err and run.out.count("Usage:") == 1
+    assert "..." not in run.out.split("Commands:")[1].split("Examples:")[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("decod",), "decode"),
+        (("mesages",), "messages"),
+        (("stat",), "stats"),
+        (("plugin", "instal"), "install"),
+        (("scenario", "lst"), "list"),
+        (("help", "decod"), "decode"),
+        (("help", "plugin", "instal"), "install"),
+    ],
+)
+def test_mistyped_command_gets_the_nearest(words, meant):
+    run = mxwire(*words)
+    assert run.code == 2 and not run.out
+    assert f"(did you mean {meant}" in run.err and len(run.err.splitlines()) == 1
 
 
 def test_version():

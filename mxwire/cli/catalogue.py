@@ -1,0 +1,60 @@
+"""All commands in groups, each with its usage and one line of help: what the greeting and ``--help`` print."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Entry(NamedTuple):
+    """One command."""
+
+    name: str
+    usage: str
+    """Arguments of a typical call."""
+    help: str
+    """One line of at most 64 characters, without a full stop."""
+
+
+GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
+    "Read captures": (
+        Entry("decode", "FILE", "Every frame: one line, all fields, JSON, columns or a table"),
+        Entry("info", "FILE", "Hosts, dialects, endpoints and messages at a glance"),
+        Entry("messages", "FILE", "Every message: kind, length, duration, how it ended"),
+        Entry("conversations", "FILE", "Pairs of endpoints: sessions, connects, totals"),
+        Entry("follow", "--message 3 FILE", "The frames of one message as a ladder between two hosts"),
+        Entry("extract", "--message 3 -w DATA FILE", "Reassemble the bytes of one message"),
+        Entry("stats", "FILE", "Round trips, throughput, delays and gaps, with plots"),
+        Entry("merge", "A B -w FILE", "Join captures from both ends: clocks, delays, losses"),
+    ),
+    "Judge": (
+        Entry("verify", "FILE", "Check captures against the rules of the protocol"),
+        Entry("diagnose", "FILE", "Find faults in hosts and network, with evidence and advice"),
+        Entry("compat", "A B", "Can two hosts talk as they were built, and what to change"),
+    ),
+    "Live": (
+        Entry("discover", "-i eth0", "Find the hosts on an Ethernet"),
+        Entry("ping", "alpha:0 -i eth0", "Measure round trips to a host"),
+        Entry("capture", "-i eth0 -w FILE", "Record the frames that pass an interface, or print them"),
+        Entry("replay", "FILE -i eth0", "Resend a capture, or play one of its hosts (--as MAC)"),
+        Entry("serve", "--echo -i eth0", "Open an endpoint that echoes or consumes messages"),
+        Entry("send", "alpha:0 -i eth0 FILE", "Send files as messages"),
+        Entry("receive", "-i eth0 > FILE", "Receive messages into files"),
+        Entry("perf", "-i eth0 -d alpha:0", "Measure latency and bandwidth as omx_perf does"),
+        Entry("doctor", "-i eth0", "Find what keeps an interface from working"),
+    ),
+    "Test": (
+        Entry("simulate", "--loss 0.05", "Run hosts in a simulated network with faults"),
+        Entry("scenario", "run", "Play short scripts of what a host must do"),
+        Entry("interop", "", "Matrix of implementations: who can talk to whom"),
+    ),
+    "Reference": (
+        Entry("formats", "[TYPE]", "Layout of the packets and names of their fields"),
+        Entry("rules", "[NUMBER]", "Rules of the specification, and where they are judged"),
+        Entry("plugin", "install", "Install and check the plugin for Wireshark and tshark"),
+        Entry("help", "[COMMAND]", "Explain a command"),
+    ),
+}
+"""The commands by group, in the order in which they are shown."""
+
+ENTRIES: Final = {entry.name: entry for entries in GROUPS.values() for entry in entries}
+"""All commands by name."""
