@@ -19,6 +19,7 @@ from mxwire.host import Endpoint, Host
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
 from mxwire.host.hearing import Strangers
 from mxwire.host.perf import Parameters, Receiver, Result, Sender
+from mxwire.host.perf.preemption import PreemptionMeter
 from mxwire.host.perf.receiver import KEY, SETTLE, Wish
 from mxwire.host.perf.waiting import Waiting
 from mxwire.host.request import place_of
@@ -41,9 +42,14 @@ class Manner:
     verbose: bool = False
     as_json: bool = False
 
+    @property
+    def polls(self) -> bool:
+        """Whether waits poll all the time, as omx_perf does by default."""
+        return not (self.sleep or self.yielding)
+
     def open(self, live: Live) -> Host:
         """Our host, which looks for frames as asked for; the thread that measures does all the work."""
-        return live.open(spin=not (self.sleep or self.yielding), background=False)
+        return live.open(spin=self.polls, background=False)
 
     def tell(self, event: str, **what: Any) -> None:
         """A line for programs."""
@@ -54,6 +60,34 @@ class Manner:
         """A line for people, beside the results."""
         if self.verbose:
             note(text)
+
+
+class _PreemptionWarning:
+    """One warning per measurement if it polls and others take its CPU: then it measures the scheduler."""
+
+    def __init__(self, manner: Manner) -> None:
+        self._manner = manner
+        self._meter = PreemptionMeter() if manner.polls else None
+        self.resume()
+
+    def resume(self) -> None:
+        """Measuring begins, or goes on after output."""
+        if self._meter is not None:
+            self._meter.start()
+
+    def check(self) -> None:
+        """Look at the time since `resume`, and warn at the first preemption."""
+        found = self._meter.stop() if self._meter is not None else None
+        if found is None:
+            return
+        self._meter = None
+        note(
+            f"preempted: this side had a CPU for only {found.cpu_share:.0%} of the time, so the times are too long; "
+            "use -w on both sides where there are fewer CPUs than busy programs"
+        )
+        self._manner.tell(
+            "preempted", cpu_share=round(found.cpu_share, 3), involuntary_switches=found.switches, advice="-w"
+        )
 
 
 def send(
@@ -79,9 +113,12 @@ def send(
         try:
             sender.agree()
             manner.tell("begun", **_about(live, place_of(partner), parameters))
+            warning = _PreemptionWarning(manner)
             for result in sender.measure(pause):
+                warning.check()
                 results.append(result)
                 _say(manner, result)
+                warning.resume()
         except HostClosedError:
             raise
         except HostError as error:
@@ -172,10 +209,13 @@ def _serve(manner: Manner, host: Host, receiver: Receiver, wish: Wish) -> bool:
     manner.tell("begun", partner=who, parameters=asdict(wish.parameters))
     manner.remark(f"{who} measures {wish.parameters.start} to {wish.parameters.end} bytes")
     try:
+        warning = _PreemptionWarning(manner)
         for length in receiver.serve(wish):
+            warning.check()
             done += 1
             manner.tell("length", length=length)
             manner.remark(f"length {length} done")
+            warning.resume()
     except HostClosedError:
         raise
     except HostError as error:

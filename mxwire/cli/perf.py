@@ -12,19 +12,21 @@ from click.core import ParameterSource
 from mxwire.cli.live import Destination, DestinationType, Live, live_options, timeout_option
 
 EPILOG = """\b
-A line a length: half a round trip in microseconds (with -U the whole of it), MB/s (10^6) and MiB/s (2^20).
+One line per length: half a round trip in microseconds (with -U the whole of it), MB/s (10^6) and MiB/s (2^20).
 Without -d it waits for a sender and answers, as `omx_perf` does; the option letters are those of omx_perf.
--r, -S, -E, -M, -I, -N, -W, -P, -U, -Y and --plot are for the sender alone: it tells the receiver what is measured.
---profile is what kind of host we are: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
+-r, -S, -E, -M, -I, -N, -W, -P, -U, -Y and --plot are for the sender alone, which sends its parameters to the receiver.
+Both sides poll for frames, which takes a whole CPU on each side. Where CPUs are few (two sides on one machine, a
+virtual machine, other busy programs), use -w on both sides; perf warns when it is being preempted.
+--profile selects the kind of host: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
 
 \b
-Exit code: 0 all was measured, 1 it ended early (what was measured till then is told), 2 it cannot work, 130 after
-Ctrl-C.
+Exit code: 0 all was measured, 1 it ended early (earlier results are printed), 2 it cannot work, 130 after Ctrl-C.
 
 \b
 Examples:
   mxwire perf -i veth0 --name alpha:0                          the receiver, for one sender
   mxwire perf -i veth1 -d alpha:0                              the sender
+  mxwire perf -i veth1 -d alpha:0 -w                           … on a machine with few CPUs
   mxwire perf -i eth0 -d node7:0 -S 0 -E 33 -I 1 -N 10000      tiny messages, one byte after the other
   mxwire perf -i eth0 -d node7:0 -U -Y -S 4194304 -N 100       one way, synchronous, 4 MiB
   mxwire perf -i eth0 -d node7:0 --plot perf.svg               a picture of it
@@ -77,11 +79,19 @@ def _refuse_sending() -> None:
     "-E", "end", type=_LENGTH, default=4194305, show_default=True, metavar="BYTES", help="Lengths stay below this."
 )
 @click.option(
-    "-M", "multiplier", type=_LENGTH, default=2, show_default=True, metavar="N", help="Next length: times N …"
+    "-M", "multiplier", type=_LENGTH, default=2, show_default=True, metavar="N", help="Multiply the length by N …"
 )
-@click.option("-I", "increment", type=_LENGTH, default=0, show_default=True, metavar="BYTES", help="… plus so many.")
 @click.option(
-    "-N", "iterations", type=_COUNT, default=1000, show_default=True, metavar="N", help="Round trips a length."
+    "-I",
+    "increment",
+    type=_LENGTH,
+    default=0,
+    show_default=True,
+    metavar="BYTES",
+    help="… and add BYTES, for the next length.",
+)
+@click.option(
+    "-N", "iterations", type=_COUNT, default=1000, show_default=True, metavar="N", help="Round trips per length."
 )
 @click.option(
     "-W", "warmup", type=_COUNT, default=10, show_default=True, metavar="N", help="Round trips before those that count."
@@ -97,17 +107,19 @@ def _refuse_sending() -> None:
 )
 @click.option("-U", "unidirectional", is_flag=True, help="Empty answers; times are of whole round trips.")
 @click.option("-Y", "synchronous", is_flag=True, help="Synchronous sends.")
-@click.option("-a", "aligned", is_flag=True, help="Messages in memory that begins with a page.")
+@click.option("-a", "aligned", is_flag=True, help="Page-aligned buffers.")
 @click.option(
     "-e", "endpoint", type=click.IntRange(0, 255), metavar="N", help="Our endpoint.  [default: 0; sender: any]"
 )
 @click.option("-b", "board", type=click.IntRange(0, 0), metavar="N", help="Our board: 0, the interface of -i.")
 @click.option("-s", "slave", is_flag=True, help="Receiver: serve one sender after the other, until Ctrl-C.")
-@click.option("-w", "sleep", is_flag=True, help="Sleep while waiting, instead of looking all the time.")
-@click.option("-y", "yielding", is_flag=True, help="Let others run between two looks.")
-@click.option("-v", "verbose", is_flag=True, help="Also say what goes on, and how times are distributed.")
-@timeout_option(30.0, "Seconds after which a silent host is given up; a receiver waits for a sender for ever.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("-w", "sleep", is_flag=True, help="Sleep while waiting instead of polling: for machines with few CPUs.")
+@click.option("-y", "yielding", is_flag=True, help="Yield the CPU between polls.")
+@click.option("-v", "verbose", is_flag=True, help="Also report progress, and percentiles of the times.")
+@timeout_option(
+    30.0, "Seconds of silence after which the other side is abandoned; a receiver waits for a sender without limit."
+)
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per line.")
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -1,0 +1,58 @@
+"""Detection of preemption: how much of the time a polling thread really had a CPU."""
+
+from __future__ import annotations
+
+import resource
+import time
+from typing import Final, NamedTuple
+
+WINDOW_NS: Final = 50_000_000
+"""Shortest time that is judged: a dozen time slices of a scheduler, so that one switch alone proves nothing."""
+LEAST_SHARE: Final = 0.8
+"""A thread that polls uses its CPU all the time; with less than this share of it, measured times are those of the
+scheduler."""
+
+
+class Usage(NamedTuple):
+    """Clocks and counters of the calling thread since some start."""
+
+    wall_ns: int
+    cpu_ns: int
+    switches: int
+    """Involuntary context switches."""
+
+    @classmethod
+    def now(cls) -> Usage:
+        """The present readings."""
+        used = resource.getrusage(resource.RUSAGE_THREAD)
+        return cls(time.monotonic_ns(), time.thread_time_ns(), used.ru_nivcsw)
+
+    @property
+    def cpu_share(self) -> float:
+        """CPU time by wall time, from 0 to 1."""
+        return min(1.0, self.cpu_ns / self.wall_ns) if self.wall_ns else 1.0
+
+    @property
+    def preempted(self) -> bool:
+        """Whether others had the CPU for a good part of the time. Only involuntary switches count: a thread that is
+        blocked by its output has no CPU either."""
+        return self.wall_ns >= WINDOW_NS and self.switches > 0 and self.cpu_share < LEAST_SHARE
+
+
+class PreemptionMeter:
+    """Judges the thread that calls it, over the time between `start` and `stop`, in windows of `WINDOW_NS`."""
+
+    def __init__(self) -> None:
+        self._begun = self._sum = Usage(0, 0, 0)
+
+    def start(self) -> None:
+        """Begin to measure."""
+        self._begun = Usage.now()
+
+    def stop(self) -> Usage | None:
+        """Stop measuring; return the window if the thread was preempted in it."""
+        now, begun, before = Usage.now(), self._begun, self._sum
+        window = Usage(*(kept + late - early for kept, late, early in zip(before, now, begun, strict=True)))
+        is_whole = window.wall_ns >= WINDOW_NS
+        self._sum = Usage(0, 0, 0) if is_whole else window
+        return window if window.preempted else None
