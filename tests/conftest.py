@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
+
+from hypothesis import HealthCheck, settings
+
+with contextlib.suppress(ImportError):
+    import readline  # noqa: F401
+
+pytest_plugins = ("tests.transitions",)
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and they would pass that on to the programs
 # that they start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# GNU readline, which pytest loads, writes the size of the terminal into the environment of this process behind the back
+# of os.environ. A child that is started without env= would inherit it, and one that gets os.environ would not.
+for name in ("COLUMNS", "LINES"):
+    if name not in os.environ:
+        os.unsetenv(name)
+
+# With CI=true hypothesis tries the same examples in every run; new ones find more. No example is too slow: how fast the
+# machine is decides no test.
+settings.register_profile("mxwire", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("mxwire")
