@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mxwire.cli.options import Amount, EtherType, dialect_option
+from mxwire.cli.completion import interfaces, offers
+from mxwire.cli.options import FILE, Amount, EtherType, dialect_option
 
 if TYPE_CHECKING:
     from mxwire.cli.capturing import Wishes
@@ -32,8 +33,15 @@ Exit code: 0 after -c frames or --duration, 130 after Ctrl-C and 143 after SIGTE
 
 
 @click.command(epilog=EPILOG)
-@click.option("-i", "--interface", metavar="IF", required=True, help="The Ethernet interface, like eth0.")
-@click.option("-w", "--write", "target", metavar="FILE", help="The capture file; - is standard output.")
+@click.option(
+    "-i",
+    "--interface",
+    metavar="IF",
+    shell_complete=offers(interfaces),
+    required=True,
+    help="The Ethernet interface, like eth0.",
+)
+@click.option("-w", "--write", "target", metavar="FILE", type=FILE, help="The capture file; - is standard output.")
 @click.option("-l", "--lines", is_flag=True, help="Print a line a frame, as mxwire decode does.")
 @click.option("-c", "--count", type=click.IntRange(1), metavar="N", help="Stop after so many frames.")
 @click.option("--duration", type=Amount(0, min_open=True), metavar="S", help="Stop after so many seconds.")

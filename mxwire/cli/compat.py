@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from mxwire.cli.options import ethertype_option
+from mxwire.cli.options import FILE, ethertype_option
 
 EPILOG = """\b
 Nothing on the wire is negotiated: two hosts must have been built alike. What each shows of that is listed with the
@@ -26,8 +26,8 @@ Exit code: 0 nothing speaks against it, 1 something does not work between them, 
 
 
 @click.command(epilog=EPILOG)
-@click.argument("first", metavar="FILE")
-@click.argument("second", metavar="[FILE]", required=False)
+@click.argument("first", metavar="FILE", type=FILE)
+@click.argument("second", metavar="[FILE]", required=False, type=FILE)
 @click.option("--hosts", metavar="MAC MAC", nargs=2, help="The two hosts, in this order.  [default: the busiest]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: sides, classes, the conclusion.")
 @ethertype_option

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mxwire.cli.options import FrameRanges, Range, dialect_option, ethertype_option, table_option
+from mxwire.cli.completion import catalogued, offers, packet_types
+from mxwire.cli.options import FILE, FrameRanges, Range, dialect_option, ethertype_option, table_option
 
 if TYPE_CHECKING:
     from mxwire.cli.decoding import Request
@@ -28,17 +29,23 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
 @click.option("-v", "--verbose", is_flag=True, help="Every field with value, meaning and bytes.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.option(
     "--fields",
     metavar="A,B",
+    shell_complete=offers(catalogued("field"), listed=True),
     help="Only these fields, tab-separated; with --to, only these columns; with --json, only these of the fields.",
 )
 @table_option
 @click.option(
-    "--type", "types", metavar="TYPE", multiple=True, help="Only this packet type, by name or number; may be repeated."
+    "--type",
+    "types",
+    metavar="TYPE",
+    multiple=True,
+    shell_complete=offers(packet_types),
+    help="Only this packet type, by name or number; may be repeated.",
 )
 @click.option(
     "--frames",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mxwire.cli.completion import catalogued, offers
 from mxwire.cli.inputs import Inputs, input_options
 from mxwire.cli.options import dialect_option, ethertype_option
 
@@ -65,7 +66,13 @@ def _diagnosis(name: str) -> Any:
 
 @click.command(epilog=EPILOG)
 @input_options
-@click.option("--only", metavar="ID", multiple=True, help="Report this diagnosis only; may be repeated.")
+@click.option(
+    "--only",
+    metavar="ID",
+    multiple=True,
+    shell_complete=offers(catalogued("diagnosis")),
+    help="Report this diagnosis only; may be repeated.",
+)
 @click.option(
     "--all-protocols",
     is_flag=True,
@@ -74,7 +81,13 @@ def _diagnosis(name: str) -> Any:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: findings, then a summary for each file.")
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List all diagnoses.")
 @click.option(
-    "--explain", metavar="ID", is_eager=True, expose_value=False, callback=_explain, help="Explain a diagnosis."
+    "--explain",
+    metavar="ID",
+    shell_complete=offers(catalogued("diagnosis")),
+    is_eager=True,
+    expose_value=False,
+    callback=_explain,
+    help="Explain a diagnosis.",
 )
 @dialect_option
 @ethertype_option

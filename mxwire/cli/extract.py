@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mxwire.cli.options import dialect_option, ethertype_option, message_option
+from mxwire.cli.options import FILE, dialect_option, ethertype_option, message_option
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations import Message
@@ -26,7 +26,7 @@ LISTED = 100
 
 
 @click.command(epilog=EPILOG)
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=FILE)
 @message_option
 @click.option(
     "-w",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mxwire.cli.options import dialect_option, ethertype_option, message_option
+from mxwire.cli.options import FILE, dialect_option, ethertype_option, message_option
 
 EPILOG = """\b
 The sender of the message is on the left. Replies that follow each other without a gap are one line. Acks
@@ -19,7 +19,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=FILE)
 @message_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a frame (a run of replies is one), a line each.")
 @dialect_option

@@ -23,7 +23,7 @@ class CommandGroup(click.Group):
         """The subcommand that the first argument names; raises :class:`click.UsageError` with a suggestion."""
         name = args[0]
         if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
-            raise click.UsageError(f"no command {name!r}{suggestion(name, self.list_commands(ctx))}", ctx)
+            raise click.UsageError(f"No such command {name!r}{suggestion(name, self.list_commands(ctx))}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

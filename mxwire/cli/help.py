@@ -50,7 +50,7 @@ def command(context: click.Context, words: tuple[str, ...], as_json: bool) -> No
         found = group.get_command(at, name) if isinstance(group, click.Group) else None
         if found is None:
             known = group.list_commands(at) if isinstance(group, click.Group) else []
-            raise click.UsageError(f"no command {' '.join(words)!r}{suggestion(name, known)}", at)
+            raise click.UsageError(f"No such command {' '.join(words)!r}{suggestion(name, known)}", at)
         at = click.Context(found, info_name=name, parent=at, **found.context_settings)
     if as_json:
         for each in _commands_of(at):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mxwire.cli.options import dialect_option, ethertype_option
+from mxwire.cli.options import FILE, dialect_option, ethertype_option
 
 EPILOG = """\b
 Examples:
@@ -15,7 +15,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a file, a line each.")
 @dialect_option
 @ethertype_option

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from mxwire.cli.options import Amount
+from mxwire.cli.completion import interfaces, offers
+from mxwire.cli.options import FILE, Amount
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -62,8 +63,14 @@ class Inputs:
 
 
 _OPTIONS: Final = (
-    click.argument("files", metavar="[FILE...]", nargs=-1),
-    click.option("-i", "--interface", metavar="IF", help="Instead of files: what passes this interface, until Ctrl-C."),
+    click.argument("files", metavar="[FILE...]", nargs=-1, type=FILE),
+    click.option(
+        "-i",
+        "--interface",
+        metavar="IF",
+        shell_complete=offers(interfaces),
+        help="Instead of files: what passes this interface, until Ctrl-C.",
+    ),
     click.option("--time", "seconds", type=Amount(0, min_open=True), metavar="S", help="With -i: end after S seconds."),
 )
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from mxwire.cli.completion import catalogued, cells, folders, offers
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.interop_diff import command as diff
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 EPILOG = """\b
 Examples:
@@ -49,6 +53,16 @@ class _Group(CommandGroup):
         return ["[OPTIONS]", "[CONFIG.toml]"]
 
 
+def _complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Files, and the subcommand: the group itself completes neither, as it takes the matrix for one."""
+    from click.shell_completion import CompletionItem
+
+    named = [
+        CompletionItem(name) for name in command.list_commands(_context) if incomplete and name.startswith(incomplete)
+    ]
+    return [*named, CompletionItem(incomplete, type="file")]
+
+
 class _Unnamed(click.Context):
     """What the group does without a subcommand is called as the group is."""
 
@@ -72,17 +86,42 @@ def command(**_: Any) -> None:
 
 
 @command.command("run", cls=_Matrix, hidden=True, epilog=EPILOG)
-@click.argument("config", metavar="[CONFIG.toml]", required=False)
-@click.option("--implementation", "implementations", metavar="NAME", multiple=True, help="Only these; repeat.")
-@click.option("--case", "cases", metavar="NAME", multiple=True, help="Only these cases or groups of cases; repeat.")
+@click.argument("config", metavar="[CONFIG.toml]", required=False, shell_complete=_complete)
 @click.option(
-    "--impairment", "impairments", metavar="NAME", multiple=True, help="With these only, in all cases; repeat."
+    "--implementation",
+    "implementations",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=offers(catalogued("implementation")),
+    help="Only these; repeat.",
 )
-@click.option("--cell", "cells", metavar="L/R/CASE/IMP", multiple=True, help="Only this cell; repeat.")
+@click.option(
+    "--case",
+    "cases",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=offers(catalogued("case")),
+    help="Only these cases or groups of cases; repeat.",
+)
+@click.option(
+    "--impairment",
+    "impairments",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=offers(catalogued("impairment")),
+    help="With these only, in all cases; repeat.",
+)
+@click.option(
+    "--cell", "cells", metavar="L/R/CASE/IMP", multiple=True, shell_complete=cells, help="Only this cell; repeat."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=1, metavar="N", help="Of all randomness.  [default: 1]")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one a processor]")
-@click.option("--html", metavar="DIR", help="Write a site there: the matrix, a page a cell, captures.")
-@click.option("--report", "folder", metavar="DIR", help="Write report and captures there, without pages.")
+@click.option(
+    "--html", metavar="DIR", shell_complete=folders, help="Write a site there: the matrix, a page a cell, captures."
+)
+@click.option(
+    "--report", "folder", metavar="DIR", shell_complete=folders, help="Write report and captures there, without pages."
+)
 @click.option("--force", is_flag=True, help="Replace what is in DIR.")
 @click.option("--list", "listing", is_flag=True, help="List implementations, cases and impairments, and end.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")

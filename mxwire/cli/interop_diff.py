@@ -6,6 +6,8 @@ import sys
 
 import click
 
+from mxwire.cli.options import FILE
+
 EPILOG = """\b
 Worse: the verdict has gone down (pass, info, non-strict, fail), what worked is now right to fail, or the cell could
 not be run any more (missing). Reports of other seeds or versions may be held beside each other.
@@ -22,8 +24,8 @@ Exit code: 0 nothing is worse, 1 something is, 2 a report could not be read.
 
 
 @click.command(name="diff", epilog=EPILOG)
-@click.argument("old", metavar="OLD")
-@click.argument("new", metavar="NEW")
+@click.argument("old", metavar="OLD", type=FILE)
+@click.argument("new", metavar="NEW", type=FILE)
 @click.option("--all", "everything", is_flag=True, help="All changes; else the first 20 of each kind but the worse.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: changes, then how many there are.")
 def command(old: str, new: str, everything: bool, as_json: bool) -> None:

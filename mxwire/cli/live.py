@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from mxwire.cli.completion import catalogued, interfaces, live_dialects, offers
 from mxwire.cli.options import Amount
 from mxwire.errors import MxwireError
 
@@ -123,15 +124,26 @@ class Live:
 
 
 _OPTIONS: Final = (
-    click.option("-i", "--interface", metavar="IF", required=True, help="The Ethernet interface, like eth0."),
+    click.option(
+        "-i",
+        "--interface",
+        metavar="IF",
+        shell_complete=offers(interfaces),
+        required=True,
+        help="The Ethernet interface, like eth0.",
+    ),
     click.option("--name", metavar="NAME", help="Our own host name.  [default: that of this computer, with :0]"),
     click.option(
-        "--dialect", metavar="mxoe|omx|omx:M", help="What we speak; all hosts must speak the same.  [default: mxoe]"
+        "--dialect",
+        metavar="mxoe|omx|omx:M",
+        shell_complete=live_dialects,
+        help="What we speak; all hosts must speak the same.  [default: mxoe]",
     ),
     click.option(
         "--profile",
         metavar="NAME",
         default="open-mx",
+        shell_complete=offers(catalogued("profile")),
         show_default=True,
         help="What kind of host we are: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.",
     ),

@@ -31,6 +31,8 @@ _START = """Start with:  mxwire info captures/mxoe-every-type.pcap   (in a check
 mxwire help COMMAND explains a command; mxwire --help shows how to complete words in your shell.
 """
 _NAME_WIDTH = max(map(len, COMMANDS))
+_COMPLETES = "_MXWIRE_COMPLETE"
+"""Set by the scripts of shells, and by users to get these."""
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 EPILOG = """\b
 Shell completion:
@@ -115,6 +117,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    if _COMPLETES in os.environ:
+        from mxwire.cli.completion import register
+
+        register()
     try:
         cli.main(arguments, prog_name="mxwire", standalone_mode=False)
     except MxwireError as error:

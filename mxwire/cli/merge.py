@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from mxwire.cli.options import FILE
+
 EPILOG = """\b
 Frames that both captures have show how their clocks differ; a frame cannot arrive before it was sent, at neither
 end. Each is written once, as its sender's end has seen it, with the time of A's clock; so also frames that were lost
@@ -22,13 +24,14 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("first", metavar="A")
-@click.argument("second", metavar="B")
+@click.argument("first", metavar="A", type=FILE)
+@click.argument("second", metavar="B", type=FILE)
 @click.option(
     "-w",
     "--write",
     "target",
     metavar="FILE",
+    type=FILE,
     help="Write the frames of both to this pcapng file, with an interface for each; - is standard output.",
 )
 @click.option("--keep-both", is_flag=True, help="Write frames that both have twice, as each has seen them.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mxwire.cli.completion import offers
 from mxwire.cli.inputs import Inputs, input_options
 from mxwire.cli.options import dialect_option, ethertype_option, table_option
 
@@ -32,6 +33,7 @@ Examples:
   mxwire messages -i eth0                          as they pass an interface, until Ctrl-C
   mxwire follow --message 3 trace.pcap             then: the frames of one of them
 """
+_KINDS = ("TINY", "SMALL", "MEDIUM", "RNDV")
 
 
 @click.command(epilog=EPILOG)
@@ -45,8 +47,9 @@ Examples:
 @click.option(
     "--kind",
     "kinds",
-    type=click.Choice(["TINY", "SMALL", "MEDIUM", "RNDV"], case_sensitive=False),
+    type=click.Choice(_KINDS, case_sensitive=False),
     multiple=True,
+    shell_complete=offers(lambda: _KINDS),
     help="Only this kind; may be repeated.",
 )
 @click.option("--match", metavar="HEX", help="Only messages with this match information.")

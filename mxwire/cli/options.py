@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import click
 
+from mxwire.cli.completion import dialects
+
 _RANGE: Final = re.compile(r"(\d*)(-?)(\d*)")
 
 _MOST: Final = 1e9
@@ -69,10 +71,14 @@ class EtherType(click.ParamType):  # type: ignore[type-arg]
         return number
 
 
+FILE: Final = click.Path(readable=False, allow_dash=True)
+"""A file name, which shells complete; whatever opens the file reports what is wrong with it."""
+
 dialect_option = click.option(
     "--dialect",
     default="auto",
     metavar="auto|mxoe|omx|omx:M",
+    shell_complete=dialects,
     help="What the hosts speak; auto finds out per pair of hosts.  [default: auto]",
 )
 message_option = click.option(

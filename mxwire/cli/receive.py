@@ -7,7 +7,7 @@ import sys
 import click
 
 from mxwire.cli.live import MEETING_POINT, Live, live_options
-from mxwire.cli.options import Amount
+from mxwire.cli.options import FILE, Amount
 from mxwire.cli.serve import Number
 
 EPILOG = """\b
@@ -31,7 +31,9 @@ _ALL = (1 << 64) - 1
 
 @click.command(epilog=EPILOG)
 @live_options
-@click.option("-o", "output", default="-", metavar="FILE|-", help="Where the data goes.  [default: standard output]")
+@click.option(
+    "-o", "output", default="-", metavar="FILE|-", type=FILE, help="Where the data goes.  [default: standard output]"
+)
 @click.option(
     "--endpoint",
     type=click.IntRange(0, 255),

@@ -9,7 +9,8 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from mxwire.cli.options import Amount, EtherType, FrameRanges, dialect_option
+from mxwire.cli.completion import catalogued, interfaces, offers, packet_types
+from mxwire.cli.options import FILE, Amount, EtherType, FrameRanges, dialect_option
 from mxwire.cli.serve import Number
 from mxwire.errors import MxwireError
 
@@ -60,13 +61,22 @@ _HOST: Final = frozenset({"played", "against", "key", "name", "simulate", "timeo
 
 
 @click.command(epilog=EPILOG)
-@click.argument("file")
-@click.option("-i", "--interface", metavar="IF", help="The Ethernet interface, like eth0.")
+@click.argument("file", metavar="FILE", type=FILE)
+@click.option(
+    "-i", "--interface", metavar="IF", shell_complete=offers(interfaces), help="The Ethernet interface, like eth0."
+)
 @click.option("--speed", type=Amount(0, min_open=True), metavar="N", help="So many times as fast.")
 @click.option("--rate", metavar="RATE", help="50000/s frames, or bits: 1Gbit/s; k, M and G are 10^3, 10^6 and 10^9.")
 @click.option("--top-speed", is_flag=True, help="As fast as possible.")
 @click.option("--loop", type=click.IntRange(0), metavar="N", help="So often; 0: until Ctrl-C.  [default: 1]")
-@click.option("--type", "types", metavar="TYPE", multiple=True, help="Only this packet type; may be repeated.")
+@click.option(
+    "--type",
+    "types",
+    metavar="TYPE",
+    multiple=True,
+    shell_complete=offers(packet_types),
+    help="Only this packet type; may be repeated.",
+)
 @click.option("--frames", metavar="RANGE", type=FrameRanges(), help="Only these: 7, 10-20, 100-, or several.")
 @click.option(
     "--map", "mapped", metavar="OLD=NEW", multiple=True, help="Another Ethernet address; self is our interface's."
@@ -94,7 +104,12 @@ _HOST: Final = frozenset({"played", "against", "key", "name", "simulate", "timeo
 )
 @click.option("--key", type=Number(0xFFFF_FFFF), metavar="K", help="The key of the live host's endpoint.")
 @click.option("--name", metavar="NAME", help="Our host name.  [default: that of the host in the capture]")
-@click.option("--simulate", metavar="PROFILE", help="Play against a simulated host: open-mx, native-mx …")
+@click.option(
+    "--simulate",
+    metavar="PROFILE",
+    shell_complete=offers(catalogued("profile")),
+    help="Play against a simulated host: open-mx, native-mx …",
+)
 @click.option(
     "--timeout",
     type=Amount(0, min_open=True),

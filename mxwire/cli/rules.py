@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
+from mxwire.cli.completion import offers, rule_numbers
 
 EPILOG = """\b
 Examples:
@@ -19,17 +16,8 @@ Examples:
 """
 
 
-def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The numbers that a shell offers."""
-    from click.shell_completion import CompletionItem
-
-    from mxwire.rules.catalogue import CATALOGUE
-
-    return [CompletionItem(number) for number in CATALOGUE if number.startswith(incomplete.upper())]
-
-
 @click.command("rules", epilog=EPILOG)
-@click.argument("numbers", metavar="[NUMBER]...", nargs=-1, shell_complete=_complete)
+@click.argument("numbers", metavar="[NUMBER]...", nargs=-1, shell_complete=offers(rule_numbers))
 @click.option("--chapter", metavar="TITLE", help="Only the rules of a chapter; a part of its title is enough.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line for each rule.")
 def command(numbers: tuple[str, ...], chapter: str | None, as_json: bool) -> None:

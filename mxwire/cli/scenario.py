@@ -9,8 +9,10 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
+from mxwire.cli.completion import catalogued, interfaces, live_dialects, offers, rule_numbers, scenarios
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.live import Destination, DestinationType
+from mxwire.cli.options import FILE
 from mxwire.cli.serve import Number
 
 EPILOG = """\b
@@ -50,8 +52,15 @@ def command() -> None:
 
 
 @command.command(name="list")
-@click.argument("names", nargs=-1)
-@click.option("--rule", "rules", metavar="NUMBER", multiple=True, help="Only those about this rule; may be repeated.")
+@click.argument("names", metavar="[NAME|FILE]...", nargs=-1, shell_complete=scenarios)
+@click.option(
+    "--rule",
+    "rules",
+    metavar="NUMBER",
+    multiple=True,
+    shell_complete=offers(rule_numbers),
+    help="Only those about this rule; may be repeated.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a scenario, a line each.")
 def list_command(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) -> None:
     """Names, titles and rules of the library's scenarios, or of those that are named."""
@@ -61,7 +70,7 @@ def list_command(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) 
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", metavar="NAME|FILE", shell_complete=scenarios)
 def show(name: str) -> None:
     """The text of a scenario."""
     from mxwire.cli import playing
@@ -70,7 +79,7 @@ def show(name: str) -> None:
 
 
 @command.command()
-@click.argument("names", nargs=-1)
+@click.argument("names", metavar="[NAME|FILE]...", nargs=-1, shell_complete=scenarios)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a scenario, a line each.")
 def check(names: tuple[str, ...], as_json: bool) -> None:
     """Whether scenarios are well formed: files, folders or names; without any, the whole library. Exit code 2: not."""
@@ -81,11 +90,28 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("names", nargs=-1)
-@click.option("--profile", metavar="NAME", default="open-mx-1.5", help="What the host is.  [default: open-mx-1.5]")
-@click.option("--dialect", metavar="mxoe|omx|omx:M", help="Only in this one.  [default: mxoe, omx:1500 and omx:9000]")
+@click.argument("names", metavar="[NAME|FILE]...", nargs=-1, shell_complete=scenarios)
+@click.option(
+    "--profile",
+    metavar="NAME",
+    shell_complete=offers(catalogued("profile")),
+    default="open-mx-1.5",
+    help="What the host is.  [default: open-mx-1.5]",
+)
+@click.option(
+    "--dialect",
+    metavar="mxoe|omx|omx:M",
+    shell_complete=live_dialects,
+    help="Only in this one.  [default: mxoe, omx:1500 and omx:9000]",
+)
 @click.option("--seed", type=click.IntRange(0), metavar="N", default=0, help="What all chance comes from.")
-@click.option("-i", "--interface", metavar="IF", help="Play against a live host on this interface; wants --host.")
+@click.option(
+    "-i",
+    "--interface",
+    metavar="IF",
+    shell_complete=offers(interfaces),
+    help="Play against a live host on this interface; wants --host.",
+)
 @click.option("--host", metavar="HOST", type=DestinationType(), help="alpha:0, an address; with :3 behind, endpoint 3.")
 @click.option(
     "--key", metavar="KEY", type=Number(0xFFFF_FFFF), default=0x12345678, help="Of its endpoint.  [default: 0x12345678]"
@@ -96,7 +122,7 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
 @click.option("--harmful", is_flag=True, help="Also what is known to stop real hosts.")
 @click.option("--judge", is_flag=True, help="Hold all frames of the host against the rules besides.")
 @click.option("--ladder", is_flag=True, help="Draw the frames of each.")
-@click.option("-w", "--write", metavar="FILE", help="Write all frames to a capture file.")
+@click.option("-w", "--write", metavar="FILE", type=FILE, help="Write all frames to a capture file.")
 @click.option("-v", "--verbose", is_flag=True, help="A line for each, also where all are well.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a run, a line each.")
 def run(
@@ -152,8 +178,21 @@ def highlight() -> None:
 
 
 @command.command(name="host")
-@click.option("-i", "--interface", metavar="IF", required=True, help="Where the host is, like eth0.")
-@click.option("--profile", metavar="NAME", default="open-mx-1.5", help="What the host is.  [default: open-mx-1.5]")
+@click.option(
+    "-i",
+    "--interface",
+    metavar="IF",
+    shell_complete=offers(interfaces),
+    required=True,
+    help="Where the host is, like eth0.",
+)
+@click.option(
+    "--profile",
+    metavar="NAME",
+    shell_complete=offers(catalogued("profile")),
+    default="open-mx-1.5",
+    help="What the host is.  [default: open-mx-1.5]",
+)
 def host_command(interface: str, profile: str) -> None:
     """Be the host under test for mxwire scenario run --driver, on this or another machine.
 

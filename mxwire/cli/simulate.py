@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from mxwire.cli.completion import catalogued, live_dialects, offers
 from mxwire.cli.options import Amount
 
 EPILOG = """\b
@@ -58,12 +59,29 @@ def _microseconds(name: str, text: str) -> Callable[[Any], Any]:
 )
 @click.option("--hosts", type=click.IntRange(2, 8), metavar="N", help="Hosts, 2 to 8.  [default: 2]")
 @click.option("--messages", type=click.IntRange(1), metavar="N", help="Messages.  [default: 100]")
-@click.option("--workload", metavar="NAME", help="ping-pong, stream, many-to-one or all-to-all.  [default: all-to-all]")
-@click.option("--dialect", metavar="mxoe|omx|omx:M", help="What the hosts speak.  [default: mxoe]")
-@click.option("--profile", metavar="NAME[/HZ],…", help="What the hosts are, in turn; see below.  [default: open-mx]")
+@click.option(
+    "--workload",
+    metavar="NAME",
+    shell_complete=offers(catalogued("workload")),
+    help="ping-pong, stream, many-to-one or all-to-all.  [default: all-to-all]",
+)
+@click.option(
+    "--dialect", metavar="mxoe|omx|omx:M", shell_complete=live_dialects, help="What the hosts speak.  [default: mxoe]"
+)
+@click.option(
+    "--profile",
+    metavar="NAME[/HZ],…",
+    shell_complete=offers(catalogued("profile"), listed=True),
+    help="What the hosts are, in turn; see below.  [default: open-mx]",
+)
 @click.option("--processes", type=click.IntRange(1, 4), metavar="N", help="Applications a host.  [default: 1]")
 @click.option("--interfaces", type=click.IntRange(1, 4), metavar="N", help="Interfaces a host.  [default: 1]")
-@click.option("--discovery", metavar="NAME", help="How hosts meet: static, nameless or announce.  [default: static]")
+@click.option(
+    "--discovery",
+    metavar="NAME",
+    shell_complete=offers(catalogued("discovery")),
+    help="How hosts meet: static, nameless or announce.  [default: static]",
+)
 @click.option("--largest", type=click.IntRange(0), metavar="BYTES", help="Longest message.  [default: 1048576]")
 @click.option("--resend-maximum", type=click.IntRange(1), metavar="N", help="Resends before a partner is given up.")
 @_rate("loss", "Frames that are lost, 0 to 1.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mxwire.cli.completion import catalogued, offers, rule_numbers
 from mxwire.cli.inputs import Inputs, input_options
 from mxwire.cli.options import dialect_option, ethertype_option
 
@@ -41,9 +42,17 @@ Exit code: 0 no violation, 1 violations, 2 something could not be read.
 @input_options
 @click.option("--host", "hosts", metavar="MAC", multiple=True, help="Report on this host only; may be repeated.")
 @click.option(
-    "--rules", metavar="NUMBER,…", help="Report on these rules only; beginnings of numbers (R-ACK) are enough."
+    "--rules",
+    metavar="NUMBER,…",
+    shell_complete=offers(rule_numbers, listed=True),
+    help="Report on these rules only; beginnings of numbers (R-ACK) are enough.",
 )
-@click.option("--profile", metavar="NAME", help="What the hosts are: sets their timers, limits and known defects.")
+@click.option(
+    "--profile",
+    metavar="NAME",
+    shell_complete=offers(catalogued("profile")),
+    help="What the hosts are: sets their timers, limits and known defects.",
+)
 @click.option("--from-start", is_flag=True, help="The capture was begun before any endpoint was opened: judge more.")
 @click.option("--lossy", is_flag=True, help="The capture itself lost frames: judge single frames only.")
 @click.option(

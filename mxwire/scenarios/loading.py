@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
 
 from mxwire.errors import MxwireError
 from mxwire.scenarios.errors import suggestion
 from mxwire.scenarios.parser import parse
 from mxwire.scenarios.script import Script
-
-SUFFIX: Final = ".mxs"
-_PACKAGED: Final = Path(__file__).with_name("library")
-"""Where the library lies in an installed package."""
-_CHECKOUT: Final = Path(__file__).parents[2] / "replay"
-
-
-def library_folder() -> Path:
-    """The folder of the library: in the package or, of a checkout, beside it."""
-    return _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
+from mxwire.shipped import SCENARIO_SUFFIX, scenario_folder, scenario_names
 
 
 def load(path: str | Path) -> Script:
@@ -41,26 +31,23 @@ def load(path: str | Path) -> Script:
 def _found(path: Path) -> Path:
     if path.is_file():
         return path
-    here = library_folder()
-    name = str(path).removeprefix("replay/").removesuffix(SUFFIX)
-    if not path.is_absolute() and ".." not in path.parts and (inside := here / f"{name}{SUFFIX}").is_file():
+    here = scenario_folder()
+    name = str(path).removeprefix("replay/").removesuffix(SCENARIO_SUFFIX)
+    if not path.is_absolute() and ".." not in path.parts and (inside := here / f"{name}{SCENARIO_SUFFIX}").is_file():
         return inside
-    hint = suggestion(name, names()) or f" (mxwire scenario list shows those of the library, {SUFFIX} files elsewhere)"
+    hint = (
+        suggestion(name, scenario_names())
+        or f" (mxwire scenario list shows those of the library, {SCENARIO_SUFFIX} files elsewhere)"
+    )
     raise MxwireError(f"no scenario {path}{hint}")
 
 
 def name_of(path: Path) -> str:
     """The name of the scenario in a file: its path below the library, or what it is called elsewhere."""
     try:
-        return path.resolve().relative_to(library_folder().resolve()).with_suffix("").as_posix()
+        return path.resolve().relative_to(scenario_folder().resolve()).with_suffix("").as_posix()
     except ValueError:
         return path.with_suffix("").name
-
-
-def names() -> list[str]:
-    """The names of the library's scenarios, in order."""
-    here = library_folder()
-    return sorted(each.relative_to(here).with_suffix("").as_posix() for each in here.rglob(f"*{SUFFIX}"))
 
 
 def paths_of(wanted: Iterable[str]) -> list[Path]:
@@ -68,23 +55,23 @@ def paths_of(wanted: Iterable[str]) -> list[Path]:
 
     Raises :class:`~mxwire.errors.MxwireError` for a name that is none of these.
     """
-    here = library_folder()
+    here = scenario_folder()
     found: list[Path] = []
     wanted = list(wanted)
     for each in wanted:
         path = Path(each)
         folder = path if path.is_dir() else here / each.removeprefix("replay/").rstrip("/")
         if not path.is_file() and ".." not in path.parts and folder.is_dir():
-            inside = sorted(folder.rglob(f"*{SUFFIX}"))
+            inside = sorted(folder.rglob(f"*{SCENARIO_SUFFIX}"))
             if not inside:
-                raise MxwireError(f"{each}: no scenarios ({SUFFIX}) in this folder")
+                raise MxwireError(f"{each}: no scenarios ({SCENARIO_SUFFIX}) in this folder")
             found += inside
         else:
             found.append(_found(path))
-    return found if wanted else [here / f"{name}{SUFFIX}" for name in names()]
+    return found if wanted else [here / f"{name}{SCENARIO_SUFFIX}" for name in scenario_names()]
 
 
 def library() -> Iterator[Script]:
     """All scenarios of the library, in the order of their names."""
-    for name in names():
-        yield load(library_folder() / f"{name}{SUFFIX}")
+    for name in scenario_names():
+        yield load(scenario_folder() / f"{name}{SCENARIO_SUFFIX}")

@@ -1,0 +1,199 @@
+"""What shells offer for arguments and options, and the scripts that ask; imports nothing slow."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+import click
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+    split_arg_string,
+)
+
+from mxwire.shipped import scenario_names
+
+Source = Callable[[], Iterable[str]]
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+_NAMES: Final = Path(__file__).with_name("names.json")
+_RULES: Final = Path(__file__).parents[1] / "rules" / "index.json"
+_DIALECTS: Final = ("auto", "mxoe", "omx", "omx:1500", "omx:9000")
+
+
+# Sources of words
+
+
+def catalogued(kind: str) -> Source:
+    """The names of a catalogue: a key of ``names.json``."""
+    return lambda: json.loads(_NAMES.read_text(encoding="utf-8"))[kind]
+
+
+def packet_types() -> list[str]:
+    """Names of the packet types."""
+    from mxwire.wire.enums import PacketType
+
+    return list(PacketType.__members__)
+
+
+def rule_numbers() -> list[str]:
+    """Numbers of the rules, and their beginnings (``R-ACK``)."""
+    numbers: list[str] = list(json.loads(_RULES.read_text(encoding="utf-8")))
+    return [*dict.fromkeys(each.rpartition("-")[0] for each in numbers if each.count("-") > 1), *numbers]
+
+
+def interfaces() -> list[str]:
+    """Network interfaces of this computer."""
+    import socket
+
+    return [name for _, name in socket.if_nameindex()]
+
+
+# Completions
+
+
+def offers(source: Source, *, listed: bool = False) -> Complete:
+    """Completes one of the words of a source, in any case; ``listed``: the last one of a list with commas."""
+
+    def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        before, comma, begun = incomplete.rpartition(",") if listed else ("", "", incomplete)
+        taken = before.split(",")
+        return [
+            CompletionItem(f"{before}{comma}{each}")
+            for each in source()
+            if each.lower().startswith(begun.lower()) and each not in taken
+        ]
+
+    return complete
+
+
+dialects = offers(lambda: _DIALECTS)
+live_dialects = offers(lambda: _DIALECTS[1:])
+
+
+def folders(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Leaves folders to the shell."""
+    return [CompletionItem(incomplete, type="dir")]
+
+
+def scenarios(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names and folders of the library's scenarios, a level at a time, and files."""
+    level = incomplete.count("/") + 1
+    found = dict.fromkeys(
+        "/".join(parts[:level]) + ("/" if len(parts) > level else "")
+        for parts in (each.split("/") for each in scenario_names())
+    )
+    return [
+        *(CompletionItem(each) for each in found if each.startswith(incomplete)),
+        CompletionItem(incomplete, type="file"),
+    ]
+
+
+def cells(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The next part of ``LEFT/RIGHT/CASE/IMPAIRMENT``."""
+    before, slash, begun = incomplete.rpartition("/")
+    place = incomplete.count("/")
+    kind = ("implementation", "implementation", "case", "impairment")[min(place, 3)]
+    end = "/" if place < 3 else ""
+    return [CompletionItem(f"{before}{slash}{each}{end}") for each in catalogued(kind)() if each.startswith(begun)]
+
+
+# Shells
+
+
+class Bash(BashComplete):
+    """click's, but with whole words where bash breaks them at colons and equals signs, and files beside words."""
+
+    source_template = """\
+%(complete_func)s() {
+    local IFS=$'\\n' response completion type value files=
+    response=$(COMP_LINE="${COMP_LINE:0:$COMP_POINT}" COMP_WORDBREAKS="$COMP_WORDBREAKS" \\
+        %(complete_var)s=bash_complete $1 2>/dev/null)
+    COMPREPLY=()
+    for completion in $response; do
+        IFS=',' read -r type value <<< "$completion"
+        if [[ $type == dir ]]; then
+            compopt -o dirnames
+        elif [[ $type == file ]]; then
+            files=1
+        else
+            COMPREPLY+=("$value")
+            [[ $value == */ ]] && compopt -o nospace
+        fi
+    done
+    if [[ $files && ${#COMPREPLY[@]} -gt 0 ]]; then
+        compopt -o filenames
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$2")
+    elif [[ $files ]]; then
+        compopt -o default
+    fi
+    return 0
+}
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
+    _begun = ""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """The words before the one that is typed, and that."""
+        line = os.environ.get("COMP_LINE")
+        if line is None:
+            return super().get_completion_args()
+        words = split_arg_string(line)
+        self._begun = "" if not words or line[-1:].isspace() else words.pop()
+        return words[1:], self._begun
+
+    def format_completion(self, item: CompletionItem[str]) -> str:
+        """Leave out of the value what bash does not replace."""
+        value = str(item.value)
+        breaks = os.environ.get("COMP_WORDBREAKS", "")
+        for begun in (self._begun, self._begun.partition("=")[2]):
+            kept = max((begun.rfind(each) + 1 for each in ":=" if each in breaks), default=0)
+            if kept and value.startswith(begun[:kept]):
+                value = value[kept:]
+                break
+        return f"{item.type},{value}"
+
+
+class _WholeWords(ShellComplete):
+    """A shell to which ``--type=PULL`` is one word: a value replaces all of it."""
+
+    kinds: tuple[str, ...] = ("plain",)
+    """Types of completions that begin with the option as well."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        """What is offered, with the option in front."""
+        option, equals, _ = incomplete.partition("=")
+        found = super().get_completions(args, incomplete)
+        if equals and option.startswith("--"):
+            for each in found:
+                if each.type in self.kinds:
+                    each.value = f"{option}={each.value}"
+        return found
+
+
+class Zsh(_WholeWords, ZshComplete):
+    """click's, but with values and files after an equals sign."""
+
+    source_template = ZshComplete.source_template.replace("_path_files", "compset -P '--*='; _path_files")
+
+
+class Fish(_WholeWords, FishComplete):
+    """click's, but with values after an equals sign, and commas in the help."""
+
+    source_template = FishComplete.source_template.replace('split ","', 'split -m 1 ","')
+    kinds = ("plain", "dir")
+
+
+def register() -> None:
+    """Have click use these scripts."""
+    for shell in (Bash, Zsh, Fish):
+        add_completion_class(shell)

@@ -1,0 +1,256 @@
+"""Completion in shells: file names stay, values are offered, and nothing slow is imported."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.shell_completion import CompletionItem, ShellComplete
+
+from mxwire.cli import names
+from mxwire.cli.main import cli
+from mxwire.rules.catalogue import CATALOGUE
+from tests.cli.support import ROOT
+
+
+def offered(line: str) -> list[CompletionItem]:
+    """What click offers for the last word of a line."""
+    *words, begun = line.split(" ")
+    return ShellComplete(cli, {}, "mxwire", "_MXWIRE_COMPLETE").get_completions(words[1:], begun)
+
+
+def number(chapter: str, rule: int) -> str:
+    """Of a rule, made here: one that is written out would count as a test of it."""
+    return f"R-{chapter}-{rule:02}"
+
+
+def values(line: str) -> list[str]:
+    return [each.value for each in offered(line) if each.type == "plain"]
+
+
+@pytest.mark.parametrize(
+    ("line", "some"),
+    [
+        ("mxwire dec", {"decode"}),
+        ("mxwire decode --type P", {"PULL", "PULL_REPLY"}),
+        ("mxwire decode --type pull_", {"PULL_REPLY"}),
+        ("mxwire decode --fields frame,lib_", {"frame,lib_seqnum", "frame,lib_piggyack"}),
+        ("mxwire decode --dialect o", {"omx", "omx:1500", "omx:9000"}),
+        ("mxwire decode --time rel", {"relative"}),
+        ("mxwire messages --kind M", {"MEDIUM"}),
+        ("mxwire verify --profile open-mx-1.5", {"open-mx-1.5", "open-mx-1.5-as-found"}),
+        (f"mxwire verify --rules {number('ACK', 1)},R-RTX-", {f"{number('ACK', 1)},{number('RTX', 1)}"}),
+        ("mxwire diagnose --only frames-", {"frames-lost", "frames-out-of-order"}),
+        ("mxwire diagnose --explain zombie", {"zombie-pull"}),
+        ("mxwire simulate --workload p", {"ping-pong"}),
+        ("mxwire simulate --profile open-mx,nat", {"open-mx,native-mx"}),
+        ("mxwire simulate --discovery a", {"announce"}),
+        ("mxwire interop --implementation nat", {"native-mx"}),
+        ("mxwire interop --case size", {"sizes", "size-medium"}),
+        ("mxwire interop --impairment heavy", {"heavy-loss"}),
+        ("mxwire interop --cell open-mx-1.5/nat", {"open-mx-1.5/native-mx/"}),
+        ("mxwire interop d", {"diff"}),
+        ("mxwire scenario show conn", {"connect/"}),
+        ("mxwire scenario run connect/bad-k", {"connect/bad-key"}),
+        ("mxwire scenario list --rule R-ACK-0", {number("ACK", 6)}),
+        ("mxwire rules R-SEQ", {"R-SEQ", number("SEQ", 5)}),
+        ("mxwire formats pu", {"pull", "pull_reply"}),
+        ("mxwire help plug", {"plugin"}),
+        ("mxwire help plugin ins", {"install"}),
+        ("mxwire doctor --profile nat", {"native-mx"}),
+        ("mxwire replay x.pcap --simulate nat", {"native-mx"}),
+    ],
+)
+def test_values_are_offered(line, some):
+    begun = line.split(" ")[-1]
+    found = values(line)
+    assert some <= set(found)
+    assert all(each.lower().startswith(begun.lower()) for each in found)
+
+
+@pytest.mark.parametrize("command", ["capture", "messages", "doctor", "ping", "replay"])
+def test_interfaces_are_offered(command):
+    assert "lo" in values(f"mxwire {command} -i l")
+
+
+def _parameters() -> Iterator[tuple[str, click.Parameter, click.Context]]:
+    def walk(group: click.Group, path: str) -> Iterator[tuple[str, click.Parameter, click.Context]]:
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None
+            for parameter in command.params:
+                yield f"{path} {name}", parameter, click.Context(command)
+            if isinstance(command, click.Group):
+                yield from walk(command, f"{path} {name}")
+
+    yield from walk(cli, "mxwire")
+
+
+def test_whatever_takes_a_file_completes_files():
+    tried = 0
+    for where, parameter, context in _parameters():
+        if not re.search(r"\bFILE|^A$|^B$|OLD|NEW\b|toml", str(parameter.metavar)) or "=" in str(parameter.metavar):
+            continue
+        tried += 1
+        kinds = {each.type for each in parameter.shell_complete(context, "x")}
+        assert "file" in kinds, (where, parameter.name)
+    assert tried > 20
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mxwire ",
+        "mxwire decode x",
+        "mxwire decode --fields x,",
+        "mxwire decode --type ",
+        "mxwire decode --ty",
+        "mxwire diagnose --only ",
+        "mxwire interop --case ",
+        "mxwire rules R-",
+        "mxwire scenario show ",
+        "mxwire simulate --profile ",
+        "mxwire perf -i ",
+        "mxwire help plugin ",
+    ],
+)
+def test_completion_imports_nothing_slow(line):
+    script = "import sys\nfrom mxwire.cli import main\ntry: main()\nexcept SystemExit: pass\n"
+    script += "print(sorted({'numpy', 'polars', 'rich', 'numba'} & set(sys.modules)), file=sys.stderr)"
+    environment = {"_MXWIRE_COMPLETE": "bash_complete", "COMP_LINE": line, "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, cwd=ROOT)
+    assert done.stdout and done.stderr == "[]\n"
+
+
+def test_names_are_those_of_the_catalogues():
+    """``python -m mxwire.cli.names`` brings them up to date."""
+    assert names.TARGET.read_text() == names.text()
+    assert set(values("mxwire rules ")) >= set(CATALOGUE)
+
+
+# Real shells
+
+
+class Terminal:
+    """A shell on a terminal, with completion as the documentation has it."""
+
+    def __init__(self, command: list[str], setup: str, folder: Path) -> None:
+        scripts = str(Path(sys.executable).parent)
+        self.process, self.master = pty.fork()
+        if not self.process:
+            os.chdir(folder)
+            path = f"{scripts}:/usr/bin:/bin"
+            environment = {"PATH": path, "TERM": "xterm", "HOME": str(folder), "PS1": "", "LC_ALL": "C.UTF-8"}
+            os.execvpe(command[0], command, environment)
+        self.send(f"{setup}; echo re''ady\n")
+        self.until("ready")
+
+    def send(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def until(self, wanted: str, seconds: float = 30) -> str:
+        """What is printed up to ``wanted``; fails if it does not come."""
+        end, seen = time.monotonic() + seconds, ""
+        while wanted not in seen:
+            left = end - time.monotonic()
+            assert left > 0 and select.select([self.master], [], [], left)[0], f"no {wanted!r} in {seen!r}"
+            seen += os.read(self.master, 65536).decode(errors="replace")
+        return seen
+
+    def close(self) -> None:
+        os.close(self.master)
+        os.waitpid(self.process, 0)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "captures").mkdir()
+    for name in ("mxoe-every-type.pcap", "mxoe-other.pcap", "a name.pcap"):
+        (tmp_path / "captures" / name).touch()
+    return tmp_path
+
+
+BASH = (["bash", "--norc", "--noprofile", "-i"], 'eval "$(_MXWIRE_COMPLETE=bash_source mxwire)"')
+TYPED = [
+    ("mxwire decode captures/mxoe-ev\t", "captures/mxoe-every-type.pcap"),
+    ("mxwire merge captures/mxoe-ev\t", "captures/mxoe-every-type.pcap"),
+    ("mxwire decode captures/a\t", "captures/a\\ name.pcap"),
+    ("mxwire stats --plot=captures/mxoe-o\t", "--plot=captures/mxoe-other.pcap"),
+    ("mxwire decode --to captures/mxoe-o\t", "captures/mxoe-other.pcap"),
+    ("mxwire interop --html capt\t", "captures/"),
+    ("mxwire interop capt\t", "captures/"),
+    ("mxwire scenario run capt\t", "captures/"),
+    ("mxwire deco\t", "mxwire decode "),
+    ("mxwire decode --type RN\t", "RNDV"),
+    ("mxwire decode --type=RN\t", "--type=RNDV"),
+    ("mxwire decode --dialect omx:9\t", "omx:9000"),
+    ("mxwire decode --fields frame,lib_s\t", "frame,lib_seqnum"),
+    ("mxwire diagnose --explain zombie\t", "zombie-pull"),
+    ("mxwire scenario show connect/bad-k\t", "connect/bad-key"),
+    ("mxwire help plugin unin\t", "uninstall"),
+]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(("typed", "completed"), TYPED, ids=[typed for typed, _ in TYPED])
+def test_bash_completes(files, typed, completed):
+    shell = Terminal(*BASH, files)
+    try:
+        shell.send(typed)
+        shell.until(completed)
+    finally:
+        shell.close()
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("mxwire decode captures/mxoe-ev\t", "captures/mxoe-every-type.pcap"),
+        ("mxwire stats --plot=captures/mxoe-o\t", "--plot=captures/mxoe-other.pcap"),
+        ("mxwire decode --type RN\t", "RNDV"),
+        ("mxwire decode --type=RN\t", "--type=RNDV"),
+        ("mxwire decode --dialect omx:9\t", "omx:9000"),
+        ("mxwire scenario show connect/bad-k\t", "connect/bad-key"),
+    ],
+)
+def test_zsh_completes(files, typed, completed):
+    setup = 'autoload -Uz compinit; compinit -u; eval "$(_MXWIRE_COMPLETE=zsh_source mxwire)"'
+    shell = Terminal(["zsh", "-f", "-i"], setup, files)
+    try:
+        shell.send(typed)
+        shell.until(completed)
+    finally:
+        shell.close()
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("mxwire dec", "decode\tEvery frame: one line, all fields, JSON, columns or a table"),
+        ("mxwire decode captures/mxoe-ev", "captures/mxoe-every-type.pcap"),
+        ("mxwire decode --type RN", "RNDV"),
+        ("mxwire decode --type=RN", "--type=RNDV"),
+        ("mxwire decode --dialect omx:9", "omx:9000"),
+        ("mxwire scenario show connect/bad-k", "connect/bad-key"),
+    ],
+)
+def test_fish_completes(files, typed, completed):
+    script = f"_MXWIRE_COMPLETE=fish_source mxwire | source; complete -C '{typed}'"
+    environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(files), "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", script], capture_output=True, text=True, env=environment, cwd=files
+    )
+    assert completed in done.stdout.splitlines()
