@@ -82,6 +82,11 @@ class CaptureWriter:
         """What to call the target in messages."""
         return self._target.name
 
+    @property
+    def comments_allowed(self) -> bool:
+        """Whether the format has comments: pcapng does, pcap does not."""
+        return self._comments_allowed
+
     def begin(self, link_type: int) -> None:
         """Write what comes before frames of a link type, if it is not there yet."""
         self._target.write(self._encoder.begin(link_type))

@@ -232,10 +232,10 @@ def _summary(counts: Counter[Verdict]) -> str:
 
 
 def _write(capture: CaptureWriter, outcome: Outcome) -> None:
-    """Write the frames of an outcome, with a comment at the one that was wrong."""
+    """Write the frames of an outcome; in pcapng, with a comment on the frame that failed."""
     frames = outcome.frames
     comments = {}
-    if outcome.failed_frame is not None:
+    if outcome.failed_frame is not None and capture.comments_allowed:
         comments[int(frames.number[outcome.failed_frame])] = f"{outcome.script.name}: {outcome.reason}"
     if len(frames):
         capture.write(frames, comments)

@@ -122,7 +122,7 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
 @click.option("--harmful", is_flag=True, help="Also what is known to stop real hosts.")
 @click.option("--judge", is_flag=True, help="Hold all frames of the host against the rules besides.")
 @click.option("--ladder", is_flag=True, help="Draw the frames of each.")
-@click.option("-w", "--write", metavar="FILE", type=FILE, help="Write all frames to a capture file.")
+@click.option("-w", "--write", metavar="FILE", type=FILE, help="Write all frames to FILE; .pcapng marks failures.")
 @click.option("-v", "--verbose", is_flag=True, help="A line for each, also where all are well.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a run, a line each.")
 def run(

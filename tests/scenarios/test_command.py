@@ -105,6 +105,14 @@ def test_run_as_objects_and_into_a_capture(failing: Path, tmp_path: Path) -> Non
     assert b"mine: CONNECT_REPLY: connect_status_code is 0, expected 11" in capture.read_bytes()
 
 
+def test_a_failure_is_written_to_a_pcap_file_which_has_no_comments(failing: Path, tmp_path: Path) -> None:
+    capture = tmp_path / "out.pcap"
+    run = mxwire("scenario", "run", failing, "connect/good-key", "--dialect", "mxoe", "--json", "-w", capture)
+    assert run.code == 1 and not run.err and [each["verdict"] for each in run.objects] == ["fail", "pass"]
+    with open_capture(capture) as reader:
+        assert sum(len(batch) for batch in reader) == sum(each["frames"] for each in run.objects)
+
+
 def test_a_profile_or_a_dialect_that_is_none() -> None:
     assert mxwire("scenario", "run", "--profile", "windows").err.startswith("mxwire: no profile 'windows'")
     assert mxwire("scenario", "run", "--dialect", "mx").err.startswith("mxwire: no dialect 'mx'")
