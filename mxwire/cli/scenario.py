@@ -120,7 +120,7 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
     "--driver", metavar="COMMAND", help="In place of --host: makes the host, and the calls; see mxwire scenario host."
 )
 @click.option("--harmful", is_flag=True, help="Also what is known to stop real hosts.")
-@click.option("--judge", is_flag=True, help="Hold all frames of the host against the rules besides.")
+@click.option("--judge", is_flag=True, help="Check all frames of the host against the rules too.")
 @click.option("--ladder", is_flag=True, help="Draw the frames of each.")
 @click.option("-w", "--write", metavar="FILE", type=FILE, help="Write all frames to FILE; .pcapng marks failures.")
 @click.option("-v", "--verbose", is_flag=True, help="A line for each, also where all are well.")

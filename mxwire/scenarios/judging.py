@@ -1,23 +1,35 @@
-"""What else was wrong: all frames of a host in an outcome, held against the rules of the specification."""
+"""The rules that the host breaks besides, in all frames of an outcome."""
 
 from __future__ import annotations
 
 from mxwire.rules import SENDERS, Judge, Violation
 from mxwire.scenarios.outcome import Outcome
+from mxwire.scenarios.provocations import Provocations
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import Dialect
 
 
 def breaches(outcome: Outcome, dialect: Dialect) -> list[Violation]:
-    """The rules that the host has broken, whatever the scenario is about; known defects of real hosts are not told.
+    """Return the rules that the host breaks, whatever the scenario is about.
 
-    A scenario whose tester talks nonsense may make the judge misunderstand the host.
+    Known defects of real hosts are left out, and so is what the tester provokes: the judge examines its frames too, and
+    one that breaks a rule excuses the answers to it (:class:`~mxwire.scenarios.provocations.Provocations`).
     """
     judge, codec = Judge(dialect, SENDERS), codec_of(dialect)
     frames, found = outcome.frames, []
+    hosts = {frames.frame(place)[6:12] for place in range(len(frames)) if not outcome.sent[place]}
+    provocations = Provocations(hosts)
     for place in range(len(frames)):
         raw = frames.frame(place)
-        told = judge.observe(int(frames.timestamp_ns[place]), codec.parse(raw), raw, int(frames.number[place]))
-        if not outcome.sent[place]:
-            found += [each for each in told if each.severity != "note" and each.host == raw[6:12]]
+        frame = codec.parse(raw)
+        told = judge.observe(int(frames.timestamp_ns[place]), frame, raw, int(frames.number[place]))
+        if outcome.sent[place]:
+            provocations.sent(frame, proper=all(each.severity == "note" for each in told))
+            continue
+        found += [
+            each
+            for each in told
+            if each.severity != "note" and each.host == raw[6:12] and not provocations.excuse(frame, each.rule)
+        ]
+        provocations.heard(frame)
     return found

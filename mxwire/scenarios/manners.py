@@ -9,7 +9,8 @@ from mxwire.protocol.introduction import MAGIC
 from mxwire.scenarios.expression import pattern
 from mxwire.scenarios.tester import FIRST_HANDLE, PULL_MAGIC, Tester
 from mxwire.scenarios.vocabulary import FRAME, class_of
-from mxwire.wire.packets import Frame
+from mxwire.wire.codec import codec_of
+from mxwire.wire.packets import Announcement, Frame
 
 Fields = dict[str, Any]
 Given = Mapping[str, Any]
@@ -52,7 +53,10 @@ def _announcement(tester: Tester, given: Given) -> Fields:
 
 
 def _raw(tester: Tester, given: Given) -> Fields:
-    return {"dst_src_peer_index": 0, "opaque": bytes(43)}
+    """An announcement: a discovery daemon takes any RAW for one, whatever it carries (R-MEA-22)."""
+    announcement = Announcement(src_mac=tester.station.mac, **_announcement(tester, {}))
+    codec = codec_of(tester.dialect)
+    return {"dst_src_peer_index": 0, "opaque": codec.build(announcement)[codec.layout("raw").header_end :]}
 
 
 def _query(tester: Tester, given: Given) -> Fields:

@@ -164,8 +164,19 @@ def test_an_editor_knows_all_words() -> None:
     assert words <= set(known), words - set(known)
 
 
-def test_the_judge_listens() -> None:
-    run = mxwire("scenario", "run", "serving/first-frame-beyond", "--judge")
-    assert run.code == 1 and run.lines[0].startswith("FAIL        serving/first-frame-beyond (mxoe)")
-    assert "breaks R-PUL-13" in run.out
+def test_the_judge_convicts_a_host_whose_steps_all_pass(tmp_path: Path) -> None:
+    path = tmp_path / "echo.mxs"
+    path.write_text("title: x\n> CONNECT_REQUEST\n< CONNECT_REPLY\n> HOST_QUERY\n< HOST_REPLY\n")
+    words = ("scenario", "run", path, "--profile", "open-mx-0.6", "--dialect", "mxoe")
+    assert mxwire(*words).code == 0
+    run = mxwire(*words, "--judge")
+    assert run.code == 1 and run.lines[0].startswith("FAIL        echo (mxoe)")
+    assert "breaks R-HOST-06" in run.out
     assert mxwire("scenario", "run", "notify", "--judge").code == 0
+
+
+def test_the_judge_does_not_convict_a_host_that_was_provoked() -> None:
+    provoking = ("discovery/query-padded-long", "malformed/to-broadcast", "nacks/index-not-of-source")
+    provoking += ("nacks/index-of-another-host", "nacks/pull-odd-type", "pull/upper-magic-ignored", "serving")
+    run = mxwire("scenario", "run", *provoking, "--judge", "--profile", "open-mx-1.5-as-found")
+    assert run.code == 0 and "breaks" not in run.out, run.out
