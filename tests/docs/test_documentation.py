@@ -14,7 +14,10 @@ import pytest
 
 from mxwire.cli.main import COMMANDS, cli
 from mxwire.report.formats import type_names, views
+from tests.browser import Browser, browser
 from tests.docs.maker import DOCS, PARTS, PageError, packet_pages, render
+
+__all__ = ["browser"]
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md") if "reference" not in path.parts)
@@ -98,7 +101,7 @@ def test_every_packet_type_has_a_page_with_all_its_fields(name: str) -> None:
     assert f"--type {name} --count 1" in page
 
 
-def test_the_site(tmp_path: Path) -> None:
+def test_the_site(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """One test, since the site takes long to build."""
     pytest.importorskip("mkdocs", reason="mkdocs is not installed")
     pytest.importorskip("material", reason="mkdocs-material is not installed")
@@ -116,6 +119,10 @@ def test_the_site(tmp_path: Path) -> None:
     is_complete(folder)
     loads_nothing_from_the_network(folder)
     has_all_characters(folder)
+    # Last: without a browser the test is skipped here.
+    browser: Browser = request.getfixturevalue("browser")
+    is_searched_without_a_server(folder, browser)
+    shows_the_first_example_whole(folder, browser)
 
 
 def is_complete(site: Path) -> None:
@@ -142,3 +149,28 @@ def has_all_characters(site: Path) -> None:
     assert "frag_seqnum &lt;&lt; frag_pipeline" in page
     for path in site.rglob("*.html"):
         assert "\\_" not in path.read_text(encoding="utf-8"), path.name
+
+
+def is_searched_without_a_server(site: Path, browser: Browser) -> None:
+    """Opened from disk: what is typed gives results, found by a part of a field's name too, and they lead somewhere."""
+    for width in (1360, 390):
+        with browser.page(site / "protocol" / "pull.html", width=width) as page:
+            if width < 960:
+                page.click("label[for=__search]")
+            page.click(".md-search__input")
+            page.keyboard.type("pipeline")
+            page.wait_for_selector(".md-search-result__item a")
+            found = page.eval_on_selector_all(".md-search-result__item a", "links => links.map(link => link.href)")
+            assert any("/protocol/medium.html" in each for each in found), found
+            page.click(".md-search-result__item a")
+            page.wait_for_url(lambda address: "pull.html" not in address)
+            assert page.url.startswith(site.as_uri()) and page.title()
+
+
+def shows_the_first_example_whole(site: Path, browser: Browser) -> None:
+    for width in (1360, 390):
+        with browser.page(site / "index.html", width=width) as page:
+            assert page.evaluate(
+                "() => { const code = document.querySelector('pre > code');"
+                " return code.scrollWidth <= code.clientWidth; }"
+            )
