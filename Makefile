@@ -35,6 +35,7 @@ check: setup
 	$(BIN)/python -m mxwire.wire.generate --check
 	$(BIN)/python -m mxwire.dissector.build --check
 	$(BIN)/python -m mxwire.rules.index --check
+	$(BIN)/python tools/readme.py --check
 	$(BIN)/python -m mxwire.cli.names --check
 
 # Compiled first, so that no test has to wait for that. What has failed while others kept the processors busy is run once

@@ -4,7 +4,7 @@ A hook of mkdocs (see ``hooks`` in mkdocs.yml), so that none of it is written by
 says where something goes:
 
 * an ``output`` comment with a command, ``<!-- output: mxwire info FILE -->``, becomes the command and what it prints;
-  with ``| head -N`` behind it only the first lines;
+  with ``| head -N`` or ``| sed -n A,Bp`` behind it only these lines;
 * a Python block is run, and an ``<!-- output -->`` comment behind it becomes what the block prints;
 * a ``generated`` comment, ``<!-- generated: NAME -->``, becomes what ``generated/NAME.py`` makes.
 

@@ -12,8 +12,8 @@ ANSWERS = {"diagnose": (0, 1), "compat": (0, 1)}
 """Exit codes of commands that say something by them, without having failed."""
 
 
-def command_output(command: str, lines: int = 0, page: str = "") -> str:
-    """A block with a command and what it prints; the first ``lines`` lines, if that is not 0."""
+def command_output(command: str, first: int = 1, last: int = 0, page: str = "") -> str:
+    """A block with a command and its output, from line ``first`` to line ``last`` (0: to the end)."""
     program, *arguments = command.split()
     if program != "mxwire":
         raise PageError(f"{page}: only mxwire commands are run, not {command!r}")
@@ -30,6 +30,8 @@ def command_output(command: str, lines: int = 0, page: str = "") -> str:
     if done.returncode not in ANSWERS.get(arguments[0] if arguments else "", (0,)):
         raise PageError(f"{page}: {command!r} ends with exit code {done.returncode}: {done.stdout.strip()}")
     output = done.stdout.rstrip("\n").split("\n")
-    if 0 < lines < len(output):
-        output = [*output[:lines], "…"]
+    if first > len(output):
+        raise PageError(f"{page}: {command!r} prints {len(output)} lines, so there is no line {first}")
+    shown = output[first - 1 : last or None]
+    output = [*["…"][: first - 1], *shown, *["…"][: len(output) - (first - 1 + len(shown))]]
     return "\n".join(["```console", f"$ {command}", *output, "```"])

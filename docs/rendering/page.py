@@ -20,10 +20,13 @@ KEEP = "MXWIRE_DOCS_MADE"
 
 _MARKER = re.compile(
     r"^```python\n(?P<code>.*?)^```$"
-    r"|^<!-- output(?:: (?P<command>.+?)(?: \| head -(?P<lines>\d+))?)? -->$"
+    r"|^<!-- output(?:: (?P<command>[^\n]+?)"
+    r"(?: \| head -(?P<head>\d+)| \| sed -n (?P<first>\d+),(?P<last>\d+)p)?)? -->$"
     r"|^<!-- generated: (?P<part>.+?) -->$",
     re.MULTILINE | re.DOTALL,
 )
+_KEPT = re.compile(f"(?:{_MARKER.pattern})(?P<block>\n\n```(?:console|text)\n.*?^```$)?", re.MULTILINE | re.DOTALL)
+"""A marker that stays in the page, and the block behind it that it has made before."""
 
 
 def render(text: str, name: str) -> str:
@@ -42,12 +45,17 @@ def render(text: str, name: str) -> str:
     return made
 
 
-def _made(text: str, name: str) -> str:
+def refreshed(text: str, name: str) -> str:
+    """A page that keeps its markers and has what they stand for behind them: for readers who see the source."""
+    return _made(text, name, keeps_markers=True)
+
+
+def _made(text: str, name: str, *, keeps_markers: bool = False) -> str:
     with tempfile.TemporaryDirectory(prefix="mxwire-docs-") as folder:
         (Path(folder) / "captures").symlink_to(CAPTURES)
         with contextlib.chdir(folder):
             run = _PageRun(name)
-            return _MARKER.sub(run.replace, text)
+            return _KEPT.sub(run.refresh, text) if keeps_markers else _MARKER.sub(run.replace, text)
 
 
 class _PageRun:
@@ -69,8 +77,17 @@ class _PageRun:
                 raise PageError(f"{self.name}: there is no part {found['part']!r}, only {', '.join(PARTS)}")
             return PARTS[found["part"]]()
         if found["command"] is not None:
-            return command_output(found["command"], int(found["lines"] or 0), self.name)
+            last = int(found["head"] or found["last"] or 0)
+            return command_output(found["command"], int(found["first"] or 1), last, self.name)
         return f"```text\n{self.printed.rstrip()}\n```"
+
+    def refresh(self, found: re.Match[str]) -> str:
+        """A marker, and what it stands for behind it."""
+        made = self.replace(found)
+        if found["code"] is not None:
+            return found[0]
+        marker = found[0].removesuffix(found["block"] or "")
+        return f"{marker}\n\n{made}"
 
     def _run(self, code: str, line: int) -> str:
         printed = io.StringIO()

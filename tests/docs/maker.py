@@ -12,8 +12,8 @@ try:
     from generated import PARTS
     from rendering.basics import OUTPUT_WIDTH, PageError
     from rendering.packet_pages import packet_pages
-    from rendering.page import render
+    from rendering.page import refreshed, render
 finally:
     sys.path.remove(str(DOCS))
 
-__all__ = ["DOCS", "OUTPUT_WIDTH", "PARTS", "PageError", "packet_pages", "render"]
+__all__ = ["DOCS", "OUTPUT_WIDTH", "PARTS", "PageError", "packet_pages", "refreshed", "render"]

@@ -15,7 +15,7 @@ import pytest
 from mxwire.cli.main import COMMANDS, cli
 from mxwire.report.formats import type_names, views
 from tests.browser import Browser, browser
-from tests.docs.maker import DOCS, PARTS, PageError, packet_pages, render
+from tests.docs.maker import DOCS, PARTS, PageError, packet_pages, refreshed, render
 
 __all__ = ["browser"]
 
@@ -77,6 +77,29 @@ def test_head_keeps_the_first_lines() -> None:
     made = render("<!-- output: mxwire formats | head -2 -->", "page.md").splitlines()
     assert made[1] == "$ mxwire formats"
     assert len(made) == 6 and made[-2:] == ["…", "```"]
+
+
+def test_sed_keeps_the_lines_in_between() -> None:
+    whole = render("<!-- output: mxwire formats -->", "page.md").splitlines()
+    made = render("<!-- output: mxwire formats | sed -n 3,4p -->", "page.md").splitlines()
+    assert made == [*whole[:2], "…", *whole[4:6], "…", "```"]
+    with pytest.raises(PageError, match="there is no line 999"):
+        render("<!-- output: mxwire formats | sed -n 999,1000p -->", "page.md")
+
+
+def test_the_readme_is_current() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text.count("<!-- output: ") >= 3
+    assert refreshed(text, "README.md") == text, "run python tools/readme.py"
+
+
+def test_a_refreshed_page_keeps_its_markers_and_replaces_what_is_stale() -> None:
+    marker = "<!-- output: mxwire --version -->"
+    made = refreshed(f"One\n\n{marker}\n\nTwo\n", "page.md")
+    assert made.startswith(f"One\n\n{marker}\n\n```console\n$ mxwire --version\n") and made.endswith("```\n\nTwo\n")
+    stale = re.sub(r"\d+\.\d+", "0.0", made)
+    assert stale != made
+    assert refreshed(stale, "page.md") == refreshed(made, "page.md") == made
 
 
 def test_the_command_reference_has_every_option() -> None:
