@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import polars as pl
-
 from mxwire.analysis.conversations import Flow, Message
+from mxwire.analysis.table_columns import ColumnKind, Table, column_of
 from mxwire.analysis.table_file import TableFile
 from mxwire.rules.state.sequence import NUMBER_MASK
 from mxwire.wire.address import mac_text
@@ -54,70 +53,70 @@ def frames_text(message: Message) -> str:
     return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in message.frames)
 
 
-_FIELDS: Final[Mapping[str, tuple[Any, _Getter]]] = {
-    "message": (pl.UInt64, _of_message("number")),
-    "conversation": (pl.UInt32, lambda message, _: message.flow.conversation.number),
-    "kind": (pl.String, _of_message("kind")),
-    "source": (pl.String, lambda message, _: _address(message.flow)),
-    "source_name": (pl.String, lambda message, names: names.get(message.flow.address)),
-    "source_endpoint": (pl.UInt8, lambda message, _: message.flow.endpoint),
-    "source_session": (pl.UInt32, lambda message, _: message.flow.back.session),
-    "destination": (pl.String, lambda message, _: _address(message.flow.back)),
-    "destination_name": (pl.String, lambda message, names: names.get(message.flow.back.address)),
-    "destination_endpoint": (pl.UInt8, lambda message, _: message.flow.back.endpoint),
-    "destination_session": (pl.UInt32, lambda message, _: message.flow.session),
-    "sequence": (pl.UInt16, lambda message, _: message.position & NUMBER_MASK if message.position >= 0 else None),
-    "length": (pl.UInt32, _of_message("length")),
-    "match": (pl.UInt64, _of_message("match")),
-    "start_ns": (pl.Int64, _of_message("first_ns")),
-    "complete_ns": (pl.Int64, _of_message("complete_ns")),
-    "end_ns": (pl.Int64, _of_message("end_ns")),
-    "last_ns": (pl.Int64, _of_message("last_ns")),
-    "sender": (pl.String, _of_message("sender")),
-    "receiver": (pl.String, _of_message("receiver")),
-    "half_seen": (pl.List(pl.String), lambda message, _: list(message.half_seen)),
-    "frame_count": (pl.UInt32, _of_message("frame_count")),
-    "frames": (pl.String, lambda message, _: frames_text(message)),
-    "transmissions": (pl.UInt32, _of_message("transmissions")),
-    "duplicates": (pl.UInt32, _of_message("duplicates")),
+_FIELDS: Final[Mapping[str, tuple[ColumnKind, _Getter]]] = {
+    "message": ("UInt64", _of_message("number")),
+    "conversation": ("UInt32", lambda message, _: message.flow.conversation.number),
+    "kind": ("String", _of_message("kind")),
+    "source": ("String", lambda message, _: _address(message.flow)),
+    "source_name": ("String", lambda message, names: names.get(message.flow.address)),
+    "source_endpoint": ("UInt8", lambda message, _: message.flow.endpoint),
+    "source_session": ("UInt32", lambda message, _: message.flow.back.session),
+    "destination": ("String", lambda message, _: _address(message.flow.back)),
+    "destination_name": ("String", lambda message, names: names.get(message.flow.back.address)),
+    "destination_endpoint": ("UInt8", lambda message, _: message.flow.back.endpoint),
+    "destination_session": ("UInt32", lambda message, _: message.flow.session),
+    "sequence": ("UInt16", lambda message, _: message.position & NUMBER_MASK if message.position >= 0 else None),
+    "length": ("UInt32", _of_message("length")),
+    "match": ("UInt64", _of_message("match")),
+    "start_ns": ("Int64", _of_message("first_ns")),
+    "complete_ns": ("Int64", _of_message("complete_ns")),
+    "end_ns": ("Int64", _of_message("end_ns")),
+    "last_ns": ("Int64", _of_message("last_ns")),
+    "sender": ("String", _of_message("sender")),
+    "receiver": ("String", _of_message("receiver")),
+    "half_seen": ("List(String)", lambda message, _: list(message.half_seen)),
+    "frame_count": ("UInt32", _of_message("frame_count")),
+    "frames": ("String", lambda message, _: frames_text(message)),
+    "transmissions": ("UInt32", _of_message("transmissions")),
+    "duplicates": ("UInt32", _of_message("duplicates")),
     "fragments": (
-        pl.UInt32,
+        "UInt32",
         lambda message, _: message.fragments.bit_count() if message.kind == "MEDIUM" else None,
     ),
     "bytes_seen": (
-        pl.UInt64,
+        "UInt64",
         lambda message, _: message.bytes_seen if message.pull is None else message.pull.ranges.total,
     ),
-    "ack_ns": (pl.Int64, _via("ack", "time_ns")),
-    "ack_frame": (pl.UInt64, _via("ack", "frame")),
-    "ack_how": (pl.String, _via("ack", "how")),
-    "refused_ack_ns": (pl.Int64, _via("refused_ack", "time_ns")),
-    "refused_ack_frame": (pl.UInt64, _via("refused_ack", "frame")),
-    "nacks": (pl.UInt32, _of_message("nacks")),
-    "nack_ns": (pl.Int64, _via("nack", "time_ns")),
-    "nack_reason": (pl.String, _via("nack", "reason")),
-    "given_up_ns": (pl.Int64, _of_message("given_up_ns")),
-    "region": (pl.UInt32, _of_pull("region")),
-    "region_counter": (pl.UInt8, _of_pull("counter")),
-    "requested": (pl.UInt32, _of_pull("requested")),
-    "pulls": (pl.UInt32, _of_pull("pulls")),
-    "re_requests": (pl.UInt32, _of_pull("re_requests")),
-    "duplicate_pulls": (pl.UInt32, _of_pull("duplicate_pulls")),
-    "replies": (pl.UInt32, _of_pull("replies")),
-    "repeated_replies": (pl.UInt32, _of_pull("repeated_replies")),
-    "duplicate_replies": (pl.UInt32, _of_pull("duplicate_replies")),
-    "pull_nacks": (pl.UInt32, _of_pull("nacks")),
+    "ack_ns": ("Int64", _via("ack", "time_ns")),
+    "ack_frame": ("UInt64", _via("ack", "frame")),
+    "ack_how": ("String", _via("ack", "how")),
+    "refused_ack_ns": ("Int64", _via("refused_ack", "time_ns")),
+    "refused_ack_frame": ("UInt64", _via("refused_ack", "frame")),
+    "nacks": ("UInt32", _of_message("nacks")),
+    "nack_ns": ("Int64", _via("nack", "time_ns")),
+    "nack_reason": ("String", _via("nack", "reason")),
+    "given_up_ns": ("Int64", _of_message("given_up_ns")),
+    "region": ("UInt32", _of_pull("region")),
+    "region_counter": ("UInt8", _of_pull("counter")),
+    "requested": ("UInt32", _of_pull("requested")),
+    "pulls": ("UInt32", _of_pull("pulls")),
+    "re_requests": ("UInt32", _of_pull("re_requests")),
+    "duplicate_pulls": ("UInt32", _of_pull("duplicate_pulls")),
+    "replies": ("UInt32", _of_pull("replies")),
+    "repeated_replies": ("UInt32", _of_pull("repeated_replies")),
+    "duplicate_replies": ("UInt32", _of_pull("duplicate_replies")),
+    "pull_nacks": ("UInt32", _of_pull("nacks")),
     "pull_nack_reason": (
-        pl.String,
+        "String",
         lambda message, _: message.pull.refusal.reason if message.pull and message.pull.refusal else None,
     ),
-    "first_pull_ns": (pl.Int64, _of_pull("first_pull_ns")),
-    "last_reply_ns": (pl.Int64, _of_pull("last_reply_ns")),
-    "notify_ns": (pl.Int64, _of_notice("first_ns")),
-    "notify_frame": (pl.UInt64, _of_notice("frame")),
-    "notify_length": (pl.UInt32, _of_notice("total_length")),
-    "notify_transmissions": (pl.UInt32, _of_notice("transmissions")),
-    "notify_ack_ns": (pl.Int64, _of_notice("ack", "time_ns")),
+    "first_pull_ns": ("Int64", _of_pull("first_pull_ns")),
+    "last_reply_ns": ("Int64", _of_pull("last_reply_ns")),
+    "notify_ns": ("Int64", _of_notice("first_ns")),
+    "notify_frame": ("UInt64", _of_notice("frame")),
+    "notify_length": ("UInt32", _of_notice("total_length")),
+    "notify_transmissions": ("UInt32", _of_notice("transmissions")),
+    "notify_ack_ns": ("Int64", _of_notice("ack", "time_ns")),
 }
 MESSAGE_COLUMNS: Final = ("file", *_FIELDS)
 """The columns of the table, and the keys of a record, in order."""
@@ -131,24 +130,35 @@ def message_fields(message: Message, names: Mapping[int, str]) -> dict[str, Any]
     return {name: get(message, names) for name, (_, get) in _FIELDS.items()}
 
 
+def message_columns(rows: Sequence[tuple[Any, ...]]) -> Table:
+    """A table of ``rows``, tuples in the order of ``MESSAGE_COLUMNS``."""
+    kinds: list[ColumnKind] = ["String", *(kind for kind, _ in _FIELDS.values())]
+    columns = zip(*rows, strict=True) if rows else ((),) * len(kinds)
+    return {name: column_of(values, kind) for name, kind, values in zip(MESSAGE_COLUMNS, kinds, columns, strict=True)}
+
+
+def message_row(file: str, message: Message, names: Mapping[int, str]) -> tuple[Any, ...]:
+    """One row of the table: ``file``, then what :func:`message_fields` gives."""
+    return file, *message_fields(message, names).values()
+
+
 class MessageTable(TableFile):
-    """Writes messages to a file, a row each.
+    """Writes messages to a file, one row per message.
 
     Raises :class:`~mxwire.errors.MxwireError` for an unknown suffix, or when the file cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[tuple[Any, ...]] = []
 
     def add(self, file: str, messages: Sequence[Message], names: Mapping[int, str]) -> None:
         """Add messages of a capture."""
-        self._rows += ({"file": file} | message_fields(each, names) for each in messages)
+        self._rows += (message_row(file, each, names) for each in messages)
         if len(self._rows) >= ROWS:
             self.flush()
 
     def flush(self) -> None:
-        """Hand over what has gathered; an empty table too, so that there is a file."""
-        schema = {"file": pl.String} | {name: kind for name, (kind, _) in _FIELDS.items()}
-        self.put(pl.DataFrame(self._rows, schema=schema))
+        """Write the rows added so far; an empty table too, so that there is a file."""
+        self.put(message_columns(self._rows))
         self._rows = []

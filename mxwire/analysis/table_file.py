@@ -1,36 +1,45 @@
-"""Tables as files: written bit by bit through polars, and there only when complete."""
+"""Tables as files: written batch by batch, and there only when complete.
+
+polars writes all formats, in a thread of its own while the next rows are made. Without it (it is most of the size of
+an installation, and an extra) CSV and NDJSON are written here, to the same bytes.
+"""
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from queue import Full, Queue
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-import polars as pl
-from polars.io.plugins import register_io_source
-
+from mxwire.analysis.table_columns import LIST_KINDS, Table, has_polars, polars_table, require_polars
 from mxwire.analysis.target import check_format, check_place
 from mxwire.errors import OutputError
 
+if TYPE_CHECKING:
+    import polars as pl
+
 TABLES_WAITING: Final = 2
-"""Batches that may wait for being written before decoding has to wait; so memory does not grow with the capture."""
+"""Batches that may wait to be written before decoding has to wait, so that memory does not grow with the capture."""
 
 _JOINT: Final = {"half_seen": "; "}
-"""What stands between the members of a list that is written as text, if not a space."""
+"""Separator of the members of a list that is written as text, where it is not a space."""
 
 
 def _flat(table: pl.LazyFrame) -> pl.LazyFrame:
-    """Lists as text, for formats that have none."""
+    """Lists as text, for CSV, which has none."""
+    import polars as pl
+
     lists = [name for name, kind in table.collect_schema().items() if isinstance(kind, pl.List)]
     return table.with_columns(pl.col(name).cast(pl.List(pl.String)).list.join(_JOINT.get(name, " ")) for name in lists)
 
 
-_SINKS: Final[dict[str, Callable[[pl.LazyFrame, Path], None]]] = {
+_SINKS: Final[dict[str, Callable[[pl.LazyFrame, Path], object]]] = {
     ".parquet": lambda table, path: table.sink_parquet(path, compression="zstd", compression_level=1, statistics=False),
     ".csv": lambda table, path: _flat(table).sink_csv(path),
     ".ndjson": lambda table, path: table.sink_ndjson(path),
@@ -38,58 +47,131 @@ _SINKS: Final[dict[str, Callable[[pl.LazyFrame, Path], None]]] = {
 }
 SUFFIXES: Final = tuple(_SINKS)
 """The file name endings that a table can be written to."""
+_PLAIN_TEXT: Final = (".csv", ".ndjson")
+"""Those that need no polars."""
 
 
-class _Stream:
-    """Writes tables to one file in a thread of its own, while the next ones are being made."""
+class _TableSink(Protocol):
+    """Takes the tables of one file, in order."""
 
-    def __init__(self, path: Path, schema: pl.Schema) -> None:
+    def put(self, table: Table) -> None:
+        """Write rows, or raise what went wrong with those before."""
+
+    def close(self) -> None:
+        """Wait until all is written."""
+
+
+class _PolarsSink:
+    """Writes tables to one file by polars, in a thread."""
+
+    def __init__(self, path: Path, first: Table) -> None:
+        from polars.io.plugins import register_io_source
+
         self._waiting: Queue[pl.DataFrame | None] = Queue(TABLES_WAITING)
         self._thread = ThreadPoolExecutor(1)
+        schema = polars_table({name: column.part(0, 0) for name, column in first.items()}).schema
         sink = _SINKS[path.suffix.lower()]
         self._written = self._thread.submit(sink, register_io_source(self._tables, schema=schema), path)
 
-    def _tables(self, *_wishes: object) -> Iterator[pl.DataFrame]:
-        """What polars pulls; its wishes for fewer columns or rows never come, as all are to be written."""
+    def _tables(self, *_projection: object) -> Iterator[pl.DataFrame]:
+        """Yield what polars pulls; it never asks for fewer columns or rows, as all are to be written."""
         while (table := self._waiting.get()) is not None:
             yield table
 
-    def put(self, table: pl.DataFrame | None) -> None:
-        """Hand over the next table, or None after the last; raises what went wrong with those before."""
+    def put(self, table: Table) -> None:
+        """Hand over the next rows; raise what went wrong with those before."""
+        self._put(polars_table(table))
+
+    def _put(self, table: pl.DataFrame | None) -> None:
         while not self._written.done():
             try:
-                return self._waiting.put(table, timeout=0.1)
+                self._waiting.put(table, timeout=0.1)
             except Full:
                 continue  # the file is slow, or writing has just failed
-        return self._written.result()
+            return
+        self._written.result()
 
     def close(self) -> None:
         """Wait until all is written."""
         try:
-            self.put(None)
+            self._put(None)
             self._written.result()
         finally:
             self._thread.shutdown()
 
 
-class TableFile:
-    """A table in a file, written bit by bit; the file is there when closed without an error, if it was given anything.
+class _TextSink:
+    """Writes tables to one CSV or NDJSON file, byte for byte as polars does."""
 
-    Raises :class:`~mxwire.errors.MxwireError` for an unknown suffix, or when the file cannot be written.
+    def __init__(self, path: Path, first: Table) -> None:
+        self._file = path.open("w", encoding="utf-8", newline="")
+        self._json = path.suffix.lower() == ".ndjson"
+        if not self._json:
+            self._file.write(",".join(map(_csv_cell, first)) + "\n")
+
+    def put(self, table: Table) -> None:
+        """Write rows."""
+        rows = zip(*_text_columns(table, self._json), strict=True)
+        if self._json:
+            keys = [json.dumps(name) for name in table]
+            self._file.writelines(
+                "{" + ",".join([f"{key}:{value}" for key, value in zip(keys, row, strict=True)]) + "}\n" for row in rows
+            )
+        else:
+            self._file.writelines(",".join(row) + "\n" for row in rows)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _text_columns(table: Table, as_json: bool) -> Iterator[list[str]]:
+    """Each column of ``table`` as the text of its cells."""
+    encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+    for name, column in table.items():
+        joint = _JOINT.get(name, " ") if column.kind in LIST_KINDS else None
+        cell: Callable[[Any], str] = encode if as_json else partial(_csv_cell, joint=joint)
+        if column.distinct is not None:
+            texts = [cell(value) for value in column.distinct]
+            yield [texts[place] for place in column.values.tolist()]
+        else:
+            yield [cell(value) for value in column.to_list()]
+
+
+def _csv_cell(value: Any, joint: str | None = None) -> str:
+    """A cell of CSV (RFC 4180): nothing for None, quotes where they are needed, and for a text without characters."""
+    if value is None:
+        return ""
+    text = joint.join(map(str, value)) if joint is not None else str(value)
+    if not text or any(character in text for character in ',"\n\r'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+class TableFile:
+    """A table in a file, written batch by batch; the file is there when closed without an error, if anything was put.
+
+    Raises :class:`~mxwire.errors.MxwireError` for an unknown suffix, for one that needs polars where it is not
+    installed, or when the file cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
         check_format(path, "table format", SUFFIXES)
         check_place(path)
+        if path.suffix.lower() in _PLAIN_TEXT and not has_polars():
+            self._sink: type[_PolarsSink] | type[_TextSink] = _TextSink
+        else:
+            require_polars()  # a missing extra is reported before anything is read
+            self._sink = _PolarsSink
         self.path = path
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._stream: _Stream | None = None
+        self._stream: _TableSink | None = None
 
-    def put(self, table: pl.DataFrame) -> None:
+    def put(self, table: Table) -> None:
         """Add rows; all tables have the columns of the first."""
-        with self._told_as_errors():
+        with self._errors_reported():
             if self._stream is None:
-                self._stream = _Stream(self._unfinished(), table.schema)
+                self._stream = self._sink(self._unfinished(), table)
             self._stream.put(table)
 
     def _unfinished(self) -> Path:
@@ -99,10 +181,10 @@ class TableFile:
         return Path(self._folder.name) / f"table{self.path.suffix}"
 
     @contextmanager
-    def _told_as_errors(self) -> Iterator[None]:
+    def _errors_reported(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        except _writing_errors() as error:
             raise OutputError(f"{self.path}: the table cannot be written: {error}") from None
 
     def __enter__(self) -> Self:
@@ -127,6 +209,15 @@ class TableFile:
         """Move what was written into place: an earlier file stays whole until then."""
         if self._stream is None:
             return
-        with self._told_as_errors():
+        with self._errors_reported():
             self._stream.close()
             self._unfinished().replace(self.path)
+
+
+def _writing_errors() -> tuple[type[Exception], ...]:
+    """The exceptions by which writing a table fails."""
+    if not has_polars():
+        return OSError, TypeError, ValueError
+    from polars.exceptions import PolarsError
+
+    return OSError, TypeError, ValueError, PolarsError

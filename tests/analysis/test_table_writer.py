@@ -67,3 +67,53 @@ def test_nothing_written_makes_no_file(tmp_path):
     with TableWriter(tmp_path / "t.parquet"):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+class WithoutPolars:
+    """Stands before all finders, and refuses what an installation without the extra does not have."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name.partition(".")[0] == "polars":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+@pytest.fixture
+def no_polars(monkeypatch):
+    """Takes polars away, as far as an import can see."""
+    import sys
+
+    hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "polars"}
+    monkeypatch.setattr(sys, "meta_path", [WithoutPolars(), *sys.meta_path])
+    monkeypatch.setattr("mxwire.analysis.table_file.has_polars", lambda: False)
+    yield
+    sys.modules.update(hidden)
+
+
+def written(path: Path, capture: Path) -> bytes:
+    from mxwire.analysis.conversations import Follower
+    from mxwire.analysis.message_table import MessageTable
+
+    decoder, follower = Decoder(), Follower()
+    messages = path.with_name(f"messages-{path.name}")
+    with open_capture(capture) as reader, TableWriter(path) as frames, MessageTable(messages) as table:
+        for batch in decoder.decode_all(reader):
+            frames.write(batch, 'a "capture", of two\nlines')
+            table.add("", list(follower.observe(batch)), follower.names)
+        table.add("", list(follower.finish()), follower.names)
+        table.flush()
+    return path.read_bytes() + messages.read_bytes()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".ndjson"])
+@pytest.mark.parametrize("capture", sorted(CAPTURE.parent.glob("*.pcap*")), ids=lambda path: path.stem)
+def test_without_polars_the_same_bytes_are_written(tmp_path, capture, suffix, request):
+    by_polars = written(tmp_path / f"polars{suffix}", capture)
+    request.getfixturevalue("no_polars")
+    assert written(tmp_path / f"plain{suffix}", capture) == by_polars
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_a_format_that_needs_polars_says_what_to_install(tmp_path, no_polars, suffix):
+    with pytest.raises(MxwireError, match=r"needs polars.*pip install '\.\[table\]'") as caught:
+        TableWriter(tmp_path / f"t{suffix}")
+    assert "\n" not in str(caught.value)

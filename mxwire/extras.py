@@ -1,0 +1,27 @@
+"""Optional dependencies: one sentence for each package that the core installation does not bring."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+from mxwire.errors import MxwireError
+
+
+class MissingExtraError(MxwireError, ImportError):
+    """A package of an extra is not installed; the text names the ``pip`` command that installs it."""
+
+
+def import_extra(module: str, extra: str, needed_by: str) -> ModuleType:
+    """Import and return ``module``, which belongs to the extra ``extra`` of ``pyproject.toml``.
+
+    Raises :class:`MissingExtraError`, which names what ``needed_by`` needs, where the import fails.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise MissingExtraError(
+            f"{needed_by} needs {package}, which cannot be imported ({error}): pip install '.[{extra}]' "
+            "in a checkout of mxwire"
+        ) from None
