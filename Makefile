@@ -75,7 +75,7 @@ $(VENV)/.run: pyproject.toml mxwire/__init__.py
 # All that checks, tests and documentation need besides.
 $(VENV)/.test: $(VENV)/.run
 	@echo 'Installing what tests and documentation need into $(VENV): about 800 MB more. This takes a minute or two.'
-	@$(PIP_INSTALL) '.[fast,scapy,plot,docs,test]'
+	@$(PIP_INSTALL) '.[table,site,fast,scapy,plot,docs,test]'
 	@touch $@
 
 system:

@@ -10,11 +10,6 @@ class MxwireError(Exception):
     """
 
 
-def install_hint(extra: str) -> str:
-    """The command that installs the optional dependencies ``extra`` of mxwire, which is not on PyPI yet."""
-    return f"pip install '.[{extra}]' in a checkout of mxwire"
-
-
 class CaptureError(MxwireError):
     """A capture file that cannot be read or written at all."""
 

@@ -12,6 +12,11 @@ class MissingExtraError(MxwireError, ImportError):
     """A package of an extra is not installed; the text names the ``pip`` command that installs it."""
 
 
+def install_command(extra: str) -> str:
+    """The command that installs the packages of ``extra``; mxwire itself is not on PyPI yet."""
+    return f"pip install '.[{extra}]' in a checkout of mxwire"
+
+
 def import_extra(module: str, extra: str, needed_by: str) -> ModuleType:
     """Import and return ``module``, which belongs to the extra ``extra`` of ``pyproject.toml``.
 
@@ -22,6 +27,5 @@ def import_extra(module: str, extra: str, needed_by: str) -> ModuleType:
     except ImportError as error:
         package = module.partition(".")[0]
         raise MissingExtraError(
-            f"{needed_by} needs {package}, which cannot be imported ({error}): pip install '.[{extra}]' "
-            "in a checkout of mxwire"
+            f"{needed_by} needs {package}, which cannot be imported ({error}): {install_command(extra)}"
         ) from None

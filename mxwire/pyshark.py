@@ -6,13 +6,10 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from mxwire.errors import MxwireError, install_hint
+from mxwire.errors import MxwireError
+from mxwire.extras import import_extra
 from mxwire.plugin.check import ensure_loads, loading_arguments
 from mxwire.plugin.programs import Tshark
-
-
-class PysharkMissingError(MxwireError, ImportError):
-    """pyshark is not installed; both an error for the user and an :class:`ImportError`."""
 
 
 def open_capture(
@@ -25,12 +22,7 @@ def open_capture(
     ``custom_parameters``, …). Raises :class:`~mxwire.errors.MxwireError` where pyshark, tshark or the capture is
     missing, or the plugin does not load.
     """
-    try:
-        import pyshark  # type: ignore[import-untyped, import-not-found, unused-ignore]
-    except ImportError as error:
-        raise PysharkMissingError(
-            f"mxwire.pyshark needs pyshark, which cannot be imported ({error}): {install_hint('pyshark')}"
-        ) from error
+    pyshark = import_extra("pyshark", "pyshark", "mxwire.pyshark")
     tshark = Tshark(tshark_path)
     if not Path(path).is_file():
         raise MxwireError(f"{path}: there is no such file")

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.capture.text import printable
-from mxwire.errors import MxwireError, install_hint
+from mxwire.errors import MxwireError
+from mxwire.extras import install_command
 
 RECORD_HEADER_BYTES = 16
 """The size of what precedes each frame in a pcap file."""
@@ -116,7 +117,7 @@ def numba_scanner() -> Scanner:
         from mxwire.capture.scan_numba import scan_blocks, scan_records
     except ImportError as error:
         raise MxwireError(
-            f"numba cannot be used ({printable(str(error))}); {install_hint('fast')}, or use plain Python"
+            f"numba cannot be used ({printable(str(error))}); {install_command('fast')}, or use plain Python"
         ) from error
     return Scanner(scan_records, scan_blocks)
 

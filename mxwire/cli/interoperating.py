@@ -15,6 +15,7 @@ import click
 
 from mxwire.cli.live import end_like_interrupt
 from mxwire.errors import MxwireError
+from mxwire.extras import import_extra
 from mxwire.interop import matrix
 from mxwire.interop.matrix import Selection
 from mxwire.interop.playing import captures_in
@@ -59,6 +60,8 @@ def play(config: str | None, wishes: Wishes) -> int:
         raise MxwireError("--json and --junit are two forms of the same: choose one")
     if wishes.html and wishes.folder:
         raise MxwireError("--html writes the report and its captures too: leave --report out")
+    if wishes.html:
+        import_extra("jinja2", "site", "--html")
     end_like_interrupt()
     if config is not None:
         from mxwire.cli import interoperating_live

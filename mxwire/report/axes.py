@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mxwire.errors import MxwireError, install_hint
+from mxwire.extras import import_extra
 from mxwire.wire.dialect import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM, Dialect
 
 LATENCY: Final = "#1f5fa8"
@@ -32,11 +32,8 @@ class Measurement:
 
 
 def check() -> None:
-    """Raises :class:`~mxwire.errors.MxwireError` where matplotlib is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MxwireError(f"--plot needs matplotlib: {install_hint('plot')}") from None
+    """Raise :class:`~mxwire.extras.MissingExtraError` where matplotlib is not installed."""
+    import_extra("matplotlib", "plot", "--plot")
 
 
 def tidy(axes: Any) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mxwire.scapy.required import ScapyMissingError
+from mxwire.scapy import required  # noqa: F401  (first: it checks that scapy is there)
 
 # isort: split
 from scapy.config import conf
@@ -34,7 +34,6 @@ __all__ = [
     "MXoE",
     "MXoEBody",
     "Padding",
-    "ScapyMissingError",
     "conf",
     "fragment_medium",
     "from_frame",

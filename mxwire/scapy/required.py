@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-from mxwire.errors import MxwireError, install_hint
+from mxwire.extras import import_extra
 
-
-class ScapyMissingError(MxwireError, ImportError):
-    """scapy is not installed; both an error for the user and an :class:`ImportError`."""
-
-
-try:
-    import scapy.packet  # noqa: F401
-except ImportError as error:
-    raise ScapyMissingError(
-        f"mxwire.scapy needs scapy, which cannot be imported ({error}): {install_hint('scapy')}"
-    ) from error
+import_extra("scapy.packet", "scapy", "mxwire.scapy")
