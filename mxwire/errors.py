@@ -14,5 +14,9 @@ class CaptureError(MxwireError):
     """A capture file that cannot be read or written at all."""
 
 
+class CaptureNotFoundError(CaptureError, FileNotFoundError):
+    """A capture file that does not exist."""
+
+
 class OutputError(MxwireError):
     """The output cannot be written: going on with other input would be in vain."""

@@ -1,12 +1,20 @@
-"""FrameBatch: the coin that captures, links, the simulator and the decoders pay each other with."""
+"""FrameBatch: many frames as one value, which captures, links, the simulator and the decoders exchange.
+
+A batch is one buffer and a few arrays over it. Taking some of its frames, by a slice or a mask, copies nothing; what
+works on frames one by one is meant for tests and small captures, and loops over the columns are for the rest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import index as as_index
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mxwire.words import count_of
 
 LINKTYPE_ETHERNET = 1
 LINKTYPE_LINUX_SLL = 113
@@ -15,7 +23,7 @@ LINKTYPE_LINUX_SLL2 = 276
 
 @dataclass(frozen=True, slots=True)
 class FrameBatch:
-    """Many frames in one buffer; nothing is copied to hand them on.
+    """Many frames in one buffer; passing them on copies nothing.
 
     Frame *i* is ``buffer[offset[i] : offset[i] + length[i]]``. All arrays but the buffer have shape
     ``(n,)`` and type int64.
@@ -41,13 +49,41 @@ class FrameBatch:
         """The number of frames."""
         return len(self.offset)
 
+    def __iter__(self) -> Iterator[bytes]:
+        """Iterate over the captured bytes of each frame, as copies."""
+        return map(self.frame, range(len(self.offset)))
+
+    @overload
+    def __getitem__(self, which: int) -> bytes: ...
+
+    @overload
+    def __getitem__(self, which: slice | NDArray[np.bool_] | NDArray[np.intp]) -> FrameBatch: ...
+
+    def __getitem__(self, which: int | slice | NDArray[np.bool_] | NDArray[np.intp]) -> bytes | FrameBatch:
+        """``batch[3]`` is the captured bytes of one frame, as :meth:`frame`; a slice, a mask or an array of places
+        gives a batch, as :meth:`select`.
+
+        Raises :class:`IndexError` where there is no such frame, and :class:`TypeError` for other types.
+        """
+        if isinstance(which, (slice, np.ndarray)):
+            return self.select(which)
+        return self.frame(as_index(which))
+
+    def __repr__(self) -> str:
+        """The number of frames and bytes, and the frame numbers of the source."""
+        count = count_of(len(self.offset), "frame")
+        if not len(self.offset):
+            return f"<FrameBatch of {count}>"
+        octets = count_of(int(self.length.sum()), "byte")
+        return f"<FrameBatch of {count}, numbers {self.number[0]} to {self.number[-1]}, {octets}>"
+
     def frame(self, index: int) -> bytes:
         """The captured bytes of the frame at ``index`` (from 0), as a copy."""
         start = int(self.offset[index])
         return self.buffer[start : start + int(self.length[index])].tobytes()
 
-    def select(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> FrameBatch:
-        """The frames that a mask or an array of places picks, over the same buffer."""
+    def select(self, which: slice | NDArray[np.bool_] | NDArray[np.intp]) -> FrameBatch:
+        """The frames that a slice, a mask or an array of places selects, over the same buffer."""
         return FrameBatch(
             self.buffer,
             self.offset[which],
@@ -59,16 +95,8 @@ class FrameBatch:
         )
 
     def part(self, first: int, end: int) -> FrameBatch:
-        """The frames from ``first`` to before ``end``, like a slice: a view, nothing is copied."""
-        return FrameBatch(
-            self.buffer,
-            self.offset[first:end],
-            self.length[first:end],
-            self.wire_length[first:end],
-            self.timestamp_ns[first:end],
-            self.number[first:end],
-            self.link_type,
-        )
+        """The frames from ``first`` to before ``end``, over the same buffer."""
+        return self.select(slice(first, end))
 
     def compact(self) -> FrameBatch:
         """The same frames over a copy of their bytes alone."""
@@ -94,7 +122,7 @@ class FrameBatch:
     ) -> FrameBatch:
         """A batch that holds a copy of each of ``frames``, complete as on the wire.
 
-        ``timestamps_ns`` has one entry a frame; without it all are 0.
+        ``timestamps_ns`` has one entry per frame; without it all are 0.
         """
         pieces = list(frames)
         length = np.array([len(piece) for piece in pieces], dtype=np.int64)

@@ -64,8 +64,8 @@ def large_receiver(there: There, dialect: str, count: int) -> Found:
             compare(buffers[number % UNDER_WAY], number)
             if number + UNDER_WAY < count:
                 receives[number % UNDER_WAY] = endpoint.ireceive(buffer=buffers[number % UNDER_WAY])
-        assert message.source is not None
-        endpoint.send(message.source, b"done")
+        assert message.partner is not None
+        endpoint.send(message.partner, b"done")
         endpoint.flush(PATIENCE)
         return meter.passive()
 
@@ -88,7 +88,7 @@ def trip_passive(there: There, dialect: str, count: int) -> Found:
         answer = endpoint.ireceive(maximum=0)
         for number in range(count):
             message = endpoint.wait(answer, PATIENCE)
-            endpoint.isend(message.source, b"")
+            endpoint.isend(message.partner, b"")
             if number + 1 < count:
                 answer = endpoint.ireceive(maximum=0)
     return {}
@@ -111,7 +111,7 @@ def rate_passive(there: There, dialect: str, count: int) -> Found:
         for _ in range(count // TINY_UNDER_WAY):
             receives = [endpoint.ireceive(maximum=8) for _ in range(TINY_UNDER_WAY)]
             messages = endpoint.wait_all(receives, PATIENCE)
-            endpoint.isend(messages[-1].source, b"")
+            endpoint.isend(messages[-1].partner, b"")
     return {}
 
 
@@ -135,6 +135,6 @@ def mixture_active(there: There, dialect: str, seconds: float) -> Found:
 def mixture_passive(there: There, dialect: str, seconds: float) -> Found:
     with _opened(there, dialect, SPIN) as (endpoint, _):
         while (message := endpoint.receive(timeout=PATIENCE)).match_info != 2:
-            assert message.source is not None
-            endpoint.send(message.source, message.data, timeout=PATIENCE)
+            assert message.partner is not None
+            endpoint.send(message.partner, message.data, timeout=PATIENCE)
     return {}

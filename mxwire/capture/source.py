@@ -14,7 +14,7 @@ from typing import BinaryIO, Protocol, cast
 import zstandard
 
 from mxwire.capture.text import printable
-from mxwire.errors import CaptureError
+from mxwire.errors import CaptureError, CaptureNotFoundError
 
 PACKED_READ_BYTES = 256 << 10
 """How much of a compressed file is read at once."""
@@ -88,6 +88,8 @@ def open_raw(source: str | Path | BinaryIO) -> RawBytes:
     if source == "-":
         return _open_standard_input()
     if not isinstance(source, (str, Path)):
+        if not hasattr(source, "read"):
+            raise TypeError(f"a capture is a path or a binary stream, not {source!r}")
         name = getattr(source, "name", None)
         return RawBytes(source, printable(name) if isinstance(name, str) else "stream", close_stream=False)
     name = printable(str(source))
@@ -95,7 +97,7 @@ def open_raw(source: str | Path | BinaryIO) -> RawBytes:
         # Unbuffered: the reader's own buffers are large, so another one in between only costs a copy.
         stream = Path(source).open("rb", buffering=0)  # noqa: SIM115  (CaptureReader closes it)
     except FileNotFoundError:
-        raise CaptureError(f"{name}: no such file; check the path") from None
+        raise CaptureNotFoundError(f"{name}: no such file; check the path") from None
     except IsADirectoryError:
         raise CaptureError(f"{name}: is a directory; name a capture file in it") from None
     except PermissionError:

@@ -195,6 +195,8 @@ def create_capture(
         raise ValueError(f"there is no format {format!r}, only pcap and pcapng")
     if format == "pcap" and (interface_name is not None or comment is not None):
         raise ValueError("a pcap file cannot hold an interface name or a comment, only pcapng can")
+    if not isinstance(target, (str, Path)) and not hasattr(target, "write"):
+        raise TypeError(f"a capture is written to a path or a binary stream, not {target!r}")
     if not 0 <= snap_length < 1 << 32:
         raise ValueError(f"snap_length must be from 0 to {(1 << 32) - 1}, not {snap_length}")
     name = _name_of(target)

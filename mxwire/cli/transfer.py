@@ -280,7 +280,7 @@ def _one(endpoint: Endpoint, wanted: Receiving, strangers: Strangers, bar: Bar) 
     waiting = _first(endpoint, wanted, strangers)
     # Only to be told later: a host that does not give its name in time is called by its address.
     with suppress(HostTimeoutError):
-        endpoint.host.wait_for_peer(waiting.source.peer.address, _NAME_TIME)
+        endpoint.host.wait_for_peer(waiting.partner.peer.address, _NAME_TIME)
     size = min(waiting.length, wanted.maximum)
     try:
         request = endpoint.ireceive(wanted.match, wanted.mask, maximum=size)
@@ -291,14 +291,14 @@ def _one(endpoint: Endpoint, wanted: Receiving, strangers: Strangers, bar: Bar) 
         arrived = sum(each.asked for each in endpoint.engine.card.pulls.values() if each.context is request.inner)
         bar(arrived, size)
 
-    return wait_watching(endpoint, request, waiting.source, wanted.timeout or STANDSTILL, tick)
+    return wait_watching(endpoint, request, waiting.partner, wanted.timeout or STANDSTILL, tick)
 
 
 def _told_received(tally: _Tally, message: Message, to_stderr: bool) -> None:
-    assert message.source is not None
+    assert message.partner is not None
     tally.bytes += len(message)
     tally.short += message.truncated
-    source = message.source
+    source = message.partner
     tally.tell(
         "message",
         number=tally.messages,

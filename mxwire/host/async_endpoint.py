@@ -1,4 +1,4 @@
-"""AsyncEndpoint: the asyncio face of an endpoint; names and meanings are those of the blocking one."""
+"""AsyncEndpoint: an endpoint for asyncio; names and meanings are those of the blocking one."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ Result = TypeVar("Result")
 
 
 class AsyncEndpoint(EndpointCalls):
-    """An open endpoint. All calls are made in the thread of the event loop; a timeout is in seconds, None waits
-    for ever. A task that is cancelled while it waits gives up the receive or connect that it has waited for.
+    """An open endpoint. All calls are made from the thread of the event loop; ``timeout`` is in seconds, None waits
+    without limit. Cancelling a task that waits cancels the receive or connect that it waits for.
 
-    Calls raise :class:`~mxwire.protocol.errors.LocalProtocolError` for wrong arguments,
+    Calls raise :class:`~mxwire.protocol.errors.LocalProtocolError` for arguments that are not possible (those of a
+    wrong type are a :class:`TypeError` too),
     :class:`~mxwire.host.errors.HostTimeoutError` when a timeout is over,
     :class:`~mxwire.host.errors.HostClosedError` when the endpoint or its host is closed, and other
     :class:`~mxwire.host.errors.HostError` where the other side has failed or refused.
@@ -57,13 +58,19 @@ class AsyncEndpoint(EndpointCalls):
     async def send(
         self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None
     ) -> None:
-        """Send a message, and wait until its memory may be used anew; what is delivered is known by :meth:`flush`."""
+        """Send a message, and wait until the memory of ``data`` may be reused.
+
+        ``data`` is a bytes-like object, or a sequence of up to 256 of them. Up to 32 KiB it is copied, and the call
+        returns at once. Longer messages are pulled by the receiver, so the call waits until the receiver has posted a
+        matching receive and has pulled all of it: two hosts that both send first wait for each other, which
+        :meth:`isend` avoids. To know that a message was delivered, call :meth:`flush`.
+        """
         await self._wait(Sending(self._post_send(partner, data, match_info, synchronous=False)), timeout)
 
     async def ssend(
         self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None
     ) -> None:
-        """Send a message, and wait until the receiver has taken it."""
+        """Send a message, and wait until the receiver has matched and received it, whatever its length."""
         await self._wait(Sending(self._post_send(partner, data, match_info, synchronous=True)), timeout)
 
     async def receive(
@@ -75,10 +82,11 @@ class AsyncEndpoint(EndpointCalls):
         maximum: int | None = None,
         timeout: float | None = None,
     ) -> Message:
-        """Wait for a message and take it; without ``buffer`` and ``maximum`` it may have any length.
+        """Wait for a message and return it; without ``buffer`` and ``maximum`` it may have any length.
 
-        When the timeout is over nothing is lost, unless the message is just being transferred: then the error's
-        ``request`` may be waited for again.
+        The message's ``match_info``, masked with ``mask``, must equal ``match_info``; None takes any message. Its
+        ``partner`` is the sender, to reply to. Nothing is lost at a timeout, unless the message was being transferred:
+        then the ``request`` of the error may be waited for again.
         """
         if buffer is None and maximum is None:
             return await self._wait(ReceivingWhole(self, match_info, mask), timeout)
@@ -88,11 +96,11 @@ class AsyncEndpoint(EndpointCalls):
     async def probe(
         self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS, *, timeout: float | None = None
     ) -> Waiting:
-        """Wait until there is a message that such a receive would take, and leave it where it is."""
+        """Wait until there is a message that such a receive would take; it stays where it is."""
         return await self._wait(Probing(self, match_info, mask), timeout)
 
     async def wait(self, request: Request[Result], timeout: float | None = None) -> Result:
-        """Wait until a request has ended: the message of a receive, the status of a send."""
+        """Wait until a request has ended; return the message of a receive, or the status of a send."""
         return await self._wait(request, timeout)
 
     async def wait_any(self, requests: Sequence[Request[Any]], timeout: float | None = None) -> Request[Any]:
@@ -102,13 +110,13 @@ class AsyncEndpoint(EndpointCalls):
         return found
 
     async def wait_all(self, requests: Sequence[Request[Any]], timeout: float | None = None) -> list[Any]:
-        """Wait until all have ended, and return what each gives; raises for the first that has failed."""
+        """Wait until all requests have ended, and return their results; raise the error of the first that failed."""
         return await self._wait(AllOf(requests), timeout)
 
     async def flush(self, timeout: float | None = None) -> None:
-        """Wait until everything that was sent has been acknowledged.
+        """Wait until all messages sent so far have been acknowledged.
 
-        Raises :class:`~mxwire.host.errors.HostError` where something was lost meanwhile because its receiver has gone.
+        Raises :class:`~mxwire.host.errors.HostError` where one was lost because its receiver has gone.
         """
         await self._wait(Delivered(self), timeout)
 
@@ -118,7 +126,7 @@ class AsyncEndpoint(EndpointCalls):
         Everything that has not ended ends as cancelled, and partners are not told: the protocol has no word for it.
         """
         if linger and not self.closed:
-            # Whoever wants to know calls flush himself.
+            # A caller that wants to know about undelivered messages calls flush.
             with suppress(HostError):
                 await self.flush(linger)
         self._close()

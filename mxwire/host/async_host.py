@@ -2,44 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from random import Random
 from types import TracebackType
-from typing import Unpack
 
 from mxwire.host import names
 from mxwire.host.async_endpoint import AsyncEndpoint
 from mxwire.host.calls import DEFAULT_KEY
 from mxwire.host.interfaces import Opened
-from mxwire.host.opening import HostCalls, Options
+from mxwire.host.names import Peers
+from mxwire.host.opening import DEFAULT_PROFILE, HostCalls, Hosting
 from mxwire.host.seeking import PeerAppears
 from mxwire.host.sharing import Sharing
 from mxwire.host.turning import Turning
 from mxwire.link import Link
-from mxwire.protocol import Peer
+from mxwire.protocol import Event, Peer, Profile
+from mxwire.wire.dialect import MXOE, Dialect
 
 
 class AsyncHost(HostCalls):
-    """A host on one or more links, turned by the event loop that runs when it is made; its thread makes all calls.
+    """A live host for asyncio, on one or more links, run by the event loop that is running when it is made.
 
-    What it may be told is in :class:`~mxwire.host.opening.Options`; there is no spinning, and the background is the
-    event loop.
+    All calls are made from that loop's thread. Arguments, errors and meanings are those of
+    :class:`~mxwire.host.host.Host`; there is no ``spin``, and the loop is the background.
     """
 
     def __init__(
-        self, links: Link | Sequence[Link], *, sharing: Sharing | None = None, **options: Unpack[Options]
+        self,
+        links: Link | Sequence[Link],
+        *,
+        name: str | None = None,
+        dialect: Dialect | str = MXOE,
+        profile: Profile | str = DEFAULT_PROFILE,
+        peers: Peers | None = None,
+        announce: bool = True,
+        on_event: Callable[[Event], object] | None = None,
+        rng: Random | None = None,
+        small_mtu: bool = False,
+        sharing: Sharing | None = None,
     ) -> None:
-        super().__init__(links, sharing, options)
+        hosting = Hosting(
+            links,
+            sharing=sharing,
+            name=name,
+            dialect=dialect,
+            profile=profile,
+            peers=peers,
+            announce=announce,
+            on_event=on_event,
+            rng=rng,
+            small_mtu=small_mtu,
+        )
+        super().__init__(hosting)
         self.turning = Turning(self.core)
-        """Who turns it."""
+        """Runs the host on the event loop."""
 
     @classmethod
-    def open(cls, interfaces: str | Sequence[str], **options: Unpack[Options]) -> AsyncHost:
-        """A host on interfaces of this machine, given by name.
+    def open(
+        cls,
+        interfaces: str | Sequence[str],
+        *,
+        name: str | None = None,
+        dialect: Dialect | str = MXOE,
+        profile: Profile | str = DEFAULT_PROFILE,
+        peers: Peers | None = None,
+        announce: bool = True,
+        on_event: Callable[[Event], object] | None = None,
+        rng: Random | None = None,
+        small_mtu: bool = False,
+    ) -> AsyncHost:
+        """Open a host on ``interfaces`` of this machine, by name; the other arguments are those of :class:`AsyncHost`.
 
-        Raises :class:`~mxwire.link.errors.LinkError` where there is no such interface, or no permission to use it.
+        Raises :class:`~mxwire.link.errors.LinkError` for an interface that does not exist, or that this process may
+        not use.
         """
         with Opened(interfaces) as opened:
-            host = cls(opened.links, sharing=opened.sharing, **options)
+            host = cls(
+                opened.links,
+                name=name,
+                dialect=dialect,
+                profile=profile,
+                peers=peers,
+                announce=announce,
+                on_event=on_event,
+                rng=rng,
+                small_mtu=small_mtu,
+                sharing=opened.sharing,
+            )
             opened.keep()
         return host
 

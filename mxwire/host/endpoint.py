@@ -1,4 +1,4 @@
-"""Endpoint: the blocking face of an endpoint."""
+"""Endpoint: an endpoint with blocking calls."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ Result = TypeVar("Result")
 
 
 class Endpoint(EndpointCalls):
-    """An open endpoint. All calls may be made from any thread; a timeout is in seconds, None waits for ever.
+    """An open endpoint. All calls may be made from any thread; ``timeout`` is in seconds, None waits without limit.
 
-    Calls raise :class:`~mxwire.protocol.errors.LocalProtocolError` for wrong arguments,
+    Calls raise :class:`~mxwire.protocol.errors.LocalProtocolError` for arguments that are not possible (those of a
+    wrong type are a :class:`TypeError` too),
     :class:`~mxwire.host.errors.HostTimeoutError` when a timeout is over,
     :class:`~mxwire.host.errors.HostClosedError` when the endpoint or its host is closed, and other
     :class:`~mxwire.host.errors.HostError` where the other side has failed or refused.
@@ -54,13 +55,19 @@ class Endpoint(EndpointCalls):
         return self._wait(ConnectCall(self, peer, endpoint, key), timeout)
 
     def send(self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None) -> None:
-        """Send a message, and wait until its memory may be used anew; what is delivered is known by :meth:`flush`."""
+        """Send a message, and block until the memory of ``data`` may be reused.
+
+        ``data`` is a bytes-like object, or a sequence of up to 256 of them. Up to 32 KiB it is copied, and the call
+        returns at once. Longer messages are pulled by the receiver, so the call blocks until the receiver has posted a
+        matching receive and has pulled all of it: two hosts that both send first wait for each other, which
+        :meth:`isend` avoids. To know that a message was delivered, call :meth:`flush`.
+        """
         self._wait(Sending(self._post_send(partner, data, match_info, synchronous=False)), timeout)
 
     def ssend(
         self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None
     ) -> None:
-        """Send a message, and wait until the receiver has taken it."""
+        """Send a message, and block until the receiver has matched and received it, whatever its length."""
         self._wait(Sending(self._post_send(partner, data, match_info, synchronous=True)), timeout)
 
     def receive(
@@ -72,10 +79,11 @@ class Endpoint(EndpointCalls):
         maximum: int | None = None,
         timeout: float | None = None,
     ) -> Message:
-        """Wait for a message and take it; without ``buffer`` and ``maximum`` it may have any length.
+        """Wait for a message and return it; without ``buffer`` and ``maximum`` it may have any length.
 
-        When the timeout is over nothing is lost, unless the message is just being transferred: then the error's
-        ``request`` may be waited for again.
+        The message's ``match_info``, masked with ``mask``, must equal ``match_info``; None takes any message. Its
+        ``partner`` is the sender, to reply to. Nothing is lost at a timeout, unless the message was being transferred:
+        then the ``request`` of the error may be waited for again.
         """
         if buffer is None and maximum is None:
             return self._wait(ReceivingWhole(self, match_info, mask), timeout)
@@ -85,11 +93,11 @@ class Endpoint(EndpointCalls):
     def probe(
         self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS, *, timeout: float | None = None
     ) -> Waiting:
-        """Wait until there is a message that such a receive would take, and leave it where it is."""
+        """Wait until there is a message that such a receive would take; it stays where it is."""
         return self._wait(Probing(self, match_info, mask), timeout)
 
     def wait(self, request: Request[Result], timeout: float | None = None) -> Result:
-        """Wait until a request has ended: the message of a receive, the status of a send."""
+        """Wait until a request has ended; return the message of a receive, or the status of a send."""
         return self._wait(request, timeout)
 
     def wait_any(self, requests: Sequence[Request[Any]], timeout: float | None = None) -> Request[Any]:
@@ -99,23 +107,23 @@ class Endpoint(EndpointCalls):
         return found
 
     def wait_all(self, requests: Sequence[Request[Any]], timeout: float | None = None) -> list[Any]:
-        """Wait until all have ended, and return what each gives; raises for the first that has failed."""
+        """Wait until all requests have ended, and return their results; raise the error of the first that failed."""
         return self._wait(AllOf(requests), timeout)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until everything that was sent has been acknowledged.
+        """Wait until all messages sent so far have been acknowledged.
 
-        Raises :class:`~mxwire.host.errors.HostError` where something was lost meanwhile because its receiver has gone.
+        Raises :class:`~mxwire.host.errors.HostError` where one was lost because its receiver has gone.
         """
         self._wait(Delivered(self), timeout)
 
     def close(self, linger: float = 0.0) -> None:
-        """Close the endpoint, after at most ``linger`` seconds of waiting for acks; calling it again does nothing.
+        """Close the endpoint, after at most ``linger`` seconds of waiting for acks; closing it again does nothing.
 
-        Everything that has not ended ends as cancelled, and partners are not told: the protocol has no word for it.
+        Requests that have not ended are cancelled. Partners are not notified: the protocol has no packet for that.
         """
         if linger and not self.closed:
-            # Whoever wants to know calls flush himself.
+            # A caller that wants to know about undelivered messages calls flush.
             with suppress(HostError):
                 self.flush(linger)
         self._close()
@@ -127,7 +135,7 @@ class Endpoint(EndpointCalls):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it; where all went well, not before what was sent has arrived, or ``LINGER`` is over."""
+        """Close the endpoint; without an error only after all acks have arrived, or ``LINGER`` is over."""
         self.close(LINGER if kind is None else 0.0)
 
     def _wait(self, pending: Pending[Result], timeout: float | None) -> Result:

@@ -1,47 +1,76 @@
-"""Host: the blocking face of a live host."""
+"""Host: a live host with a blocking interface."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from random import Random
 from types import TracebackType
-from typing import Unpack
 
 from mxwire.host import names
 from mxwire.host.calls import DEFAULT_KEY
 from mxwire.host.driving import Driving
 from mxwire.host.endpoint import Endpoint
 from mxwire.host.interfaces import Opened
-from mxwire.host.opening import HostCalls, Options
+from mxwire.host.names import Peers
+from mxwire.host.opening import DEFAULT_PROFILE, HostCalls, Hosting
 from mxwire.host.seeking import PeerAppears
 from mxwire.host.sharing import Sharing
 from mxwire.link import Link
-from mxwire.protocol import Peer
+from mxwire.protocol import Event, Peer, Profile
+from mxwire.wire.dialect import MXOE, Dialect
 
 
 class Host(HostCalls):
-    """A host on one or more links, turned by whoever waits, and by a thread in the background while nobody does.
+    """A live host with a blocking interface, on one or more links.
 
-    ``links`` are its interfaces, which it closes at its end; for those of the kernel there is :meth:`open`.
-    ``spin`` makes waits look for frames all the time instead of sleeping, for so many seconds after the last frame or,
-    with True, always. Without ``background`` nothing goes on while nobody waits. What else it may be told is in
-    :class:`~mxwire.host.opening.Options`.
+    For interfaces of the kernel there is :meth:`open`; ``links`` are for other links, which the host closes when it is
+    closed. A caller that waits polls the links itself, so no thread switch is needed; with ``background`` a thread does
+    so while no caller waits. ``spin`` makes waits poll without sleeping: for that many seconds after the last frame, or
+    always with True.
 
-    Raises :class:`~mxwire.errors.MxwireError` for a name, dialect, profile or peers that are none, and for a link
-    whose MTU the dialect does not fit into.
+    ``name`` is the host name, with or without ``:0``; by default that of the machine. ``dialect`` is ``MXOE``,
+    ``omx(M)`` or a name such as ``"omx:9000"``; all hosts on a network must use the same. ``profile`` is the
+    implementation whose behaviour to follow, as such or by name. ``peers`` are static peers: names by address, or a
+    file with one address and name per line. With ``announce=False`` the host does not announce itself, and is reached
+    only by hosts that know its address. ``on_event`` is called for each peer found and partner lost, on the thread that
+    polls the links; it must not block. ``rng`` is the source of randomness. ``small_mtu=True`` accepts a link whose MTU
+    is too small for the longest frames of the dialect.
+
+    Raises :class:`~mxwire.errors.MxwireError` for a name, dialect, profile or peers that are not valid and for a link
+    whose MTU is too small for the dialect, and :class:`TypeError` for arguments of other types.
     """
 
     def __init__(
         self,
         links: Link | Sequence[Link],
         *,
+        name: str | None = None,
+        dialect: Dialect | str = MXOE,
+        profile: Profile | str = DEFAULT_PROFILE,
+        peers: Peers | None = None,
+        announce: bool = True,
+        on_event: Callable[[Event], object] | None = None,
+        rng: Random | None = None,
+        small_mtu: bool = False,
         spin: bool | float = False,
         background: bool = True,
         sharing: Sharing | None = None,
-        **options: Unpack[Options],
     ) -> None:
-        super().__init__(links, sharing, options)
+        hosting = Hosting(
+            links,
+            sharing=sharing,
+            name=name,
+            dialect=dialect,
+            profile=profile,
+            peers=peers,
+            announce=announce,
+            on_event=on_event,
+            rng=rng,
+            small_mtu=small_mtu,
+        )
+        super().__init__(hosting)
         self.driving = Driving(self.core, spin=spin, background=background)
-        """Who turns it."""
+        """Runs the host for callers that block."""
         self.hosting.poke = self.driving.poke
 
     @classmethod
@@ -49,16 +78,37 @@ class Host(HostCalls):
         cls,
         interfaces: str | Sequence[str],
         *,
+        name: str | None = None,
+        dialect: Dialect | str = MXOE,
+        profile: Profile | str = DEFAULT_PROFILE,
+        peers: Peers | None = None,
+        announce: bool = True,
+        on_event: Callable[[Event], object] | None = None,
+        rng: Random | None = None,
+        small_mtu: bool = False,
         spin: bool | float = False,
         background: bool = True,
-        **options: Unpack[Options],
     ) -> Host:
-        """A host on interfaces of this machine, given by name.
+        """Open a host on ``interfaces`` of this machine, by name; the other arguments are those of :class:`Host`.
 
-        Raises :class:`~mxwire.link.errors.LinkError` where there is no such interface, or no permission to use it.
+        Raises :class:`~mxwire.link.errors.LinkError` for an interface that does not exist, or that this process may
+        not use, besides the errors of :class:`Host`.
         """
         with Opened(interfaces, spin=spin) as opened:
-            host = cls(opened.links, spin=spin, background=background, sharing=opened.sharing, **options)
+            host = cls(
+                opened.links,
+                name=name,
+                dialect=dialect,
+                profile=profile,
+                peers=peers,
+                announce=announce,
+                on_event=on_event,
+                rng=rng,
+                small_mtu=small_mtu,
+                spin=spin,
+                background=background,
+                sharing=opened.sharing,
+            )
             opened.keep()
         return host
 

@@ -1,4 +1,4 @@
-"""Messages as applications get them."""
+"""Messages as applications receive them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from mxwire.protocol import Partner, Status
 class Message:
     """A message that has been received."""
 
-    __slots__ = ("data", "length", "match_info", "source", "status")
+    __slots__ = ("data", "length", "match_info", "partner", "status")
 
-    def __init__(self, data: memoryview, match_info: int, source: Partner | None, length: int, status: Status) -> None:
+    def __init__(self, data: memoryview, match_info: int, partner: Partner | None, length: int, status: Status) -> None:
         self.data = data
-        """What has arrived; of a truncated message as much as fitted."""
+        """The bytes that arrived; of a truncated message those that fitted."""
         self.match_info = match_info
         """Its 64 bits of match information."""
-        self.source = source
-        """Who sent it; an answer may be sent there. None where the receive was cancelled."""
+        self.partner = partner
+        """The endpoint that sent it: ``endpoint.send(message.partner, …)`` replies. None for a cancelled receive."""
         self.length = length
         """Length of the whole message in bytes."""
         self.status = status
@@ -26,7 +26,7 @@ class Message:
 
     @property
     def truncated(self) -> bool:
-        """Whether something is missing at the end."""
+        """Whether the end of the message is missing."""
         return self.status == Status.MESSAGE_TRUNCATED
 
     def __len__(self) -> int:
@@ -39,7 +39,7 @@ class Message:
 
     def __repr__(self) -> str:
         """For people who debug."""
-        return f"<Message match={self.match_info:#x} length={self.length} {self.status.text} from {self.source!r}>"
+        return f"<Message match={self.match_info:#x} length={self.length} {self.status.text} from {self.partner!r}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,8 @@ class Waiting:
     """A message that waits for a receive, as ``probe`` sees it."""
 
     match_info: int
-    source: Partner
+    """Its 64 bits of match information."""
+    partner: Partner
+    """The endpoint that sent it."""
     length: int
     """Length of the whole message in bytes."""

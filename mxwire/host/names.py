@@ -42,6 +42,8 @@ def who(text: str | bytes) -> str | bytes:
         if len(text) != 6:
             raise MxwireError(f"an Ethernet address has 6 bytes, not {len(text)}")
         return text
+    if not isinstance(text, str):
+        raise TypeError(f"a host is a name like 'alpha:0', an Ethernet address or a Peer, not {text!r}")
     text = text.strip()
     if _ADDRESS.fullmatch(text):
         return mac_bytes(text)

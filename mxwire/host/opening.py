@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, TypedDict
+from typing import Any
 
 from mxwire.errors import MxwireError
 from mxwire.host import names
@@ -19,11 +19,12 @@ from mxwire.protocol import Endpoint as EngineEndpoint
 from mxwire.protocol import Event, EventKind, Node, Peer, Profile, Status, profile_by_name
 from mxwire.protocol.peers import UNKNOWN_INDEX
 from mxwire.wire.address import mac_text
-from mxwire.wire.dialect import MXOE, Dialect, dialect_by_name
+from mxwire.wire.dialect import MXOE, Dialect, as_dialect
 
 _HEADER = 14
 _USUAL_MTU = 9000
-_DEFAULT_PROFILE = "open-mx"
+DEFAULT_PROFILE = "open-mx"
+"""The profile of a host for which none is chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +43,6 @@ class KnownPeer:
     """Whether it is an interface of our own."""
 
 
-class Options(TypedDict, total=False):
-    """What a host may be told, in either face; all of it may be left out."""
-
-    name: str | None
-    """Its host name, with or without ``:0``; without one it is that of the node."""
-    dialect: Dialect | str
-    """What it speaks, as such or by name: ``mxoe``, or ``omx:M``."""
-    profile: Profile | str
-    """Which implementation it behaves like, as such or by name."""
-    peers: names.Peers | None
-    """Static peers: names by address, or a file with an address and a name a line."""
-    announce: bool
-    """Whether it announces itself; one that does not is only answered by hosts that know its address."""
-    on_event: Callable[[Event], object] | None
-    """Told of peers found and partners lost, in whichever thread looks for frames; it must not wait."""
-    rng: Random | None
-    """Where all randomness comes from."""
-    small_mtu: bool
-    """Take a link even if its MTU is too small for the longest frames of the dialect."""
-
-
 class Hosting:
     """A core with endpoints and peers."""
 
@@ -73,7 +53,7 @@ class Hosting:
         sharing: Sharing | None = None,
         name: str | None = None,
         dialect: Dialect | str = MXOE,
-        profile: Profile | str = _DEFAULT_PROFILE,
+        profile: Profile | str = DEFAULT_PROFILE,
         peers: names.Peers | None = None,
         announce: bool = True,
         on_event: Callable[[Event], object] | None = None,
@@ -81,9 +61,12 @@ class Hosting:
         small_mtu: bool = False,
     ) -> None:
         found = tuple(links) if isinstance(links, Sequence) else (links,)
+        for each in found:
+            if not hasattr(each, "mtu"):
+                raise TypeError(f"a host runs on links, not on {each!r}: for interfaces by name there is Host.open")
         if not found:
             raise MxwireError("a host needs at least one interface")
-        dialect = dialect_by_name(dialect) if isinstance(dialect, str) else dialect
+        dialect = as_dialect(dialect)
         profile = profile_by_name(profile) if isinstance(profile, str) else profile
         if not small_mtu:
             for each in found:
@@ -262,10 +245,10 @@ class Hosting:
 class HostCalls:
     """What both faces of a host have in common."""
 
-    def __init__(self, links: Link | Sequence[Link], sharing: Sharing | None, options: Options) -> None:
-        self.hosting = Hosting(links, sharing=sharing, **options)
+    def __init__(self, hosting: Hosting) -> None:
+        self.hosting = hosting
         """The host without a face."""
-        self.core = self.hosting.core
+        self.core = hosting.core
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.protocol.errors import LocalProtocolError
+from mxwire.protocol.errors import ArgumentTypeError, LocalProtocolError
 from mxwire.protocol.status import Status
 
 SEGMENTS_MAXIMUM: Final = 256
@@ -123,8 +123,8 @@ def _flat(piece: Any, writable: bool) -> Bytes:
     try:
         view = memoryview(piece)
     except TypeError:
-        raise LocalProtocolError(
-            Status.BAD_REQUEST, f"{type(piece).__name__} is no buffer: give bytes, a bytearray, an array …"
+        raise ArgumentTypeError(
+            Status.BAD_REQUEST, f"expected a bytes-like object, not {type(piece).__name__}"
         ) from None
     except ValueError as error:
         # A view that was released, or an array of what has no bytes, such as dates.

@@ -17,5 +17,9 @@ class LocalProtocolError(MxwireError):
         self.status = status
 
 
+class ArgumentTypeError(LocalProtocolError, TypeError):
+    """An argument of a type that the call does not take; nothing has changed."""
+
+
 class ImpossibleEventError(MxwireError):
     """An event that a state machine's table has no row for: a defect of mxwire itself."""

@@ -8,7 +8,7 @@ from random import Random
 from typing import Final, SupportsIndex
 
 from mxwire.frames import FrameBatch
-from mxwire.protocol.arguments import ethernet_address, whole
+from mxwire.protocol.arguments import checked_integer, ethernet_address
 from mxwire.protocol.card import bulk
 from mxwire.protocol.card.endpoint import CardEndpoint, slots_for
 from mxwire.protocol.card.interface import Interface
@@ -110,7 +110,7 @@ class Node:
         elif isinstance(which, str):
             found, status, text = self.peers.by_name(which), Status.PEER_NOT_FOUND, which
         else:
-            place = whole("peer index", which, UNKNOWN_INDEX, Status.PEER_NOT_FOUND)
+            place = checked_integer("peer index", which, UNKNOWN_INDEX, Status.PEER_NOT_FOUND)
             found, status, text = self.peers.at(place), Status.PEER_NOT_FOUND, f"index {place}"
         if found is None:
             raise LocalProtocolError(status, f"no peer {text} in the peer table ({len(self.peers)} entries)")
@@ -148,16 +148,16 @@ class Node:
         limit or is open already, and for other values that cannot be.
         """
         board = self._board(interface)
-        number = whole("endpoint number", number, self.profile.endpoint_maximum - 1, Status.BAD_ENDPOINT)
+        number = checked_integer("endpoint number", number, self.profile.endpoint_maximum - 1, Status.BAD_ENDPOINT)
         if number in board.endpoints:
             raise LocalProtocolError(Status.BUSY, f"endpoint {number} of {board.name} is open already")
-        key = whole("key", key, KEY_MAXIMUM)
-        context_bits = whole("context bits", context_bits, CONTEXT_BITS_MAXIMUM, Status.BAD_PARAMETER_VALUE)
-        context_shift = whole("context shift", context_shift, 64 - context_bits, Status.BAD_PARAMETER_VALUE)
+        key = checked_integer("key", key, KEY_MAXIMUM)
+        context_bits = checked_integer("context bits", context_bits, CONTEXT_BITS_MAXIMUM, Status.BAD_PARAMETER_VALUE)
+        context_shift = checked_integer("context shift", context_shift, 64 - context_bits, Status.BAD_PARAMETER_VALUE)
         if session is None:
             session = self._rng.randrange(SESSION_NONE)
         # The number that stands for none must be refused by its owner (R-CON-12).
-        session = whole("session", session, SESSION_NONE - 1)
+        session = checked_integer("session", session, SESSION_NONE - 1)
         slots = slots_for(self.profile.defects, board.slots, number, self.profile.pull_maximum)
         card = CardEndpoint(board, number, session, slots)
         endpoint = Endpoint(self, card, key, context_bits=context_bits, context_shift=context_shift)

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, Reason
-from mxwire.wire.dialect import Dialect
+from mxwire.wire.dialect import Dialect, as_dialect
 from mxwire.wire.enums import RESERVED_TYPES, PacketType
 from mxwire.wire.formats import RAW, PacketFormat
 from mxwire.wire.layout import Field, Layout, layout_of
@@ -258,14 +258,27 @@ def codec_of(dialect: Dialect, *, swapped: bool = False) -> Codec:
     return Codec(dialect, swapped=swapped)
 
 
-def parse(frame: bytes, dialect: Dialect, wire_length: int | None = None) -> Frame | Malformed:
-    """:meth:`Codec.parse` in network byte order."""
-    return codec_of(dialect).parse(frame, wire_length)
+def parse(frame: bytes, dialect: Dialect | str, wire_length: int | None = None) -> Frame | Malformed:
+    """Decode one Ethernet frame, from its destination address on, into a typed value.
+
+    ``dialect`` is a :class:`~mxwire.wire.dialect.Dialect` or its name; ``wire_length`` is the length on the wire where
+    ``frame`` was cut. A frame that breaks its format becomes a :class:`Malformed`, never an error. Raises
+    :class:`TypeError` for arguments of other types.
+    """
+    if not isinstance(frame, (bytes, bytearray, memoryview)):
+        raise TypeError(f"a frame is bytes, not {type(frame).__name__}")
+    return codec_of(as_dialect(dialect)).parse(bytes(frame), wire_length)
 
 
-def build(frame: Frame, dialect: Dialect) -> bytes:
-    """:meth:`Codec.build` in network byte order."""
-    return codec_of(dialect).build(frame)
+def build(frame: Frame, dialect: Dialect | str) -> bytes:
+    """Encode ``frame``, one of the classes of :mod:`mxwire.wire.packets`, as bytes from the destination address on.
+
+    Raises :class:`~mxwire.errors.MxwireError` for values that do not fit, and :class:`TypeError` for arguments of other
+    types.
+    """
+    if not isinstance(frame, Frame):
+        raise TypeError(f"a frame to build is an instance of a class of mxwire.wire.packets, not {frame!r}")
+    return codec_of(as_dialect(dialect)).build(frame)
 
 
 def _is_alternative(frame: bytes, packet_type: int, length: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import index as as_index
 from typing import Final
 
 import numpy as np
@@ -14,10 +15,11 @@ from mxwire.wire.codec import Codec, Malformed, codec_of
 from mxwire.wire.codes import CodeTable
 from mxwire.wire.columns import Columns, decode_columns
 from mxwire.wire.detection import Assignment, Detection, Detector, Seen
-from mxwire.wire.dialect import Dialect
+from mxwire.wire.dialect import Dialect, as_dialect
 from mxwire.wire.encapsulation import Located, locate
 from mxwire.wire.enums import ETHERTYPE_MXOE
 from mxwire.wire.packets import Frame
+from mxwire.words import count_of
 
 SETTLE_BYTES: Final = 16 << 20
 """How much of a capture is looked at before its first frames are decoded."""
@@ -35,6 +37,20 @@ class DecodedBatch:
     def __len__(self) -> int:
         """The number of MXoE frames."""
         return len(self.located.batch)
+
+    def __iter__(self) -> Iterator[Frame | Malformed]:
+        """Iterate over the frames as typed values."""
+        return map(self.frame, range(len(self)))
+
+    def __getitem__(self, index: int) -> Frame | Malformed:
+        """``decoded[3]`` is :meth:`frame`; raises :class:`IndexError` where there is no such frame."""
+        return self.frame(range(len(self))[as_index(index)])
+
+    def __repr__(self) -> str:
+        """The number of frames, and the dialects of the pairs of hosts that decide it."""
+        decided = set(self.assignment.which[self.assignment.decided].tolist())
+        names = ", ".join(sorted(self.assignment.dialects[each].name for each in decided))
+        return f"<DecodedBatch of {count_of(len(self), 'MXoE frame')}, {names or 'dialect undecided'}>"
 
     @property
     def batch(self) -> FrameBatch:
@@ -82,13 +98,14 @@ class DecodedBatch:
 
 
 class Decoder:
-    """Decodes batches in the order of the capture; remembers what it has learnt of each pair of hosts.
+    """Decodes batches in the order of the capture, and remembers what it has detected for each pair of hosts.
 
-    ``dialect`` is what all hosts speak, or None to find out per pair; ``ethertypes`` are those of MXoE here.
+    ``dialect`` is the one that all hosts speak, as such or by name, or None to detect it for each pair of hosts;
+    ``ethertypes`` are those of MXoE in this capture.
     """
 
-    def __init__(self, dialect: Dialect | None = None, ethertypes: Collection[int] = (ETHERTYPE_MXOE,)) -> None:
-        self.dialect = dialect
+    def __init__(self, dialect: Dialect | str | None = None, ethertypes: Collection[int] = (ETHERTYPE_MXOE,)) -> None:
+        self.dialect = None if dialect is None else as_dialect(dialect)
         self.ethertypes = tuple(ethertypes)
         self.skipped = 0
         """Frames seen so far that are not MXoE."""

@@ -169,6 +169,18 @@ def dialect_by_name(name: str) -> Dialect:
     raise MxwireError(f"no dialect {name!r}: use mxoe, omx (frame limit 9000) or omx:M, for example omx:1500")
 
 
+def as_dialect(dialect: Dialect | str) -> Dialect:
+    """Return ``dialect``, or the one of that name.
+
+    Raises :class:`TypeError` for another type, and :class:`~mxwire.errors.MxwireError` for an unknown name.
+    """
+    if isinstance(dialect, str):
+        return dialect_by_name(dialect)
+    if not isinstance(dialect, Dialect):
+        raise TypeError(f"a dialect is MXOE, omx(M) or a name like 'omx:9000', not {dialect!r}")
+    return dialect
+
+
 def dialect_or_auto(name: str) -> Dialect | None:
     """:func:`dialect_by_name`, or None for ``auto``: to be found out from the frames."""
     return None if name.strip().lower() == "auto" else dialect_by_name(name)

@@ -48,8 +48,8 @@ def test_a_synchronous_send_ends_when_the_message_is_matched(pair, size):
 def test_an_answer_goes_to_the_source_of_a_message(pair):
     pair.one.send(pair.partner, b"question")
     asked = pair.two.receive(timeout=PATIENCE)
-    assert asked.source is not None
-    pair.two.send(asked.source, b"answer", timeout=PATIENCE)
+    assert asked.partner is not None
+    pair.two.send(asked.partner, b"answer", timeout=PATIENCE)
     assert bytes(pair.one.receive(timeout=PATIENCE)) == b"answer"
 
 
@@ -84,7 +84,7 @@ def test_several_buffers_make_one_message(pair):
 
 def test_both_directions_at_once(pair):
     pair.one.send(pair.partner, b"")
-    back = pair.two.receive(timeout=PATIENCE).source
+    back = pair.two.receive(timeout=PATIENCE).partner
     here, there = content(300_000), content(300_001)
     requests = [pair.one.isend(pair.partner, here), pair.one.ireceive(maximum=400_000)]
     others = [pair.two.isend(back, there), pair.two.ireceive(maximum=400_000)]
@@ -149,7 +149,7 @@ def test_a_request_that_has_timed_out_goes_on(pair):
 
 
 def test_wrong_arguments_are_refused_and_change_nothing(pair):
-    with pytest.raises(LocalProtocolError, match="is no buffer"):
+    with pytest.raises(LocalProtocolError, match="expected a bytes-like object"):
         pair.one.send(pair.partner, 5)
     with pytest.raises(LocalProtocolError, match="read-only"):
         pair.one.ireceive(buffer=b"fixed")

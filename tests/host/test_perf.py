@@ -179,13 +179,13 @@ def test_the_sender_is_content_with_hands_that_follow_the_table(pair):
     def serve():
         first = pair.two.receive(maximum=44, timeout=PATIENCE)
         found.append((first.match_info, bytes(first)))
-        pair.two.connect(first.source.peer, first.source.number, 0x12345678, timeout=PATIENCE)
-        pair.two.ssend(first.source, b"", 0, timeout=PATIENCE)
+        pair.two.connect(first.partner.peer, first.partner.number, 0x12345678, timeout=PATIENCE)
+        pair.two.ssend(first.partner, b"", 0, timeout=PATIENCE)
         for length in (0, 1):
             for _ in range(2):
                 message = pair.two.receive(0x1234567887654321, maximum=length, timeout=PATIENCE)
                 found.append(message.length)
-                pair.two.send(message.source, b"", 0x1234567887654321, timeout=PATIENCE)
+                pair.two.send(message.partner, b"", 0x1234567887654321, timeout=PATIENCE)
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()

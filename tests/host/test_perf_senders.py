@@ -237,7 +237,7 @@ def _answered(receiver: Endpoint, answers: list[tuple[bytes, int]], measure, sen
 
     def serve() -> None:
         for data, match in answers:
-            source = receiver.receive(timeout=PATIENCE).source
+            source = receiver.receive(timeout=PATIENCE).partner
             receiver.connect(source.peer, source.number, KEY, timeout=PATIENCE)
             receiver.send(source, data, match, timeout=PATIENCE)
 

@@ -44,7 +44,7 @@ def test_a_thread_and_an_endpoint_each(pair):
     def echo(endpoint):
         for _ in range(rounds):
             message = endpoint.receive(timeout=PATIENCE)
-            endpoint.send(message.source, message.data, timeout=PATIENCE)
+            endpoint.send(message.partner, message.data, timeout=PATIENCE)
             message.data.release()
 
     def ask(number):

@@ -24,8 +24,8 @@ def echo(endpoint: Endpoint, count: int) -> None:
     """Send so many messages back."""
     for _ in range(count):
         message = endpoint.receive(timeout=PATIENCE)
-        assert message.source is not None
-        endpoint.send(message.source, message.data, message.match_info, timeout=PATIENCE)
+        assert message.partner is not None
+        endpoint.send(message.partner, message.data, message.match_info, timeout=PATIENCE)
         say("echoed", bytes=len(message), match=message.match_info)
     endpoint.flush(PATIENCE)
 

@@ -69,7 +69,7 @@ def open_endpoint(port: Port, host: Host, number: int) -> Endpoint:
 
 def sender_of(message: Any) -> str:
     """The name of the host that a message is from."""
-    return str(message.source.peer.name) if isinstance(message, Message) else str(message.source)
+    return str(message.partner.peer.name) if isinstance(message, Message) else str(message.partner)
 
 
 @dataclass

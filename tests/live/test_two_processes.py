@@ -23,7 +23,7 @@ with Host.open(sys.argv[1], name="alpha") as host:
     print("ready", flush=True)
     while True:
         message = endpoint.receive()
-        endpoint.send(message.source, message.data, message.match_info)
+        endpoint.send(message.partner, message.data, message.match_info)
 """
 
 

@@ -33,11 +33,11 @@ def refusal(call) -> LocalProtocolError:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"addresses": b"\2\0\0"}, "no Ethernet address"),
-        ({"addresses": "02:00:00:00:00:01"}, "no Ethernet address"),
+        ({"addresses": b"\2\0\0"}, "not an Ethernet address"),
+        ({"addresses": "02:00:00:00:00:01"}, "not an Ethernet address"),
         ({"addresses": [address(0), address(0)]}, "two interfaces"),
         ({"addresses": []}, "no interface"),
-        ({"addresses": address(0), "peers": {b"\2": "x:0"}}, "no Ethernet address"),
+        ({"addresses": address(0), "peers": {b"\2": "x:0"}}, "not an Ethernet address"),
     ],
     ids=str,
 )

@@ -120,7 +120,7 @@ class Receiver:
             message = self._receive(wish, memory)
             if message is None:
                 continue
-            ours = message.source is wish.partner and not _over(wish)
+            ours = message.partner is wish.partner and not _over(wish)
             if ours and message.length == length:
                 return
             self._put_off(message)
@@ -159,7 +159,7 @@ class Receiver:
         if self._queue:
             return True
         found = self._endpoint.iprobe(MATCH)
-        return found is not None and found.length == PARAMETERS_LENGTH and found.source is not self._served
+        return found is not None and found.length == PARAMETERS_LENGTH and found.partner is not self._served
 
     def _drop_the_gone(self) -> None:
         self._queue = deque(each for each in self._queue if each.partner.epoch == each.epoch)
@@ -180,5 +180,5 @@ def _over(wish: Wish) -> bool:
 
 
 def _asked(message: Message) -> _Asked:
-    assert message.source is not None
-    return _Asked(bytes(message.data), message.source, message.source.epoch)
+    assert message.partner is not None
+    return _Asked(bytes(message.data), message.partner, message.partner.epoch)

@@ -90,7 +90,7 @@ class Sender:
     def _answered(self, answer: Request[Message], match: int | None, room: memoryview) -> Message:
         """What the receiver answers; what somebody else sends meanwhile is none of our business."""
         message = self._waiting(answer, self._partner, self._epoch)
-        while message.source is not self._partner:
+        while message.partner is not self._partner:
             message = self._waiting(self._endpoint.ireceive(match, buffer=room), self._partner, self._epoch)
         return message
 

@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
-from mxwire.protocol.arguments import whole
+from mxwire.protocol.arguments import checked_integer
 from mxwire.protocol.buffers import Segments
 from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.corridor import Arrival, Fragments, LocalMessage
-from mxwire.protocol.errors import LocalProtocolError
+from mxwire.protocol.errors import ArgumentTypeError, LocalProtocolError
 from mxwire.protocol.event import Event
 from mxwire.protocol.library import connect, local
 from mxwire.protocol.library.acks import AckEvent, Acknowledging, AckState
@@ -117,8 +117,8 @@ class Endpoint:
         :class:`~mxwire.protocol.errors.LocalProtocolError` for a peer that is not in the table.
         """
         self._must_be_open()
-        number = whole("endpoint number", number, ENDPOINT_NUMBER_MAXIMUM)
-        key = whole("key", key, KEY_MAXIMUM)
+        number = checked_integer("endpoint number", number, ENDPOINT_NUMBER_MAXIMUM)
+        key = checked_integer("key", key, KEY_MAXIMUM)
         maximum = self._resends(resend_maximum)
         partner = self.partner(self.node.peer(peer), number)
         if partner is None:
@@ -146,7 +146,7 @@ class Endpoint:
         """
         self._must_be_open()
         self._must_be_ours(partner)
-        match_info = whole("match info", match_info, ALL_BITS)
+        match_info = checked_integer("match info", match_info, ALL_BITS)
         maximum = self._resends(resend_maximum)
         if type(data) is bytes and len(data) <= SMALL_MAXIMUM and not (synchronous or partner.local):
             return self._send_eager(partner, data, match_info, maximum)
@@ -542,19 +542,20 @@ class Endpoint:
 
     def _must_be_ours(self, partner: Partner) -> None:
         if not isinstance(partner, Partner):
-            raise LocalProtocolError(
-                Status.BAD_REQUEST, f"{partner!r} is no partner: give the `partner` of a connect or of a receive"
+            raise ArgumentTypeError(
+                Status.BAD_REQUEST,
+                f"{partner!r} is not a partner: pass the result of a connect, or the partner of a message",
             )
         if partner.endpoint is not self:
             raise LocalProtocolError(Status.BAD_REQUEST, f"{partner!r} is a partner of another endpoint")
 
     def _resends(self, maximum: SupportsIndex | None) -> int:
         """The limit of retransmissions of one request (R-RTX-03)."""
-        return self.resend_maximum if maximum is None else whole("resend maximum", maximum, RESEND_MAXIMUM)
+        return self.resend_maximum if maximum is None else checked_integer("resend maximum", maximum, RESEND_MAXIMUM)
 
     def _checked_match(self, value: SupportsIndex, mask: SupportsIndex) -> tuple[int, int]:
-        value = whole("match info", value, ALL_BITS)
-        mask = whole("match mask", mask, ALL_BITS)
+        value = checked_integer("match info", value, ALL_BITS)
+        mask = checked_integer("match mask", mask, ALL_BITS)
         if value & ~mask:
             raise LocalProtocolError(
                 Status.BAD_MATCH_MASK, f"match info {value:#x} has bits outside of the mask {mask:#x}"
