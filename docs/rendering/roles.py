@@ -1,0 +1,19 @@
+"""Docstrings for mkdocstrings: the roles of Sphinx, which editors and ``pydoc`` show as they are, become code."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import griffe
+
+_ROLE = re.compile(r":\w+:`~?(?:[\w.]+\.)?(\w+)`")
+
+
+class Roles(griffe.Extension):
+    """Replaces ``:class:`~mxwire.errors.MxwireError```  by the last name, as code."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Rewrite the docstring of one object."""
+        if obj.docstring:
+            obj.docstring.value = _ROLE.sub(r"`\1`", obj.docstring.value)
