@@ -24,11 +24,8 @@ def nearest(word: str, known: Iterable[str], most: int = 3) -> list[str]:
     return [by_lower[each] for each in dict.fromkeys([*close, *beginning])][:most]
 
 
-def suggestion(word: str, known: Iterable[str], *, lister: str = "") -> str:
-    """The end of an error about an unknown word: the nearest known ones, and the command that lists all.
-
-    ``lister`` is such a command; without close words it is all there is to say.
-    """
-    near = nearest(word, known)
+def suggestion(word: str, known: Iterable[str], *, lister: str = "", most: int = 3) -> str:
+    """The end of an error about an unknown word: up to ``most`` near ones, and ``lister``, the command for all."""
+    near = nearest(word, known, most)
     listed = f"; {lister} lists them all" if lister else ""
     return (f" (did you mean {' or '.join(near)}?)" if near else "") + listed

@@ -8,20 +8,24 @@ import click
 
 from mxwire.cli.completion import catalogued, offers, packet_types
 from mxwire.cli.options import FILE, FrameRanges, Range, dialect_option, ethertype_option, table_option
+from mxwire.report.legend import legend_text
 
 if TYPE_CHECKING:
     from mxwire.cli.decoding import Request
 
-EPILOG = """\b
+EPILOG = f"""\b
 Lines: frame number, seconds, source → destination, endpoints, type, and the fields that matter.
 Sequence numbers are shown without their two session number bits, or as SESSION/NUMBER where those are not 0.
 
 \b
+What stands in a line, and the field behind it (mxwire formats --fields lists all fields):
+{legend_text()}
+\b
 Examples:
-  mxwire decode trace.pcap                              a line a frame
+  mxwire decode trace.pcap                              one line per frame
   mxwire decode -v --frames 10-12 trace.pcap            every field, value, meaning and byte of three frames
   mxwire decode --type PULL --type NACK_MCP trace.pcap  only some packet types
-  mxwire decode --json trace.pcapng.zst | jq .fields    one JSON object a line
+  mxwire decode --json trace.pcapng.zst | jq .fields    one JSON object per line
   mxwire decode --fields frame,lib_seqnum,length FILE   columns, tab-separated
   mxwire decode --to frames.parquet *.pcap              all columns, for polars, pandas or DuckDB
   tcpdump -i eth0 -U -w - ether proto 0x86df | mxwire decode -

@@ -6,10 +6,9 @@ import json
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from mxwire.cli.reading import (
     tell_undecided,
 )
 from mxwire.errors import MxwireError
+from mxwire.report.legend import LEGEND
 from mxwire.report.record import RECORD_KEYS, record
 from mxwire.report.summary import endpoints_text, summary, type_text
 from mxwire.report.times import seconds_text, time_text
@@ -38,6 +38,7 @@ from mxwire.wire.codec import Malformed
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import Dialect, dialect_or_auto
 from mxwire.wire.enums import ETHERTYPE_MXOE, PacketType
+from mxwire.words import suggestion
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def _packet_type(name: str) -> int:
         number = -1
     if not 0 <= number <= 0xFF:
         raise MxwireError(
-            f"no packet type {name!r}{_close(name.upper(), list(PacketType.__members__))}: see mxwire formats"
+            f"no packet type {name!r}{suggestion(name, PacketType.__members__, lister='mxwire formats', most=1)}"
         )
     return number
 
@@ -162,7 +163,7 @@ def _field_names(text: str) -> list[str]:
     names = [each.strip() for each in text.split(",") if each.strip()]
     for name in names:
         if name not in COLUMN_NAMES:
-            raise MxwireError(f"no field {name!r}{_close(name, list(COLUMN_NAMES))}: see mxwire formats TYPE")
+            raise MxwireError(_unknown_field(name, COLUMN_NAMES))
     if len(set(names)) < len(names):
         raise MxwireError(f"--fields names a field twice: {text}")
     if not names:
@@ -170,9 +171,13 @@ def _field_names(text: str) -> list[str]:
     return names
 
 
-def _close(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, 1)
-    return f" (did you mean {near[0]}?)" if near else ""
+def _unknown_field(name: str, known: Sequence[str]) -> str:
+    """The error for a name that is no field: the labels of lines have fields, others the nearest ones."""
+    lister = "mxwire formats --fields"
+    label = LEGEND.get(name.lower())
+    if label is None:
+        return f"no field {name!r}{suggestion(name, known, lister=lister, most=1)}"
+    return f"no field {name!r}: the label in a line stands for {label.fields_text}; {lister} lists them all"
 
 
 def run(files: tuple[str, ...], request: Request) -> None:

@@ -58,9 +58,10 @@ def _explain(context: click.Context, _option: click.Parameter, name: str | None)
 def _diagnosis(name: str) -> Any:
     from mxwire.analysis.diagnosis import CATALOGUE
     from mxwire.errors import MxwireError
+    from mxwire.words import suggestion
 
     if name not in CATALOGUE:
-        raise MxwireError(f"no diagnosis {name!r}: mxwire diagnose --list shows them all")
+        raise MxwireError(f"no diagnosis {name!r}{suggestion(name, CATALOGUE, lister='mxwire diagnose --list')}")
     return CATALOGUE[name]
 
 

@@ -17,6 +17,7 @@ Examples:
   mxwire formats medium                fields of MEDIUM, in both dialects
   mxwire formats CONNECT --diagram     request and reply drawn as in an RFC
   mxwire formats 41 --dialect omx      a packet type by its number
+  mxwire formats --fields              all names for mxwire decode --fields
   mxwire formats --json --dialect omx | jq -c 'select(.field == "session") | [.layout, .offset]'
 """
 
@@ -41,8 +42,9 @@ def _complete(context: click.Context, parameter: click.Parameter, incomplete: st
     help="Show one dialect only: mxoe (compatible with native MX) or omx (Open-MX's own).",
 )
 @click.option("--diagram", "drawn", is_flag=True, help="Draw the packets, four bytes a row, instead of listing fields.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line for each field.")
-def command(packet_type: str | None, dialect: DialectChoice, drawn: bool, as_json: bool) -> None:
+@click.option("--fields", "named", is_flag=True, help="List the names for mxwire decode --fields, with their meanings.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per field.")
+def command(packet_type: str | None, dialect: DialectChoice, drawn: bool, named: bool, as_json: bool) -> None:
     """Show how packets are laid out.
 
     TYPE is a packet type (MEDIUM, or its number) or one layout of a type that has several (connect_reply), in any
@@ -54,6 +56,17 @@ def command(packet_type: str | None, dialect: DialectChoice, drawn: bool, as_jso
 
     if drawn and as_json:
         raise click.UsageError("--diagram and --json exclude each other.")
+    if named and (packet_type is not None or drawn or dialect != "both"):
+        raise click.UsageError("--fields lists the fields of all packets: leave TYPE, --dialect and --diagram out.")
+    if named:
+        from mxwire.report.fields import fields_json, fields_overview
+
+        if as_json:
+            for line in fields_json():
+                click.echo(line)
+        else:
+            show(fields_overview())
+        return
     if as_json:
         for line in json_lines(packet_type, dialect):
             click.echo(line)

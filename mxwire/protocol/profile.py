@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from mxwire.errors import MxwireError
+from mxwire.words import suggestion
 
 SECOND: Final = 1_000_000_000
 MILLISECOND: Final = 1_000_000
@@ -219,5 +220,5 @@ def profile_by_name(name: str) -> Profile:
     """
     found = PROFILES.get({"open-mx": OPEN_MX_1_5.name}.get(name.strip().lower(), name.strip().lower()))
     if found is None:
-        raise MxwireError(f"no profile {name!r}: use one of {', '.join(PROFILES)}")
+        raise MxwireError(f"no profile {name!r}{suggestion(name, PROFILES)}: use one of {', '.join(PROFILES)}")
     return found

@@ -68,7 +68,8 @@ def test_catalogue_is_listed_and_explained():
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--explain", "nonsense"], "no diagnosis 'nonsense': mxwire diagnose --list shows them all"),
+        (["--explain", "nonsense"], "no diagnosis 'nonsense'; mxwire diagnose --list lists them all"),
+        (["--explain", "zombi-pul"], "no diagnosis 'zombi-pul' (did you mean zombie-pull?)"),
         (["--only", "nonsense", "x.pcap"], "no diagnosis 'nonsense'"),
         (["--all-protocols", "x.pcap"], "--all-protocols goes with -i"),
         ([], "nothing to read"),

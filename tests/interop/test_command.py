@@ -114,7 +114,7 @@ def test_a_folder_that_exists_is_left_alone(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--case", "nothing"), "no case 'nothing': use one of announcements"),
+        (("--case", "nothing"), "no case 'nothing'; mxwire interop --list lists them all"),
         (("--implementation", "nobody"), "no implementation 'nobody'"),
         (("--json", "--junit"), "--json and --junit are two forms of the same: choose one"),
         (("--report", "a", "--html", "b"), "--html writes the report and its captures too"),

@@ -199,9 +199,11 @@ def test_every_case_says_what_it_is_about():
 @pytest.mark.parametrize(
     ("selection", "why"),
     [
-        (Selection(implementations=("mx",)), "no implementation 'mx': use one of open-mx-1.5, "),
-        (Selection(cases=("size",)), "no case 'size': use one of announcements, "),
-        (Selection(impairments=("bad",)), "no impairment 'bad': use one of none, loss, "),
+        (Selection(implementations=("openmx",)), "no implementation 'openmx' (did you mean open-mx-"),
+        (Selection(impairments=("heavy",)), "no impairment 'heavy' (did you mean heavy-loss?)"),
+        (Selection(implementations=("mx",)), "no implementation 'mx'; mxwire interop --list lists them all"),
+        (Selection(cases=("size",)), "no case 'size' (did you mean sizes or size-"),
+        (Selection(impairments=("bad",)), "no impairment 'bad'; mxwire interop --list"),
         (Selection(cells=("a/b",)), "no cell 'a/b': write LEFT/RIGHT/CASE/IMPAIRMENT"),
     ],
 )

@@ -21,7 +21,7 @@ def part_by_name(name: str) -> Part:
 
     Raises :class:`~mxwire.errors.MxwireError` for a name that is none.
     """
-    return named(name, PARTS, "case", f", or one of the groups {', '.join(GROUPS)}")
+    return named(name, PARTS, "case", GROUPS)
 
 
 GROUPS: Final = tuple(dict.fromkeys(part.case.group for part in PARTS.values()))
