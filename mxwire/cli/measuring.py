@@ -19,8 +19,9 @@ from mxwire.host import Endpoint, Host
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
 from mxwire.host.hearing import Strangers
 from mxwire.host.perf import Parameters, Receiver, Result, Sender
+from mxwire.host.perf.parameters import SETTLE
 from mxwire.host.perf.preemption import PreemptionMeter
-from mxwire.host.perf.receiver import KEY, SETTLE, Wish
+from mxwire.host.perf.receiver import KEY, Wish
 from mxwire.host.perf.waiting import Waiting
 from mxwire.host.request import place_of
 from mxwire.protocol import Partner, Status

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final
 
-from mxwire.host.perf.parameters import MATCH, PARAMETERS_LENGTH, Parameters
-from mxwire.interop.casting import Role, Where
+from mxwire.host.perf.parameters import MATCH, PARAMETERS_LENGTH, SETTLE, Parameters
+from mxwire.interop.casting import ANSWERS, Role, Where
 from mxwire.interop.side import Application, Side, Taken
+from mxwire.interop.stage import SECOND
 from mxwire.protocol import Partner, Request, Status
 
 ECHO_ENDPOINT: Final = 1
@@ -58,49 +60,78 @@ class Answering(Application):
         return True
 
 
-class Measured(Application):
-    """The receiver of omx_perf: takes parameters, connects back, says so, and answers each message."""
+class PerfReceiver(Application):
+    """omx_perf as a slave: takes parameters, connects back, acknowledges them, and answers each message.
+
+    Like a real one it answers from a buffer of its own that it never fills (R-MEA-16), goes on with a measurement
+    whatever comes, so that a sender which gives up leaves it in mid-run, and forgets its sender half a second after the
+    last answer, in which it does not look at the network (D-12).
+    """
 
     def __init__(self, side: Side) -> None:
         self.end = side.open(PERF_ENDPOINT)
-        self.where = self.end.where
+        self.where = replace(self.end.where, answer=ANSWERS["perf"])
+        self._stage = side.stage
         self._steps = self._conversation()
-        self._waits: Request | None = None
+        self._ready: Callable[[], bool] = _at_once
         side.applications.append(self)
         self.turn()
 
     def turn(self) -> None:
         """Go on as far as possible."""
-        while self._waits is None or self._waits.done:
-            self._waits = next(self._steps, None)
-            if self._waits is None:
-                self._steps = self._conversation()
+        while self.end.engine.open and self._ready():
+            ready = next(self._steps, None)
+            if ready is None:
+                self._steps, ready = self._conversation(), _at_once
+            self._ready = ready
 
-    def _conversation(self) -> Iterator[Request]:
+    def _conversation(self) -> Iterator[Callable[[], bool]]:
+        """One measurement; gives what has to hold before it can go on."""
         end = self.end
         asked = end.receive(PARAMETERS_LENGTH, 0, 0)
-        yield asked.request
+        yield _done(asked.request)
         partner = asked.request.partner
-        if asked.request.status is not Status.SUCCESS or partner is None:
+        if partner is None or len(asked.data) != PARAMETERS_LENGTH:
             return
         parameters = Parameters.unpack(asked.data)
-        yield end.ask(Where(partner.peer.address, partner.number))
-        yield end.send(partner, b"", 0, synchronous=True)
+        yield _done(end.ask(Where(partner.peer.address, partner.number)))
+        yield _done(end.send(partner, b"", 0, synchronous=True))
         for length in parameters.lengths():
+            answer = bytes(parameters.answer_length(length))
             for _ in range(parameters.warmup + parameters.iterations):
-                taken = end.receive(length, MATCH)
-                yield taken.request
-                yield end.send(
-                    partner,
-                    taken.data[: parameters.answer_length(length)],
-                    MATCH,
-                    synchronous=parameters.synchronous,
-                )
+                yield _done(end.receive(length, MATCH).request)
+                yield _done(end.send(partner, answer, MATCH, synchronous=parameters.synchronous))
         end.side.note("the measurement is over")
+        yield self._asleep()
+        end.engine.disconnect(partner)
+        end.side.push()
+
+    def _asleep(self) -> Callable[[], bool]:
+        """Sleep as a slave does; the one look at the network that follows is made on waking."""
+        stage, end = self._stage, self.end
+        until = stage.clock() + round(SETTLE * SECOND)
+        end.pause()
+        stage.look_at(until)
+
+        def awake() -> bool:
+            if stage.clock() < until:
+                return False
+            end.pause(False)
+            return True
+
+        return awake
+
+
+def _done(request: Request) -> Callable[[], bool]:
+    return lambda: request.done
+
+
+def _at_once() -> bool:
+    return True
 
 
 def start(side: Side, role: Role) -> Application:
     """Start a program on a host of ours."""
     if role == "perf":
-        return Measured(side)
+        return PerfReceiver(side)
     return Answering(side, ECHO_ENDPOINT if role == "echo" else SINK_ENDPOINT, echo=role == "echo")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -15,6 +16,12 @@ Introduction = Literal["names", "addresses", "announcements"]
 """How two hosts know each other at first: by name, by address without a name, or not at all."""
 Role = Literal["nothing", "echo", "sink", "perf"]
 """What a case needs of the other side: a host alone; an application that answers, that takes, that is omx_perf."""
+Answer = Literal["content", "length"]
+"""How much of a message the answer of a program returns: its content, or only its length and match information."""
+
+ANSWERS: Final[Mapping[Role, Answer]] = {"echo": "content", "perf": "length"}
+"""The answer that a case may assume of a program by its role, unless the program is described otherwise; roles that are
+not listed do not answer. omx_perf answers from a buffer of its own, which it never fills (R-MEA-16)."""
 
 
 class Unexpected(Exception):
@@ -46,6 +53,8 @@ class Where:
     host: str | bytes
     endpoint: int
     key: int = KEY
+    answer: Answer = "content"
+    """How the program there answers, where it does."""
 
 
 def stage_wants(condition: bool, text: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from mxwire.errors import MxwireError
-from mxwire.interop.casting import KEY, Role
+from mxwire.interop.casting import ANSWERS, KEY, Answer, Role
 from mxwire.interop.implementations import dialect_of, implementation_by_name, live
 from mxwire.interop.live import PATIENCE
 from mxwire.interop.result import Implementation
@@ -22,6 +22,7 @@ How = Literal["command", "ssh", "serial", "hand"]
 _NAME_LONGEST: Final = 40
 _READY_SECONDS: Final = 20.0
 _ROLES: Final[tuple[Role, ...]] = get_args(Role)
+_ANSWERS: Final[tuple[Answer, ...]] = get_args(Answer)
 _OF_ROLE: Final[dict[str, int]] = {"echo": 1, "sink": 1, "perf": 0, "nothing": 0}
 """The endpoint of a program for which none is given: as mxwire serve and omx_perf have it."""
 
@@ -54,6 +55,8 @@ class Program:
     """Seconds that it may take to say that it is ready."""
     endpoint: int = 0
     key: int = KEY
+    answer: Answer = "content"
+    """How it answers, where it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +256,17 @@ def _external(table: _Table) -> External:
     return found
 
 
+def _answer(table: _Table, role: Role) -> Answer:
+    known = ANSWERS.get(role, "content")
+    found = table.text("answer", known)
+    if role not in ANSWERS and found != known:
+        raise table.wrong("answer", f"a program for {role!r} does not answer")
+    answer = next((each for each in _ANSWERS if each == found), None)
+    if answer is None:
+        raise table.wrong("answer", f"{found!r} is not one of {', '.join(_ANSWERS)}")
+    return answer
+
+
 def _program(table: _Table) -> Program:
     role = table.text("role", need=True)
     if role not in _ROLES:
@@ -272,6 +286,7 @@ def _program(table: _Table) -> Program:
         patience=table.number("patience", _READY_SECONDS, 0.1, 3600),
         endpoint=int(table.number("endpoint", _OF_ROLE[role], 0, 255)),
         key=int(table.number("key", KEY, 0, 0xFFFFFFFF)),
+        answer=_answer(table, role),
     )
     table.end()
     if by == "command":

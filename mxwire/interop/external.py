@@ -8,8 +8,10 @@ import shlex
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections import deque
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -20,6 +22,11 @@ from mxwire.interop.configuration import External, Program
 
 _INTERRUPT: Final = b"\x03"
 _END_SECONDS: Final = 5.0
+_AGAIN_SECONDS: Final = 1.0
+"""Seconds before a program that could not be restarted is started once more: closing the endpoint of the one that was
+ended takes a host some time (R-MEA-20), and by ssh nobody waits for it."""
+_LULL_SECONDS: Final = 0.3
+"""Seconds without output after which a console has no more to print about the end of a program."""
 _KEPT: Final = 20
 """Lines that a program has said last, for when it ends too soon."""
 _SSH: Final = ("ssh", "-tt", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
@@ -29,51 +36,82 @@ class ProgramError(MxwireError):
     """A program on an external host cannot be started, or does not become ready."""
 
 
+def _unheard(_: str) -> None:
+    """Nobody writes a report."""
+
+
 class Programs:
     """The programs of one external host; of several roles at one endpoint only one runs at a time."""
 
     def __init__(self, external: External) -> None:
         self._external = external
         self._running: dict[Role, Running] = {}
+        self._suspects: dict[Role, str] = {}
+        """Programs in an unknown state, and why."""
 
-    def start(self, role: Role) -> Where:
-        """See to it that a program with a role runs, and say where.
+    def suspect(self, roles: Iterable[Role], why: str) -> None:
+        """Have programs restarted before they are used again: their state is unknown after a failure.
+
+        ``why`` is for the report, and for the person who restarts a program by hand.
+        """
+        self._suspects |= dict.fromkeys(self._running.keys() & set(roles), why)
+
+    def start(self, role: Role, note: Callable[[str], object] = _unheard) -> Where:
+        """Make sure that a program with a role runs, and return where; ``note`` is called with a line for the report
+        where it was restarted.
 
         Raises :class:`~mxwire.interop.stage.Unsuitable` where none is described, :class:`ProgramError` where it does
         not run.
         """
         program = self._external.programs.get(role)
-        if program is None:
-            raise Unsuitable(f"no program of {self._external.implementation.name} is described for {role!r}")
-        running = self._running.get(role)
-        if running is not None and not running.alive:
-            running.end()
-            running = None
-        if running is None:
-            for other in [each for each, found in self._running.items() if found.program.endpoint == program.endpoint]:
-                self._running.pop(other).end()
-            running = self._running[role] = started(program, self._external.implementation.name)
         external = self._external
+        name = external.implementation.name
+        if program is None:
+            raise Unsuitable(f"no program of {name} is described for {role!r}")
+        running, why = self._running.get(role), self._suspects.get(role)
+        if running is not None and not running.alive:
+            why = "it had ended by itself"
+        if running is not None and why is not None:
+            self._restart(role, program, why)
+            note(f"{name}: {program.start!r} was restarted: {why}")
+        elif running is None:
+            for other in [each for each, found in self._running.items() if found.program.endpoint == program.endpoint]:
+                self._end(other)
+            self._running[role] = started(program, name)
         host = external.address if external.address is not None else external.host
         assert host is not None
-        return Where(host, program.endpoint, program.key)
+        return Where(host, program.endpoint, program.key, program.answer)
 
     @property
     def several(self) -> bool:
         """Whether more than one runs; a program of mxwire is a host of its own, at the same address."""
         return len(self._running) > 1
 
-    def restart(self, role: Role) -> Where:
+    def restart(self, role: Role, why: str) -> Where:
         """End a program if it runs, and start it; else like :meth:`start`."""
-        running = self._running.pop(role, None)
-        if running is not None:
-            running.end()
+        if role in self._running:
+            self._suspects[role] = why
         return self.start(role)
+
+    def _restart(self, role: Role, program: Program, why: str) -> None:
+        name = self._external.implementation.name
+        self._end(role, why)
+        try:
+            self._running[role] = started(program, name)
+        except ProgramError:
+            if program.by == "hand":
+                raise
+            time.sleep(_AGAIN_SECONDS)
+            self._running[role] = started(program, name)
+
+    def _end(self, role: Role, why: str = "") -> None:
+        self._suspects.pop(role, None)
+        self._running.pop(role).end(why)
 
     def close(self) -> None:
         """End them all."""
         while self._running:
-            self._running.popitem()[1].end()
+            self._end(next(reversed(self._running)))
 
 
 class Running:
@@ -87,8 +125,8 @@ class Running:
         """Whether it still runs, as far as is known."""
         return True
 
-    def end(self) -> None:
-        """End it."""
+    def end(self, why: str = "") -> None:
+        """End it; ``why`` is for a person who has to do it: why it is to be restarted, empty at the end of a run."""
 
 
 class RunningProcess(Running):
@@ -158,7 +196,7 @@ class RunningProcess(Running):
             self._said += [each.decode(errors="replace").strip() for each in lines if each.strip()]
             timeout = 0.0
 
-    def end(self) -> None:
+    def end(self, why: str = "") -> None:
         """Run the command that stops it, or interrupt it; then make sure."""
         if self.program.stop is not None:
             # A line that is no command line must not keep the program running.
@@ -190,6 +228,9 @@ class RunningOnConsole(Running):
         except OSError as error:
             raise ProgramError(f"{name}: {self._path}: cannot be opened: {error.strerror or error}") from None
         try:
+            # What was printed before is not from this program, and must not be taken for its readiness.
+            with suppress(termios.error):
+                termios.tcflush(self._console, termios.TCIFLUSH)
             self._type(program.start.encode() + b"\r")
             self._wait_until_ready(name)
         except BaseException:
@@ -222,11 +263,17 @@ class RunningOnConsole(Running):
                 f"{name}: the console {self._path} has not said {program.ready!r} within {program.patience:g} s"
             )
 
-    def end(self) -> None:
-        """Type what stops it, or Ctrl-C."""
+    def end(self, why: str = "") -> None:
+        """Type what stops it, or Ctrl-C, and wait until the console has no more to print."""
         stop = self.program.stop
         with suppress(ProgramError):
             self._type(_INTERRUPT if stop is None else stop.encode() + b"\r")
+        limit = time.monotonic() + _END_SECONDS
+        with suppress(OSError):
+            while time.monotonic() < limit and select.select([self._console], [], [], _LULL_SECONDS)[0]:
+                # At the end of the file it is always readable.
+                if not os.read(self._console, 65536):
+                    break
         os.close(self._console)
 
 
@@ -245,10 +292,14 @@ class RunningByHand(Running):
         sys.stderr.flush()
         sys.stdin.readline()
 
-    def end(self) -> None:
-        """Ask the person to end it."""
-        if self.program.stop is not None:
-            self._ask(f"{self._name}: please {self.program.stop}, then press Enter: ")
+    def end(self, why: str = "") -> None:
+        """Ask the person to end it, where it is to be restarted or the description says how to end it."""
+        stop = self.program.stop
+        if why:
+            stop = stop or f"end what you have started ({self.program.start})"
+            self._ask(f"{self._name}: a program is to be restarted, as {why}: please {stop}, then press Enter: ")
+        elif stop is not None:
+            self._ask(f"{self._name}: please {stop}, then press Enter: ")
 
 
 def started(program: Program, name: str) -> Running:

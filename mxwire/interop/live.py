@@ -47,10 +47,11 @@ class Stranger:
     """Its Ethernet address; None where its name has to do."""
     roles: frozenset[Role]
     """What its programs can be."""
-    start: Callable[[Role], Where]
-    """Sees to it that a program with a role runs there, and says where."""
-    restart: Callable[[Role], Where]
-    """The same with one that was started anew."""
+    start: Callable[[Role, Callable[[str], object]], Where]
+    """Makes sure that a program with a role runs there, and returns where; where it had to be restarted, the callable
+    gets a line that says why."""
+    restart: Callable[[Role, str], Where]
+    """Restarts a program with a role, for a reason."""
 
 
 class LiveStage(Stage):
@@ -150,7 +151,7 @@ class LiveStage(Stage):
             return super().far(role)
         found = self.roles.get(role)
         if found is None:
-            found = self.roles[role] = self.stranger.start(role)
+            found = self.roles[role] = self.stranger.start(role, self._program_restarted)
         self.meet(found)
         return found
 
@@ -158,10 +159,14 @@ class LiveStage(Stage):
         """End the program that plays a role, and start it again."""
         if self.stranger is None:
             return super().restart(role)
-        self.roles[role] = self.stranger.restart(role)
+        self.roles[role] = self.stranger.restart(role, "the case wants a new one")
+        self._program_restarted(f"the program for {role!r} was restarted, as the case wants it")
+        return self.far(role)
+
+    def _program_restarted(self, text: str) -> None:
+        self.note(text)
         # With a program the host may have begun anew.
         self.reboots.append((len(self.frames), self.right_address))
-        return self.far(role)
 
     def find(self, found: Callable[[], bool], seconds: float) -> bool:
         """Wait for a stranger, and ask for names more often than hosts do (R-HOST-02): our first question it may not

@@ -102,7 +102,8 @@ class LivePlayer:
         patience = self._configuration.patience if expected.expectation == "works" else _IMPATIENCE
         if external is not None:
             stage = self._against(external, order, left, patience)
-            return self._judged(order, part, stage, expected, hosts_against(stage, left, right, external))
+            hosts = hosts_against(stage, left, right, external)
+            return self._judged(order, part, stage, expected, hosts, self.programs(external))
         stage = self._both(order, part, (left, right), patience)
         try:
             castings = {side.address: each for side, each in zip(stage.sides, (left, right), strict=True)}
@@ -110,8 +111,22 @@ class LivePlayer:
         finally:
             stage.close()
 
-    def _judged(self, order: Order, part: Part, stage: LiveStage, expected: Expected, hosts: Hosts) -> Cell:
-        outcome = perform(part, stage)
+    def _judged(
+        self,
+        order: Order,
+        part: Part,
+        stage: LiveStage,
+        expected: Expected,
+        hosts: Hosts,
+        programs: Programs | None = None,
+    ) -> Cell:
+        works = False
+        try:
+            outcome = perform(part, stage)
+            works = outcome.works
+        finally:
+            if programs is not None and not works:
+                programs.suspect(stage.roles, f"{order.name} did not succeed")
         findings = judge(stage.frames, hosts, exact=False, reboots=stage.reboots)
         if any(each.several for each in self._programs.values()):
             findings = [each for each in findings if each.rule not in _OF_SEVERAL]

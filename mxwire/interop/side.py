@@ -122,13 +122,26 @@ class End:
             raise Unexpected(f"{self.side.name}: {what} ended as {inner.status.text}, not as {status.text}")
         return inner
 
-    def took(self, taken: Taken, data: bytes | bytearray, status: Status = Status.SUCCESS) -> None:
-        """Wait for a receive, and want these bytes of it."""
-        self.wait(taken, status)
-        stage_wants(
-            taken.data == data,
-            f"{self.side.name}: {len(data)} bytes were to be received, and these {len(taken.data)} are others",
-        )
+    def took(
+        self,
+        taken: Taken,
+        data: bytes | bytearray,
+        status: Status = Status.SUCCESS,
+        *,
+        match_info: int | None = None,
+    ) -> None:
+        """Wait for a receive, and check it against ``data`` and, unless None, ``match_info``.
+
+        Only the length is compared where the sender is a program that answers from memory of its own.
+        """
+        request = self.wait(taken, status)
+        name, length = self.side.name, len(taken.data)
+        stage_wants(length == len(data), f"{name}: {length} bytes were received instead of {len(data)}")
+        if match_info is not None:
+            found = request.match_info
+            stage_wants(found == match_info, f"{name}: match info {found:#x} was received instead of {match_info:#x}")
+        if self.stage.returns_content(request.partner):
+            stage_wants(taken.data == data, f"{name}: {length} bytes were received with another content")
 
     def pause(self, paused: bool = True) -> None:
         """Have the application do something else: only the card works (R-GEN-01); or come back."""

@@ -192,6 +192,10 @@ class SimulatedStage(Stage):
         chosen = Cut(packet_type, frozenset(places), source)
         self.network.incidents.append(_CutIncident(chosen))
 
+    def look_at(self, time: int) -> None:
+        """Have the applications turned at ``time``."""
+        self.schedule.at(time, _nothing)
+
     def close(self) -> None:
         """There is nothing to give back."""
 
@@ -200,6 +204,10 @@ class SimulatedStage(Stage):
 
     def _record(self, frame: bytes, arrival: int, copies: int) -> None:
         self.frames.append(Recorded(self.schedule.now, frame, LOST if arrival == NEVER else arrival, copies))
+
+
+def _nothing() -> None:
+    """Let virtual time reach the moment for which it is scheduled."""
 
 
 def address_of(number: int) -> bytes:

@@ -110,6 +110,9 @@ class Stage(ABC):
         """Whether a frame of a type was among those after the first ``since``."""
         return any(each.frame[TYPE_OFFSET] == packet_type for each in self.frames[since:])
 
+    def look_at(self, time: int) -> None:  # noqa: B027 - a live stage looks at its applications often enough
+        """Have the applications turned at ``time`` on the clock, even if nothing else happens then."""
+
     @abstractmethod
     def close(self) -> None:
         """Give everything back."""
@@ -150,6 +153,14 @@ class Stage(ABC):
             self.applications.append(application)
             found = self.roles[role] = application.where
         return found
+
+    def returns_content(self, partner: Partner | None) -> bool:
+        """Whether the content of a message from ``partner`` is known: it is not that of what was sent to it where
+        ``partner`` is a program that answers from memory of its own."""
+        return partner is None or not any(
+            each.answer == "length" and each.endpoint == partner.number and self.right_address == partner.peer.address
+            for each in self.roles.values()
+        )
 
     def anywhere(self) -> Where:
         """An open endpoint on the right host, whatever program has it."""

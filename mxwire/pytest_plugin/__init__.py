@@ -81,5 +81,6 @@ def mxwire_external(request: pytest.FixtureRequest) -> Iterator[LiveStage]:
     """
     from mxwire.pytest_plugin.stages import external
 
-    with external(request.config) as stage:
+    failed = request.session.testsfailed
+    with external(request.config, request.node.name, lambda: request.session.testsfailed > failed) as stage:
         yield stage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
@@ -109,19 +109,26 @@ def live_pair(config: pytest.Config) -> Iterator[LiveStage]:
 
 
 @contextmanager
-def external(config: pytest.Config) -> Iterator[LiveStage]:
-    """A live host of ours against an external one; skips the test where none is described."""
+def external(config: pytest.Config, test: str, failed: Callable[[], bool]) -> Iterator[LiveStage]:
+    """A live host of ours against an external one; skips the test where none is described.
+
+    Where ``failed`` returns True at the end, the programs that ``test`` has used are restarted before they are used
+    again.
+    """
     session, described = external_of(config)
     configuration, player = session.configuration, session.player
     left = casting_of(configuration.implementations[0], "left")
     right = casting_of(described.taken_for, described.implementation.name)
-    stage = against(configuration, described, left, player.programs(described), 1)
+    programs = player.programs(described)
+    stage = against(configuration, described, left, programs, 1)
     try:
         player.must_be_there(stage, described)
         stage.patience = configuration.patience
         yield stage
         _fail(judge(stage.frames, hosts_against(stage, left, right, described), exact=False))
     finally:
+        if failed():
+            programs.suspect(stage.roles, f"{test} has failed")
         stage.close()
 
 

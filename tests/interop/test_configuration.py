@@ -57,6 +57,21 @@ def test_ours_are_played_against_each_other_where_there_are_two_interfaces(tmp_p
     ]
 
 
+def test_a_program_answers_as_its_role_does_unless_the_file_says_otherwise(tmp_path):
+    text = EXTERNAL + "".join(
+        f'[[external.program]]\nrole = "{role}"\nstart = "x"\n' for role in ("echo", "perf", "sink")
+    )
+    (found,) = read_configuration(written(tmp_path, text)).externals
+    assert {role: each.answer for role, each in found.programs.items()} == {
+        "echo": "content",
+        "perf": "length",
+        "sink": "content",
+    }
+    text = text.replace('"perf"\n', '"perf"\nanswer = "content"\n').replace('"echo"\n', '"echo"\nanswer = "length"\n')
+    (found,) = read_configuration(written(tmp_path, text)).externals
+    assert (found.programs["echo"].answer, found.programs["perf"].answer) == ("length", "content")
+
+
 PROGRAM = EXTERNAL + '[[external.program]]\nrole = "echo"\nstart = "x"\n'
 
 
@@ -85,6 +100,11 @@ PROGRAM = EXTERNAL + '[[external.program]]\nrole = "echo"\nstart = "x"\n'
         ('[left]\ninterface = "a"\n[[external]]\nname = "x/y"\nhost = "x"\n', "external[1].name: 'x/y': has no slash"),
         (EXTERNAL + '[[external]]\nname = "x"\nhost = "y"\n', "external: two hosts are called x"),
         (PROGRAM.replace("echo", "ping"), "external[1].program[1].role: 'ping' is not one of nothing, echo, "),
+        (PROGRAM + 'answer = "x"\n', "external[1].program[1].answer: 'x' is not one of content, length"),
+        (
+            PROGRAM.replace("echo", "sink") + 'answer = "length"\n',
+            "external[1].program[1].answer: a program for 'sink' does not answer",
+        ),
         (PROGRAM + 'by = "mail"\n', "external[1].program[1].by: 'mail' is not one of command, ssh, serial, hand"),
         (PROGRAM + 'stop = "kill \'it"\n', 'external[1].program[1].stop: "kill \'it" is no command line: No closing'),
         (PROGRAM + 'by = "ssh"\n', "external[1].program[1].target: is missing"),

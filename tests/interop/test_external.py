@@ -80,6 +80,69 @@ def test_one_program_at_an_endpoint_makes_room_for_another(tmp_path):
         programs.close()
 
 
+def test_a_program_is_restarted_before_it_is_used_again_after_a_failure(tmp_path):
+    start = script(tmp_path, "import time\ntime.sleep(1000)\n")
+    roles = ("echo", "perf", "sink")
+    described = (Program(role, "command", start, settle=0, endpoint=number) for number, role in enumerate(roles))
+    programs = Programs(external(*described))
+    said = []
+    try:
+        for role in roles[:2]:
+            programs.start(role, said.append)
+        first, other = programs._running["echo"], programs._running["perf"]
+        # The sink does not run, so there is nothing to restart.
+        programs.suspect(("echo", "sink"), "a/b/size-tiny/none did not succeed")
+        assert first.alive, "it is restarted only when a case wants it"
+        assert programs.start("echo", said.append) == Where("x:0", 0, KEY)
+        assert not first.alive and programs._running["echo"].alive
+        programs.start("perf", said.append)
+        assert programs._running["perf"] is other
+        programs.start("sink", said.append)
+        again = programs._running["echo"]
+        programs.start("echo", said.append)
+        assert programs._running["echo"] is again, "it was restarted twice"
+    finally:
+        programs.close()
+    assert said == [f"open-mx-1.5: {start!r} was restarted: a/b/size-tiny/none did not succeed"]
+
+
+def test_a_program_that_has_ended_by_itself_is_restarted_and_reported():
+    programs = Programs(external(Program("perf", "command", "sleep 1000", settle=0)))
+    said = []
+    try:
+        programs.start("perf", said.append)
+        first = programs._running["perf"]
+        os.killpg(first._process.pid, signal.SIGKILL)
+        until(lambda: not first.alive)
+        programs.start("perf", said.append)
+        assert programs._running["perf"].alive
+    finally:
+        programs.close()
+    assert said == ["open-mx-1.5: 'sleep 1000' was restarted: it had ended by itself"]
+
+
+def test_a_restart_is_tried_again_where_the_host_is_still_busy_with_the_one_before(tmp_path):
+    """By ssh nobody sees when the endpoint of the program before is closed."""
+    count = tmp_path / "count"
+    start = script(
+        tmp_path,
+        "import pathlib, sys, time\n"
+        f"count = pathlib.Path({str(count)!r})\n"
+        "count.write_text(count.read_text() + 'x' if count.exists() else 'x')\n"
+        "if count.read_text() == 'xx': sys.exit('the endpoint is busy')\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(1000)\n",
+    )
+    programs = Programs(external(Program("perf", "command", start, ready="ready")))
+    try:
+        programs.start("perf")
+        programs.restart("perf", "it was asked for")
+        assert programs._running["perf"].alive
+        assert count.read_text() == "xxx"
+    finally:
+        programs.close()
+
+
 def test_the_command_that_stops_it_is_run(tmp_path):
     mark = tmp_path / "stopped"
     start = script(
@@ -170,6 +233,72 @@ def test_a_person_is_asked(monkeypatch, capsys):
     running.end()
     assert terminal.asked == 2
     assert "node7: please start the echo, then press Enter: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("stop", "asked"), [("end the echo", "end the echo"), (None, "end what you have started (start the echo)")]
+)
+def test_a_person_is_asked_to_restart_a_program_and_told_why(monkeypatch, capsys, stop, asked):
+    class Terminal:
+        def isatty(self) -> bool:
+            return True
+
+        def readline(self) -> str:
+            return "\n"
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    programs = Programs(external(Program("echo", "hand", "start the echo", stop=stop)))
+    said = []
+    programs.start("echo")
+    programs.suspect(("echo",), "a/b/stream/none did not succeed")
+    capsys.readouterr()
+    programs.start("echo", said.append)
+    assert capsys.readouterr().err == (
+        f"open-mx-1.5: a program is to be restarted, as a/b/stream/none did not succeed: please {asked}, "
+        "then press Enter: open-mx-1.5: please start the echo, then press Enter: "
+    )
+    assert len(said) == 1
+    programs.close()
+
+
+def test_a_console_gets_the_next_program_when_the_one_before_has_ended():
+    """A host takes a while to end a program; what that prints is not taken for the readiness of the next one."""
+    ours, theirs = pty.openpty()
+    import tty
+
+    tty.setraw(theirs)
+    heard: list[tuple[bytes, float]] = []
+    leave = threading.Event()
+
+    def console() -> None:
+        line = b""
+        while not leave.is_set():
+            try:
+                line += os.read(ours, 100)
+            except OSError:
+                return
+            if line.endswith((b"\r", b"\x03")):
+                heard.append((line, time.monotonic()))
+                if line == b"\x03":
+                    time.sleep(0.2)
+                    ended.append(time.monotonic())
+                os.write(ours, b"measured, and now running\r\n# " if line == b"\x03" else b"up and running\r\n")
+                line = b""
+
+    ended: list[float] = []
+    reader = threading.Thread(target=console, daemon=True)
+    reader.start()
+    described = Program("perf", "serial", "omx_perf -s", target=os.ttyname(theirs), ready="running")
+    programs = Programs(external(described))
+    programs.start("perf")
+    programs.suspect(("perf",), "a/b/perf/none did not succeed")
+    programs.start("perf")
+    programs.close()
+    assert [line for line, _ in heard] == [b"omx_perf -s\r", b"\x03"] * 2
+    assert heard[2][1] > ended[0]
+    leave.set()
+    os.close(theirs)
+    os.close(ours)
 
 
 def test_ssh_is_called_without_asking_for_passwords(monkeypatch, tmp_path):

@@ -162,6 +162,55 @@ def test_a_host_that_is_not_ours_is_played_against(tmp_path):
         assert found[f"{ours}/served/perf/none"].reason == ("not played: no program of served is described for 'perf'")
 
 
+OMX_PERF = """\
+implementations = ["open-mx-1.5"]
+patience = 30
+[left]
+interface = "veth0"
+namespace = "{left}"
+[[external]]
+name = "real"
+host = "node7:0"
+dialect = "{dialect}"
+implementation = "open-mx-1.5-as-found"
+[[external.program]]
+role = "perf"
+start = "ip netns exec {right} env PYTHONPATH={root} {python} -u -m tests.interop.omx_perf -i veth1 --name node7:0 -s"
+ready = "listening"
+patience = 60
+{more}
+"""
+
+
+def omx_perf(folder: Path, more: str = "", dialect: str = "mxoe") -> Path:
+    path = folder / "external.toml"
+    names = {"left": name("left"), "right": name("right"), "root": ROOT, "python": sys.executable}
+    path.write_text(OMX_PERF.format(**names, more=more, dialect=dialect))
+    return path
+
+
+def test_a_real_omx_perf_is_measured_although_it_answers_from_a_buffer_of_its_own(tmp_path):
+    with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
+        names = ("measuring", "lost-message", "lost-notify")
+        code, lines, errors = play(*(word for each in names for word in ("--case", each)), "--json", omx_perf(tmp_path))
+    cells = Report.from_json_lines(lines).cells
+    assert (code, [each.reason for each in cells if not each.works]) == (0, []), errors
+    assert [each.case for each in cells] == ["lost-notify", "lost-message", "perf", "perf-one-way"]
+    assert not any("was restarted" in line for each in cells for line in each.events)
+
+
+def test_a_program_that_a_failed_case_leaves_in_mid_run_is_restarted(tmp_path):
+    """A case fails since the file says, wrongly, that the content comes back: the slave waits for the rest of it."""
+    with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
+        code, lines, errors = play("--case", "measuring", "--json", omx_perf(tmp_path, 'answer = "content"'))
+        assert subprocess.run(["ip", "netns", "pids", name("right")], capture_output=True, text=True).stdout == ""
+    perf, one_way = Report.from_json_lines(lines).cells
+    assert (code, perf.verdict) == (1, "fail")
+    assert perf.reason == "left: 1 bytes were received with another content"
+    assert one_way.works, (one_way.reason, errors)
+    assert one_way.events[0].endswith("' was restarted: open-mx-1.5/real/perf/none did not succeed")
+
+
 @pytest.mark.parametrize(
     ("serve", "why"),
     [

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import pytest
 
+from mxwire.capture import open_capture
+from mxwire.host.perf.parameters import MATCH
 from mxwire.interop.applications import start
 from mxwire.interop.cases import PARTS, Part
-from mxwire.interop.casting import Casting, Role, Unsuitable, Where
+from mxwire.interop.casting import Answer, Casting, Role, Unsuitable, Where
 from mxwire.interop.expectations import expected_of
 from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.implementations import implementation_by_name
@@ -16,7 +21,12 @@ from mxwire.interop.judging import Hosts, judge
 from mxwire.interop.playing import Outcome, casting_of, perform
 from mxwire.interop.side import Side
 from mxwire.interop.simulated import SimulatedStage
+from mxwire.wire.codec import codec_of
+from mxwire.wire.dialect import dialect_by_name
+from mxwire.wire.packets import Tiny
 
+RECORDED = Path(__file__).parents[1] / "data" / "omx_perf"
+"""Recordings of the matrix against a real omx_perf -s."""
 ASKED_OF_PROGRAMS = [part for part in PARTS.values() if part.role is not None]
 PAIRS = [
     ("open-mx-1.5", "native-mx"),
@@ -55,6 +65,22 @@ class StrangeStage(SimulatedStage):
             self.applications.append(application)
             self.roles[role] = application.where
         return self.roles[role]
+
+
+class LengthOnly(StrangeStage):
+    """The echo on the right returns as many bytes of its own, and is described by ``answer``."""
+
+    answer: Answer = "length"
+
+    def far(self, role: Role) -> Where:
+        first = role not in self.roles
+        where = super().far(role)
+        if role == "echo" and first:
+            application = next(each for each in self.applications if each.where == where)
+            end, send = application.end, application.end.send
+            end.send = lambda partner, data, *rest, **more: send(partner, bytes(len(data)), *rest, **more)  # type: ignore[method-assign]
+            where = self.roles[role] = application.where = replace(where, answer=self.answer)
+        return where
 
 
 def hosts(one: str, other: str) -> tuple[Casting, Casting]:
@@ -123,3 +149,87 @@ def test_what_must_fail_between_dialects_fails(part: Part) -> None:
         outcome, _ = played(part, one, other)
         if expected.expectation != "either":
             assert outcome.works is (expected.expectation == "works"), f"{one} to {other}: {outcome.text}"
+
+
+def strange_stage() -> StrangeStage:
+    """Ours against what a real host is, with omx_perf on it."""
+    left, right = hosts("open-mx-1.5", "open-mx-1.5-as-found")
+    return StrangeStage(left, right, treatment_by_name("none"), 1, patience=20)
+
+
+def says(stage: StrangeStage, answer: Answer) -> None:
+    """Describe its omx_perf otherwise."""
+    stage.roles["perf"] = replace(stage.far("perf"), answer=answer)
+
+
+def kinds(frames: Iterable[bytes]) -> list[str]:
+    codec = codec_of(dialect_by_name("mxoe"))
+    return [type(codec.parse(each)).__name__ for each in frames]
+
+
+def recorded(name: str) -> list[bytes]:
+    with open_capture(RECORDED / name) as capture:
+        return [batch.frame(index) for batch in capture for index in range(len(batch))]
+
+
+def test_the_answer_of_omx_perf_need_not_have_the_content_of_the_message() -> None:
+    """A real one answers from a buffer that it never fills (R-MEA-16); so does ours."""
+    stage = strange_stage()
+    assert perform(PARTS["perf"], stage).works
+    assert not broken(stage, PARTS["perf"])
+    stage = strange_stage()
+    says(stage, "content")
+    outcome = perform(PARTS["perf"], stage)
+    assert outcome.text == "left: 1 bytes were received with another content"
+
+
+def test_a_real_omx_perf_answered_with_the_length_and_match_info_but_another_content() -> None:
+    """What the judgement rests on, in the recording."""
+    codec = codec_of(dialect_by_name("mxoe"))
+    sent, answer = [each for each in map(codec.parse, recorded("answers.pcapng")) if isinstance(each, Tiny)]
+    assert sent.length == answer.length == 1
+    assert [each.match_a << 32 | each.match_b for each in (sent, answer)] == [MATCH, MATCH]
+    assert sent.data[:1] != answer.data[:1]
+
+
+def test_the_next_case_meets_omx_perf_in_mid_run_as_recorded() -> None:
+    """After a case that has failed a slave still waits for the next message of that measurement."""
+    stage = strange_stage()
+    says(stage, "content")
+    assert not perform(PARTS["perf"], stage).works
+    stage.left.ends[-1].close()
+    stage.let_pass(0.8)
+    before = len(stage.frames)
+    outcome = perform(PARTS["perf-one-way"], stage)
+    assert outcome.text == "left: send of 44 bytes ended as message truncated, not as success"
+    stage.settle()
+    assert kinds(each.frame for each in stage.frames[before:]) == kinds(recorded("mid-run.pcapng"))
+
+
+@pytest.mark.parametrize("answer", ["content", "length"])
+def test_an_echo_may_be_described_as_one_that_does_not_return_the_content(answer: Answer) -> None:
+    """Every case that wants an echo then compares lengths: none has a comparison of its own."""
+    for part in ASKED_OF_PROGRAMS:
+        if part.role != "echo" or not part.lengths(hosts("native-mx", "native-mx")[0].dialect):
+            continue
+        castings, treatment = hosts("open-mx-1.5", "open-mx-1.5"), treatment_by_name("none")
+        stage = LengthOnly(*castings, treatment, 1, introduction=part.introduction, patience=20)
+        stage.answer = answer
+        outcome = perform(part, stage)
+        bytes_are_compared = max(part.lengths(stage.left.dialect)) > 0
+        assert outcome.works is (answer == "length" or not bytes_are_compared), f"{part.case.name}: {outcome.text}"
+
+
+def test_a_slave_forgets_its_sender_half_a_second_after_the_last_answer() -> None:
+    """It does not look at the network until then: a connect has to wait."""
+    stage = strange_stage()
+    assert perform(PARTS["perf"], stage).works
+    (application,) = stage.applications
+    last = next(each.time_ns for each in reversed(stage.frames) if kinds([each.frame]) == ["Notify"])
+    asked = stage.left.open(9).ask(stage.far("perf"))
+    assert stage.until(lambda: asked.done, 2)
+    assert stage.clock() - last >= 500_000_000
+    assert [each.number for each in application.end.engine.partners.values()] == [9]
+    for each in stage.left.ends:
+        each.close()
+    assert perform(PARTS["perf-one-way"], stage).works

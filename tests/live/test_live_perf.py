@@ -8,10 +8,13 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+
+from tests.cli.support import ROOT
 
 from .commands import INTERRUPTED, mxwire, running
 from .hosts import PATIENCE, open_host
@@ -110,6 +113,45 @@ def test_a_slave_serves_senders_in_turn_and_tells_in_json(ports, dialect):
             other.until("ended")
         assert other.end() == INTERRUPTED
     assert [each["length"] for each in other.objects if each["event"] == "length"] == LENGTHS * 2
+
+
+@contextmanager
+def real_omx_perf(port: Port, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """The stand-in for the real program; its output is in one pipe."""
+    words = [sys.executable, "-u", "-m", "tests.interop.omx_perf", "-i", port.interface, "--name", "node7:0", *options]
+    process = port.namespace.start(*words, cwd=ROOT, stderr=subprocess.STDOUT)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("options", [(), ("-U",), ("-Y",)], ids=["both ways", "one way", "synchronous"])
+def test_a_real_slave_is_measured_whatever_it_answers(ports, options):
+    """Its answers have the lengths of the messages, and a content of its own."""
+    with real_omx_perf(ports[0], "-s") as other:
+        assert other.stdout is not None and other.stdout.readline() == "listening\n"
+        for _ in range(2):
+            done = mxwire(ports[1], "perf", "-d", "node7:0", *FEW, *options, "-w", "--json")
+            assert done.returncode == 0, done.stderr
+            found = [json.loads(line) for line in done.stdout.splitlines()]
+            assert [each["length"] for each in found if each["event"] == "length"] == LENGTHS
+            # It forgets the one before half a second after its last answer, and who comes earlier with it (D-12).
+            time.sleep(1)
+
+
+@pytest.mark.parametrize("options", [(), ("-U",), ("-Y",)], ids=["both ways", "one way", "synchronous"])
+def test_a_real_sender_measures_the_receiver(ports, options):
+    with receiver(ports[0], "-s", "-w", "--json") as other:
+        other.until("waiting")
+        for _ in range(2):
+            with real_omx_perf(ports[1], "-d", "alpha:0", *options) as sender:
+                said, _ = sender.communicate(timeout=PATIENCE)
+            assert sender.returncode == 0, said
+            assert [int(line.split()[1]) for line in said.splitlines()] == LENGTHS
+            other.until("ended")
+        assert other.end() == INTERRUPTED
 
 
 def test_a_picture_is_drawn(ports, tmp_path):

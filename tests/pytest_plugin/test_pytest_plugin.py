@@ -161,6 +161,49 @@ def test_an_external_host_is_tested(pytester, run):
 
 
 @pytest.mark.skipif(missing() is not None, reason=missing() or "")
+def test_a_program_that_a_failed_test_has_used_is_restarted(pytester, run):
+    """Here it is omx_perf, which the first test leaves in the middle of a measurement."""
+    from mxwire.interop.namespaces import made
+
+    left, right = f"mxp-{os.getpid()}-left", f"mxp-{os.getpid()}-right"
+    text = CONFIG.format(left=left, right=right, python=sys.executable, cli=ROOT / "cli.py")
+    start = f"env PYTHONPATH={ROOT} {sys.executable} -u -m tests.interop.omx_perf -i veth1 --name node7:0 -s"
+    before = f"{sys.executable} -u {ROOT / 'cli.py'} serve --echo --name node7:0 -i veth1"
+    assert before in text
+    text = text.replace(before, start).replace('"echo"', '"perf"').replace('"echo on"', '"listening"')
+    Path("hosts.toml").write_text(text)
+    pytester.makepyfile(
+        """
+        import pytest
+        from mxwire.host.perf import MATCH, Parameters
+        from mxwire.interop.casting import Unexpected
+
+        def begin(stage):
+            end = stage.left.open(7)
+            partner = end.connect(stage.far("perf"))
+            answer = end.receive(64, 0, 0)
+            end.wait(end.send(partner, Parameters(3, 0, 1, 2).pack(), MATCH, synchronous=True))
+            end.took(answer, b"", match_info=0)
+
+        def test_one(mxwire_external):
+            begin(mxwire_external)
+            raise AssertionError
+
+        def test_two(mxwire_external):
+            begin(mxwire_external)
+            assert any("was restarted: test_one has failed" in line for line in mxwire_external.events.lines)
+
+        def test_three(mxwire_external):
+            with pytest.raises(Unexpected, match="message truncated"):
+                begin(mxwire_external)
+        """
+    )
+    with made(((left, "veth0"), (right, "veth1")), 9000):
+        result = run("--mxwire-config", "hosts.toml")
+    result.assert_outcomes(passed=2, failed=1)
+
+
+@pytest.mark.skipif(missing() is not None, reason=missing() or "")
 def test_scenarios_with_calls_are_played_by_a_driver(pytester, run):
     from mxwire.interop.namespaces import made
 

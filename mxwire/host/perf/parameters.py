@@ -13,6 +13,8 @@ from mxwire.errors import MxwireError
 MATCH: Final = 0x1234_5678_8765_4321
 """Match information of the parameters and of every message that is measured."""
 PARAMETERS_LENGTH: Final = 44
+SETTLE: Final = 0.5
+"""Seconds that a slave waits before it forgets a sender, so that its last answer is acked."""
 LONGEST: Final = (1 << 32) - 1
 """Longest message in bytes that the protocol has (wire format, section 7)."""
 LENGTHS_MAXIMUM: Final = 1 << 20

@@ -12,15 +12,13 @@ from mxwire.host.endpoint import Endpoint
 from mxwire.host.errors import HostError, HostTimeoutError
 from mxwire.host.message import Message
 from mxwire.host.perf.buffers import buffer
-from mxwire.host.perf.parameters import MATCH, PARAMETERS_LENGTH, Parameters, not_parameters
+from mxwire.host.perf.parameters import MATCH, PARAMETERS_LENGTH, SETTLE, Parameters, not_parameters
 from mxwire.host.perf.waiting import Waiting
 from mxwire.host.request import Request, place_of
 from mxwire.host.watching import restarted
 from mxwire.protocol import Partner, Status
 
 KEY: Final = 0x12345678
-SETTLE: Final = 0.5
-"""Seconds that a slave waits before it forgets a sender, so that its last answer is acked."""
 CONNECT_BACK: Final = 10.0
 _SLICE: Final = 1.0
 _NOT_FAILED: Final = (None, Status.CANCELLED, Status.SUCCESS, Status.MESSAGE_TRUNCATED)

@@ -70,7 +70,7 @@ def wildcards(stage: Stage) -> None:
         for match_info in (0x101, 0x101, 0x7, 0x8):
             sender.send(partner, match_info.to_bytes(8, "big"), match_info)
         for taken, match_info in ((masked, 0x101), (exact, 0x101), (first, 0x7), (second, 0x8)):
-            receiver.took(taken, match_info.to_bytes(8, "big"))
+            receiver.took(taken, match_info.to_bytes(8, "big"), match_info=match_info)
 
 
 @CASES.case(
