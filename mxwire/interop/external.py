@@ -46,6 +46,8 @@ class Programs:
     def __init__(self, external: External) -> None:
         self._external = external
         self._running: dict[Role, Running] = {}
+        self.starts = 0
+        """How many programs were started."""
         self._suspects: dict[Role, str] = {}
         """Programs in an unknown state, and why."""
 
@@ -77,7 +79,7 @@ class Programs:
         elif running is None:
             for other in [each for each, found in self._running.items() if found.program.endpoint == program.endpoint]:
                 self._end(other)
-            self._running[role] = started(program, name)
+            self._start(role, program)
         host = external.address if external.address is not None else external.host
         assert host is not None
         return Where(host, program.endpoint, program.key, program.answer)
@@ -94,15 +96,18 @@ class Programs:
         return self.start(role)
 
     def _restart(self, role: Role, program: Program, why: str) -> None:
-        name = self._external.implementation.name
         self._end(role, why)
         try:
-            self._running[role] = started(program, name)
+            self._start(role, program)
         except ProgramError:
             if program.by == "hand":
                 raise
             time.sleep(_AGAIN_SECONDS)
-            self._running[role] = started(program, name)
+            self._start(role, program)
+
+    def _start(self, role: Role, program: Program) -> None:
+        self._running[role] = started(program, self._external.implementation.name)
+        self.starts += 1
 
     def _end(self, role: Role, why: str = "") -> None:
         self._suspects.pop(role, None)

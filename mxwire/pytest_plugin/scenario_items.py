@@ -83,10 +83,10 @@ class _Played:
     """An external host that scenarios are played against, for the whole session."""
 
     def __init__(self, config: pytest.Config) -> None:
-        session, external = external_of(config)
+        session, self.external = external_of(config)
         self.driver: Driver | None = None
         self.count = 0
-        left = session.configuration.left
+        external, left = self.external, session.configuration.left
         with inside(left.namespace):
             self.link = PacketLink.open(left.interface, promiscuous=True)
         config.add_cleanup(self.link.close)
@@ -95,13 +95,35 @@ class _Played:
             self.driver = Driver(external.driver)
             config.add_cleanup(self.driver.close)
             return
-        role = next((each for each in _ROLES if each in external.programs), None)
-        program = None if role is None else external.programs[role]
-        if role is not None:
-            session.player.programs(external).start(role)
+        self.role = next((each for each in _ROLES if each in external.programs), None)
+        self.programs = session.player.programs(external)
+        self.met: int | None = None
+        """How many programs had been started when the host was met."""
+
+    def play(self, script: Script) -> Outcome:
+        """Play one, from endpoints that the host does not remember."""
+        self.count += 1
+        if self.driver is not None:
+            return run_driven(script, self.link, self.driver, self.dialect, self.count)
+        if self.role is not None:
+            self.programs.start(self.role)
+        if self.met != self.programs.starts:
+            self._meet()
+        known = False
+        try:
+            outcome = run_live(script, self.link, self.target, shift=8 * self.count)
+            known = outcome.passed or outcome.verdict is Verdict.SKIPPED
+        finally:
+            if self.role is not None and not known:
+                self.programs.suspect((self.role,), f"the scenario {script.name} did not pass")
+        return outcome
+
+    def _meet(self) -> None:
+        """Learn what the host calls us; one that was started again may have another number for us."""
+        program = None if self.role is None else self.external.programs[self.role]
         self.target = meet(
             self.link,
-            external.address or external.host or "",
+            self.external.address or self.external.host or "",
             self.dialect,
             endpoint=_ENDPOINT if program is None else program.endpoint,
             key=KEY if program is None else program.key,
@@ -109,13 +131,7 @@ class _Played:
         # It may answer more than one question for its name.
         while len(self.link.receive(_LULL)):
             pass
-
-    def play(self, script: Script) -> Outcome:
-        """Play one, from endpoints that the host does not remember."""
-        self.count += 1
-        if self.driver is not None:
-            return run_driven(script, self.link, self.driver, self.dialect, self.count)
-        return run_live(script, self.link, self.target, shift=8 * self.count)
+        self.met = self.programs.starts
 
 
 _ROLES: Final[tuple[Role, ...]] = ("nothing", "sink", "echo", "perf")

@@ -204,6 +204,28 @@ def test_a_program_that_a_failed_test_has_used_is_restarted(pytester, run):
 
 
 @pytest.mark.skipif(missing() is not None, reason=missing() or "")
+def test_a_scenario_that_fails_has_the_program_restarted(pytester, run):
+    """The next one is played to a host that has forgotten everything, and is met again."""
+    from mxwire.interop.namespaces import made
+
+    left, right = f"mxp-{os.getpid()}-left", f"mxp-{os.getpid()}-right"
+    text = CONFIG.format(left=left, right=right, python=sys.executable, cli=ROOT / "cli.py")
+    starts = Path("starts").resolve()
+    Path("hosts.toml").write_text(text.replace(f"{right} ", f'{right} sh -c \'echo >>{starts}; exec "$0" "$@"\' ', 1))
+    text = Path("hosts.toml").read_text()
+    line = next(each for each in text.splitlines() if each.startswith("start = "))
+    Path("hosts.toml").write_text(text.replace(line, f"start = '''{line[9:-1]}'''"))
+    Path("a.mxs").write_text(scenario_of_the_library())
+    Path("b.mxs").write_text(scenario_of_the_library().replace("code=BAD_KEY", "code=12"))
+    for name in ("c.mxs", "d.mxs"):
+        Path(name).write_text(scenario_of_the_library())
+    with made(((left, "veth0"), (right, "veth1")), 9000):
+        result = run("--mxwire-config", "hosts.toml")
+    result.assert_outcomes(passed=3, failed=1)
+    assert starts.read_text() == "\n\n"
+
+
+@pytest.mark.skipif(missing() is not None, reason=missing() or "")
 def test_scenarios_with_calls_are_played_by_a_driver(pytester, run):
     from mxwire.interop.namespaces import made
 
