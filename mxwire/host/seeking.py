@@ -99,8 +99,15 @@ class ConnectCall(Pending[Partner]):
         return self._request.done
 
     def result(self) -> Partner:
-        """The partner."""
+        """The partner.
+
+        Raises :class:`~mxwire.host.errors.HostTimeoutError` at the resend limit: that is the status of a connect that
+        blocks; one that does not block ends as unreachable (R-RTX-05, R-MEA-19).
+        """
         assert self._request is not None
+        inner = self._request.inner
+        if inner.status is Status.REMOTE_ENDPOINT_UNREACHABLE and getattr(inner, "exhausted", False):
+            raise self._unanswered(self._request, "")
         return self._request.result()
 
     def late(self, seconds: float) -> HostError:
@@ -108,16 +115,20 @@ class ConnectCall(Pending[Partner]):
         if self._request is None:
             assert not isinstance(self._which, Peer)
             return not_found(self._hosting, self._which, seconds)
-        partner = self._request.inner.partner
+        return self._unanswered(self._request, f" within {seconds:g} s")
+
+    def _unanswered(self, request: Connecting, when: str) -> HostTimeoutError:
+        """How many requests the partner has not answered, and why that may be."""
+        partner = request.inner.partner
         assert partner is not None
         own = mac_text(self._calls.engine.card.interface.address)
         peer = partner.peer
-        asked = getattr(self._request.inner, "transmissions", 0)
+        asked = getattr(request.inner, "transmissions", 0)
         who = f"{mac_text(peer.address)} ({peer.name or 'which has not told its name'})"
         return HostTimeoutError(
-            f"{who} has not answered {asked} connect requests for endpoint {self._number} within {seconds:g} s: "
+            f"{who} has not answered {asked} connect requests for endpoint {self._number}{when}: "
             f"it is down, or does not know our address {own}, or is busy",
-            self._request,
+            request,
         )
 
     def _must_not_be_elsewhere(self, peer: Peer) -> None:

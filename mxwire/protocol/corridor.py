@@ -81,15 +81,24 @@ class LocalMessage:
 
 
 class Ring:
-    """The events that wait for the library, in two queues: arrivals first, then ends of pulls (R-GEN-02)."""
+    """The events that wait for the library, in two queues: arrivals first, then ends of pulls (R-GEN-02).
 
-    __slots__ = ("_attached", "_held", "ended", "maximum", "received")
+    ``maximum`` frames have slots. The library gives slots back ``batch`` at a time (R-MEA-17), so that up to
+    ``batch`` - 1 of them are neither free nor in use.
+    """
 
-    def __init__(self, maximum: int) -> None:
+    __slots__ = ("_attached", "_batch", "_held", "_read", "ended", "maximum", "received")
+
+    def __init__(self, maximum: int, batch: int = 1) -> None:
         self.maximum = maximum
+        # A batch larger than the ring would never be complete; in the real ring it is a quarter.
+        self._batch = max(1, min(batch, maximum // 4))
         self.received: deque[Arrival | Fragments | LocalMessage] = deque()
         self.ended: deque[PullEnded] = deque()
         self._held = 0
+        """Slots that are not free."""
+        self._read = 0
+        """Slots among them whose frames the library has read."""
         self._attached = 0
         """Arrivals since the last one that is known not to point into a batch."""
 
@@ -115,7 +124,11 @@ class Ring:
     def pop(self) -> Arrival | Fragments | LocalMessage:
         """The oldest arrival."""
         event = self.received.popleft()
-        self._held -= len(event.numbers) if type(event) is Fragments else 1
+        self._read += len(event.numbers) if type(event) is Fragments else 1
+        if self._read >= self._batch:
+            left = self._read % self._batch
+            self._held -= self._read - left
+            self._read = left
         return event
 
     def detach(self) -> None:

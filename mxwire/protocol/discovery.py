@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import deque
 from collections.abc import Callable
 from enum import StrEnum
@@ -12,8 +13,15 @@ from mxwire.protocol.counters import Counter
 from mxwire.protocol.introduction import announcement
 from mxwire.protocol.machine import Machine, Row, Table
 from mxwire.protocol.peers import PeerTable
-from mxwire.protocol.profile import Profile
+from mxwire.protocol.profile import Defect, Profile
+from mxwire.wire.formats import RAW, RAW_OMXOED
+from mxwire.wire.layout import layout_of
 from mxwire.wire.packets import Announcement, Raw
+
+_NIC_ID: Final = layout_of(RAW_OMXOED).by_name["nic_id_hi"].offset - layout_of(RAW).header_end
+"""Where the NIC id of an announcement is in the content of a RAW frame."""
+_ANNOUNCED: Final = struct.Struct(">QI")
+"""NIC id and serial of an announcement."""
 
 
 class RawQueue:
@@ -117,14 +125,17 @@ class Discovery(Machine):
 
     def hear(self, frame: Raw | Announcement, now: int) -> None:
         """Look at a RAW frame; only id and serial count, not the source address (R-DISC-05)."""
-        if not isinstance(frame, Announcement):
+        if isinstance(frame, Announcement):
+            nic, serial = (frame.nic_id_hi << 32) | frame.nic_id_lo, frame.serial
+        elif self.profile.has(Defect.ANY_RAW_ANNOUNCES):
+            nic, serial = _read_anyhow(frame.opaque)
+        else:
             return
-        nic = (frame.nic_id_hi << 32) | frame.nic_id_lo
-        if nic == self._own or frame.nic_id_hi >> 16 or self._serials.get(nic) == frame.serial:
+        if nic == self._own or nic >> 48 or self._serials.get(nic) == serial:
             return
         if nic not in self._serials and len(self._serials) >= self.peers.maximum:
             return
-        self._serials[nic] = frame.serial
+        self._serials[nic] = serial
         self._add(nic.to_bytes(6, "big"))
         if self.can(AnnouncingEvent.NEWS):
             self.fire(AnnouncingEvent.NEWS, now)
@@ -146,3 +157,9 @@ class Discovery(Machine):
         if not self._speaks():
             return
         self.interface.send(Counter.SEND_RAW, announcement(self.interface.address, self.serial))
+
+
+def _read_anyhow(content: bytes) -> tuple[int, int]:
+    """NIC id and serial at their places in the content of a RAW frame, whatever it is (R-MEA-22); zeros behind it."""
+    nic, serial = _ANNOUNCED.unpack(content[_NIC_ID : _NIC_ID + _ANNOUNCED.size].ljust(_ANNOUNCED.size, b"\0"))
+    return nic & (1 << 48) - 1, serial

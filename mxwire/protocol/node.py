@@ -314,7 +314,9 @@ class Node:
         if any(each.address == address for each in self.interfaces):
             raise LocalProtocolError(Status.BAD_REQUEST, f"two interfaces have the address {mac_text(address)}")
         name = f"{hostname}:{number}"
-        board = Interface(number, address, name, self.dialect, self.profile, self.peers, self._names, self._raw)
+        board = Interface(
+            number, address, name, self.dialect, self.profile, self.peers, self._names, self._raw, self._rng
+        )
         board.elsewhere = partial(self._sharing.elsewhere, number)
         board.speaks = partial(self._sharing.speaks, number)
         peer = self.peers.add(address, name)

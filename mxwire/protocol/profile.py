@@ -47,6 +47,14 @@ class Defect(StrEnum):
     """A HOST_QUERY that is padded very long is answered with magic 0."""
     ODD_NACK_ENDS_PULL = "R-NAK-09"
     """A NACK_MCP of type 0, 5 or 6 ends the pull: as a success, as aborted, as timed out."""
+    NOTIFIES_NEXT_SESSION = "R-MEA-14"
+    """The NOTIFY of a pull that was refused goes to the partner's new session where there is one."""
+    FIRST_PULLS_OUT_OF_ORDER = "R-MEA-15"
+    """The first PULLs of some transfers leave out of order."""
+    TRUNCATION_REPORTED_LATE = "R-MEA-18"
+    """A truncated large receive is a success until its NOTIFY is acked."""
+    ANY_RAW_ANNOUNCES = "R-MEA-22"
+    """Any RAW frame is an announcement to the discovery program, whatever it contains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,8 @@ class Profile:
     """Entries of the peer table, the host's own interfaces included."""
     ring_size: int = 1024
     """Events that wait for an application that does not call (R-GEN-01)."""
+    ring_batch: int = 256
+    """Events after which the library gives their slots in the ring back, all at once (R-MEA-17)."""
     region_maximum: int = 256
     """Regions of an endpoint (R-RDV-01)."""
     rendezvous_maximum: int = 128
@@ -109,7 +119,7 @@ class Profile:
     blocks_in_flight: int = 4
     """Blocks that a pull requests in parallel (R-PUL-02)."""
     pull_timer: int = SECOND
-    """Silence after which a pull requests again (R-PUL-06)."""
+    """Silence after which a pull requests again (R-PUL-06); real timers are up to 32 ms late (R-MEA-20)."""
     query_interval: int = 5 * SECOND
     """Time between two HOST_QUERYs to a nameless peer (R-HOST-02)."""
     initial_magic: int = 0x13052008

@@ -23,6 +23,8 @@ class Posted:
     def __init__(self, request: Request, pieces: list[bytearray]) -> None:
         self.request = request
         self.pieces = pieces
+        self.taken: Status | None = None
+        """The status at the first look after the end: the application is not told of a later one (R-MEA-18)."""
 
 
 class NodeApplication:
@@ -150,7 +152,10 @@ class NodeApplication:
             return {name: sum(each.kind is kind for each in self.events) for name, kind in EVENTS.items()}
         if action.subject == "peer":
             return self._peer(action.tester)
-        return _result(action.target)
+        target = action.target
+        if isinstance(target, Posted) and target.taken is None:
+            target.taken = target.request.status
+        return _result(target)
 
     def _new_events(self) -> list[Event]:
         return self.node.events()
@@ -168,13 +173,15 @@ def _result(target: Any) -> Mapping[str, Value]:
     if isinstance(target, Endpoint):
         return {"session": target.session, "value": target.number}
     pieces: list[bytearray] = []
+    taken = None
     if isinstance(target, Posted):
-        target, pieces = target.request, target.pieces
+        target, pieces, taken = target.request, target.pieces, target.taken
     if not isinstance(target, Request):
         return {}
     whole = b"".join(pieces)
+    status = target.status if taken is None else taken
     return {
-        "status": PENDING if target.status is None else int(target.status),
+        "status": PENDING if status is None else int(status),
         "done": int(target.done),
         "transferred": target.transferred,
         "length": target.length,

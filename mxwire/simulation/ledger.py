@@ -196,13 +196,22 @@ class Ledger:
     # Receiving.
 
     def received(
-        self, message: Message, application: int, session: int, receive: Taken, status: Status, size: int
+        self,
+        message: Message,
+        application: int,
+        session: int,
+        receive: Taken,
+        status: Status,
+        size: int,
+        *,
+        late_report: bool = False,
     ) -> None:
-        """A receive has taken a message and ended well."""
+        """A receive has taken a message and ended well; ``late_report``: a truncation may be reported as success, as
+        it is before the NOTIFY is acked (R-MEA-18)."""
         self._arrived(message, application, session)
         message.taken = int(status), size
         room_short = size < message.length
-        if (status == Status.MESSAGE_TRUNCATED) != room_short:
+        if (status == Status.MESSAGE_TRUNCATED) != room_short and not (room_short and late_report):
             self.breach(
                 "status", f"message {message.number} of {message.length} bytes: {status.text!r} with {size} received"
             )

@@ -7,7 +7,7 @@ from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from mxwire.protocol import Endpoint, Request, Status
+from mxwire.protocol import Defect, Endpoint, Request, Status
 from mxwire.protocol.library.matching import Unexpected
 from mxwire.simulation.ledger import REFUSALS, Taken
 from mxwire.simulation.workload import (
@@ -235,7 +235,16 @@ class Receiver:
         elif content.count(_EMPTY, size) != len(content) - size:
             ledger.breach("memory", f"message {number} of {message.length} bytes was written beyond its end")
         taken = Taken(posted.order, wanted.value, wanted.mask, message)
-        ledger.received(message, application.number, self._endpoint.session, taken, status, request.transferred)
+        pulled = message.large and request.partner is not None and not request.partner.local
+        ledger.received(
+            message,
+            application.number,
+            self._endpoint.session,
+            taken,
+            status,
+            request.transferred,
+            late_report=pulled and self._endpoint.profile.has(Defect.TRUNCATION_REPORTED_LATE),
+        )
 
     def _handle(self, unexpected: Unexpected) -> bool:
         """The unexpected handler: it takes the messages that are meant for it."""

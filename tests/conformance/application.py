@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mxwire.protocol import Endpoint, Node, Partner, Request
+from mxwire.protocol import Endpoint, Event, EventKind, Node, Partner, Request, Status
 from tests.conformance.outbox import Difference
 from tests.conformance.words import AT_ONCE, programs
 
@@ -29,6 +29,9 @@ class Application:
         self.waits_for: Request | None = None
         self.buffers: dict[Request, list[bytearray]] = {}
         """The segments that each receive writes to."""
+        self.told: dict[Request, Status | None] = {}
+        """How each request ended; its status may be another one later (R-MEA-18)."""
+        node.tell = self._hear
         self.results: list[Request] = []
         """The receives that were waited for, in order."""
 
@@ -45,6 +48,10 @@ class Application:
         if self.waits_for is not None:
             return not self.waits_for.done
         return self.next == "waitall" and not all(each.done for each in self.requests)
+
+    def _hear(self, event: Event) -> None:
+        if event.kind is EventKind.COMPLETED and event.request is not None:
+            self.told[event.request] = event.request.status
 
     def data_of(self, received: Request) -> bytes:
         """What a receive has got."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from mxwire.host import DEFAULT_KEY, Host, HostError, HostTimeoutError
 from mxwire.host.names import own_name, read_peers, who
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import Counter, LocalProtocolError, Status
+from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.wire.dialect import MXOE, omx
 
 from .conftest import PATIENCE
@@ -97,6 +99,17 @@ def test_a_peer_that_is_not_there_is_missed_with_what_was_tried(pair):
         pair.one.connect("02:00:00:00:00:77", timeout=0.01)
     assert error.value.status is Status.TIMEOUT and "does not know our address 02:00:00:00:00:01" in str(error.value)
     assert not pair.one.engine.requests
+
+
+@pytest.mark.rule("R-MEA-19", "R-RTX-05")
+def test_a_blocking_connect_times_out_at_the_resend_limit(network):
+    """The engine's own connect, which does not block, ends as unreachable."""
+    profile = replace(OPEN_MX_1_5, hz=1000, resend_maximum=1)
+    with Host(network.attach("a"), name="alpha", profile=profile) as alpha, alpha.open_endpoint(1) as one:
+        with pytest.raises(HostTimeoutError, match="has not answered 2 connect requests for endpoint 0: ") as error:
+            one.connect("02:00:00:00:00:77", timeout=None)
+        assert error.value.status is Status.TIMEOUT
+        assert error.value.request.status is Status.REMOTE_ENDPOINT_UNREACHABLE
 
 
 def test_who_was_never_heard_is_not_listed_as_seen(network):

@@ -93,12 +93,12 @@ def test_each_repetition_is_answered_again():
 
 
 def test_a_connect_is_given_up_at_the_limit():
-    """R-CON-02, R-RTX-03, R-RTX-05: one transmission more than resends; then the next session number."""
+    """R-CON-02, R-RTX-03, R-RTX-05, R-MEA-19: one transmission more than resends; then the next session number."""
     world = World(lose=lambda *_: True)
     one = world.open(0)
     request = one.connect(address(1), 2, KEY, resend_maximum=4)
     world.seconds(4)
-    assert request.status is Status.TIMEOUT
+    assert request.status is Status.REMOTE_ENDPOINT_UNREACHABLE
     assert len(world.sent(ConnectRequest)) == 5
     assert world.told(EventKind.PARTNER_LOST)
     one.connect(address(1), 2, KEY)

@@ -124,7 +124,7 @@ def test_giving_up_a_partner():
     assert statuses(tiny, large, connect) == [
         Status.SUCCESS,
         Status.REMOTE_ENDPOINT_UNREACHABLE,
-        Status.TIMEOUT,
+        Status.REMOTE_ENDPOINT_UNREACHABLE,
     ]
     assert (there.rx_next, there.rx_done, there.fwd) == (0x70F1, 0x4F0E, None)
     assert one.send(there, b"y").status is Status.REMOTE_ENDPOINT_UNREACHABLE

@@ -896,6 +896,14 @@ def name_from_the_own_address(on):
     on.send(on.b.query(dst_mac=on.b.mac), on.b.name(dst_mac=on.b.mac))
 
 
+@breaks("R-MEA-14", "note")
+def notify_to_the_next_session(on):
+    """The sender dies while it is pulled; its successor gets the NOTIFY of 0 bytes (R-NOT-01)."""
+    on.send(on.a.rndv(50_000), on.b.pull(50_000), on.a.nack_pull(2))
+    on.a.reopen()
+    on.send(on.a.request(), on.b.reply(), on.b.notify(0))
+
+
 @breaks("R-RTX-05", "note")
 def message_to_a_partner_that_was_given_up(on):
     on.send(on.a.tiny())

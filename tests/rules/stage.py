@@ -50,6 +50,12 @@ class Side:
         self.rdma_counter = 23
         self.handle = 0x23
 
+    def reopen(self) -> None:
+        """Close the endpoint, and open it again with another session; what says so on the wire is up to the play."""
+        self.session ^= 0x55555555
+        self.next = self.expected = self.peer.next = self.peer.expected = 1
+        self.connects = self.libacks = self.peer.libacks = 0
+
     def head(self, changes: dict[str, Any], **fields: Any) -> dict[str, Any]:
         return {"dst_mac": self.peer.mac, "src_mac": self.mac} | fields | changes
 

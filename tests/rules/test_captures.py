@@ -7,8 +7,9 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from wire.support import CAPTURES, dialect_of, read_capture
+from wire.support import CAPTURES, DATA, dialect_of, read_capture
 
+from mxwire.capture import open_capture
 from mxwire.rules import CAPTURE, Judge
 from mxwire.wire.codec import codec_of
 
@@ -83,6 +84,21 @@ def test_a_capture_with_holes_accuses_nobody(capture):
             continue
         found = judge.observe(time_ns, frame, raw, number, wire_length=wire_length)
         assert not [str(each) for each in found if each.severity == "violation"]
+
+
+@pytest.mark.rule("R-MEA-14", "R-NOT-01")
+@pytest.mark.parametrize("vantage", [CAPTURE, STARTED], ids=["begun at any moment", "begun before the programs"])
+@pytest.mark.parametrize("name", ["mxoe", "omx9000"])
+def test_a_real_host_may_notify_the_next_session(name, vantage):
+    """A sender of mxwire dies while a real host pulls from it; frames of the second one are cut at 160 bytes."""
+    judge, codec, found = Judge(dialect_of(name), vantage), codec_of(dialect_of(name)), []
+    for batch in open_capture(DATA / "real-host" / f"{name}-sender-killed.pcapng"):
+        for index in range(len(batch)):
+            raw, length = batch.frame(index), int(batch.wire_length[index])
+            number = int(batch.number[index])
+            frame = codec.parse(raw, length)
+            found += judge.observe(int(batch.timestamp_ns[index]), frame, raw, number, wire_length=length)
+    assert [(each.rule, each.severity, each.host.hex()) for each in found] == [("R-MEA-14", "note", "5254000a0001")]
 
 
 def test_known_defects_are_noted():

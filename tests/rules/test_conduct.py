@@ -124,10 +124,10 @@ def test_a_partner_opens_anew():
 
 def reopen(side, elsewhere):
     """A new opening of a side's endpoint, which a frame to another host shows first."""
-    side.session, side.next, side.expected, side.connects, side.index_there = 0x55556666, 1, 1, 0, 0xFFFF
+    side.reopen()
+    side.index_there = 0xFFFF
     side.stage.send(side.request(dst_mac=elsewhere))
     side.connects, side.index_there = 0, side.peer.index_of_peer
-    side.peer.next = side.peer.expected = 1
 
 
 @pytest.mark.rule("R-CON-10", "R-EP-02")
@@ -146,6 +146,93 @@ def test_a_copy_of_an_answered_request_introduces_its_sender_to_the_next_opening
     on.send(on.b.reply())
     reopen(on.b, b"\x02\0\0\0\0\x0c")
     on.send(on.b.reply(connect_seqnum=0), on.a.rndv(5000), on.b.pull(5000))
+    assert quiet(on)
+
+
+@pytest.mark.rule("R-MEA-14", "R-NOT-01")
+@pytest.mark.parametrize(
+    "vantage", [SENDERS, CAPTURE, replace(CAPTURE, from_start=True)], ids=["senders", "capture", "started"]
+)
+def test_messages_of_two_openings_may_look_alike(vantage):
+    """Both count regions and their uses from the start: a NOTIFY of 0 bytes for the message of the one ends nothing of
+    the other."""
+    on = Stage(vantage=vantage).connect()
+    on.send(on.a.rndv(50_000), on.b.pull(50_000), on.a.nack_pull(2))
+    on.a.reopen()
+    on.a.rdma_counter = 23
+    on.send(on.a.request(), on.b.reply(), on.b.request(), on.a.reply())
+    on.send(on.a.rndv(5000), on.b.notify(0))
+    on.b.handle += 1
+    on.send(on.b.pull(5000), on.a.data(5000, 0), on.a.data(5000, 1), on.b.notify(5000))
+    assert {each.rule for each in on.found} == {"R-MEA-14"}
+
+
+@pytest.mark.rule("R-MEA-14", "R-NOT-01")
+def test_one_notify_of_0_bytes_ends_each_refused_message():
+    """A second one for the same message is as wrong as ever."""
+    on = Stage().connect()
+    on.send(on.a.rndv(50_000), on.b.pull(50_000), on.a.nack_pull(2))
+    on.a.reopen()
+    on.send(on.a.request(), on.b.reply(), on.b.request(), on.a.reply(), on.b.notify(0))
+    assert {each.rule for each in on.found} == {"R-MEA-14"}
+    on.send(on.b.notify(0))
+    assert on.rules == {("R-NOT-01", "violation")}
+
+
+@pytest.mark.rule("R-MEA-14", "R-NOT-01")
+def test_only_0_bytes_are_excused():
+    on = Stage().connect()
+    on.send(on.a.rndv(5000), on.b.pull(5000), on.a.nack_pull(2))
+    on.a.reopen()
+    on.send(on.a.request(), on.b.reply(), on.b.request(), on.a.reply(), on.b.notify(5000))
+    assert on.rules == {("R-NOT-01", "violation")}
+
+
+@pytest.mark.rule("R-MEA-14", "R-NOT-01")
+def test_the_message_of_a_former_opening_may_have_been_missed():
+    """The capture was begun between its RNDV and the end of its sender."""
+    on = Stage(vantage=CAPTURE)
+    on.a.index_there = on.b.index_there = 1
+    on.send(on.a.tiny(), on.b.tiny())
+    on.a.reopen()
+    on.send(on.a.request(), on.b.reply(), on.b.request(), on.a.reply(), on.b.notify(0))
+    assert quiet(on)
+
+
+@pytest.mark.rule("R-MEA-20", "R-PUL-08", "R-HOST-02")
+@pytest.mark.parametrize("late_ms", [0, 12, 32])
+def test_timers_of_real_hosts_are_late(late_ms):
+    """Also where it is known how often their clock ticks."""
+    on = Stage(vantage=replace(SENDERS, hz=250)).connect()
+    on.send(on.a.rndv(50_000), on.b.pull(50_000), on.b.pull(50_000, 1))
+    for _ in range(3):
+        on.send(on.b.pull(50_000), after_ms=1000 + late_ms)
+        on.send(on.b.pull(50_000, 1), after_ms=0.01)
+    for _ in range(4):
+        on.send(on.a.query(), after_ms=5000 + 4 * late_ms)
+    assert quiet(on)
+
+
+@pytest.mark.rule("R-MEA-15", "R-PUL-02")
+@DIALECTS
+def test_first_pulls_out_of_order(dialect):
+    """As a busy host sends them: blocks 0, 1, 4, 2, 3, 5; two are requested again when block 4 is complete."""
+    on = Stage(dialect).connect()
+    total, frames = 9 * dialect.block_length, dialect.frames_per_block
+    payload = dialect.reply_payload
+
+    def replies(block):
+        return [
+            on.a.data(total, place) for place in range(block * frames, min((block + 1) * frames, -(-total // payload)))
+        ]
+
+    on.send(on.a.rndv(total), on.b.pull(total, 0), on.b.pull(total, 1), *replies(0))
+    on.send(
+        on.b.pull(total, 4), on.b.pull(total, 2), on.b.pull(total, 3), *replies(1), on.b.pull(total, 5), *replies(4)
+    )
+    on.send(on.b.pull(total, 2), on.b.pull(total, 3), *replies(2), *replies(3), *replies(5), *replies(2), *replies(3))
+    on.send(*(on.b.pull(total, block) for block in (6, 7, 8)), *replies(6), *replies(7), *replies(8))
+    on.send(on.b.notify(total))
     assert quiet(on)
 
 

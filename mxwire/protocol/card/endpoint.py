@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from mxwire.protocol.buffers import Segments
-from mxwire.protocol.card.pull import Pull, PullEvent, Source, is_lenient
+from mxwire.protocol.card.pull import OUT_OF_ORDER_SHARE, Pull, PullEvent, Source, is_lenient
 from mxwire.protocol.card.regions import Regions
 from mxwire.protocol.corridor import PullEnded, Ring
 from mxwire.protocol.profile import Defect
@@ -55,7 +55,8 @@ class CardEndpoint:
         self.profile = interface.profile
         self.dialect = interface.dialect
         self.lenient = is_lenient(interface.profile.defects)
-        self.ring = Ring(interface.profile.ring_size)
+        self._disorderly = interface.profile.has(Defect.FIRST_PULLS_OUT_OF_ORDER)
+        self.ring = Ring(interface.profile.ring_size, interface.profile.ring_batch)
         self.regions = Regions(interface.profile.region_maximum, interface.profile.region_first_use)
         self.slots = slots
         self.pulls: dict[int, Pull] = {}
@@ -69,6 +70,10 @@ class CardEndpoint:
         self.interface.timers.watch(pull)
         return pull
 
+    def late_pulls(self) -> bool:
+        """Whether the first PULLs of the next transfer leave out of order, as some do on a busy host (R-MEA-15)."""
+        return self._disorderly and self.interface.rng.random() < OUT_OF_ORDER_SHARE
+
     def pull_ended(self, pull: Pull, status: Status, transferred: int) -> None:
         """A pull has ended: its handle is dead, and the library is told."""
         self.pull_vanished(pull)
@@ -81,7 +86,7 @@ class CardEndpoint:
         self.slots.give_back(pull.handle)
 
     def close(self) -> None:
-        """From now on nothing gets in; pulls that run go on as orphans (R-CLS-08)."""
+        """From now on nothing gets in; pulls that run go on as orphans (R-CLS-08, R-MEA-21)."""
         self.ring = Ring(0)
         for pull in list(self.pulls.values()):
             pull.fire(PullEvent.CLOSED)

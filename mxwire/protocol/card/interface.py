@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -104,6 +105,7 @@ class Interface:
         peers: PeerTable,
         names: Names,
         raw: RawQueue,
+        rng: Random,
     ) -> None:
         self.number = number
         self.address = address
@@ -115,6 +117,7 @@ class Interface:
         self.peers = peers
         self.names = names
         self.raw = raw
+        self.rng = rng
         self.promiscuous = False
         """Whether frames to foreign addresses reach the driver (R-MEA-01)."""
         self.counters = Counters()

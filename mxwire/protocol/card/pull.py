@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 MAGIC: Final = 0x21071980
 """XORed with the endpoint's number in ``src_magic`` (R-PUL-03)."""
+OUT_OF_ORDER_SHARE: Final = 1 / 16
+"""Share of the transfers whose first PULLs leave out of order with R-MEA-15: between the 1 of 80 and the 9 of 40 that
+were counted on busy hosts."""
+_PUNCTUAL: Final = 2
+"""How many of the first PULLs of such a transfer leave before the replies to the first one are handled."""
 
 
 class PullState(StrEnum):
@@ -117,6 +122,7 @@ class Pull(Machine):
     """One transfer under way."""
 
     __slots__ = (
+        "_late",
         "_next_frame",
         "_request_frame",
         "_requested",
@@ -151,6 +157,8 @@ class Pull(Machine):
         self.started = 0
         self.deadline = 0
         """When the timer expires, in ns."""
+        self._late: list[Block] = []
+        """Blocks in the window whose first PULL has not left yet (R-MEA-15)."""
         self._requested = 0
         self._next_frame = 0
         self._reserve = source.offset % endpoint.dialect.reply_payload
@@ -165,10 +173,11 @@ class Pull(Machine):
 
     def _request_first(self, now: int) -> None:
         self.started = now
-        self._advance(now)
+        self._advance(now, self.endpoint.late_pulls())
 
     def _request_again(self, now: int) -> None:
         """Ask again for the oldest block and every other incomplete one; forget R-PUL-07's memory."""
+        self._late.clear()
         for place, block in enumerate(self.blocks):
             block.asked_again = False
             if block.missing or place == 0:
@@ -186,15 +195,31 @@ class Pull(Machine):
 
     # Blocks.
 
-    def _advance(self, now: int) -> None:
-        """Retire the complete blocks at the front and ask for as many new ones (R-PUL-02)."""
+    def _advance(self, now: int, late: bool = False) -> None:
+        """Retire the complete blocks at the front and request as many new ones (R-PUL-02).
+
+        With ``late`` all but the first two of them are requested behind the next ones (R-MEA-15), if there are any.
+        """
         while self.blocks and not self.blocks[0].missing:
             self.blocks.popleft()
+        before = len(self.blocks)
         while len(self.blocks) < self.endpoint.profile.blocks_in_flight and self._requested < self.total:
             block = self._next_block()
             self.blocks.append(block)
-            self._request(block)
+            if not (late and len(self.blocks) - before > _PUNCTUAL):
+                self._request(block)
+            else:
+                self._late.append(block)
+        if self._late and not (late and self._requested < self.total):
+            self._request_late()
         self.deadline = now + self.endpoint.profile.pull_timer
+
+    def _request_late(self) -> None:
+        """Request the blocks whose PULL has not left yet."""
+        late, self._late = self._late, []
+        for block in late:
+            if block.missing:
+                self._request(block)
 
     def _next_block(self) -> Block:
         """The block behind the last one requested (R-PUL-01)."""
@@ -369,6 +394,8 @@ class Pull(Machine):
             if older.missing and not older.asked_again:
                 older.asked_again = True
                 self._request(older)
+        if self._late:
+            self._request_late()
 
 
 def is_lenient(defects: frozenset[Defect]) -> bool:

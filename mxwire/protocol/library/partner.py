@@ -208,13 +208,16 @@ class Partner:
 
     def restart(self) -> None:
         """The partner came back with another session: full reset (R-CLS-05)."""
-        self._clear(Status.REMOTE_ENDPOINT_UNREACHABLE, Status.REMOTE_ENDPOINT_UNREACHABLE)
+        self._clear(Status.REMOTE_ENDPOINT_UNREACHABLE)
         self.rx_next = self.rx_done = self.rx_acked = session_bits(self.rx_done) | FIRST
         self.endpoint.tell(Event(EventKind.PARTNER_RESTARTED, partner=self))
 
     def give_up(self) -> None:
-        """The partner has not answered until the limit: as a reset, and with a new session number (R-RTX-05)."""
-        self._clear(Status.REMOTE_ENDPOINT_UNREACHABLE, Status.TIMEOUT)
+        """The partner has not answered until the limit: as a reset, and with a new session number (R-RTX-05).
+
+        Connects end as unreachable like everything else, since calls here do not block (R-MEA-19).
+        """
+        self._clear(Status.REMOTE_ENDPOINT_UNREACHABLE)
         upper = (session_bits(self.rx_done) + SESSION_STEP) & SESSION_MASK
         self.rx_next = upper | _GIVEN_UP_NEXT
         self.rx_done = self.rx_acked = upper | _GIVEN_UP_DONE
@@ -222,7 +225,7 @@ class Partner:
 
     def forget(self, status: Status) -> None:
         """End everything with this partner (R-CLS-02, R-CLS-03)."""
-        self._clear(status, status)
+        self._clear(status)
 
     def abandon(self, status: Status) -> None:
         """End what has no number yet."""
@@ -238,7 +241,7 @@ class Partner:
             reassembly.fail(status)
         self.incomplete.clear()
 
-    def _clear(self, status: Status, connects: Status) -> None:
+    def _clear(self, status: Status) -> None:
         self.epoch += 1
         self.introduced = False
         self.fwd = self.rev = None
@@ -255,6 +258,6 @@ class Partner:
         for send in list(self.large_sends.values()):
             send.reset(status)
         for connecting in list(self.pending_connects.values()):
-            connecting.refuse(connects)
+            connecting.refuse(status)
         self.abandon_incomplete(status)
         self.endpoint.matching.drop(self)

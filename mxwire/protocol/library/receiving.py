@@ -12,6 +12,7 @@ from mxwire.protocol.library.delivery import Delivery
 from mxwire.protocol.library.packets import NotifyPacket
 from mxwire.protocol.library.request import ListedRequest, RequestKind
 from mxwire.protocol.machine import Row, Table
+from mxwire.protocol.profile import Defect
 from mxwire.protocol.status import Status
 from mxwire.wire.packets import Rndv
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from mxwire.protocol.library.reassembly import Reassembly
 
 _SUCCESS: Final = Status.SUCCESS
+_TRUNCATED: Final = Status.MESSAGE_TRUNCATED
 _NOTHING: Final = (_SUCCESS, 0)
 
 
@@ -101,7 +103,7 @@ class Receiving(ListedRequest):
     def _whole(self) -> tuple[Status, int]:
         """Status and length of a message that has arrived, as far as it fits (R-MSC-01)."""
         room = self.memory.length
-        return (Status.MESSAGE_TRUNCATED, room) if self.length > room else (_SUCCESS, self.length)
+        return (_TRUNCATED, room) if self.length > room else (_SUCCESS, self.length)
 
     def take_message(self, partner: Partner, match_info: int, data: bytes) -> None:
         """A TINY, a SMALL or a message from the same host."""
@@ -190,12 +192,19 @@ class Receiving(ListedRequest):
         if self.state is not ReceivingState.PULLING:
             return
         assert self.partner is not None
-        if self.partner.epoch != self._epoch:
+        if self.partner.epoch != self._epoch and not self._notifies_next_session(status):
             self.fire(ReceivingEvent.RESET, Status.REMOTE_ENDPOINT_UNREACHABLE, 0)
             return
         if status == Status.SUCCESS:
             status = self._whole()[0]
         self.fire(ReceivingEvent.PULLED, status, transferred)
+
+    def _notifies_next_session(self, status: Status) -> bool:
+        """Whether the NOTIFY of a failed pull goes to the session that has followed the sender's (R-MEA-14)."""
+        partner = self.partner
+        assert partner is not None
+        connected = partner.fwd is not None
+        return connected and status != _SUCCESS and self.endpoint.profile.has(Defect.NOTIFIES_NEXT_SESSION)
 
     def _notify(self, status: Status, transferred: int) -> None:
         assert self._rendezvous is not None and self.partner is not None
@@ -204,11 +213,17 @@ class Receiving(ListedRequest):
 
     def posted(self) -> None:
         """The NOTIFY has been sent: the receive is complete (R-SND-06)."""
-        if self.state is ReceivingState.NOTIFYING:
-            self.fire(ReceivingEvent.NOTIFIED, *self._outcome)
+        if self.state is not ReceivingState.NOTIFYING:
+            return
+        status, transferred = self._outcome
+        if status is _TRUNCATED and self.endpoint.profile.has(Defect.TRUNCATION_REPORTED_LATE):
+            status = _SUCCESS
+        self.fire(ReceivingEvent.NOTIFIED, status, transferred)
 
     def acked(self) -> None:
-        """The sender has the NOTIFY."""
+        """The sender has the NOTIFY; with R-MEA-18 an application that looks only now sees the truncation."""
+        if self.status is _SUCCESS:
+            self.status = self._outcome[0]
 
     def lost(self, status: Status) -> None:
         """The sender will not have the NOTIFY (R-NAK-08)."""

@@ -79,6 +79,9 @@ def announced(seen: Sighting) -> Breach | None:
     if announcement is None:
         if not (seen.vantage.from_start or seen.back.announces(frame.session)):
             return None
+        if frame.total_length == 0 and seen.flow.destination.unseen:
+            # It may end a message of a former opening that was not seen (R-MEA-14).
+            return None
         return Breach("region and counter are those of a RNDV", f"no RNDV had {region}")
     stream = seen.flow.stream
     unsure = (seen.starts and not seen.flow.fresh) or (stream is not None and stream.adopted)
@@ -91,6 +94,20 @@ def announced(seen: Sighting) -> Breach | None:
             frames=(announcement.number, announcement.notified_number),
         )
     return None
+
+
+@judges("R-MEA-14", Notify, severity="note", when=_FIRST_SIGHT)
+def to_the_next_session(seen: Sighting) -> Breach | None:
+    """A receiver whose pull was refused sends its NOTIFY of 0 bytes all the same, to the session of now."""
+    frame, announcement = seen.frame, seen.announcement
+    if not seen.left_behind or announcement is None:
+        return None
+    return Breach(
+        "a NOTIFY for the session whose RNDV it ends",
+        f"a NOTIFY of 0 bytes for region {frame.pulled_rdma_id}, counter {frame.pulled_rdma_seqnum} of a former "
+        f"session, to session 0x{frame.session:08x}, which ignores it",
+        frames=(announcement.number,),
+    )
 
 
 @judges("R-NOT-01", Notify, when=_FIRST_SIGHT, sized=True)

@@ -125,6 +125,14 @@ class Flow:
             session = own
         return self.announcements.get((session, region, counter)) or self.announcements.get((-1, region, counter))
 
+    def left_behind(self, region: int, counter: int) -> Announcement | None:
+        """The large message of a former opening of the source that no NOTIFY has ended (R-MEA-14)."""
+        for session in reversed(self.source.past):
+            found = self.announcements.get((session, region, counter))
+            if found is not None and found.notified is None:
+                return found
+        return None
+
     def renew(self, epoch: int) -> None:
         """The source was opened again, and knows nothing but what requests without an answer may tell it."""
         self.epoch = epoch

@@ -28,6 +28,8 @@ class Endpoint:
     """The application key, once a connect with it has succeeded."""
     denied: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Sessions that the host has refused with a nack, with the frame and its time."""
+    unseen: bool = False
+    """A former opening began before the observation did, so that its messages may have been missed."""
     region_counters: dict[int, int] = field(default_factory=dict)
     """Use counter that each region was last announced with (R-RDV-01)."""
 
@@ -47,6 +49,7 @@ class Endpoint:
         """Forget the present opening."""
         if self.session is not None:
             self.past = [*self.past[1 - PAST_SESSIONS :], self.session]
+            self.unseen = self.unseen or not self.fresh
         self.session = None
         self.fresh = True
         self.epoch += 1

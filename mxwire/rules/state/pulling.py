@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mxwire.rules.state import numbered
 from mxwire.rules.state.sighting import Sighting, Status
-from mxwire.rules.state.transfers import TRANSFERS, Block, Transfer
+from mxwire.rules.state.transfers import TRANSFERS, Announcement, Block, Transfer
 
 
 def look_pull(seen: Sighting) -> None:
@@ -174,10 +174,29 @@ def apply_reply(seen: Sighting) -> None:
 
 
 def look_notify(seen: Sighting) -> None:
-    """A NOTIFY is numbered like a message; find what it ends."""
+    """A NOTIFY is numbered like a message; find what it ends.
+
+    One of 0 bytes may end a message of the former opening, with the session of the present one (R-MEA-14). Both count
+    their regions from the same number, so that their messages may look alike.
+    """
     numbered.look(seen)
     frame = seen.frame
-    seen.announcement = seen.back.announced(frame.session, frame.pulled_rdma_id, frame.pulled_rdma_seqnum)
+    region, counter = frame.pulled_rdma_id, frame.pulled_rdma_seqnum
+    seen.announcement = announcement = seen.back.announced(frame.session, region, counter)
+    if frame.total_length or frame.session != seen.flow.destination.session or _was_refused(announcement):
+        return
+    left_behind = seen.back.left_behind(region, counter)
+    if left_behind is not None:
+        seen.announcement = left_behind
+        seen.left_behind = True
+
+
+def _was_refused(announcement: Announcement | None) -> bool:
+    """Whether a NOTIFY of 0 bytes is to be expected for a message, or has come."""
+    if announcement is None:
+        return False
+    transfer = announcement.transfer
+    return announcement.notified is not None or (transfer is not None and transfer.nacks > 0)
 
 
 def look_nack_mcp(seen: Sighting) -> None:

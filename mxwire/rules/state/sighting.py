@@ -46,6 +46,7 @@ class Sighting:
         "endpoint",
         "flow",
         "frame",
+        "left_behind",
         "length",
         "lost",
         "message",
@@ -105,6 +106,8 @@ class Sighting:
         self.place = 0
         """Place of a reply within its block."""
         self.announcement: Announcement | None = None
+        self.left_behind = False
+        """The announcement is of a former opening of the destination (R-MEA-14)."""
 
     def begin(self, time_ns: int, number: int, delivered_ns: int | None, copies: int) -> None:
         """Start with the next frame."""
@@ -120,4 +123,5 @@ class Sighting:
         self.transfer = None
         self.block = None
         self.announcement = None
+        self.left_behind = False
         self.ack_position = None
