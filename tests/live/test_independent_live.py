@@ -23,7 +23,8 @@ ALPHA = ("--name", "alpha:0", "--endpoint", "9")
 BETA = ("--name", "beta:0", "--endpoint", "5")
 TO_ALPHA = ("--to-endpoint", "9")
 SERVER = (*ALPHA, "--role", "server")
-CLIENT = (*BETA, "--role", "client", "--to", "alpha:0", *TO_ALPHA, "--first-place", "259")
+AT_ONCE = (*BETA, "--role", "client", "--to", "alpha:0", *TO_ALPHA, "--first-place", "259")
+CLIENT = (*AT_ONCE, "--listen-first")
 WATCHED_FROM_THE_START = Vantage(from_start=True, empty_tables=True)
 
 
@@ -65,11 +66,11 @@ def test_two_independent_peers_agree_and_keep_the_rules(jumbo_cable, tmp_path, d
 
 
 def test_two_independent_peers_refuse_alike(jumbo_cable):
-    """Section 9 of the examples, in both roles."""
+    """Section 9 of the examples, in both roles; the client announces itself before it has heard anybody."""
     one, other = jumbo_cable
     server = start_peer(one, *SERVER, "--messages", "1", "--provoked")
     assert server.ready["name"] == "alpha:0"
-    client = start_peer(other, *CLIENT, "--steps", ",".join([*REFUSED, *STALE, "tiny"]))
+    client = start_peer(other, *AT_ONCE, "--steps", ",".join([*REFUSED, *STALE, "tiny"]))
     asking, serving = client.story(), server.story()
     assert_clean(asking)
     assert_clean(serving)
@@ -131,7 +132,7 @@ def test_the_peer_is_found_and_pinged(jumbo_cable, dialect):
 
 
 def test_a_peer_that_hears_nobody_says_so(jumbo_cable):
-    client = start_peer(jumbo_cable[0], *CLIENT)
+    client = start_peer(jumbo_cable[0], *AT_ONCE, "--patience", "1")
     story = client.story()
     assert story.code == 1
     assert [each["deviation"] for each in story.deviations] == ["waiting"]

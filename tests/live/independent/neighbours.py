@@ -52,6 +52,9 @@ class Neighbours:
     """Whether we may be asked with another magic than hosts begin with, which is echoed all the same."""
     send: Send
     journal: Journal
+    listening_first: bool = False
+    """Whether another host must be heard before the first announcement: its query is not dropped then, which it would
+    repeat only after 5 s."""
     table: dict[bytes, Neighbour] = field(default_factory=dict)
     _left: int = SERIES
     _announce_at: float = 0.0
@@ -71,6 +74,8 @@ class Neighbours:
 
     def on_time(self, now: float) -> float:
         """Announces and asks what is due; returns when something will be."""
+        if self.listening_first:
+            return float("inf")
         if self.announcing and now >= self._announce_at:
             self._announce()
             self._left -= 1
@@ -89,6 +94,9 @@ class Neighbours:
         known = mac[2:] in self.table and self.table[mac[2:]].serial == frame["serial"]
         entry = self.add(mac[2:])
         entry.serial = frame["serial"]
+        if self.listening_first:
+            self.listening_first = False
+            self.on_time(now)
         if not known:
             self._left = SERIES
             self._announce_at = min(self._announce_at, now + SERIES_INTERVAL)

@@ -57,6 +57,8 @@ class Settings:
     """Of large messages, more bytes are not wanted."""
     announcing: bool = True
     """False for a host that finds others in a static table only."""
+    listening_first: bool = False
+    """Whether it announces itself only when it has heard another host."""
     connects_back: bool = True
     provoked: bool = False
     """Whether the other side is going to send what must be refused, or what no host would ask."""
@@ -81,6 +83,7 @@ class Peer:
             settings.provoked,
             self._send,
             self.journal,
+            settings.listening_first,
         )
         self.endpoint = Endpoint(
             self._send,
@@ -145,9 +148,10 @@ class Peer:
 
     # --- steps of both roles
 
-    def discover(self, name: str) -> Neighbour:
+    def discover(self, name: str, seconds: float = PATIENCE) -> Neighbour:
         """Announce ourselves until the other host has told its name and asked for ours; raises :class:`Missing`."""
-        if not self._wait(f"a host that calls itself {name}", lambda: self.neighbours.named(name) is not None):
+        found = self._wait(f"a host that calls itself {name}", lambda: self.neighbours.named(name) is not None, seconds)
+        if not found:
             raise Missing
         host = self.neighbours.named(name)
         assert host is not None
@@ -273,10 +277,16 @@ DEFAULT_STEPS = (*REFUSED, "tiny", "empty", "small", "medium", "large", "huge", 
 
 
 def play_client(
-    peer: Peer, to: str, endpoint: int, key: int, steps: Sequence[str] = DEFAULT_STEPS, echo: bool = True
+    peer: Peer,
+    to: str,
+    endpoint: int,
+    key: int,
+    steps: Sequence[str] = DEFAULT_STEPS,
+    echo: bool = True,
+    patience: float = PATIENCE,
 ) -> None:
-    """The whole conversation of the client."""
-    host = peer.discover(to)
+    """The whole conversation of the client; ``patience`` is for finding the other host."""
+    host = peer.discover(to, patience)
     for step in [each for each in steps if each in REFUSED]:
         play_refused(peer, host, endpoint, key, step)
     peer.connect(host, endpoint, key)
@@ -314,6 +324,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         noise=given.noise,
         region_offset=given.region_offset,
         announcing=not given.static,
+        listening_first=given.listen_first,
         provoked=given.provoked,
         fresh=given.fresh,
     )
@@ -328,7 +339,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif given.role == "listener":
             peer.listen()
         else:
-            play_client(peer, given.to, given.to_endpoint, given.key, given.steps, given.echo)
+            play_client(peer, given.to, given.to_endpoint, given.key, given.steps, given.echo, given.patience)
     except Missing:
         pass
     peer.journal.note("end", deviations=len(peer.journal.deviations), resent=peer.endpoint.line.resent)
@@ -351,7 +362,10 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--first-place", type=int, default=3, help="of another host in our peer table")
     options.add_argument("--no-echo", dest="echo", action="store_false", help="messages are not sent back")
     options.add_argument("--messages", type=int, default=8, help="how many a server takes before it ends")
-    options.add_argument("--patience", type=float, default=30.0, help="longest silence of a server in seconds")
+    options.add_argument(
+        "--patience", type=float, default=30.0, help="longest silence of a server, or search of a client, in seconds"
+    )
+    options.add_argument("--listen-first", action="store_true", help="announce when another host was heard")
     options.add_argument("--static", action="append", default=[], metavar="MAC=NAME", help="no discovery: these hosts")
     options.add_argument("--provoked", action="store_true", help="the other side sends what must be refused")
     options.add_argument(
