@@ -1,10 +1,12 @@
 # make run   installs the package alone and shows its main job on real captures
 # make test  installs the rest and runs all checks and tests, which build the documentation too
+#            with another Python: make test PYTHON=python3.13 (in .venv-python3.13)
 # make bench measures decoding against the tools people know
 # make compiled  compiles what runs for each frame, into build/compiled
 # make docs  builds the documentation into site/
 
-VENV ?= .venv
+# Another Python that is named on the command line has an environment of its own.
+VENV ?= .venv$(if $(filter command,$(origin PYTHON)),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 MXWIRE := $(BIN)/mxwire
 SHOW := captures/mxoe-every-type.pcap
@@ -38,17 +40,13 @@ check: setup
 	$(BIN)/python tools/readme.py --check
 	$(BIN)/python -m mxwire.cli.names --check
 
-# Compiled first, so that no test has to wait for that. What has failed while others kept the processors busy is run once
-# more by itself, and fails for good if it does so then: tests of live hosts want some time of a real clock.
 unit: setup
-	@$(BIN)/python tools/compile.py || echo 'so the tests of compiled code are skipped'
-	@$(BIN)/python -m pytest -n auto || { echo 'once more, by themselves:'; \
-		$(BIN)/python -m pytest --last-failed --last-failed-no-failures none; }
+	@$(BIN)/python tools/run_tests.py
 
 # Apart from the tests themselves, which take half as long again with it.
 coverage: setup
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
+	@$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered
 
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

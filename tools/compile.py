@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -83,8 +84,10 @@ def digest(package: Path) -> str:
     """Of all that decides what comes out."""
     from mypy.version import __version__
 
-    found = hashlib.sha256(f"{sys.version} {__version__} {_BUILD}".encode())
-    for path in sorted([*package.rglob("*.py"), ROOT / "pyproject.toml", Path(__file__)]):
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        settings = tomllib.load(file)["tool"]["mypy"]
+    found = hashlib.sha256(f"{sys.version} {__version__} {_BUILD} {settings}".encode())
+    for path in sorted([*package.rglob("*.py"), Path(__file__)]):
         found.update(path.read_bytes())
     return found.hexdigest()
 

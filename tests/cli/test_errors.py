@@ -109,6 +109,7 @@ def test_permission_denied(tmp_path):
     assert done.stderr.count("\n") == 1 and "ermission" in done.stderr and str(secret) in done.stderr
 
 
+@pytest.mark.realtime
 def test_interrupted_while_waiting_for_input():
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "cli.py"), "decode", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE

@@ -14,6 +14,8 @@ import pytest
 from tests.live.namespaces import Laboratory, missing
 
 ROOT = Path(__file__).resolve().parents[2]
+PARTS = 8
+"""Processes that run the tests again, each with some of their files."""
 WHERE = """
 import importlib, sys
 for each in sys.argv[1:]:
@@ -73,12 +75,20 @@ def test_what_is_left_is_there(compiled):
     assert all((compiled / "mxwire" / each).exists() and reason for each, reason in compiling.LEFT.items())
 
 
-@pytest.mark.parametrize("tests", ["conformance", "protocol", "host", "simulation/test_determinism.py"])
-def test_what_holds_interpreted_holds_compiled(compiled, tests):
+def parts() -> list[list[str]]:
+    """The files of tests, longest first and dealt out, so that the processes of the test run share them."""
+    tests = ROOT / "tests"
+    files = [file for each in ("conformance", "protocol", "host") for file in (tests / each).glob("test_*.py")]
+    files = sorted([*files, tests / "simulation" / "test_determinism.py"], key=lambda file: -file.stat().st_size)
+    return [[str(file.relative_to(ROOT)) for file in files[part::PARTS]] for part in range(PARTS)]
+
+
+@pytest.mark.parametrize("files", parts(), ids=lambda files: Path(files[0]).stem)
+def test_what_holds_interpreted_holds_compiled(compiled, files):
     """Also that the runs of the simulator are the same, byte by byte: their digests are."""
     words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not interpreted")
-    done = run(compiled, *words, str(ROOT / "tests" / tests))
-    assert done.returncode == 0, done.stdout[-4000:]
+    done = run(compiled, *words, *files)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
 
 
 SPINNING = """

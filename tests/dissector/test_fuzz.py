@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
+import resource
 from pathlib import Path
 from random import Random
 
@@ -61,6 +61,12 @@ _A, _B = bytes.fromhex("5254000a0001"), bytes.fromhex("5254000a0002")
 _HOSTS = (_A + _B, _B + _A, b"\xff" * 6 + _A, _A + _A)
 
 
+def cpu_seconds() -> float:
+    """CPU time of the programs that this process has waited for, however busy the machine is."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 @pytest.mark.parametrize("run", range(RUNS))
 def test_no_error_on_spoilt_frames(run: int, tmp_path: Path) -> None:
     """The tree of every frame is built; every second run in two passes and with checksums."""
@@ -68,8 +74,8 @@ def test_no_error_on_spoilt_frames(run: int, tmp_path: Path) -> None:
     frames = FRAMES // RUNS
     write_spoilt(path, frames, run)
     options = ["-o", "mxoe.checksum:TRUE", "-2"] if run % 2 else ["-o", "mxoe.memory:1"]
-    start = time.monotonic()
+    before = cpu_seconds()
     fields = ("-T", "fields", "-e", "frame.number", "-e", "mxoe.malformed.reason")
     out = tshark(path, *options, *fields, timeout=3600, memory=MEMORY + frames * MEMORY_A_FRAME)
     assert len(out.splitlines()) == frames
-    assert time.monotonic() - start < frames * MICROSECONDS_A_FRAME / 1e6
+    assert cpu_seconds() - before < frames * MICROSECONDS_A_FRAME / 1e6

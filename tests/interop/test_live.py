@@ -20,6 +20,8 @@ from tests.live.namespaces import missing
 EXAMPLE = ROOT / "examples" / "two-namespaces.toml"
 LONGEST = 120
 
+pytestmark = pytest.mark.realtime
+
 
 @pytest.fixture(scope="module", autouse=True)
 def _namespaces_work() -> None:

@@ -66,6 +66,7 @@ def test_verify_tells_findings_at_once_and_verdicts_at_the_end(jumbo_cable):
     assert "fail" in said and "Rules not kept" in said
 
 
+@pytest.mark.realtime
 def test_verify_of_what_is_right_ends_with_0_when_time_is_over(jumbo_cable):
     near, far = jumbo_cable
     with running(far, "verify", "--json", "--time", "5") as watching:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .commands import running
 from .test_live_analysis import CAPTURES, frames_of, play
 
@@ -29,6 +31,7 @@ def test_a_changed_ethertype_is_found_among_all_protocols(jumbo_cable):
     assert [each["id"] for each in watching.objects if each["record"] == "finding"] == ["ethertype-changed"]
 
 
+@pytest.mark.realtime
 def test_nothing_is_found_where_nothing_is_wrong(jumbo_cable):
     near, far = jumbo_cable
     with running(far, "diagnose", "--json", "--time", "4") as watching:

@@ -23,7 +23,7 @@ from mxwire.wire.dialect import MXOE
 from .namespaces import Laboratory, Port, missing
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+pytestmark = [pytest.mark.realtime, pytest.mark.skipif(missing() is not None, reason=missing() or "")]
 
 PAIRS = 6
 """Cables that scenarios are played over at the same time; they mostly wait."""

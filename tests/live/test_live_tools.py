@@ -460,6 +460,7 @@ def level(found: dict[str, list[dict[str, Any]]], check: str) -> str:
     return max((each["level"] for each in found[check]), key=["ok", "warning", "problem"].index)
 
 
+@pytest.mark.realtime
 def test_doctor_finds_nothing_wrong(served):
     code, found = findings(served[1])
     problems = [each for some in found.values() for each in some if each["level"] == "problem"]
@@ -483,11 +484,13 @@ def test_doctor_sees_a_small_mtu(cable):
     assert code == 0 and level(found, "mtu") == "ok"
 
 
+@pytest.mark.realtime
 def test_doctor_sees_another_dialect(served):
     code, found = findings(served[1], "--dialect", "omx:9000")
     assert code == 1 and level(found, "dialect") == "problem" and "--dialect mxoe" in found["dialect"][0]["advice"]
 
 
+@pytest.mark.realtime
 def test_doctor_sees_an_mtu_that_is_smaller_elsewhere(jumbo_cable):
     with serving(jumbo_cable[0]):
         jumbo_cable[0].link("mtu", "2000")
@@ -495,11 +498,13 @@ def test_doctor_sees_an_mtu_that_is_smaller_elsewhere(jumbo_cable):
     assert code == 1 and level(found, "long-frames") == "problem" and level(found, "peers") == "ok"
 
 
+@pytest.mark.realtime
 def test_doctor_sees_another_with_our_name(served):
     code, found = findings(served[1], "--name", "alpha")
     assert code == 1 and level(found, "name") == "problem"
 
 
+@pytest.mark.realtime
 def test_doctor_sees_another_with_our_address(jumbo_cable):
     jumbo_cable[1].link("address", text(jumbo_cable[0].address))
     with serving(jumbo_cable[0]):
@@ -577,6 +582,7 @@ def test_a_host_that_has_gone_and_that_another_process_remembers_is_not_found(ju
     assert done.code == 2 and "no other host was seen on veth1 (0 frames heard); we sent" in done.err
 
 
+@pytest.mark.realtime
 def test_doctor_names_the_others_on_the_interface(served, tmp_path):
     with capturing(served[1], "-w", tmp_path / "t.pcapng") as process:
         _, found = findings(served[1], seconds=0.3)

@@ -1,0 +1,75 @@
+"""The command that runs all tests counts what is flaky, and fails when it should."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+GOOD = "def test_good():\n    pass\n"
+BAD = "def test_bad():\n    assert False\n"
+SKIPPED = "def test_skipped():\n    pytest.skip('no such program')\n"
+ALONE = "@pytest.mark.realtime\ndef test_alone():\n    assert 'PYTEST_XDIST_WORKER' not in os.environ\n"
+
+
+def flaky(number: int) -> str:
+    """A test that fails beside others, and passes by itself."""
+    return f"def test_flaky_{number}():\n    assert 'PYTEST_XDIST_WORKER' not in os.environ\n"
+
+
+def run(folder: Path, *tests: str, **environment: str) -> tuple[int, list[str]]:
+    """The exit code and the lines that were printed."""
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = -ra -p xdist\nmarkers =\n    realtime\n")
+    (folder / "test_any.py").write_text("import os\n\nimport pytest\n\n\n" + "\n\n".join(tests))
+    command = [sys.executable, str(ROOT / "tools" / "run_tests.py"), "--no-compile", "--workers=2"]
+    kept = {
+        name: value for name, value in os.environ.items() if name != "CI" and not name.startswith(("PYTEST", "COV"))
+    }
+    kept |= {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | environment
+    done = subprocess.run(command, cwd=folder, env=kept, capture_output=True, text=True, timeout=300)
+    assert done.stderr == ""
+    return done.returncode, done.stdout.splitlines()
+
+
+def total(lines: list[str]) -> str:
+    """What the last line counts, without the time."""
+    return lines[-1].strip("= ").rpartition(" in ")[0]
+
+
+def test_all_is_well(tmp_path):
+    code, lines = run(tmp_path, GOOD, ALONE, SKIPPED)
+    assert (code, total(lines)) == (0, "2 passed, 1 skipped")
+    assert any("no such program" in line for line in lines)
+
+
+def test_a_flaky_test_is_run_again_and_named(tmp_path):
+    code, lines = run(tmp_path, GOOD, flaky(1), flaky(2))
+    assert (code, total(lines)) == (0, "3 passed, 2 flaky")
+    assert "Once more, by themselves, 2 tests that failed:" in lines
+    assert [line for line in lines if line.startswith("FLAKY")] == [
+        f"FLAKY test_any.py::test_flaky_{number}" for number in (1, 2)
+    ]
+
+
+def test_the_third_flaky_test_fails_the_run(tmp_path):
+    code, lines = run(tmp_path, flaky(1), flaky(2), flaky(3))
+    assert (code, total(lines)) == (1, "3 passed, 3 flaky")
+    assert "3 tests are flaky, and more than 2 fail the run." in lines
+
+
+def test_what_fails_twice_has_failed(tmp_path):
+    code, lines = run(tmp_path, GOOD, BAD, flaky(1))
+    assert (code, total(lines)) == (1, "1 failed, 2 passed, 1 flaky")
+    assert "FAILED test_any.py::test_bad" in lines
+
+
+def test_nothing_is_skipped_in_ci(tmp_path):
+    code, lines = run(tmp_path, GOOD, SKIPPED, CI="true")
+    assert (code, total(lines)) == (1, "1 passed, 1 skipped")
+    assert "SKIPPED test_any.py::test_skipped: no such program" in lines
+
+
+def test_a_run_without_tests_fails(tmp_path):
+    assert run(tmp_path)[0] == 1

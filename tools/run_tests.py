@@ -1,0 +1,167 @@
+"""Run all tests, and report those that are flaky.
+
+    python tools/run_tests.py [--workers N] [TESTS ...]
+
+Three runs of pytest: the tests side by side; those marked ``realtime`` by themselves; and once more, by themselves,
+those that failed. A test that fails and then passes is flaky: it is named and counted, and the third one fails the
+run. With CI=true a skipped test fails the run too. The live hosts are compiled beside the first tests. The last line
+has the total, in pytest's words. As a plugin of pytest (``-p tools.run_tests``) it writes down how a run ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+REALTIME = "realtime"
+"""The mark of tests that need a clock."""
+MOST_FLAKY = 2
+"""More flaky tests fail the run: they hide defects."""
+MOST_RERUN = 30
+"""When more tests fail, something is broken, and to run them again would only take time."""
+NONE_COLLECTED = 5
+"""pytest's exit code where no test was selected."""
+
+
+@dataclass
+class Outcome:
+    """How one or several runs of pytest ended."""
+
+    passed: int = 0
+    failed: list[str] = field(default_factory=list)
+    """Their node ids."""
+    skipped: list[str] = field(default_factory=list)
+    """Node id and reason."""
+
+    def add(self, other: Outcome) -> None:
+        """Count what another run had, too."""
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+
+class RunError(Exception):
+    """pytest did not come to its end: its exit code."""
+
+
+# --- the plugin
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that names the file."""
+    parser.addoption("--outcome", metavar="FILE", help="write the numbers of the run to FILE")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the many files that have no such test when only those that need a clock are run."""
+    if config.getoption("markexpr") == REALTIME and collection_path.suffix == ".py":
+        return "mark.realtime" not in collection_path.read_text(encoding="utf-8") or None
+    return None
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Write the file; only the process that prints the summary does."""
+    path = config.getoption("--outcome")
+    if path:
+        stats = terminalreporter.stats
+        failed = [each.nodeid for kind in ("failed", "error") for each in stats.get(kind, ())]
+        skipped = [f"{each.nodeid}: {each.longrepr[2].removeprefix('Skipped: ')}" for each in stats.get("skipped", ())]
+        found = {"passed": len(stats.get("passed", ())), "failed": list(dict.fromkeys(failed)), "skipped": skipped}
+        Path(path).write_text(json.dumps(found), encoding="utf-8")
+
+
+# --- the runs
+
+
+def run(title: str, *options: str) -> Outcome:
+    """Run pytest with options; raises :class:`RunError` where it was interrupted or could not run at all."""
+    print(f"\n{title}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="mxwire-tests-") as folder:
+        file = Path(folder, "outcome")
+        command = [sys.executable, "-m", "pytest", "-p", "tools.run_tests", f"--outcome={file}", *options]
+        code = subprocess.run(command, check=False).returncode
+        if code == NONE_COLLECTED:
+            return Outcome()
+        if code not in (0, 1) or not file.exists():
+            raise RunError(code)
+        outcome = Outcome(**json.loads(file.read_text(encoding="utf-8")))
+    if code and not outcome.failed:
+        raise RunError(code)
+    return outcome
+
+
+def run_all(tests: Sequence[str], workers: str) -> tuple[Outcome, list[str]]:
+    """Run the tests; returns what they came to, and which were flaky."""
+    total = run(
+        "All tests but those that need a clock:", "-n", workers, "--dist=worksteal", f"-m=not {REALTIME}", *tests
+    )
+    total.add(run("Tests that need a clock, by themselves:", "-n0", f"-m={REALTIME}", *tests))
+    if not 0 < len(total.failed) <= MOST_RERUN:
+        return total, []
+    again = run(f"Once more, by themselves, {_counted(len(total.failed), 'test')} that failed:", "-n0", *total.failed)
+    flaky = [each for each in total.failed if each not in again.failed]
+    total.failed = again.failed
+    total.passed += len(flaky)
+    return total, flaky
+
+
+def report(total: Outcome, flaky: Sequence[str], seconds: float) -> int:
+    """Print what was odd and the line with the total; returns the exit code."""
+    in_ci = bool(os.environ.get("CI"))
+    print()
+    for title, names in (("FLAKY", flaky), ("FAILED", total.failed), ("SKIPPED", total.skipped if in_ci else ())):
+        for each in names:
+            print(f"{title} {each}")
+    if len(flaky) > MOST_FLAKY:
+        print(f"{len(flaky)} tests are flaky, and more than {MOST_FLAKY} fail the run.")
+    if in_ci and total.skipped:
+        print("With CI=true a skipped test fails the run: install what it needs (tools/install-programs).")
+    numbers = {"failed": len(total.failed), "passed": total.passed, "skipped": len(total.skipped), "flaky": len(flaky)}
+    shown = ", ".join(f"{number} {name}" for name, number in numbers.items() if number)
+    print(f" {shown or 'no tests ran'} in {seconds:.2f}s ".center(80, "="), flush=True)
+    bad = total.failed or len(flaky) > MOST_FLAKY or (in_ci and total.skipped) or not total.passed
+    return 1 if bad else 0
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workers", default="auto", help="processes that run tests; default: one per processor")
+    parser.add_argument("--no-compile", action="store_true", help="leave it to the tests of compiled code to compile")
+    parser.add_argument("tests", nargs="*", help="files or folders; default: all tests")
+    options = parser.parse_args()
+    started = time.monotonic()
+    compiling = None
+    if not options.no_compile:
+        compiling = subprocess.Popen([sys.executable, str(ROOT / "tools" / "compile.py")], stdout=subprocess.DEVNULL)
+    try:
+        total, flaky = run_all(options.tests, options.workers)
+    except RunError as error:
+        return int(str(error)) or 1
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        if compiling is not None:
+            compiling.wait()
+    return report(total, flaky, time.monotonic() - started)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
