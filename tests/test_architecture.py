@@ -182,3 +182,28 @@ def test_scenarios_are_played_without_clock_and_files(module):
 
 def test_nothing_in_wire_imports_the_generator():
     assert not [each for each in MODULES if "mxwire.wire.generate" in imports(each)]
+
+
+REDRAWN = {"rich.progress", "rich.live", "rich.status"}
+"""What keeps a display on the terminal, and sends standard output through it unless it is kept from that."""
+DISPLAYS = Path("mxwire/cli/progress.py")
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_one_module_has_what_redraws_itself(module):
+    """So that nothing else can take standard output away from a pipe or a file."""
+    if module != DISPLAYS:
+        assert imports(module).isdisjoint(REDRAWN)
+
+
+def test_no_display_takes_standard_output():
+    made = [
+        {each.arg: each.value for each in node.keywords}
+        for node in ast.walk(ast.parse((PACKAGE.parent / DISPLAYS).read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Progress", "Live")
+    ]
+    assert len(made) == 2
+    for keywords in made:
+        for stream in ("redirect_stdout", "redirect_stderr"):
+            value = keywords.get(stream)
+            assert isinstance(value, ast.Constant) and value.value is False

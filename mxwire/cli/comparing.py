@@ -5,7 +5,8 @@ from __future__ import annotations
 from mxwire.analysis.compatibility import Side, Sides
 from mxwire.analysis.compatibility.sides import Exchanged
 from mxwire.cli.following import decoder_of
-from mxwire.cli.reading import capture_of, judged_batches, refuse_twice, say, tell_notes
+from mxwire.cli.notes import note
+from mxwire.cli.reading import capture_of, judged_batches, refuse_twice, tell_notes
 from mxwire.errors import MxwireError
 from mxwire.wire.address import mac_bytes, mac_text
 
@@ -40,7 +41,7 @@ def _of_one(path: str, wanted: list[int | None], ethertypes: tuple[int, ...]) ->
             raise MxwireError(f"{path}: {who}: give a capture with both hosts, or one of each")
         wanted = [*sorted(seen.hosts[:2])]
         if len(seen.hosts) > 2:
-            say(f"{path}: {len(seen.hosts)} hosts; the two busiest are compared (--hosts chooses)")
+            note(f"{path}: {len(seen.hosts)} hosts; the two busiest are compared (--hosts chooses)")
     one, other = (seen.side(_present(path, seen, each), mac_text(each or 0)) for each in wanted)
     return one, other, seen.between(one.address, other.address)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.cli.notes import note
 from mxwire.cli.options import Range
 from mxwire.cli.reading import (
     Failures,
@@ -23,7 +23,6 @@ from mxwire.cli.reading import (
     decoded_batches,
     is_undecided,
     refuse_overwriting,
-    say,
     tell_notes,
     tell_undecided,
 )
@@ -31,6 +30,7 @@ from mxwire.errors import MxwireError
 from mxwire.report.legend import LEGEND
 from mxwire.report.record import RECORD_KEYS, record
 from mxwire.report.summary import endpoints_text, summary, type_text
+from mxwire.report.terminal import is_coloured
 from mxwire.report.times import seconds_text, time_text
 from mxwire.report.tree import tree
 from mxwire.wire.address import mac_bytes, mac_text
@@ -196,18 +196,17 @@ def run(files: tuple[str, ...], request: Request) -> None:
                 break
     tell_undecided(undecided, len(files))
     if not shown and not failures.count and request.selection.is_limited:
-        say("no frame matches the selection")
+        note("no frame matches the selection")
     failures.end()
 
 
 def _file(path: str, request: Request, output: Output, left: int | None, undecided: list[str]) -> int:
     """Decode one file; returns how many frames were shown, ``left`` at most."""
     decoder = Decoder(request.dialect, request.ethertypes)
-    show_progress = request.target is not None or not sys.stdout.isatty()
     shown = 0
     with capture_of(path) as reader:
         output.begin(reader.name, decoder)
-        for decoded in decoded_batches(decoder, reader, show_progress=show_progress):
+        for decoded in decoded_batches(decoder, reader, streams=request.target is None):
             places = request.selection.places(decoded)[: None if left is None else left - shown]
             output.show(decoded, places)
             shown += len(places)
@@ -321,7 +320,7 @@ class Lines(Text):
         self._verbose = request.verbose
         self._absolute = request.clock == "absolute"
         self._several = several
-        self._colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+        self._colour = is_coloured()
 
     def begin(self, path: str, decoder: Decoder) -> None:
         """The frames of another capture follow, under its name if there are several."""

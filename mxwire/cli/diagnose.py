@@ -162,7 +162,7 @@ def _told_as_found(examination: Examination) -> Callable[[], None]:
     """Says on standard error what was found meanwhile, each once, every few seconds."""
     import time
 
-    from mxwire.cli.reading import say
+    from mxwire.cli.notes import note
     from mxwire.report.diagnosis import headline
 
     told: set[object] = set()
@@ -178,7 +178,7 @@ def _told_as_found(examination: Examination) -> Callable[[], None]:
         for each in examination.findings():
             if key(each) not in told:
                 told.add(key(each))
-                say(headline(each))
+                note(headline(each))
         due = time.monotonic() + _INTERVAL
 
     return tell

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mxwire.cli.live import Live, live_options, note, time_option
+from mxwire.cli.live import Live, live_options, time_option
+from mxwire.cli.notes import note
 
 if TYPE_CHECKING:
     from mxwire.host.asking import Sighting, Survey
@@ -93,15 +94,13 @@ def _follow(rounds: Iterator[list[Sighting]], *, live_table: bool) -> None:
         for _ in rounds:
             pass
         return
-    from rich.console import Console
-    from rich.live import Live as LiveDisplay
-
+    from mxwire.cli.progress import live_display
     from mxwire.report.document import renderable
     from mxwire.report.live import hosts_table
 
-    with LiveDisplay(console=Console(highlight=False), auto_refresh=False, transient=True) as display:
+    with live_display() as draw:
         for sightings in rounds:
-            display.update(renderable(hosts_table([record(each) for each in sightings])), refresh=True)
+            draw(renderable(hosts_table([record(each) for each in sightings])))
 
 
 def _tell(sightings: list[Sighting], as_json: bool) -> None:

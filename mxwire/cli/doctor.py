@@ -80,7 +80,9 @@ def _examine(live: Live, seconds: float) -> Iterator[Finding]:
 
 def _show(finding: Finding) -> None:
     """A line, and what to do below it."""
-    level = click.style(f"{finding.level:8}", fg=_COLOURS[finding.level]) if sys.stdout.isatty() else finding.level
+    from mxwire.report.terminal import is_coloured
+
+    level = click.style(f"{finding.level:8}", fg=_COLOURS[finding.level]) if is_coloured() else finding.level
     click.echo(f"{level:8} {finding.check:12} {finding.text}")
     if finding.advice is not None:
         click.echo(f"{'':8} {'':12} → {finding.advice}")

@@ -97,7 +97,7 @@ def _tell(
 ) -> None:
     import json
 
-    from mxwire.cli.reading import say
+    from mxwire.cli.notes import note
 
     if as_json:
         told = {"message": message.number, "file": str(target), "bytes": length, "length": message.length}
@@ -107,4 +107,4 @@ def _tell(
         click.echo(f"message {message.number}: {length} bytes written to {target}")
     if gaps:
         missing = sum(end - start for start, end in gaps)
-        say(f"{missing} bytes are missing, zeros in their place: {_gaps_text(gaps, LISTED)}")
+        note(f"{missing} bytes are missing, zeros in their place: {_gaps_text(gaps, LISTED)}")

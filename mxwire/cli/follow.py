@@ -27,11 +27,10 @@ Examples:
 def command(file: str, number: int, as_json: bool, dialect: str, ethertypes: tuple[int, ...]) -> None:
     """Show every frame of one message: what it is to it, when it came, and what it says."""
     import json
-    import shutil
-    import sys
 
     from mxwire.cli.following import decoder_of, watched
     from mxwire.report.ladder import Ladder, ladder_lines
+    from mxwire.report.terminal import terminal_width
 
     ladder = Ladder()
     decoder = decoder_of(dialect, ethertypes)
@@ -40,6 +39,5 @@ def command(file: str, number: int, as_json: bool, dialect: str, ethertypes: tup
         for step in ladder.steps:
             click.echo(json.dumps(step.as_object(message.number), ensure_ascii=False, separators=(",", ":")))
         return
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for line in ladder_lines(message, ladder, decoder.start_ns or 0, width):
+    for line in ladder_lines(message, ladder, decoder.start_ns or 0, terminal_width()):
         click.echo(line)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from mxwire.analysis.conversations import Follower, Message, Role, Watch
 from mxwire.analysis.conversations.order import InOrder
 from mxwire.cli.live_batches import LiveSource, Source
-from mxwire.cli.reading import capture_of, judged_batches, say, tell_notes
+from mxwire.cli.notes import note
+from mxwire.cli.reading import capture_of, judged_batches, tell_notes
 from mxwire.errors import MxwireError
 from mxwire.report.messages import COOKED
 from mxwire.wire.address import mac_bytes
@@ -74,13 +75,16 @@ def decoder_of(dialect: str, ethertypes: tuple[int, ...]) -> Decoder:
     return Decoder(chosen, ethertypes or (ETHERTYPE_MXOE,))
 
 
-def followed(follower: Follower, decoder: Decoder, reader: Source) -> Iterator[Message]:
-    """The messages of a capture in the order in which they appear; of what passes an interface, as they are done."""
+def followed(follower: Follower, decoder: Decoder, reader: Source, *, streams: bool) -> Iterator[Message]:
+    """The messages of a capture in the order in which they appear; of what passes an interface, as they are done.
+
+    ``streams`` says that they are printed meanwhile, as :func:`mxwire.cli.progress.bar` wants to know.
+    """
     if isinstance(reader, LiveSource):
         yield from _followed_live(follower, decoder, reader)
         return
     order = InOrder()
-    for decoded in judged_batches(decoder, reader):
+    for decoded in judged_batches(decoder, reader, streams=streams):
         yield from order.put(follower.observe(decoded))
     yield from order.put(follower.finish())
     yield from order.rest()
@@ -125,8 +129,8 @@ def tell_limits(path: str, follower: Follower, decoder: Decoder) -> None:
     """What a reader of the output has to know."""
     tell_notes(path, decoder)
     if follower.cooked:
-        say(f"{path}: {COOKED[0].lower()}{COOKED[1:].rstrip('.')}")
+        note(f"{path}: {COOKED[0].lower()}{COOKED[1:].rstrip('.')}")
     if follower.malformed:
-        say(f"{path}: {follower.malformed} malformed frames were left out (mxwire decode shows them)")
+        note(f"{path}: {follower.malformed} malformed frames were left out (mxwire decode shows them)")
     if follower.evicted:
-        say(f"{path}: {follower.evicted} messages were given up, as too many were in flight at a time")
+        note(f"{path}: {follower.evicted} messages were given up, as too many were in flight at a time")

@@ -45,9 +45,10 @@ class _Group(CommandGroup):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Those of the matrix, to be told of; it takes them itself."""
-        return [each for each in self.commands["run"].params if isinstance(each, click.Option)] + super().get_params(
-            ctx
-        )
+        own = super().get_params(ctx)
+        known = {name for each in own for name in each.opts}
+        options = [each for each in self.commands["run"].params if isinstance(each, click.Option)]
+        return [each for each in options if known.isdisjoint(each.opts)] + own
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return ["[OPTIONS]", "[CONFIG.toml]"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ from typing import Final
 import click
 
 from mxwire.cli.live import end_like_interrupt
+from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError
 from mxwire.extras import import_extra
 from mxwire.interop import matrix
@@ -21,6 +21,7 @@ from mxwire.interop.matrix import Selection
 from mxwire.interop.playing import captures_in
 from mxwire.interop.result import REPORT_FILE, Cell, Report
 from mxwire.report.document import show
+from mxwire.report.terminal import is_coloured, styled_console, terminal_width
 
 INTERRUPTED: Final = 130
 _TITLE: Final = "Interoperability, simulated"
@@ -131,7 +132,7 @@ def tell(report: Report, wishes: Wishes) -> None:
             click.echo(line)
     elif wishes.as_junit:
         click.echo(telling.junit(report))
-    elif sys.stdout.isatty() and len(report.cells) > telling.FEW:
+    elif is_coloured() and len(report.cells) > telling.FEW:
         _show_coloured(report)
         show(telling.blocks(report, drawn=False))
     else:
@@ -139,14 +140,13 @@ def tell(report: Report, wishes: Wishes) -> None:
 
 
 def _show_coloured(report: Report) -> None:
-    from rich.console import Console
     from rich.text import Text
 
     from mxwire.interop import telling
 
     names, headings, rows = telling.squares(report)
     widest = max(map(len, names), default=0)
-    console = Console(highlight=False)
+    console = styled_console(terminal_width())
     console.print(Text(report.title, style="bold cyan"))
     console.print()
     console.print(
@@ -164,23 +164,12 @@ def _show_coloured(report: Report) -> None:
 
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[Cell, int, int], None] | None]:
-    """A bar on a terminal, nothing anywhere else."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("cells"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[now]}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("cells", total=total, now="")
-        yield lambda cell, done, _: bar.update(task, completed=done, now=f"{cell.left} / {cell.right}")
+    """Takes each cell that was played, to be shown by a bar on a terminal; None anywhere else."""
+    with bar("cells", total) as shown:
+        if shown.shown:
+            yield lambda cell, done, _: shown.update(done, now=f"{cell.left} / {cell.right}")
+        else:
+            yield None
 
 
 def show_list(as_json: bool) -> None:

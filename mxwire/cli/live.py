@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from mxwire.cli.completion import catalogued, interfaces, live_dialects, offers
+from mxwire.cli.notes import note
 from mxwire.cli.options import Amount
 from mxwire.errors import MxwireError
 
@@ -211,11 +212,6 @@ def find(host: Host, which: Destination, timeout: float) -> Peer:
     if peer.own is not None:
         raise MxwireError(f"{which.host} is our own name or address: name another host, or call us otherwise (--name)")
     return peer
-
-
-def note(text: str) -> None:
-    """A remark on standard error."""
-    click.echo(f"mxwire: {text}", err=True)
 
 
 def end_like_interrupt() -> None:

@@ -151,7 +151,7 @@ def live_source(
     What was seen and what was lost is told on standard error when it is over. Raises
     :class:`~mxwire.link.errors.LinkError` where the interface cannot be watched, or has gone meanwhile.
     """
-    from mxwire.cli.live import note
+    from mxwire.cli.notes import note
     from mxwire.link import Tap
     from mxwire.link.interface import read_interface
 

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire import __version__
+from mxwire.cli import progress
 from mxwire.cli.catalogue import ENTRIES, GROUPS
+from mxwire.cli.colour import colour_option, take_colour
 from mxwire.cli.group import CommandGroup
 from mxwire.errors import MxwireError
 
@@ -63,6 +65,7 @@ class _Commands(CommandGroup):
             return None
         command = importlib.import_module(f"mxwire.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
+        take_colour(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -79,7 +82,11 @@ class _Commands(CommandGroup):
 
     def invoke(self, ctx: click.Context) -> object:
         try:
-            result = super().invoke(ctx)
+            try:
+                result = super().invoke(ctx)
+            finally:
+                # Before anything is said of how it ended, be it only the newline after ^C.
+                progress.erase()
             sys.stdout.flush()
             return result
         except BrokenPipeError:
@@ -103,6 +110,7 @@ class _Commands(CommandGroup):
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="mxwire")
+@colour_option
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Decode, verify and speak Myrinet Express over Ethernet (MXoE, Open-MX)."""

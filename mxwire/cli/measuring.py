@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import click
 
-from mxwire.cli.live import Live, end_like_interrupt, note
+from mxwire.cli.live import Live, end_like_interrupt
+from mxwire.cli.notes import note
 from mxwire.cli.transfer import connect
 from mxwire.errors import MxwireError, OutputError
 from mxwire.host import Endpoint, Host

@@ -72,7 +72,8 @@ def command(
     were sent."""
     from mxwire.analysis.conversations import Follower
     from mxwire.cli.following import choice, decoder_of, followed
-    from mxwire.cli.reading import Failures, say
+    from mxwire.cli.notes import note
+    from mxwire.cli.reading import Failures
     from mxwire.errors import MxwireError
 
     if target is not None and as_json:
@@ -86,7 +87,7 @@ def command(
             with failures.noted(), inputs.open(name, ethertypes) as reader:
                 decoder, follower = decoder_of(dialect, ethertypes), Follower()
                 begun = False
-                for message in followed(follower, decoder, reader):
+                for message in followed(follower, decoder, reader, streams=target is None):
                     seen += 1
                     if not chosen.takes(message):
                         continue
@@ -97,7 +98,7 @@ def command(
                     shown += 1
         output.end()
     if seen and not shown and not failures.count:
-        say("no message matches the selection")
+        note("no message matches the selection")
     failures.end()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
@@ -18,6 +17,7 @@ from mxwire.errors import MxwireError
 from mxwire.protocol import profile_by_name
 from mxwire.report.document import Column, Paragraph, Row, Table, show
 from mxwire.report.exchange import exchange_lines
+from mxwire.report.terminal import is_coloured
 from mxwire.rules.catalogue import CATALOGUE
 from mxwire.scenarios import Outcome, Remark, Script, ScriptError, Verdict, load, run_simulated
 from mxwire.scenarios.errors import suggestion
@@ -78,7 +78,7 @@ def _as_object(script: Script) -> dict[str, Any]:
 def tell_text(name: str) -> None:
     """Show the text of a scenario, in colours on a terminal."""
     script = load(name)
-    if not sys.stdout.isatty():
+    if not is_coloured():
         click.echo(script.text, nl=False)
         return
     from mxwire.cli.colouring import coloured

@@ -3,47 +3,56 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import click
-
 from mxwire.capture import CaptureReader, open_capture
 from mxwire.capture.time_order import in_time_order
+from mxwire.cli import progress
 from mxwire.cli.live_batches import LiveSource, Source
+from mxwire.cli.notes import note
 from mxwire.errors import MxwireError, OutputError
 from mxwire.frames import FrameBatch
 from mxwire.wire.address import mac_text
 from mxwire.wire.decoder import SETTLE_BYTES, DecodedBatch, Decoder
 
 Watch = Callable[[Iterable[FrameBatch]], Iterator[FrameBatch]]
-PROGRESS_BYTES = 32 * 1024 * 1024
-"""Captures below this size are done before a progress bar is worth looking at."""
 
 
-def say(text: str) -> None:
-    """A note for the user that is not part of the output."""
-    click.echo(f"mxwire: {text}", err=True)
+def decoded_batches(
+    decoder: Decoder, reader: Source, *, watched: bool = True, streams: bool = False
+) -> Iterator[DecodedBatch]:
+    """A capture, decoded; a live source is decoded as it comes, a file with a look ahead.
+
+    ``watched`` is False where another bar shows how far the command is; ``streams`` says that lines are printed while
+    the capture is read, as :func:`mxwire.cli.progress.bar` wants to know.
+    """
+
+    def decode(batches: Iterable[FrameBatch]) -> Iterator[DecodedBatch]:
+        return decoder.decode_all(batches, _settle(reader))
+
+    yield from _analysed(reader, decode, watched=watched, streams=streams)
 
 
-def decoded_batches(decoder: Decoder, reader: Source, *, show_progress: bool = True) -> Iterator[DecodedBatch]:
-    """A capture, decoded; a live source is decoded as it comes, a file with a look ahead."""
-    yield from decoder.decode_all(_batches(reader, show_progress), _settle(reader))
-
-
-def judged_batches(decoder: Decoder, reader: Source, watch: Watch | None = None) -> Iterator[DecodedBatch]:
+def judged_batches(
+    decoder: Decoder, reader: Source, watch: Watch | None = None, *, streams: bool = False
+) -> Iterator[DecodedBatch]:
     """A capture, decoded, and in the order of the frames' times: for whatever asks what came before what.
 
     ``watch`` sees the batches as they are, with all other protocols, and hands them on. Frames of an interface come in
-    order, and are not held back.
+    order, and are not held back. ``streams`` is that of :func:`decoded_batches`.
     """
-    batches = _batches(reader, True)
-    if watch is not None:
-        batches = watch(batches)
-    if not isinstance(reader, LiveSource):
-        batches = in_time_order(batches)
-    yield from decoder.decode_all(batches, _settle(reader))
+
+    def decode(batches: Iterable[FrameBatch]) -> Iterator[DecodedBatch]:
+        if watch is not None:
+            batches = watch(batches)
+        if not isinstance(reader, LiveSource):
+            batches = in_time_order(batches)
+        return decoder.decode_all(batches, _settle(reader))
+
+    yield from _analysed(reader, decode, streams=streams)
 
 
 def _settle(reader: Source) -> int:
@@ -51,22 +60,39 @@ def _settle(reader: Source) -> int:
     return 0 if reader.total_bytes is None else SETTLE_BYTES
 
 
-def _batches(reader: Source, show_progress: bool) -> Iterator[FrameBatch]:
-    """The batches of a capture, with a progress bar where somebody watches and it takes long."""
-    total = reader.total_bytes
-    watched = show_progress and sys.stderr.isatty() and total is not None and total > PROGRESS_BYTES
-    if not watched:
-        yield from reader
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+def _analysed(
+    reader: Source,
+    decode: Callable[[Iterable[FrameBatch]], Iterator[DecodedBatch]],
+    *,
+    watched: bool = True,
+    streams: bool = False,
+) -> Iterator[DecodedBatch]:
+    """The batches of a capture as ``decode`` makes them, with a progress bar where that takes long.
 
-    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(reader.name, total=total)
+    The bar counts what the caller is done with: much more may have been read ahead.
+    """
+    total = reader.total_bytes
+    read: deque[tuple[int, int]] = deque()
+    """Frames and bytes of the file after each batch that was read, as long as the caller is not done with them."""
+
+    def counted() -> Iterator[FrameBatch]:
+        frames = 0
         for batch in reader:
+            frames += len(batch)
+            read.append((frames, reader.bytes_read))
             yield batch
-            progress.update(task, completed=reader.bytes_read)
+
+    wanted = watched and total is not None and total >= progress.SHOWN_FROM_BYTES
+    with progress.bar(reader.name, total, "bytes", wanted=wanted, streams=streams) as shown:
+        if not shown.shown:
+            yield from decode(reader)
+            return
+        done = 0
+        for decoded in decode(counted()):
+            yield decoded
+            done += len(decoded) + decoded.located.skipped
+            while read and read[0][0] <= done:
+                shown.update(read.popleft()[1])
 
 
 @contextmanager
@@ -77,7 +103,7 @@ def capture_of(path: str) -> Iterator[CaptureReader]:
             yield reader
         finally:
             for warning in reader.warnings:
-                say(f"warning: {warning}")
+                note(f"warning: {warning}")
 
 
 def refuse_overwriting(files: Iterable[str], target: Path) -> None:
@@ -112,7 +138,7 @@ class Failures:
             raise
         except MxwireError as error:
             sys.stdout.flush()
-            say(str(error))
+            note(str(error))
             self.count += 1
 
     def end(self) -> None:
@@ -125,11 +151,13 @@ def tell_notes(path: str, decoder: Decoder) -> None:
     """What a reader of the output has to know about the frames of a capture."""
     if decoder.skipped:
         types = ", ".join(f"0x{each:04x}" for each in decoder.ethertypes)
-        say(f"{path}: {decoder.skipped} of {decoder.skipped + decoder.decoded} frames are not MXoE (EtherType {types})")
+        note(
+            f"{path}: {decoder.skipped} of {decoder.skipped + decoder.decoded} frames are not MXoE (EtherType {types})"
+        )
     elif not decoder.decoded:
-        say(f"{path}: no frames")
+        note(f"{path}: no frames")
     for host in decoder.swapped_hosts():
-        say(f"{path}: {mac_text(host)} sends its integers in little-endian order (endian option off)")
+        note(f"{path}: {mac_text(host)} sends its integers in little-endian order (endian option off)")
 
 
 def is_undecided(decoder: Decoder) -> bool:
@@ -144,4 +172,4 @@ def tell_undecided(undecided: list[str], files: int) -> None:
     if not undecided:
         return
     which = undecided[0] if files == 1 else f"{len(undecided)} of {files} captures"
-    say(f"{which}: no packet decides the dialect; all types there are alike in both (--dialect sets it)")
+    note(f"{which}: no packet decides the dialect; all types there are alike in both (--dialect sets it)")

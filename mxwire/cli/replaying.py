@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import Final
 
 import click
 
 from mxwire.cli.live import Live, end_like_interrupt
+from mxwire.cli.progress import Bar, bar
 from mxwire.cli.replaying_report import summarize, tell_plan
 from mxwire.cli.replaying_source import Source
 from mxwire.cli.replaying_wishes import Wishes
@@ -61,42 +60,21 @@ def _must_have_a_pace(source: Source, wishes: Wishes) -> None:
 
 def _send(source: Source, player: Player, wishes: Wishes) -> None:
     rounds = itertools.count() if wishes.loop == 0 else range(wishes.loop)
-    with _bar(source, wishes) as advance:
+    total = source.frames * wishes.loop if source.whole and wishes.loop else None
+    with bar("frames", total, wanted=not wishes.as_json) as shown:
         for _ in rounds:
-            player.play(_told(source.pieces(), advance))
+            player.play(_told(source.pieces(), player, shown) if shown.shown else source.pieces())
             if not player.result.frames:
                 return
     player.listen(wishes.linger)
 
 
-def _told(pieces: Iterator[Piece], advance: Callable[[int], None] | None) -> Iterator[Piece]:
-    if advance is None:
-        return pieces
-    return _telling(pieces, advance)
-
-
-def _telling(pieces: Iterator[Piece], advance: Callable[[int], None]) -> Iterator[Piece]:
-    waiting = 0
+def _told(pieces: Iterator[Piece], player: Player, shown: Bar) -> Iterator[Piece]:
+    """The pieces; the bar shows from time to time how many frames have left."""
+    result = player.result
     for piece in pieces:
+        before = result.frames + result.refused
         yield piece
-        waiting += len(piece.batch)
-        if waiting >= _EVERY_FRAMES:
-            advance(waiting)
-            waiting = 0
-    advance(waiting)
-
-
-@contextmanager
-def _bar(source: Source, wishes: Wishes) -> Iterator[Callable[[int], None] | None]:
-    """A progress bar where somebody watches; told how many frames have left."""
-    if not sys.stderr.isatty() or wishes.as_json:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    total = source.frames * wishes.loop if source.whole and wishes.loop else None
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=2) as progress:
-        task = progress.add_task("frames", total=total)
-        yield lambda count: progress.advance(task, count)
+        done = result.frames + result.refused
+        if done // _EVERY_FRAMES > before // _EVERY_FRAMES:
+            shown.update(done)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random, SystemRandom
@@ -14,7 +14,9 @@ from typing import Any, Final
 import click
 
 from mxwire.capture import create_capture
-from mxwire.cli.live import DestinationType, Live, end_like_interrupt, note
+from mxwire.cli.live import DestinationType, Live, end_like_interrupt
+from mxwire.cli.notes import note
+from mxwire.cli.progress import bar
 from mxwire.cli.reading import capture_of, decoded_batches, refuse_overwriting, tell_notes
 from mxwire.cli.replaying_host_report import Teller
 from mxwire.errors import MxwireError
@@ -112,7 +114,9 @@ def run_host(wishes: HostWishes) -> None:
         watch = Watch(script.dialect, play.theirs, _keep(wishes, stack))
         teller = Teller(wishes.file, wishes.as_json, actor, watch, play.who)
         teller.begin()
-        with _bar(wishes, script) as progress:
+        wanted = not wishes.as_json and not wishes.simulate
+        with bar("frames", len(script.records), wanted=wanted) as shown:
+            progress = shown.update if shown.shown else None
             interrupted = _played(lambda: play.run(actor, watch, progress))
     teller.end(interrupted)
     if interrupted:
@@ -189,7 +193,7 @@ class _Reality:
 def _script(wishes: HostWishes) -> Script:
     decoder = Decoder(wishes.dialect, (wishes.ethertype,))
     with capture_of(wishes.file) as reader:
-        decoded = list(decoded_batches(decoder, reader, show_progress=False))
+        decoded = list(decoded_batches(decoder, reader))
         tell_notes(reader.name, decoder)
         script = script_of(decoded, reader.name, wishes.played, wishes.against, wishes.dialect)
     if script.malformed:
@@ -238,17 +242,3 @@ def _keep(wishes: HostWishes, stack: ExitStack) -> Keep | None:
         writer.write(FrameBatch.from_frames([raw], [now + begin[0]]))
 
     return keep
-
-
-@contextmanager
-def _bar(wishes: HostWishes, script: Script) -> Iterator[Callable[[int], object] | None]:
-    if not sys.stderr.isatty() or wishes.as_json or wishes.simulate:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=4) as progress:
-        task = progress.add_task("frames", total=len(script.records))
-        yield lambda place: progress.update(task, completed=place)

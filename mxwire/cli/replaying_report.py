@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from mxwire.cli.live import Live, note
+from mxwire.cli.live import Live
+from mxwire.cli.notes import note
 from mxwire.cli.replaying_source import Source
 from mxwire.cli.replaying_wishes import Wishes
 from mxwire.errors import MxwireError

@@ -56,7 +56,7 @@ class Source:
         """All pieces, read from the file."""
         wishes = self._wishes
         reader = self._open.enter_context(capture_of(wishes.file))
-        decoded = decoded_batches(self._decoder, reader, show_progress=False)
+        decoded = decoded_batches(self._decoder, reader, watched=False)
         yield from self._preparation.pieces((each, wishes.selection.places(each)) for each in decoded)
 
     def pieces(self) -> Iterator[Piece]:

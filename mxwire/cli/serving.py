@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import click
 
-from mxwire.cli.live import Live, end_like_interrupt, note
+from mxwire.cli.live import Live, end_like_interrupt
+from mxwire.cli.notes import note
 from mxwire.host import Host, HostTimeoutError
 from mxwire.host.hearing import Strangers
 from mxwire.host.request import place_of

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 import click
 
+from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError
 from mxwire.protocol import Profile, profile_by_name
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, show
@@ -83,7 +83,8 @@ def run_one(scenario: Scenario, pcap: str | None, at: int | None = None) -> Outc
         raise MxwireError("--at chooses the host to capture on: say with --pcap where the frames go")
     if at is not None and at >= scenario.hosts:
         raise MxwireError(f"--at {at}: the hosts are 0 to {scenario.hosts - 1}")
-    with _progress("messages") as progress:
+    with bar("messages", None) as shown:
+        progress = shown.update if shown.shown else None
         if pcap is None:
             return Simulation(scenario, progress=progress).run()
         from mxwire.capture import create_capture
@@ -97,7 +98,7 @@ def campaign(seeds: range, jobs: int | None, fixed: dict[str, Any], as_json: boo
     draw_scenario(seeds[0], **fixed)  # what is wrong with the options is said before anything is begun
     digest, sums, failed, virtual, done = sha256(), Counter[str](), list[Outcome](), 0, 0
     workers = min(jobs or os.cpu_count() or 1, len(seeds))
-    with _progress("seeds") as progress, _outcomes(seeds, fixed, workers) as outcomes:
+    with bar("seeds", len(seeds), streams=as_json) as shown, _outcomes(seeds, fixed, workers) as outcomes:
         for outcome in outcomes:
             done += 1
             virtual += outcome.duration
@@ -107,8 +108,7 @@ def campaign(seeds: range, jobs: int | None, fixed: dict[str, Any], as_json: boo
                 click.echo(json.dumps(as_object(outcome), separators=(",", ":")))
             if not outcome.held:
                 failed.append(outcome)
-            if progress is not None:
-                progress(done, len(seeds))
+            shown.update(done)
     if as_json:
         return bool(failed)
     rows = {"seeds": done, "failed": len(failed), "virtual time": f"{virtual / _SECOND:.0f} s", **sums}
@@ -134,21 +134,6 @@ def _outcomes(seeds: range, fixed: dict[str, Any], workers: int) -> Iterator[Ite
 
 def _drawn_run(fixed: dict[str, Any], seed: int) -> Outcome:
     return Simulation(draw_scenario(seed, **fixed)).run()
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on a terminal, nothing anywhere else."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 # What is told

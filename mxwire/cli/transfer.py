@@ -6,16 +6,18 @@ import json
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
 import click
 
-from mxwire.cli.live import Live, end_like_interrupt, note
+from mxwire.cli.live import Live, end_like_interrupt
+from mxwire.cli.notes import note
 from mxwire.cli.pieces import pieces, size_of
+from mxwire.cli.progress import Bar, bar
 from mxwire.errors import OutputError
 from mxwire.host import Endpoint, HostClosedError, HostError, HostTimeoutError, Message, Request, Waiting
 from mxwire.host.calls import Delivered
@@ -29,8 +31,6 @@ WINDOW: Final = 8
 LINGER: Final = 2.0
 STANDSTILL: Final = 30.0
 _NAME_TIME: Final = 0.2
-Bar = Callable[[int, int | None], object]
-"""Told how many bytes of how many are done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,9 @@ def send(live: Live, wanted: Sending, files: Sequence[str]) -> bool:
         endpoint = host.open_endpoint()
         partner = connect(endpoint, wanted.host, wanted.endpoint, wanted.key, wanted.timeout)
         tally = _Tally(wanted.as_json)
-        with _bar(size_of(files)) as bar:
+        with bar("", size_of(files), "bytes", streams=wanted.as_json) as shown:
             try:
-                _send_all(endpoint, partner, wanted, messages, tally, bar)
+                _send_all(endpoint, partner, wanted, messages, tally, shown)
             except HostClosedError:
                 raise
             except HostError as error:
@@ -144,13 +144,13 @@ def _send_all(
     wanted: Sending,
     messages: Iterator[tuple[str, bytearray]],
     tally: _Tally,
-    bar: Bar,
+    shown: Bar,
 ) -> None:
     post = endpoint.issend if wanted.synchronous else endpoint.isend
     under_way: deque[_Sent] = deque()
 
     def tick() -> None:
-        bar(tally.bytes + sum(_asked(each.request) for each in under_way), None)
+        shown.update(tally.bytes + sum(_asked(each.request) for each in under_way))
 
     def finish_oldest() -> None:
         sent = under_way[0]
@@ -194,27 +194,6 @@ def _told(tally: _Tally, sent: _Sent, status: Status) -> None:
         note(f"{sent.name}: the receiver took {request.transferred:,} of {request.length:,} bytes ({status.text})")
 
 
-@contextmanager
-def _bar(total: int | None) -> Iterator[Bar]:
-    """A bar on a terminal, nothing anywhere else."""
-    if not sys.stderr.isatty():
-        yield lambda _done, _total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda done, of: bar.update(task, completed=done, total=of or total)
-
-
 # Receiving.
 
 
@@ -243,8 +222,8 @@ def receive(live: Live, wanted: Receiving) -> bool:
         tally, strangers = _Tally(wanted.as_json), Strangers(host.core)
         try:
             while not wanted.count or tally.messages < wanted.count:
-                with _bar(None) as bar:
-                    message = _one(endpoint, wanted, strangers, bar)
+                with bar("", None, "bytes") as shown:
+                    message = _one(endpoint, wanted, strangers, shown)
                 tally.messages += 1
                 outputs.write(tally.messages, message.data)
                 _told_received(tally, message, to_stdout)
@@ -276,7 +255,7 @@ def _first(endpoint: Endpoint, wanted: Receiving, strangers: Strangers) -> Waiti
             note(text)
 
 
-def _one(endpoint: Endpoint, wanted: Receiving, strangers: Strangers, bar: Bar) -> Message:
+def _one(endpoint: Endpoint, wanted: Receiving, strangers: Strangers, shown: Bar) -> Message:
     waiting = _first(endpoint, wanted, strangers)
     # Only to be told later: a host that does not give its name in time is called by its address.
     with suppress(HostTimeoutError):
@@ -289,7 +268,7 @@ def _one(endpoint: Endpoint, wanted: Receiving, strangers: Strangers, bar: Bar) 
 
     def tick() -> None:
         arrived = sum(each.asked for each in endpoint.engine.card.pulls.values() if each.context is request.inner)
-        bar(arrived, size)
+        shown.update(arrived, size)
 
     return wait_watching(endpoint, request, waiting.partner, wanted.timeout or STANDSTILL, tick)
 

@@ -111,7 +111,7 @@ def command(
                 disordered=reordered,
                 patience_ns=_PATIENCE_NS if inputs.live else None,
             )
-            for found in _findings(verification, decoder, reader):
+            for found in _findings(verification, decoder, reader, streams=as_json):
                 findings.add(found)
                 if as_json:
                     click.echo(finding_line(reader.name, found))
@@ -134,12 +134,14 @@ def command(
         sys.exit(1)
 
 
-def _findings(verification: OrderedVerification, decoder: Decoder, source: Source) -> Iterator[Violation]:
+def _findings(
+    verification: OrderedVerification, decoder: Decoder, source: Source, *, streams: bool
+) -> Iterator[Violation]:
     """What is found in a capture, or as frames pass."""
     from mxwire.cli.live_batches import dropped_by
     from mxwire.cli.reading import judged_batches
 
-    for decoded in judged_batches(decoder, source):
+    for decoded in judged_batches(decoder, source, streams=streams):
         if dropped_by(source):
             verification.lose()
         yield from verification.observe(decoded)

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mxwire.report.terminal import is_coloured, styled_console
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table as RichTable
@@ -93,8 +95,8 @@ Block = Heading | Paragraph | Listing | Verbatim | Table
 
 
 def show(blocks: Sequence[Block]) -> None:
-    """Print to standard output: styled on a terminal, plain text anywhere else."""
-    if sys.stdout.isatty():
+    """Print to standard output: styled where that gets colours, as on a terminal, plain text anywhere else."""
+    if is_coloured():
         _show_styled(blocks)
     else:
         sys.stdout.write(plain(blocks))
@@ -227,12 +229,10 @@ def _aligned(text: str, width: int, column: Column) -> str:
 
 def _show_styled(blocks: Sequence[Block]) -> None:
     """Print with rich, which is imported only here because that takes longer than most commands."""
-    from rich.console import Console
-
     width = _output_width()
     needed = [max(width, _table_width(block, width)) if isinstance(block, Table) else width for block in blocks]
     # A table that is wider than the terminal goes over the end of its lines, rather than losing what is in its cells.
-    console = Console(width=max(needed, default=width), highlight=False)
+    console = styled_console(max(needed, default=width))
     for place, block in enumerate(blocks):
         if place:
             console.print()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 
-def seconds_text(nanoseconds: int) -> str:
-    """Nanoseconds as seconds with nine digits, aligned to the right."""
+def seconds_text(nanoseconds: int, digits: int = 9) -> str:
+    """Nanoseconds as seconds with so many digits behind the point, cut off, aligned to the right."""
     sign = "-" if nanoseconds < 0 else ""
     whole, rest = divmod(abs(nanoseconds), 1_000_000_000)
-    return f"{sign}{whole}.{rest:09}".rjust(14)
+    return f"{sign}{whole}.{f'{rest:09}'[:digits]}".rjust(digits + 5)
 
 
 def time_text(timestamp_ns: int) -> str:
@@ -20,6 +20,13 @@ def time_text(timestamp_ns: int) -> str:
     except (ValueError, OverflowError, OSError):
         return seconds_text(timestamp_ns)
     return f"{date}.{rest:09}"
+
+
+def day_text(timestamp_ns: int, digits: int) -> str:
+    """The time of the day of a time stamp, UTC, with so many digits behind the point."""
+    whole, rest = divmod(timestamp_ns, 1_000_000_000)
+    of_day = whole % 86_400
+    return f"{of_day // 3600:02}:{of_day // 60 % 60:02}:{of_day % 60:02}.{f'{rest:09}'[:digits]}"
 
 
 def duration_text(nanoseconds: float) -> str:

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -46,9 +47,21 @@ class _Server:
         self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
         theirs.close()
 
-    def run(self, arguments: list[str], folder: Path, streams: list[int]) -> int:
+    def run(
+        self,
+        arguments: list[str],
+        folder: Path,
+        streams: list[int],
+        environment: Mapping[str, str] | None = None,
+        constants: Mapping[str, object] | None = None,
+    ) -> int:
         """The exit code of a command; negative for a signal."""
-        request = {"arguments": arguments, "folder": str(folder), "environment": dict(os.environ)}
+        request = {
+            "arguments": arguments,
+            "folder": str(folder),
+            "environment": dict(os.environ if environment is None else environment),
+            "constants": dict(constants or {}),
+        }
         socket.send_fds(self.channel, [json.dumps(request).encode()], streams)
         return int(self.channel.recv(100))
 
@@ -61,6 +74,11 @@ def _server(process: int) -> _Server:
     return server
 
 
+def server() -> _Server:
+    """What runs commands for this process."""
+    return _server(os.getpid())
+
+
 def mxwire(*arguments: object, stdin: bytes | None = None, cwd: Path | None = None) -> Run:
     """The command's exit code and what it printed; a traceback is always a failure."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -69,7 +87,7 @@ def mxwire(*arguments: object, stdin: bytes | None = None, cwd: Path | None = No
         feeding.start()
         try:
             streams = [given, out.fileno(), err.fileno()]
-            code = _server(os.getpid()).run([str(each) for each in arguments], cwd or Path.cwd(), streams)
+            code = server().run([str(each) for each in arguments], cwd or Path.cwd(), streams)
         finally:
             os.close(given)
             feeding.join()

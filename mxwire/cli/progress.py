@@ -1,0 +1,205 @@
+"""The progress bar of every command: on standard error, and never in the way of the output.
+
+Only this module makes what redraws itself on a terminal. rich would also send standard output through such a display,
+so that what belongs into a pipe or a file would land on the terminal: it is never allowed to here.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.progress import Progress, ProgressColumn
+
+SHOWN_FROM_BYTES = 32 * 1024 * 1024
+"""Files below this size are done before a progress bar is worth looking at."""
+_STEADY_SECONDS: Final = 3.0
+"""How long a pace must have been observed before it is shown: what is read ahead at the start misleads."""
+_STEADY_STEPS: Final = 3
+_WINDOW_SECONDS: Final = 20.0
+"""The pace is that of the last seconds: parts of a capture take longer than others."""
+_REDRAWS_PER_SECOND: Final = 5
+
+Unit = Literal["bytes", "count"]
+
+
+class Estimate:
+    """Estimates the pace of some work and the time that is left, from what was done when.
+
+    Nothing is estimated before the pace was steady for some seconds. Time without any step counts as well: work that
+    stands still gets slower, and is not about to be finished.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._steps: deque[tuple[float, float]] = deque()
+        """Times and what was done until then, of the last seconds; the first ends the start-up."""
+
+    def step(self, done: float) -> None:
+        """Note that ``done`` units are done by now."""
+        if self._steps and self._steps[-1][1] >= done:
+            return
+        now = self._clock()
+        self._steps.append((now, done))
+        while len(self._steps) > _STEADY_STEPS + 1 and self._steps[1][0] < now - _WINDOW_SECONDS:
+            self._steps.popleft()
+
+    def pace(self) -> float | None:
+        """Units per second; None as long as that is not known."""
+        if len(self._steps) <= _STEADY_STEPS:
+            return None
+        (start, before), (_, done) = self._steps[0], self._steps[-1]
+        seconds = self._clock() - start
+        return (done - before) / seconds if seconds >= _STEADY_SECONDS else None
+
+    def seconds_left(self, total: float | None) -> float | None:
+        """Seconds until ``total`` units are done; None as long as that is not known."""
+        pace = self.pace()
+        if pace is None or total is None:
+            return None
+        return max(total - self._steps[-1][1], 0.0) / pace
+
+
+class Bar:
+    """A progress bar; this one shows nothing, for output that nobody watches."""
+
+    shown = False
+
+    def update(self, done: float, total: float | None = None, now: str = "") -> None:
+        """Show that ``done`` units of ``total`` are done (None: as before), and what is being done ``now``."""
+
+    def above(self, text: str) -> None:
+        """Print a line above the bar."""
+
+    def erase(self) -> None:
+        """Take the bar off the terminal; it does not come back."""
+
+
+class _ShownBar(Bar):
+    shown = True
+
+    def __init__(self, label: str, total: float | None, unit: Unit, *, streams: bool) -> None:
+        self._estimate = Estimate()
+        # Lines may go to a pager on the same terminal, which holds us up once it shows some: then the bar must not be
+        # drawn onto its screen by a thread that goes on.
+        self._by_itself = not streams
+        self._progress = _progress(unit, self._estimate, self._by_itself)
+        self._task = self._progress.add_task(label, total=total, now="")
+        self._drawn = time.monotonic()
+
+    def start(self) -> None:
+        """Draw the bar."""
+        self._progress.start()
+
+    def update(self, done: float, total: float | None = None, now: str = "") -> None:
+        self._estimate.step(done)
+        self._progress.update(self._task, completed=done, total=total, now=now)
+        if not self._by_itself and time.monotonic() - self._drawn >= 1 / _REDRAWS_PER_SECOND:
+            self._drawn = time.monotonic()
+            self._progress.refresh()
+
+    def above(self, text: str) -> None:
+        self._progress.console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+    def erase(self) -> None:
+        self._progress.stop()
+
+
+_current: Bar | None = None
+
+
+@contextmanager
+def bar(
+    label: str, total: float | None, unit: Unit = "count", *, wanted: bool = True, streams: bool = False
+) -> Iterator[Bar]:
+    """A progress bar while the block runs, if standard error is a terminal and it is ``wanted``.
+
+    ``streams`` says that output is printed inside the block: then there is no bar where that goes to a terminal, too,
+    as the lines and the bar would run into each other.
+    """
+    global _current
+    if not wanted or not sys.stderr.isatty() or (streams and sys.stdout.isatty()):
+        yield Bar()
+        return
+    # It must be known before it is drawn, or an interrupt in between leaves it behind.
+    _current = made = _ShownBar(label, total, unit, streams=streams)
+    try:
+        made.start()
+        yield made
+    finally:
+        erase()
+
+
+def current() -> Bar | None:
+    """The bar that is on the terminal now."""
+    return _current
+
+
+def erase() -> None:
+    """Take the bar off the terminal, if there is one.
+
+    An interrupted loop leaves its bar behind: what is said next must not be written onto it.
+    """
+    global _current
+    shown, _current = _current, None
+    if shown is not None:
+        shown.erase()
+
+
+@contextmanager
+def live_display() -> Iterator[Callable[[RenderableType], None]]:
+    """A display on standard output that is redrawn with what it is given, and erased at the end."""
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(highlight=False)
+    with Live(
+        console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+    ) as display:
+        yield lambda shown: display.update(shown, refresh=True)
+
+
+def _progress(unit: Unit, estimate: Estimate, by_itself: bool) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns: tuple[ProgressColumn, ...] = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn() if unit == "bytes" else MofNCompleteColumn(),
+        _pace_column(unit, estimate),
+        TextColumn("{task.fields[now]}", markup=False),
+    )
+    return Progress(
+        *columns,
+        console=Console(stderr=True),
+        transient=True,
+        refresh_per_second=_REDRAWS_PER_SECOND,
+        auto_refresh=by_itself,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+
+
+def _pace_column(unit: Unit, estimate: Estimate) -> ProgressColumn:
+    from rich.progress import ProgressColumn, Task
+    from rich.text import Text
+
+    class Pace(ProgressColumn):
+        """The pace of bytes and the time left, once they are known."""
+
+        def render(self, task: Task) -> Text:
+            """The text of the column."""
+            pace, left = estimate.pace(), estimate.seconds_left(task.total)
+            shown = [f"{pace / 1e6:,.1f} MB/s"] if pace is not None and unit == "bytes" else []
+            shown += [f"{timedelta(seconds=round(left))} left"] if left is not None else []
+            return Text("  ".join(shown), style="progress.remaining")
+
+    return Pace()

@@ -1,0 +1,217 @@
+"""A progress bar that tells the truth: about what is done, and only then about what is left."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from mxwire.capture import open_capture
+from mxwire.cli import notes, progress
+from mxwire.cli.progress import Bar, Estimate
+from mxwire.cli.reading import decoded_batches, judged_batches
+from mxwire.frames import FrameBatch
+from mxwire.wire.decoder import Decoder
+from tests.cli.streams import Stream
+from tests.cli.support import EVERY_TYPE, ROOT
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def estimate(clock: Clock) -> Estimate:
+    return Estimate(clock)
+
+
+def steps(estimate: Estimate, clock: Clock, *, count: int, seconds: float, units: float) -> float:
+    """Do some work at a steady pace; returns what is done at its end."""
+    done = 0.0
+    for number in range(count):
+        clock.now += seconds
+        done = units * (number + 1)
+        estimate.step(done)
+    return done
+
+
+def test_nothing_is_estimated_from_what_was_read_ahead(estimate, clock):
+    """Four batches at once, as at the start of a file, and then nothing for long."""
+    steps(estimate, clock, count=4, seconds=0.05, units=4e6)
+    for _ in range(20):
+        clock.now += 0.1
+        assert estimate.pace() is None and estimate.seconds_left(500e6) is None
+
+
+def test_a_steady_pace_is_estimated_after_some_seconds(estimate, clock):
+    done = 0.0
+    known_after = None
+    for second in range(10):
+        clock.now += 1
+        done += 4e6
+        estimate.step(done)
+        if known_after is None and estimate.pace() is not None:
+            known_after = second
+    assert known_after == 3
+    assert estimate.pace() == pytest.approx(4e6)
+    assert estimate.seconds_left(500e6) == pytest.approx((500e6 - done) / 4e6)
+
+
+def test_work_that_stands_still_gets_slower(estimate, clock):
+    steps(estimate, clock, count=10, seconds=1, units=4e6)
+    left = estimate.seconds_left(500e6)
+    clock.now += 10
+    later = estimate.seconds_left(500e6)
+    assert left is not None and later is not None and later > left
+
+
+def test_the_pace_is_that_of_the_last_seconds(estimate, clock):
+    fast = steps(estimate, clock, count=100, seconds=1, units=40e6)
+    for number in range(100):
+        clock.now += 1
+        estimate.step(fast + 1e6 * (number + 1))
+    assert estimate.pace() == pytest.approx(1e6)
+
+
+def test_an_estimate_needs_a_total_and_does_not_go_below_nothing(estimate, clock):
+    done = steps(estimate, clock, count=10, seconds=1, units=4e6)
+    assert estimate.seconds_left(None) is None
+    assert estimate.seconds_left(done / 2) == 0
+
+
+# What is done is what was analysed.
+
+
+class Recorder(Bar):
+    """A bar that remembers what it was to show."""
+
+    shown = True
+
+    def __init__(self) -> None:
+        self.values: list[float] = []
+
+    def update(self, done: float, total: float | None = None, now: str = "") -> None:
+        self.values.append(done)
+
+
+class Reader:
+    """A capture of batches of ten frames and of as many thousand bytes, one after the other."""
+
+    name = "fake"
+
+    def __init__(self, batches: int) -> None:
+        with open_capture(EVERY_TYPE) as reader:
+            (whole,) = reader
+        other = whole.frame(0)[:12] + b"\x08\x00" + whole.frame(0)[14:]
+        self._frames = [whole.frame(place) for place in range(9)] + [other]
+        self._batches = batches
+        self.bytes_read = 0
+        self.total_bytes: int | None = batches * 10_000
+
+    def __iter__(self) -> Iterator[FrameBatch]:
+        for number in range(self._batches):
+            self.bytes_read = (number + 1) * 10_000
+            times = (np.arange(10) + number * 10) * 1_000_000_000
+            yield FrameBatch.from_frames(self._frames, times.tolist())
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    from contextlib import contextmanager
+
+    made = Recorder()
+
+    @contextmanager
+    def bar(*_: object, **__: object) -> Iterator[Recorder]:
+        yield made
+
+    monkeypatch.setattr(progress, "bar", bar)
+    return made
+
+
+@pytest.mark.parametrize("batches_of", [decoded_batches, judged_batches])
+def test_the_bar_shows_what_was_analysed_not_what_was_read(recorder, batches_of):
+    reader = Reader(6)
+    analysed = 0
+    for decoded in batches_of(Decoder(), reader):
+        # All is read ahead to find the dialect, and nothing of this batch is done yet.
+        assert reader.bytes_read == 60_000
+        assert recorder.values == [10_000 * (number + 1) for number in range(analysed)]
+        assert len(decoded) == 9
+        analysed += 1
+    assert analysed == 6 and recorder.values[-1] == reader.total_bytes
+
+
+# On a terminal.
+
+
+def test_a_note_stands_above_the_bar_and_an_error_after_it():
+    script = """
+from mxwire.cli import progress
+from mxwire.cli.notes import note
+with progress.bar("[red]work", 100) as shown:
+    shown.update(50)
+    note("[bold]something :smile: to say")
+"""
+    said = shown_by(script)
+    assert b"[red]work" in said and b"50/100" in said
+    assert b"mxwire: [bold]something :smile: to say\n" in said
+    assert said.index(b"something") < said.rindex(b"50/100")
+
+
+def shown_by(script: str, *, stop: signal.Signals | None = None, until: bytes = b"") -> bytes:
+    """What a program prints on a terminal, all of it."""
+    terminal = Stream(terminal=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=terminal.theirs, stderr=terminal.theirs, cwd=ROOT, text=True
+    )
+    try:
+        if stop is not None:
+            terminal.wait_for(until)
+            process.send_signal(stop)
+        process.wait(60)
+    finally:
+        process.kill()
+        process.wait()
+        said = terminal.end()
+    return said
+
+
+def test_the_bar_is_erased_before_anything_is_said_of_an_interrupt():
+    """The loop that is interrupted is not the one that draws the bar."""
+    script = f"""
+import os, time
+from mxwire.cli import progress
+from mxwire.cli.main import main
+progress.SHOWN_FROM_BYTES = 0
+import mxwire.analysis.inventory as inventory
+def observe(self, decoded):
+    os.write(2, b"observing")
+    time.sleep(600)
+inventory.Inventory.observe = observe
+main(["info", {str(EVERY_TYPE)!r}])
+"""
+    said = shown_by(script, stop=signal.SIGINT, until=b"observing")
+    erased = b"\x1b[?25h\r\x1b[1A\x1b[2K"
+    assert erased in said
+    assert said.rindex(erased) < said.index(b"mxwire: interrupted")
+    assert b"0.0/" not in said[said.rindex(erased) :]
+    assert said.endswith(b"\nmxwire: interrupted\n")
+
+
+def test_notes_go_to_standard_error(capsys):
+    notes.note("so it is")
+    assert capsys.readouterr() == ("", "mxwire: so it is\n")
