@@ -18,8 +18,10 @@ from mxwire.wire.detection import Detector
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.encapsulation import locate
 from mxwire.wire.packets import Medium
+from mxwire.words import count_of
 
 _SHOWN: Final = 3
+_PULL_TIMEOUTS: Final = (Counter.PULL_TIMEOUT_FIRST_BLOCK, Counter.PULL_TIMEOUT_NON_FIRST_BLOCK)
 _ADDRESS: Final = 6
 _AGE: Final = {"N1": 2, "N2": 2, "N3": 3, "N4": 4}
 """Generations that the frames tell apart."""
@@ -102,13 +104,13 @@ def _drops(sides: Sequence[Side]) -> Iterator[str]:
         dropped = {
             counter: times
             for counter, times in side.node.counters.items()
-            if counter.value.startswith("Drop") and times
+            if counter.name.startswith("DROP_") and times
         }
         for counter, times in sorted(dropped.items(), key=lambda each: -each[1])[:_SHOWN]:
             yield f"the card of {side.name} has counted {times} times: {counter.value}"
-        if side.node.counters[Counter.PULL_TIMEOUT_REQUEST]:
-            times = side.node.counters[Counter.PULL_TIMEOUT_REQUEST]
-            yield f"{side.name} has pulled in vain, and asked again {times} times"
+        times = sum(side.node.counters[each] for each in _PULL_TIMEOUTS)
+        if times:
+            yield f"{side.name} re-requested {count_of(times, 'block')} of a pull after a timeout"
         for end in side.ends:
             incomplete = sum(len(partner.incomplete) for partner in end.engine.partners.values())
             if incomplete:

@@ -1,4 +1,4 @@
-"""What an interface counts, under the names of the real driver (behaviour, section 21)."""
+"""The counters of an interface, under the names of the real driver (behaviour, sections 21 and 25)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ class Counter(StrEnum):
     SEND_CONNECT_REPLY = "Send Connect Reply"
     SEND_TINY = "Send Tiny"
     SEND_SMALL = "Send Small"
-    SEND_MEDIUM_FRAG = "Send Medium Frag"
+    SEND_MEDIUM_SQ_FRAG = "Send MediumSQ Frag"
+    """A fragment from the send queue, where our hosts send all of them from."""
+    SEND_MEDIUM_VA_FRAG = "Send MediumVA Frag"
+    """A fragment straight from the application's memory, as only real hosts send them."""
     SEND_RNDV = "Send Rndv"
     SEND_PULL_REQUEST = "Send Pull Request"
     SEND_PULL_REPLY = "Send Pull Reply"
@@ -45,7 +48,7 @@ class Counter(StrEnum):
     DROP_BAD_PEER_INDEX = "Drop Bad Peer Index"
     DROP_BAD_ENDPOINT = "Drop Bad Endpoint"
     DROP_BAD_SESSION = "Drop Bad Session"
-    DROP_RING_FULL = "Drop Event Ring Full"
+    DROP_RING_FULL = "Unexpected Event Queue Full"
     DROP_RAW_QUEUE_FULL = "Drop Raw Queue Full"
     DROP_RAW_TOO_LARGE = "Drop Raw Packet Too Large"
     DROP_HOST_REPLY_BAD_MAGIC = "Drop Host Reply with Bad Magic"
@@ -59,7 +62,8 @@ class Counter(StrEnum):
     DROP_REPLY_DUPLICATE = "Drop Pull Reply Duplicate"
     PULL_REPLY_FILL_FAILED = "Pull Reply Recv Fill Pages Failed"
     PULL_OUT_OF_ORDER = "Pull Non-First Block Done before First One"
-    PULL_TIMEOUT_REQUEST = "Pull Timeout Handler Requested Block"
+    PULL_TIMEOUT_FIRST_BLOCK = "Pull Timeout Handler Requests First Block"
+    PULL_TIMEOUT_NON_FIRST_BLOCK = "Pull Timeout Handler Requests Non-First Block"
     PULL_TIMEOUT_ABORT = "Pull Timeout Abort"
     DROP_INVALID_TYPE = "Drop Invalid Packet Type"
     DROP_UNKNOWN_TYPE = "Drop Unknown Packet Type"

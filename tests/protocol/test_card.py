@@ -281,7 +281,7 @@ def test_a_full_ring_drops_every_type():
     )
     world.inject(0, nack, ack, tiny, tiny)
     world.settle()
-    assert world.nodes[0].counters == {"Drop Event Ring Full": 4}
+    assert world.nodes[0].counters == {"Unexpected Event Queue Full": 4}
     assert not world.log
 
 

@@ -229,7 +229,7 @@ def test_more_fragments_than_the_ring_has_room_for():
         one.progressing = False
         frames = [medium(one, twins.pairs[0][1], frag_seqnum=each) for each in range(6)]
         world.inject(0, *frames)
-        assert world.nodes[0].counters["Drop Event Ring Full"] == 3
+        assert world.nodes[0].counters["Unexpected Event Queue Full"] == 3
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,8 @@ class Pull(Machine):
         for place, block in enumerate(self.blocks):
             block.asked_again = False
             if block.missing or place == 0:
-                self.endpoint.interface.counters[Counter.PULL_TIMEOUT_REQUEST] += 1
+                counter = Counter.PULL_TIMEOUT_NON_FIRST_BLOCK if place else Counter.PULL_TIMEOUT_FIRST_BLOCK
+                self.endpoint.interface.counters[counter] += 1
                 self._request(block)
         self.deadline = now + self.endpoint.profile.pull_timer
 

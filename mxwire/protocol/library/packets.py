@@ -129,7 +129,7 @@ class MediumPacket(Packet):
         headers["frag_seqnum"] = np.arange(count)
         if "frag_pipeline" in layout.by_name:
             headers["frag_pipeline"] = self._pipeline
-        interface.counters[Counter.SEND_MEDIUM_FRAG] += count
+        interface.counters[Counter.SEND_MEDIUM_SQ_FRAG] += count
         interface.outgoing.put_bulk(_FragmentFrames(headers, self._data, sizes, layout.format.minimum_length))
 
 
