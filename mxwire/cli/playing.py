@@ -137,6 +137,8 @@ class Telling:
     """Hold all frames of the host against the rules besides; who breaks one has failed."""
     verbose: bool = False
     write: str | None = None
+    seed: int | None = None
+    """Where the endpoint numbers and sessions of a live run come from; printed before the outcomes."""
 
     def tell(self, outcomes: Iterable[Outcome]) -> bool:
         """Tell them as they come; whether none has failed."""
@@ -151,6 +153,8 @@ class Telling:
                 if self.as_json:
                     click.echo(json.dumps(outcome.as_object()))
                     continue
+                if not told and self.seed is not None:
+                    click.echo(f"seed {self.seed} (mxwire scenario run --seed {self.seed} repeats this run)")
                 told += 1
                 self._tell(outcome, few=told <= _MANY)
                 if told == _MANY + 1 and not (self.verbose or self.ladder):
@@ -160,7 +164,8 @@ class Telling:
         return not (counts[Verdict.FAIL] or counts[Verdict.MISSING])
 
     def _tell(self, outcome: Outcome, *, few: bool) -> None:
-        well = outcome.verdict in (Verdict.PASS, Verdict.INFO, Verdict.SKIPPED)
+        misleading = self.seed is not None and outcome.script.forges_source
+        well = outcome.verdict in (Verdict.PASS, Verdict.INFO, Verdict.SKIPPED) and not misleading
         if not (self.verbose or self.ladder or few or not well):
             return
         click.echo(_line(outcome))

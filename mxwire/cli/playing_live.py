@@ -7,17 +7,23 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from mxwire.cli.playing import Telling, scripts_of
 from mxwire.errors import MxwireError
-from mxwire.scenarios import Outcome
+from mxwire.scenarios import Outcome, Remark, Script, Verdict
+from mxwire.scenarios.live import new_seed
 from mxwire.wire.dialect import dialect_by_name
 
 if TYPE_CHECKING:
     from mxwire.cli.live import Destination
+
+_FORGED: Final = (
+    "played last: it sends with a source address that is not the tester's, "
+    "and a learning switch may deliver that host's frames to the tester for a while"
+)
 
 
 def play_live(
@@ -29,8 +35,9 @@ def play_live(
     key: int = 0x12345678,
     timeout: float | None = None,
     harmful: bool = False,
+    seed: int,
 ) -> Iterator[Outcome]:
-    """Play scenarios against a live host on an interface of this machine.
+    """Play scenarios against a live host on an interface of this machine; ``seed`` is that of the first one.
 
     Raises :class:`~mxwire.errors.MxwireError` where the host does not answer, and
     :class:`~mxwire.link.errors.LinkError` where the interface cannot be used.
@@ -41,22 +48,29 @@ def play_live(
     from mxwire.scenarios.meeting import TIMEOUT, meet
     from mxwire.wire.address import mac_bytes
 
-    scripts = list(scripts_of(names))
+    scripts = _in_turn(names)
     who = mac_bytes(host.host) if host.host.count(":") > 1 or "-" in host.host else host.host
     endpoint = MEETING_POINT if host.endpoint is None else host.endpoint
     link = PacketLink.open(interface, promiscuous=True)
     try:
         target = meet(link, who, dialect_by_name(dialect), endpoint=endpoint, key=key, timeout=timeout or TIMEOUT)
         for number, script in enumerate(scripts):
-            yield run_live(script, link, target, shift=number * 8, seed=number, harmful=harmful)
+            yield _noted(run_live(script, link, target, seed=seed + number, harmful=harmful))
     finally:
         link.close()
 
 
 def play_driven(
-    names: tuple[str, ...], interface: str, command: str, *, dialect: str | None = None
+    names: tuple[str, ...],
+    interface: str,
+    command: str,
+    *,
+    dialect: str | None = None,
+    harmful: bool = False,
+    seed: int,
 ) -> Iterator[Outcome]:
-    """Play scenarios against hosts that a driver makes, and whose applications it has call.
+    """Play scenarios against hosts that a driver makes, with the calls of their applications; ``seed`` is that of the
+    first one.
 
     Raises :class:`~mxwire.scenarios.driver.DriverError` where that does not answer, and
     :class:`~mxwire.link.errors.LinkError` where the interface cannot be used.
@@ -64,11 +78,23 @@ def play_driven(
     from mxwire.link import PacketLink
     from mxwire.scenarios.driver import Driver, run_driven
 
-    scripts = list(scripts_of(names))
+    scripts = _in_turn(names)
     only = dialect_by_name(dialect or "mxoe")
     with closing(PacketLink.open(interface, promiscuous=True)) as link, Driver(command) as driver:
         for number, script in enumerate(scripts):
-            yield run_driven(script, link, driver, only, number)
+            yield _noted(run_driven(script, link, driver, only, seed + number, harmful=harmful))
+
+
+def _in_turn(names: tuple[str, ...]) -> list[Script]:
+    """The scenarios in the order in which they are played: those that mislead a learning switch come last."""
+    return sorted(scripts_of(names), key=lambda each: each.forges_source)
+
+
+def _noted(outcome: Outcome) -> Outcome:
+    """The outcome with a remark on what it may do to later runs."""
+    if outcome.verdict is Verdict.SKIPPED or not outcome.script.forges_source:
+        return outcome
+    return replace(outcome, remarks=(*outcome.remarks, Remark(0, _FORGED)))
 
 
 def be_driven(interface: str, profile: str) -> None:
@@ -115,5 +141,6 @@ def replay_scenario(
     if endpoints:
         destination = replace(destination, endpoint=int(endpoints[0]))
     spoken = "mxoe" if dialect == "auto" else dialect
-    outcomes = play_live((file,), interface, destination, dialect=spoken, key=key)
-    return Telling(as_json=as_json, ladder=True).tell(outcomes)
+    seed = new_seed()
+    outcomes = play_live((file,), interface, destination, dialect=spoken, key=key, seed=seed)
+    return Telling(as_json=as_json, ladder=True, seed=seed).tell(outcomes)

@@ -30,7 +30,6 @@ Examples:
 """
 _OF_THE_ENGINE: Final = {
     "profile": "--profile says what the engine is, and a live host is what it is",
-    "seed": "--seed is for the engine, not for -i",
 }
 _OF_LIVE_HOSTS: Final = {
     "key": "--key is for a live host: say which one with -i and --host",
@@ -39,7 +38,6 @@ _OF_LIVE_HOSTS: Final = {
 """Options that mean nothing for the other, and what is said of them."""
 _OF_HOSTS: Final = {
     "key": "--key is for --host: a driver says it itself",
-    "harmful": "--harmful is for --host: a driver makes a host that may be harmed",
 }
 
 
@@ -104,7 +102,7 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
     shell_complete=live_dialects,
     help="Only in this one.  [default: mxoe, omx:1500 and omx:9000]",
 )
-@click.option("--seed", type=click.IntRange(0), metavar="N", default=0, help="What all chance comes from.")
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Of all chance.  [default: 0; with -i a new one]")
 @click.option(
     "-i",
     "--interface",
@@ -129,7 +127,7 @@ def run(
     names: tuple[str, ...],
     profile: str,
     dialect: str | None,
-    seed: int,
+    seed: int | None,
     interface: str | None,
     host: Destination | None,
     key: int,
@@ -144,11 +142,13 @@ def run(
     """Play scenarios against the engine in virtual time: files, folders or names; without any, the whole library.
 
     With -i and --host they are played against a live host; those that need calls of its application are skipped. The
-    application there must only take what comes, as mxwire serve --sink does: answers of an echo are told as failures.
-    With -i and --driver all are played: a program on the other host makes the calls.
+    application there must only receive, as mxwire serve --sink does: the answers of an echo are failures.
+    With -i and --driver all are played: a program on the other host makes the calls. Scenarios that stop real hosts
+    need --harmful in either case, and those that send with the host's own address are played last.
     Exit code 1: at least one has failed, or the host has sent nothing.
     """
     from mxwire.cli import playing, playing_live
+    from mxwire.scenarios.live import new_seed
 
     if driver is not None and interface is None:
         raise click.UsageError("--driver needs -i, the interface that leads to its host")
@@ -158,13 +158,18 @@ def run(
         raise click.UsageError("--driver makes the host: leave --host out")
     _refuse(_OF_THE_ENGINE if interface is not None else _OF_LIVE_HOSTS)
     if interface is not None and host is not None:
-        outcomes = playing_live.play_live(names, interface, host, dialect=dialect or "mxoe", key=key, harmful=harmful)
+        seed = new_seed() if seed is None else seed
+        outcomes = playing_live.play_live(
+            names, interface, host, dialect=dialect or "mxoe", key=key, harmful=harmful, seed=seed
+        )
     elif interface is not None and driver is not None:
         _refuse(_OF_HOSTS)
-        outcomes = playing_live.play_driven(names, interface, driver, dialect=dialect)
+        seed = new_seed() if seed is None else seed
+        outcomes = playing_live.play_driven(names, interface, driver, dialect=dialect, harmful=harmful, seed=seed)
     else:
-        outcomes = playing.simulate(names, profile, dialect, seed)
-    telling = playing.Telling(as_json=as_json, judge=judge, ladder=ladder, verbose=verbose, write=write)
+        outcomes = playing.simulate(names, profile, dialect, seed or 0)
+    live = seed if interface is not None else None
+    telling = playing.Telling(as_json=as_json, judge=judge, ladder=ladder, verbose=verbose, write=write, seed=live)
     if not telling.tell(outcomes):
         sys.exit(1)
 

@@ -15,6 +15,7 @@ from mxwire.link import PacketLink
 from mxwire.pytest_plugin.stages import external_of
 from mxwire.scenarios import Outcome, Script, Verdict, load, meet, run_live, run_simulated
 from mxwire.scenarios.driver import Driver, run_driven
+from mxwire.scenarios.live import new_seed
 from mxwire.wire.dialect import dialect_by_name
 
 
@@ -69,6 +70,8 @@ class ScenarioItem(pytest.Item):
                 lines += [f"  expected: {outcome.expected}"]
             if outcome.found:
                 lines += [f"  found:    {outcome.found}"]
+            if not outcome.profile:
+                lines += [f"  seed:     {outcome.seed}"]
             return "\n".join([*lines, f"  rules:    {' '.join(self.script.rules)}"])
         if isinstance(error, MxwireError):
             return str(error)
@@ -85,7 +88,7 @@ class _Played:
     def __init__(self, config: pytest.Config) -> None:
         session, self.external = external_of(config)
         self.driver: Driver | None = None
-        self.count = 0
+        self.seed = new_seed()
         external, left = self.external, session.configuration.left
         with inside(left.namespace):
             self.link = PacketLink.open(left.interface, promiscuous=True)
@@ -102,16 +105,16 @@ class _Played:
 
     def play(self, script: Script) -> Outcome:
         """Play one, from endpoints that the host does not remember."""
-        self.count += 1
+        self.seed += 1
         if self.driver is not None:
-            return run_driven(script, self.link, self.driver, self.dialect, self.count)
+            return run_driven(script, self.link, self.driver, self.dialect, self.seed)
         if self.role is not None:
             self.programs.start(self.role)
         if self.met != self.programs.starts:
             self._meet()
         known = False
         try:
-            outcome = run_live(script, self.link, self.target, shift=8 * self.count)
+            outcome = run_live(script, self.link, self.target, seed=self.seed)
             known = outcome.passed or outcome.verdict is Verdict.SKIPPED
         finally:
             if self.role is not None and not known:

@@ -26,11 +26,12 @@ from mxwire.link import Link
 from mxwire.protocol import LocalProtocolError, Status
 from mxwire.scenarios.actions import Ask, Invoke
 from mxwire.scenarios.expression import Value
-from mxwire.scenarios.live import LiveTarget, run_live, why_not
+from mxwire.scenarios.live import LiveTarget, drain, run_live, why_not
 from mxwire.scenarios.outcome import Outcome
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.simulated import skipped
 from mxwire.scenarios.tester import Tester
+from mxwire.scenarios.vocabulary import COUNTERS
 from mxwire.wire.address import mac_bytes, mac_text
 from mxwire.wire.dialect import Dialect
 
@@ -39,6 +40,8 @@ PATIENCE: Final = 30.0
 _END_SECONDS: Final = 5.0
 _SHOWN: Final = 100
 """Characters that are shown of a wrong answer."""
+_COUNTERS: Final = {each.value: name for name, each in COUNTERS.items()}
+"""Names of counters in the language, by those of the real driver."""
 _NUMBERS: Final = ("endpoint", "key", "closed", "beyond")
 """What a driver may say of the endpoint under test; else it is as mxwire's own hosts have it."""
 
@@ -143,7 +146,8 @@ class Driver:
             raise self._wrong(found) from None
 
     def ask(self, action: Ask) -> Mapping[str, Value] | None:
-        """What a result, the counters, the events or a peer say; None where the driver cannot say.
+        """What a result, the counters, the events or a peer say; None where the driver cannot say. Counters may have
+        their names in the language or those of the real driver.
 
         Raises :class:`DriverError`.
         """
@@ -151,7 +155,10 @@ class Driver:
         found = self._ask({"do": "ask", "subject": action.subject, "on": on, "tester": whom})
         try:
             known = found["known"]
-            return None if known is None else {str(name): of_json(each) for name, each in known.items()}
+            if known is None:
+                return None
+            names = _COUNTERS if action.subject == "counters" else {}
+            return {names.get(str(name), str(name)): of_json(each) for name, each in known.items()}
         except (KeyError, TypeError, ValueError, AttributeError):
             raise self._wrong(found) from None
 
@@ -194,17 +201,30 @@ class Driver:
         return DriverError(f"the driver {self._command!r} has answered {said}, which is no answer to the question")
 
 
-def run_driven(script: Script, link: Link, driver: Driver, dialect: Dialect, number: int = 0) -> Outcome:
-    """Play a scenario to a host that a driver makes; ``number`` counts those that are played on the link.
+def run_driven(
+    script: Script,
+    link: Link,
+    driver: Driver,
+    dialect: Dialect,
+    seed: int | None = None,
+    *,
+    harmful: bool = False,
+) -> Outcome:
+    """Play a scenario to a host that a driver makes; ``seed`` and ``harmful`` as for
+    :func:`~mxwire.scenarios.live.run_live`, only that a host of a driver is spared as well.
 
     Raises :class:`DriverError`, :class:`~mxwire.link.errors.LinkError` where the link is gone, and
     :class:`~mxwire.scenarios.errors.ScriptError` for a step that cannot be played as it is written.
     """
     why = why_not(script, dialect, True)
+    if why is None and script.harmful and not harmful:
+        why = f"it is harmful: {script.harmful}"
+    if why is None:
+        drain(link)
     found = why or driver.host(script, dialect, link.address)
     if isinstance(found, str):
         return skipped(script, dialect, found)
-    return run_live(script, link, found, application=driver, shift=8 * number, seed=number)
+    return run_live(script, link, found, application=driver, seed=seed)
 
 
 def _number(target: Any) -> int | None:

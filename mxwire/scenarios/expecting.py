@@ -39,7 +39,7 @@ class Expecting(Playing):
 
     def _expect(self, step: Expect) -> Play:
         self.expecting = True
-        start, limit = self._mark, self._mark + self._within(step)
+        start, limit = self._earliest, self._mark + self._within(step)
         arrival = yield from self._next(step, (step,), limit + self.patience)
         if arrival is None:
             self._miss(step, Failed(step, f"{step.packet} did not come", expected=self._wanted(step)))
@@ -129,7 +129,7 @@ class Expecting(Playing):
     def _any_order(self, step: AnyOrder) -> Play:
         self.expecting = True
         left = list(step.body)
-        start = self._mark
+        start, earliest = self._mark, self._earliest
         while left:
             limit = start + max(self._within(each) for each in left)
             arrival = yield from self._next(step, left, limit + self.patience)
@@ -140,7 +140,7 @@ class Expecting(Playing):
                 return
             failures = []
             for each in left:
-                failure = self._judged(each, arrival, start)
+                failure = self._judged(each, arrival, earliest)
                 if failure is None:
                     self._taken(each, arrival, start + self._within(each))
                     left.remove(each)
@@ -152,7 +152,7 @@ class Expecting(Playing):
     def _either(self, step: Either) -> Play:
         self.expecting = True
         firsts = [branch[0] for branch in step.branches if isinstance(branch[0], Expect)]
-        start = self._mark
+        start, earliest = self._mark, self._earliest
         limit = start + max(self._within(each) for each in firsts)
         arrival = yield from self._next(step, firsts, limit + self.patience)
         names = " or ".join(each.packet for each in firsts)
@@ -160,7 +160,7 @@ class Expecting(Playing):
             raise Failed(step, f"neither came: {names}", expected=" or ".join(map(self._wanted, firsts)))
         failures = []
         for branch, first in zip(step.branches, firsts, strict=True):
-            failure = self._judged(first, arrival, start)
+            failure = self._judged(first, arrival, earliest)
             if failure is None:
                 self._taken(first, arrival, start + self._within(first))
                 yield from self._steps(branch[1:])

@@ -1,35 +1,41 @@
-"""The live stage: a scenario against whoever is behind a link, in real time."""
+"""The live stage: a scenario against a host behind a link, in real time."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from random import Random
+from random import Random, SystemRandom
 from typing import Final, Protocol
 
 from mxwire.frames import FrameBatch
 from mxwire.link import Link
 from mxwire.scenarios.actions import Application, Invoke, Transmit, answer
 from mxwire.scenarios.cast import HOST, Cast
-from mxwire.scenarios.outcome import Outcome
+from mxwire.scenarios.outcome import Outcome, Remark
+from mxwire.scenarios.reception import Reception
 from mxwire.scenarios.run import Run
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.simulated import outcome_of, skipped
 from mxwire.scenarios.steps import Expect, Silence, Wait, walk
 from mxwire.scenarios.tester import Target
-from mxwire.wire.codec import parse
 from mxwire.wire.dialect import MXOE, Dialect
 
 PATIENCE: Final = 500_000_000
 """Nanoseconds that a frame may come late, and is only not strict."""
-SETTLE: Final = 0.01
-"""Seconds between a frame and a call, so that the frame has arrived when the application calls."""
+SETTLE: Final = 30_000_000
+"""Nanoseconds between a frame of the tester and a call, so that the host has handled the frame. Longer than a host
+delays an acknowledgement (20 ms, R-MEA-20), which could otherwise cross what the call sends."""
 LONGEST: Final = 20_000_000_000
 """Nanoseconds that a scenario may wait in one step, unless the caller has more time."""
 _SLICE: Final = 0.25
 _OF_THE_MEETING: Final = frozenset({"HOST_REPLY"})
 """What was asked when the host was met may be answered late."""
+_SPACING: Final = 8
+"""Endpoint numbers between the testers of one run and of the next, more than a scenario has testers."""
+_ENDPOINTS: Final = 256
+SEEDS: Final = 1 << 32
+"""Number of seeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,18 @@ class LiveTarget:
     beyond: int = 32
     """The first endpoint number that the host cannot have."""
     name: str = ""
-    """Its host name, where it has told."""
+    """Its host name, where it is known."""
+
+
+def new_seed() -> int:
+    """Return a seed that no run has had."""
+    return SystemRandom().randrange(SEEDS)
+
+
+def shift_of(seed: int) -> int:
+    """Return what is added to the endpoint numbers of the testers; consecutive seeds share none of 32 runs."""
+    turn, place = divmod(seed, _ENDPOINTS // _SPACING)
+    return (turn + place * _SPACING) % _ENDPOINTS
 
 
 def run_live(
@@ -56,32 +73,51 @@ def run_live(
     application: Application | None = None,
     patience: int = PATIENCE,
     longest: int = LONGEST,
-    shift: int = 0,
-    seed: int = 0,
+    seed: int | None = None,
     harmful: bool = False,
     clock: Callable[[], int] = time.time_ns,
 ) -> Outcome:
     """Play a scenario against a live host that knows us; see :func:`~mxwire.scenarios.meeting.meet`.
 
-    ``application`` makes the calls on a host that is ours; without one, scenarios that need calls are skipped, as are
-    those that need a host built in a certain way. ``shift`` moves the endpoint numbers of the tester, so that a host
-    has no memory of them. Without ``harmful`` a host that is not ours is spared what is known to stop real hosts. Times
-    are nanoseconds. Raises :class:`~mxwire.link.errors.LinkError` where the link is
-    gone, and :class:`~mxwire.scenarios.errors.ScriptError` for a step that cannot be played as it is written.
+    ``application`` makes the calls on the host; without one, scenarios that need calls are skipped, as are those that
+    need a host built in a certain way. The testers' endpoint numbers and sessions come from ``seed``; without one they
+    are new in each run, since a host remembers those of earlier ones (R-MEA-21). ``harmful`` includes scenarios that
+    are known to stop real hosts, where there is no ``application``. Times are nanoseconds. Raises
+    :class:`~mxwire.link.errors.LinkError` where the link is gone, and
+    :class:`~mxwire.scenarios.errors.ScriptError` for a step that cannot be played as it is written.
     """
     why = why_not(script, target.dialect, application is not None, longest, harmful=harmful)
     if why is not None:
         return skipped(script, target.dialect, why)
+    seed = new_seed() if seed is None else seed % SEEDS
     addresses = {each.host: address_of(link, each.host) for each in script.actors} | {HOST: link.address}
     known = Target(target.mac, target.endpoint, target.key, target.closed, target.beyond)
-    cast = Cast(script, target.dialect, known, addresses, Random(seed), shift=shift)
-    while application is None and len(link.receive(0.0)):
-        # What has come from a host that was there before is no answer.
-        continue
+    cast = Cast(script, target.dialect, known, addresses, Random(seed), shift=shift_of(seed))
+    reception = Reception(script, cast)
+    early = [each for each in drain(link) if application is not None and reception.takes_early(each[1])]
+    reception.passed_over.clear()
     start = clock()
-    run = Run(script, cast, start, patience=patience, foreign=_OF_THE_MEETING)
-    _play(run, link, target.mac, application, clock)
+    run = Run(script, cast, start, patience=patience, foreign=_OF_THE_MEETING, partial=application is not None)
+    for arrived, raw in early:
+        run.arrive(arrived, raw)
+    _Player(run, reception, link, application, clock).play()
+    _note_passed_over(run, reception)
     return outcome_of(run, target.dialect, "", seed, origin=0, start=start)
+
+
+def drain(link: Link) -> list[tuple[int, bytes]]:
+    """Take all frames that wait on a link; returns each with the time of its arrival."""
+    found: list[tuple[int, bytes]] = []
+    while len(batch := link.receive(0.0)):
+        found += [(int(batch.timestamp_ns[place]), batch.frame(place)) for place in range(len(batch))]
+    return found
+
+
+def _note_passed_over(run: Run, reception: Reception) -> None:
+    counts = reception.passed_over
+    if counts:
+        text = ", ".join(f"{number} {packet}" for packet, number in sorted(counts.items()))
+        run.notes.append(Remark(0, f"passed over, for endpoints or sessions of other runs: {text}"))
 
 
 class Addressed(Protocol):
@@ -145,35 +181,48 @@ def _longest_wait(script: Script) -> int:
     return max(waits)
 
 
-def _play(run: Run, link: Link, host: bytes, application: Application | None, clock: Callable[[], int]) -> None:
-    sent = False
-    while True:
-        action = run.advance(clock())
-        if isinstance(action, Transmit):
-            link.send(FrameBatch.from_frames(action.frames))
-            sent = True
-        elif action is not None:
-            if sent and isinstance(action, Invoke):
-                time.sleep(SETTLE)
-                sent = False
-            run.give(answer(application, action))
-        elif run.finished:
-            return
-        else:
-            _listen(run, link, host, clock)
+class _Player:
+    """Connects a run with a link, an application and a clock."""
 
+    def __init__(
+        self, run: Run, reception: Reception, link: Link, application: Application | None, clock: Callable[[], int]
+    ) -> None:
+        self._run = run
+        self._reception = reception
+        self._link = link
+        self._application = application
+        self._clock = clock
+        self._settled = 0
+        """When the host has handled what was sent last."""
 
-def _listen(run: Run, link: Link, host: bytes, clock: Callable[[], int]) -> None:
-    """Wait for frames of the host until the run wants to go on."""
-    left = 0.0 if run.deadline is None else (run.deadline - clock()) / 1e9
-    batch = link.receive(min(max(left, 0.0), _SLICE))
-    for place in range(len(batch)):
-        frame = batch.frame(place)
-        if frame[6:12] == host and not _is_of_an_earlier_run(run, frame):
-            run.arrive(int(batch.timestamp_ns[place]), frame)
+    def play(self) -> None:
+        """Play the run to its end."""
+        run = self._run
+        while True:
+            action = run.advance(self._clock())
+            if isinstance(action, Transmit):
+                self._reception.sent(action.frames)
+                self._link.send(FrameBatch.from_frames(action.frames))
+                self._settled = self._clock() + SETTLE
+            elif action is not None:
+                if isinstance(action, Invoke):
+                    self._settle()
+                run.give(answer(self._application, action))
+            elif run.finished:
+                return
+            else:
+                self._listen()
 
+    def _settle(self) -> None:
+        if self._application is not None:
+            time.sleep(max(0, self._settled - self._clock()) / 1e9)
 
-def _is_of_an_earlier_run(run: Run, raw: bytes) -> bool:
-    """Whether a frame is for an endpoint that nobody of this run has: others come again."""
-    number = getattr(parse(raw, run.cast.dialect), "dst_endpoint", None)
-    return number is not None and number not in run.cast.endpoints
+    def _listen(self) -> None:
+        """Wait for frames of the host until the run wants to go on."""
+        run = self._run
+        left = 0.0 if run.deadline is None else (run.deadline - self._clock()) / 1e9
+        batch = self._link.receive(min(max(left, 0.0), _SLICE))
+        for place in range(len(batch)):
+            raw = batch.frame(place)
+            if self._reception.takes(raw):
+                run.arrive(int(batch.timestamp_ns[place]), raw)

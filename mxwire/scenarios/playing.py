@@ -87,11 +87,19 @@ class Playing(ABC):
         """Whether an answer was ever expected."""
         self._codec = codec_of(cast.dialect)
         self._mark = now
-        """When the last thing happened that times count from."""
         self._queue: deque[Arrival] = deque()
         self._unspoken = frozenset(_MANNERLY) - script.packets - script.ignored
         self._ignored = script.ignored | ((PASSED_OVER | foreign) - script.packets)
         self._quietly = self._ignored | (_UNASKED - script.packets)
+
+    @property
+    def _mark(self) -> int:
+        """When the last thing happened that times count from."""
+        return self._happened
+
+    @_mark.setter
+    def _mark(self, time: int) -> None:
+        self._happened = self._earliest = time
 
     def scope(self, tester: Tester | None = None) -> RunScope:
         """Where the names of a step are looked up."""

@@ -4,7 +4,7 @@ come out. It knows no clock and no link.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from mxwire.protocol import LocalProtocolError
@@ -46,13 +46,22 @@ class Run(Expecting):
     """Plays a scenario; times are nanoseconds on any clock that does not run backwards.
 
     ``patience`` is how many nanoseconds a frame may come late and is still taken, which is not strict. ``foreign`` are
-    packets that may come for reasons of their own, and are passed over like announcements.
+    packets that may come for reasons of their own, and are passed over like announcements. With ``partial`` the
+    application may not know all that a scenario asks for; that is not checked then.
     """
 
     def __init__(
-        self, script: Script, cast: Cast, now: int, *, patience: int = 0, foreign: frozenset[str] = frozenset()
+        self,
+        script: Script,
+        cast: Cast,
+        now: int,
+        *,
+        patience: int = 0,
+        foreign: frozenset[str] = frozenset(),
+        partial: bool = False,
     ) -> None:
         super().__init__(script, cast, now, patience, foreign)
+        self._partial = partial
         self._play = self._steps((*cast.prelude, *script.steps))
         self._started = self.finished = False
         self._turned = 0
@@ -157,12 +166,14 @@ class Run(Expecting):
         kinds = VERBS[step.verb]
         arguments = {name: argument_of(each, scope, kinds[name]) for name, each in step.arguments.items()}
         target = self.bound.get(step.target) if step.target else None
+        began = self.now
         answer = yield Invoke(step.verb, arguments, step.flags, target, tester)
         if isinstance(answer, LocalProtocolError) and not step.bind:
             raise Failed(step, f"{step.verb} was refused: {answer}")
         if step.bind:
             self.bound[step.bind] = answer
-        self._mark = self.now
+        # How long a call takes is the application's affair: what must not come early counts from its beginning.
+        self._mark, self._earliest = self.now, began
 
     def _check(self, step: Check) -> Play:
         """Ask, where the run has patience again and again, until it is as it should be."""
@@ -184,18 +195,29 @@ class Run(Expecting):
         found: Mapping[str, Value] | None
         found = yield Ask(step.subject, self.bound.get(step.target), tester)
         if found is None:
+            self._not_checked(step, step.conditions)
             return None
-        missing = [name for name in step.conditions if name not in found]
-        if missing:
+        known = {name: each for name, each in step.conditions.items() if name in found}
+        missing = [name for name in step.conditions if name not in known]
+        if missing and not self._partial:
             raise ScriptError(f"{step.target or step.subject} does not say {missing[0]}", step.place)
-        scope = self.scope(tester)
-        wrong = differences(step.conditions, found, scope)
-        if not wrong:
-            return None
         what = f"${step.target}" if step.target else step.subject
-        expected = ", ".join(f"{name} {wanted(each, scope)}" for name, each in step.conditions.items())
+        if missing and isinstance(refusal := self.bound.get(step.target), LocalProtocolError):
+            return Failed(step, f"{what} was refused: {refusal}")
+        scope = self.scope(tester)
+        wrong = differences(known, found, scope)
+        if not wrong:
+            self._not_checked(step, missing)
+            return None
+        expected = ", ".join(f"{name} {wanted(each, scope)}" for name, each in known.items())
         text = f"{what}: {'; '.join(map(str, wrong))}"
         return Failed(step, text, expected=expected, found=", ".join(each.found for each in wrong), wrong=wrong)
+
+    def _not_checked(self, step: Check, names: Iterable[str]) -> None:
+        """Note what the application cannot say."""
+        if self._partial and (unknown := ", ".join(names)):
+            what = f"${step.target}" if step.target else step.subject
+            self.notes.append(Remark(step.place.line, f"not checked, unknown to the driver: {what} {unknown}"))
 
     def _leftovers(self) -> None:
         """Frames at the end that nobody has expected."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from mxwire.protocol import Profile
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.scenarios.steps import Call, Check, Expect, Send, Silence, Step, walk
 from mxwire.wire.dialect import MXOE, Dialect, omx
 
+_SOURCE: Final = range(6, 12)
+"""Offsets of the source address in a frame."""
 DIALECTS = {"mxoe": (MXOE,), "omx": (omx(1500), omx(9000))}
 """What a scenario is played in, by the names of its head."""
 
@@ -110,6 +112,13 @@ class Script:
     def senders(self) -> frozenset[str]:
         """The names of the testers that send; the empty one is the tester that has no name."""
         return frozenset(each.tester for each in walk(self.steps) if isinstance(each, Send))
+
+    @property
+    def forges_source(self) -> bool:
+        """Whether the tester sends with a source address that is not its own, which misleads a learning switch."""
+        sends = [each for each in walk(self.steps) if isinstance(each, Send)]
+        patched = {patch.offset.constant for each in sends for patch in each.patches}
+        return any("src_mac" in each.fields for each in sends) or not patched.isdisjoint(_SOURCE)
 
     def applies_to(self, dialect: Dialect) -> bool:
         """Whether it can be played in a dialect."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -144,6 +146,51 @@ def test_a_driver_makes_the_calls_on_another_host(cables: list[tuple[Port, Port]
     assert counts["skipped"] <= 2 and counts["pass"] + counts["non-strict"] >= 40, (counts, done.stderr)
     pids = subprocess.run(["ip", "netns", "pids", far.namespace.name], capture_output=True, text=True).stdout
     assert not pids, "the driver is left running"
+
+
+def test_a_stand_in_for_a_real_host_passes(cables: list[tuple[Port, Port]]) -> None:
+    """As ``mxwire scenario run --driver --judge`` finds a real host: see :mod:`tests.scenarios.stand_in`."""
+    near, far = cables[2]
+    program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.scenarios.stand_in import main; main('veth1')"
+    assert far.interface == "veth1"
+    driver = f"ip netns exec {far.namespace.name} {shlex.join([sys.executable, '-c', program])}"
+    provoking = ("discovery/query-padded-long", "malformed/to-broadcast", "nacks/index-not-of-source", "serving")
+    done = near.namespace.run(
+        *(sys.executable, str(ROOT / "cli.py"), "scenario", "run", "discovery/reply-from-own-address"),
+        *("acks/piggyback-of-every-type", "acks/liback-stops-resending", "acks/order-of-tests", "acks/at-close"),
+        *("discovery/raw-longest", "discovery/asked-for-name", "connect/own-address", *provoking),
+        *("-i", near.interface, "--driver", driver, "--judge", "--json", "--seed", "4000000000"),
+        timeout=180,
+    )
+    outcomes = [json.loads(line) for line in done.stdout.splitlines()]
+    failed = {each["name"]: each["reason"] for each in outcomes if each["verdict"] in ("fail", "missing")}
+    # A host that is too busy to answer in time is told from one that does not answer.
+    assert {name for name in failed if not failed[name].startswith("TRUC")} == set(), failed
+    assert len(outcomes) >= 30 and [each["seed"] for each in outcomes[:2]] == [4000000000, 4000000001]
+    forged = {"connect/own-address", "discovery/reply-from-own-address"}
+    assert {each["name"] for each in outcomes[-2:]} == forged
+    assert all(each["remarks"][-1]["text"].startswith("played last: ") for each in outcomes[-2:])
+    noted = [remark["text"] for each in outcomes for remark in each["remarks"]]
+    assert any(each.startswith("not checked, unknown to the driver: ") for each in noted)
+    assert any(each.startswith("passed over, ") for each in noted)
+
+
+def test_the_seed_and_the_order_are_told(cables: list[tuple[Port, Port]]) -> None:
+    near, far = cables[3]
+    driver = f"ip netns exec {far.namespace.name} {sys.executable} {ROOT / 'cli.py'} scenario host -i {far.interface}"
+    done = near.namespace.run(
+        *(sys.executable, str(ROOT / "cli.py"), "scenario", "run", "connect/own-address", "nacks/unknown-type"),
+        *("connect/bad-key", "-i", near.interface, "--driver", driver),
+        timeout=60,
+    )
+    lines = done.stdout.splitlines()
+    assert re.fullmatch(r"seed (\d+) \(mxwire scenario run --seed \1 repeats this run\)", lines[0]), done.stdout
+    assert [line.split()[1] for line in lines[1:] if not line.startswith(" ")][:3] == [
+        "nacks/unknown-type",
+        "connect/bad-key",
+        "connect/own-address",
+    ]
+    assert "it is harmful: " in done.stdout and "played last: " in done.stdout
 
 
 def test_a_host_that_is_not_there(cables: list[tuple[Port, Port]]) -> None:

@@ -136,8 +136,9 @@ class InThisProcess(Driver):
     def __init__(self, driven: Driven) -> None:
         self.driven = driven
 
-    def _ask(self, question: object) -> dict[str, object]:
-        return json.loads(json.dumps(self.driven.answer(json.loads(json.dumps(question)))))
+    def _ask(self, question: object) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(json.dumps(self.driven.answer(json.loads(json.dumps(question)))))
+        return found
 
 
 @pytest.fixture
@@ -178,5 +179,6 @@ def test_options_that_do_not_go_with_a_driver() -> None:
     assert run.code == 2 and "--driver needs -i, the interface that leads to its host" in run.err
     run = mxwire("scenario", "run", "connect", "--driver", "x", "-i", "eth0", "--host", "alpha:0")
     assert run.code == 2 and "leave --host out" in run.err
-    for words in (("--harmful",), ("--key", "5"), ("--profile", "native-mx")):
-        assert mxwire("scenario", "run", "connect", "--driver", "x", "-i", "eth0", *words).code == 2
+    for words in (("--key", "5"), ("--profile", "native-mx")):
+        run = mxwire("scenario", "run", "connect", "--driver", "x", "-i", "eth0", *words)
+        assert run.code == 2 and f"{words[0]} is " in run.err, run.err
