@@ -144,21 +144,11 @@ def _show_coloured(report: Report) -> None:
 
     from mxwire.interop import telling
 
-    names, headings, rows = telling.squares(report)
-    widest = max(map(len, names), default=0)
     console = styled_console(terminal_width())
     console.print(Text(report.title, style="bold cyan"))
     console.print()
-    console.print(
-        Text(" " * widest + "".join(each.rjust(telling.WIDTH) for each in headings), style="bold"), no_wrap=True
-    )
-    for name, row in zip(names, rows, strict=True):
-        line = Text(name.ljust(widest), style="cyan")
-        for text, style in row:
-            line.append(text.rjust(telling.WIDTH), style=telling.STYLES[style])
-        console.print(line, no_wrap=True)
-    for name in telling.answering(report):
-        console.print(Text(name, style="cyan"))
+    for line in telling.lines(report):
+        console.print(Text.assemble(*((text, telling.STYLES[style]) for text, style in line)), no_wrap=True)
     console.print()
 
 

@@ -1,4 +1,4 @@
-"""What a run of the matrix has found, for people, for programs, and for what collects test results."""
+"""The results of a run of the matrix as text for people and as JUnit XML."""
 
 from __future__ import annotations
 
@@ -8,33 +8,34 @@ from typing import Final
 from xml.etree import ElementTree
 
 from mxwire.interop.result import VERDICTS, Cell, Report
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, Verbatim
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, Verbatim, output_width
 
 SHOWN: Final = 12
 """Cells of a kind that are told of one by one."""
 FEW: Final = 3
 """So few cells are told with all that is known of each."""
-STYLES: Final = {"all": "green", "some": "yellow", "bad": "bold red", "none": "dim"}
-"""Colours of the squares, beside their text."""
-WIDTH: Final = 4
-"""Columns of a square."""
-
+STYLES: Final = {
+    "all": "green",
+    "some": "yellow",
+    "bad": "bold red",
+    "none": "dim",
+    "heading": "bold",
+    "name": "cyan",
+}
+"""Colours of the matrix, beside its text."""
 Square = tuple[str, str]
 """What stands in a square of the matrix, and which style it has."""
 
 
 def square(cells: list[Cell]) -> Square:
-    """A pair of implementations in a few letters: ``all`` works, how many do, or ``!`` and how many failed."""
-    failed = sum(each.verdict == "fail" for each in cells)
-    played = [each for each in cells if each.verdict != "missing"]
-    if failed:
-        return f"!{failed}", "bad"
-    if not played:
+    """The cases that work of those that were run, like ``107/108``; with ``!`` if any verdict is fail."""
+    run = sum(each.verdict != "missing" for each in cells)
+    if not run:
         return "-", "none"
-    works = sum(each.reason.startswith("works") for each in played)
-    if works == len(played):
-        return ("all" if len(played) == len(cells) else f"{works}"), "all"
-    return f"{works}", "some"
+    works = sum(each.works for each in cells)
+    if any(each.verdict == "fail" for each in cells):
+        return f"!{works}/{run}", "bad"
+    return f"{works}/{run}", "all" if works == run else "some"
 
 
 def squares(report: Report) -> tuple[list[str], list[str], list[list[Square]]]:
@@ -49,16 +50,29 @@ def squares(report: Report) -> tuple[list[str], list[str], list[list[Square]]]:
     return [f"{places[each]:>2} {each}" for each in lefts], [places[each] for each in rights], rows
 
 
-def drawing(report: Report) -> str:
-    """The matrix as lines of text."""
+Line = list[Square]
+"""A line of the matrix in pieces, each with its style."""
+
+
+def lines(report: Report) -> Iterator[Line]:
+    """The matrix as wide as the output; columns that find no room follow below, with the names of the rows again."""
     names, headings, rows = squares(report)
     widest = max(map(len, names), default=0)
-    lines = [" " * widest + "".join(each.rjust(WIDTH) for each in headings)]
-    lines += [
-        name.ljust(widest) + "".join(text.rjust(WIDTH) for text, _ in row)
-        for name, row in zip(names, rows, strict=True)
-    ]
-    return "\n".join([*lines, *answering(report)])
+    width = 1 + max((len(text) for row in rows for text, _ in row), default=1)
+    at_once = max(1, (output_width() - widest) // width)
+    for first in range(0, len(headings), at_once):
+        if first:
+            yield []
+        part = slice(first, first + at_once)
+        yield [(" " * widest, "heading"), *((each.rjust(width), "heading") for each in headings[part])]
+        for name, row in zip(names, rows, strict=True):
+            yield [(name.ljust(widest), "name"), *((text.rjust(width), style) for text, style in row[part])]
+    yield from ([(each, "name")] for each in answering(report))
+
+
+def drawing(report: Report) -> str:
+    """The matrix as text."""
+    return "\n".join("".join(text for text, _ in line) for line in lines(report))
 
 
 def answering(report: Report) -> list[str]:
@@ -73,8 +87,8 @@ def answering(report: Report) -> list[str]:
 
 
 LEGEND: Final = (
-    "Rows begin, columns answer. all: every case works; a number: so many cases work, and the others fail in the way "
-    "that is documented of such a pair; !: so many are not as expected; -: not played."
+    "Rows initiate, columns respond. 107/108: of 108 cases 107 work, and the others fail as documented for such a "
+    "pair; !: not all results are as expected; -: not run."
 )
 
 
@@ -108,8 +122,8 @@ def cell_blocks(cell: Cell) -> Iterator[Block]:
         rows.append(("frames", f"{cell.frames} in {cell.duration_ns / 1e6:.3f} ms"))
     if cell.capture is not None:
         rows.append(("capture", cell.capture))
-    rows += [("rules", ", ".join(cell.rules)), ("again", cell.command)]
-    columns = (Column("of the cell"), Column("what is known", wraps=True))
+    rows += [("rules", ", ".join(cell.rules)), ("reproduce", cell.command)]
+    columns = (Column("property"), Column("value", wraps=True))
     yield Table(columns, tuple(Row((name, text)) for name, text in rows if text))
     if cell.events:
         yield Heading("What the applications did and saw", 3)
@@ -128,9 +142,9 @@ def summary(report: Report) -> str:
 def _told(cells: list[Cell]) -> Iterator[str]:
     for each in cells[:SHOWN]:
         why = f" ({each.diagnosis[0]})" if each.diagnosis else ""
-        yield f"{each.name}: {each.reason}{why}; again: {each.command}"
+        yield f"{each.name}: {each.reason}{why}; reproduce: {each.command}"
     if len(cells) > SHOWN:
-        yield f"… and {len(cells) - SHOWN} more (--json and --html tell them all)"
+        yield f"… and {len(cells) - SHOWN} more (--json and --html list them all)"
 
 
 def _groups(report: Report) -> Table:
@@ -139,7 +153,7 @@ def _groups(report: Report) -> Table:
     for cell in report.cells:
         counts = found.setdefault(group_of[cell.case], Counter())
         counts[cell.verdict] += 1
-        counts["works"] += cell.reason.startswith("works")
+        counts["works"] += cell.works
     columns = (
         Column("group"),
         Column("cells", right=True),

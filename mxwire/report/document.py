@@ -104,7 +104,7 @@ def show(blocks: Sequence[Block]) -> None:
 
 def plain(blocks: Sequence[Block], width: int | None = None) -> str:
     """The blocks as plain text, at most ``width`` columns wide where their words allow it."""
-    width = width or _output_width()
+    width = width or output_width()
     return "\n".join(_plain_block(block, width) for block in blocks)
 
 
@@ -113,7 +113,8 @@ def markdown(blocks: Sequence[Block]) -> str:
     return "\n\n".join(_markdown_block(block) for block in blocks) + "\n"
 
 
-def _output_width() -> int:
+def output_width() -> int:
+    """Columns to fill: those of the terminal, `PLAIN_WIDTH` where there is none, at most `WIDEST_WIDTH`."""
     return min(shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns, WIDEST_WIDTH)
 
 
@@ -229,7 +230,7 @@ def _aligned(text: str, width: int, column: Column) -> str:
 
 def _show_styled(blocks: Sequence[Block]) -> None:
     """Print with rich, which is imported only here because that takes longer than most commands."""
-    width = _output_width()
+    width = output_width()
     needed = [max(width, _table_width(block, width)) if isinstance(block, Table) else width for block in blocks]
     # A table that is wider than the terminal goes over the end of its lines, rather than losing what is in its cells.
     console = styled_console(max(needed, default=width))
@@ -246,7 +247,7 @@ def _table_width(table: Table, width: int) -> int:
 
 def renderable(block: Block) -> RenderableType:
     """A block for rich, for who shows it in a way of his own."""
-    return _styled_block(block, _output_width())
+    return _styled_block(block, output_width())
 
 
 def _styled_block(block: Block, width: int) -> RenderableType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -32,7 +33,15 @@ def test_the_matrix_as_text(monkeypatch):
     run = mxwire("interop", *SMALL)
     assert run.code == 0
     assert max(map(len, run.lines)) <= 80
-    assert " 1 open-mx-1.5          all   3" in run.lines
+    report = Report.from_json_lines(mxwire("interop", *SMALL, "--json").lines)
+    first, second = (each.name for each in report.implementations)
+    of_first = [each for each in report.cells if each.left == first]
+    squares = [
+        f"{sum(each.works for each in cells)}/{len(cells)}"
+        for cells in ([each for each in of_first if each.right == right] for right in (first, second))
+    ]
+    row = next(line for line in run.lines if line.startswith(f" 1 {first}"))
+    assert row.split()[2:] == squares and squares[0].split("/")[0] == squares[0].split("/")[1] != "0"
     assert run.lines[-1].endswith("pass.")
 
 
@@ -41,7 +50,17 @@ def test_the_whole_matrix_fits_into_eighty_columns(monkeypatch):
     run = mxwire("interop", "--case", "connect", "--impairment", "none", "--jobs", "1")
     assert run.code == 0
     assert max(map(len, run.lines)) <= 80
-    assert sum(line.count("all") for line in run.lines) >= 144
+    assert len(re.findall(r" 1/1\b", run.out)) == 144
+
+
+def test_columns_without_room_follow_below(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    run = mxwire("interop", "--case", "connect", "--impairment", "none", "--jobs", "1")
+    assert run.code == 0
+    matrix = run.lines[: next(place for place, line in enumerate(run.lines) if line.startswith("Rows initiate"))]
+    assert max(map(len, matrix)) <= 60
+    rows = [line for line in run.lines if line.startswith(" 1 open-mx-1.5 ")]
+    assert len(rows) > 1 and sum(row.count(" 1/1") for row in rows) == 12
 
 
 def test_json_is_a_report():
