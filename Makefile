@@ -66,13 +66,13 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 $(VENV)/.run: pyproject.toml mxwire/__init__.py
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
 		echo 'Setting up $(VENV): a Python environment of its own for mxwire.'; sh tools/make-venv $(VENV); }
-	@echo 'Installing mxwire and its dependencies into $(VENV): about 320 MB, of which pip downloads 80 MB.'
+	@echo 'Installing mxwire and its dependencies into $(VENV): about 140 MB, of which pip downloads 25 MB.'
 	@$(PIP_INSTALL) .
 	@touch $@
 
 # All that checks, tests and documentation need besides.
 $(VENV)/.test: $(VENV)/.run
-	@echo 'Installing what tests and documentation need into $(VENV): about 800 MB more. This takes a minute or two.'
+	@echo 'Installing what tests and documentation need into $(VENV): about 950 MB more. This takes a minute or two.'
 	@$(PIP_INSTALL) '.[table,site,fast,scapy,plot,docs,test]'
 	@touch $@
 
