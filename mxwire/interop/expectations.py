@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from mxwire.analysis.compatibility import Build, Reach, reach
 from mxwire.interop.cases.part import Part
-from mxwire.interop.casting import Casting
+from mxwire.interop.casting import ANSWERS, Answer, Casting
 from mxwire.interop.result import Expectation
 from mxwire.wire.formats import MEDIUM_MXOE
 
@@ -43,10 +43,19 @@ def build_of(casting: Casting) -> Build:
     )
 
 
-def expected_of(part: Part, left: Casting, right: Casting, *, echoed: bool = False) -> Expected:
-    """What is expected of two implementations in a case; ``echoed`` says that all that is sent comes back."""
+def expected_of(
+    part: Part, left: Casting, right: Casting, *, echoed: bool = False, answer: Answer | None = None
+) -> Expected:
+    """What is expected of two implementations in a case; ``echoed`` says that all that is sent comes back.
+
+    ``answer`` is how the program on the right answers, None: as its role does. Where it does not return the content,
+    nobody notices a message that is complete but not intact.
+    """
     if part.keeps_partner and left.profile.keeps_partner_on_disconnect != right.profile.keeps_partner_on_disconnect:
         return Expected("fails", _KEPT)
+    if answer is None and part.role is not None:
+        answer = ANSWERS.get(part.role)
+    whole = part.whole and answer != "length"
     ways = [(left, right), (right, left)] if part.answered or echoed else [(left, right)]
     for sender, receiver in ways:
         found = reach(build_of(sender), build_of(receiver))
@@ -54,7 +63,7 @@ def expected_of(part: Part, left: Casting, right: Casting, *, echoed: bool = Fal
         lost = _first_lost(found, part.lengths(left.dialect), part.synchronous(left.dialect))
         if lost is None:
             continue
-        if not part.whole and found.large:
+        if not whole and found.large:
             return Expected("either", f"may fail: {lost.why}")
         return Expected("fails", f"fails: {lost.what} from {sender.name} to {receiver.name} cannot arrive: {lost.why}")
     return WORKS

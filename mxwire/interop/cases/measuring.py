@@ -85,7 +85,7 @@ def perf(stage: Stage) -> None:
 
 @CASES.case(
     "perf-one-way", "omx_perf: there only", "R-SND-01 R-CON-12 R-NOT-01", lengths=_LENGTHS,
-    synchronous=AGREEMENT, role="perf", whole=False,
+    synchronous=AGREEMENT, role="perf",
 )  # fmt: skip
 def perf_one_way(stage: Stage) -> None:
     """The same with empty answers."""
