@@ -233,3 +233,12 @@ def test_a_slave_forgets_its_sender_half_a_second_after_the_last_answer() -> Non
     for each in stage.left.ends:
         each.close()
     assert perform(PARTS["perf-one-way"], stage).works
+
+
+def test_what_only_the_content_shows_is_not_expected_of_a_program_that_does_not_return_it() -> None:
+    """native MX and Open-MX 1.1 exchange MEDIUMs that are complete but not intact."""
+    pair, part = hosts("native-mx", "open-mx-1.1"), PARTS["perf"]
+    assert expected_of(part, *pair).expectation == "either"
+    assert expected_of(part, *pair, answer="content").expectation == "fails"
+    assert expected_of(PARTS["size-medium"], *pair, echoed=True).expectation == "fails"
+    assert expected_of(PARTS["size-medium"], *pair, echoed=True, answer="length").expectation == "either"
