@@ -97,7 +97,7 @@ class Notice(Entry):
 class Repeat:
     """Something that was sent again: a message, or a request for a block."""
 
-    __slots__ = ("after_ns", "cause", "end", "frame", "longest_gap", "missing", "overtaken", "time_ns")
+    __slots__ = ("after_ns", "cause", "end", "explained", "frame", "longest_gap", "missing", "time_ns")
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Repeat:
         cause: str,
         end: int = 0,
         missing: tuple[int, int] = (0, 0),
-        overtaken: bool = False,
+        explained: bool = False,
     ) -> None:
         self.frame = frame
         self.time_ns = time_ns
@@ -119,8 +119,8 @@ class Repeat:
         """Of a request: the first byte of the message behind the block."""
         self.missing, self.longest_gap = missing
         """Of a request: how many bytes of the block had not been seen, and how many of them at a stretch."""
-        self.overtaken = overtaken
-        """Of a request: whether a later block had been asked for before this one."""
+        self.explained = explained
+        """Of a request: whether a later block was complete first, and had been requested first (R-MEA-15)."""
 
 
 class Pulled:
@@ -136,6 +136,7 @@ class Pulled:
         "nacks",
         "notice",
         "offset",
+        "passed_pulls",
         "pulls",
         "ranges",
         "re_requests",
@@ -160,6 +161,9 @@ class Pulled:
         """Copies of requests that the network or the capture made."""
         self.asked_replies = 0
         """Replies that all of the requests ask for, repeated ones and copies included (R-PUL-12)."""
+        self.passed_pulls: list[tuple[int, int]] = []
+        """Number and time of the first PULLs that passed after that of a later block, although no later block was
+        complete."""
         self.re_requests = 0
         self.requests: list[Repeat] = []
         """The first of the repeated requests."""

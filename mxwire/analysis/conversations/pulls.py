@@ -19,6 +19,8 @@ from mxwire.wire.dialect import Dialect
 
 TRANSFERS: Final = 1 << 13
 """Pulls of all conversations that are remembered."""
+PASSED_KEPT: Final = 4
+"""PULLs out of order that are remembered of one message."""
 BLOCKS: Final = 256
 """Blocks of one pull that are remembered, complete ones or not."""
 _MAGIC: Final = PULL_MAGIC_PREFIX << 8 | 0x80
@@ -42,7 +44,7 @@ class Block:
 class Transfer:
     """A pull, known by its handle."""
 
-    __slots__ = ("blocks", "identity", "key", "lead", "message", "payload", "per_block")
+    __slots__ = ("blocks", "highest", "identity", "key", "lead", "message", "payload", "per_block")
 
     def __init__(self, key: ReplyKey, message: Message, dialect: Dialect) -> None:
         self.key = key
@@ -55,6 +57,8 @@ class Transfer:
         """Session, length, region, its counter and offset; None where no PULL was seen."""
         self.blocks: dict[int, Block] = {}
         """By ``frame_index``."""
+        self.highest = 0
+        """Where the latest block begins that was requested."""
 
 
 class Pulls:
@@ -114,7 +118,11 @@ class Pulls:
         block = transfer.blocks.get(index)
         if block is None:
             start = index * transfer.payload - transfer.lead + first
-            transfer.blocks[index] = Block(start, start + length, time_ns)
+            transfer.blocks[index] = block = Block(start, start + length, time_ns)
+            if start >= transfer.highest:
+                transfer.highest = start
+            else:
+                self._note_passed(transfer, block, pull, number)
             if len(transfer.blocks) > BLOCKS:
                 self._prune(transfer)
         else:
@@ -187,6 +195,15 @@ class Pulls:
         done = [at for at, each in transfer.blocks.items() if each.done_ns is not None]
         for at in done[: BLOCKS // 2] or list(transfer.blocks)[: BLOCKS // 2]:
             del transfer.blocks[at]
+
+    def _note_passed(self, transfer: Transfer, block: Block, pull: Pulled, number: int) -> None:
+        """Note a PULL that passes after that of a later block, unless an earlier PULL for it may have been lost."""
+        if len(pull.passed_pulls) >= PASSED_KEPT:
+            return
+        self._take_before(transfer.key)
+        passed_ns = min(each.asked_ns for each in transfer.blocks.values() if each.start >= block.start)
+        if not _is_overtaken(transfer, block) and block.asked_ns - passed_ns < PULL_TIMER_NS:
+            pull.passed_pulls.append((number, block.asked_ns))
 
     def _ask_again(self, transfer: Transfer, block: Block, time_ns: int, number: int, flow: Flow) -> None:
         """Say why a block is asked for again: the timer, or a later block that is complete (R-PUL-07, R-PUL-08)."""
@@ -379,8 +396,17 @@ def _is_overtaken(transfer: Transfer, block: Block) -> bool:
 
 
 def _was_passed(transfer: Transfer, block: Block) -> bool:
-    """Whether a later block was asked for before this one: the PULLs have overtaken each other."""
-    return any(each.start > block.start and each.asked_ns < block.asked_ns for each in transfer.blocks.values())
+    """Whether a later block, which had been requested before this one, was complete before it.
+
+    Replies leave in the order of their PULLs (R-PUL-12), so the repeated request (R-PUL-07) needs no loss.
+    """
+    return any(
+        each.start > block.start
+        and each.asked_ns < block.asked_ns
+        and each.done_ns is not None
+        and (block.done_ns is None or each.done_ns < block.done_ns)
+        for each in transfer.blocks.values()
+    )
 
 
 def _merge(message: Message, stray: Message) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from mxwire.analysis.conversations.message import Acknowledgement, Entry
+from mxwire.analysis.conversations.message import Acknowledgement, Entry, Message
 from mxwire.rules.state.sequence import NUMBER_MASK, SESSION_MASK, WINDOW, position_of
 
 KEPT_BEHIND: Final = 256
@@ -102,3 +102,9 @@ def stream_at(number: int, told: int | None) -> Stream:
         if ahead < WINDOW:
             return Stream(low - ahead, bits)
     return Stream(low, bits)
+
+
+def stream_of(message: Message) -> Stream | None:
+    """The numbers among which that of a message counts; None where they are not remembered any more."""
+    both = message.flow.stream, message.flow.former
+    return next((each for each in both if each is not None and each.entries.get(message.position) is message), None)

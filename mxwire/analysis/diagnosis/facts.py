@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.conversations import Follower, Message
-from mxwire.analysis.conversations.streams import Stream
+from mxwire.analysis.conversations.streams import stream_of
 from mxwire.analysis.diagnosis.finding import Evidence, Party, evidence
 from mxwire.analysis.diagnosis.libraries import Libraries, Voice, voice_at, voice_key
+from mxwire.analysis.diagnosis.numbering import Numberings
+from mxwire.analysis.diagnosis.sequence import Sequences
 from mxwire.analysis.diagnosis.traffic import Traffic, groups_of
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.detection import Detection, Detector
@@ -34,6 +36,8 @@ class Facts:
         self.follower = Follower()
         self.traffic = Traffic()
         self.libraries = Libraries()
+        self.sequences = Sequences()
+        self.numberings = Numberings()
         self.unknown_sessions: dict[Voice, dict[str, list[tuple[int, int]]]] = {}
         """Who used the session 0xFFFFFFFF towards whom: number and time of the first frames, by layout."""
         self.unknown_counts: dict[Voice, dict[str, int]] = {}
@@ -61,6 +65,7 @@ class Facts:
         if decoded.located.has_destination:
             self.traffic.observe(decoded)
             self.libraries.observe(decoded)
+            self.sequences.observe(decoded)
             self._observe_sessions(decoded)
         return self.follower.observe(decoded)
 
@@ -89,6 +94,7 @@ class Facts:
         """A message is done."""
         if message.ack is not None and message.ack.time_ns < message.first_ns:
             self.backwards += 1
+        self.numberings.note(message)
         self._numbered(message.flow, message.first_ns)
         if message.pull is not None and message.pull.notice is not None:
             self._numbered(message.flow.back, message.pull.notice.first_ns)
@@ -139,12 +145,6 @@ def waits_for_another(message: Message) -> bool:
     """Whether the receiver cannot acknowledge a message, as one before it never passed here (R-ACK-01)."""
     stream = stream_of(message)
     return stream is not None and stream.acked < message.position and stream.acked not in stream.entries
-
-
-def stream_of(message: Message) -> Stream | None:
-    """The numbers among which that of a message counts; None where they are not remembered any more."""
-    both = message.flow.stream, message.flow.former
-    return next((each for each in both if each is not None and each.entries.get(message.position) is message), None)
 
 
 def first_frame(message: Message) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mxwire.analysis.diagnosis.facts import Facts
+from mxwire.analysis.observed_order import PROVEN
 from mxwire.words import count_of
 
 
@@ -37,6 +38,12 @@ def limits(facts: Facts) -> list[str]:
     if facts.disordered:
         said.append(
             f"{count_of(facts.disordered, 'frame')} behind later ones in the file: what depends on order is less sure"
+        )
+    _, answers_first = facts.sequences.disorders()
+    if answers_first >= PROVEN:
+        said.append(
+            f"replies to {count_of(answers_first, 'PULL')} before the PULL itself: the capture has another order than "
+            "the wire, so that the order of frames could not be judged"
         )
     if facts.backwards:
         said.append(

@@ -12,7 +12,7 @@ from mxwire.simulation import Scenario, Simulation, draw_scenario
 from mxwire.simulation.host import Host
 from mxwire.simulation.network import Incident
 from mxwire.simulation.schedule import SECOND
-from mxwire.wire.dialect import MXOE, omx
+from mxwire.wire.dialect import MXOE, Dialect, omx
 
 from .scene import diagnosed, ids
 
@@ -51,9 +51,9 @@ def scenario(seed: int, **faults: object) -> Scenario:
     )
 
 
-def recorded(what: Scenario) -> list[Finding]:
+def recorded(what: Scenario, at: int | None = None) -> list[Finding]:
     recorder = Recorder()
-    Simulation(what, recorder).run()
+    Simulation(what, recorder, at=at).run()
     return diagnosed(*recorder.batches)
 
 
@@ -82,6 +82,34 @@ def test_whatever_happens_in_a_network_is_not_taken_for_something_else(first):
         drawn = draw_scenario(seed)
         if not drawn.tamper:
             assert not ids(recorded(drawn)) & NEVER, seed
+
+
+def at_the_receiver(seed: int, dialect: Dialect, **faults: object) -> list[Finding]:
+    """Streams of long messages, as a capture on the host that receives them shows them."""
+    what = Scenario(
+        seed=seed,
+        messages=24,
+        workload="stream",
+        dialect=dialect,
+        largest=1 << 19,
+        judged=False,
+        **faults,  # type: ignore[arg-type]
+    )
+    return [each for at in range(2) for each in recorded(what, at)]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=str)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_network_that_only_reorders_is_found_to_reorder_and_not_to_lose(seed, dialect):
+    assert "frames-out-of-order" in ids(at_the_receiver(seed, dialect, reorder=0.1))
+    assert not ids(at_the_receiver(seed, dialect)) & NETWORK
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=str)
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("fault", [{"loss": 0.05}, {"loss": 0.05, "duplicate": 0.05}], ids=str)
+def test_a_network_that_loses_or_copies_is_not_taken_for_one_that_reorders(seed, dialect, fault):
+    assert "frames-out-of-order" not in ids(at_the_receiver(seed, dialect, held=0, **fault))
 
 
 def test_loss_is_found():

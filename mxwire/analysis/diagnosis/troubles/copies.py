@@ -14,6 +14,7 @@ from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Par
 from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import is_group, pairs_of
+from mxwire.analysis.diagnosis.troubles.order import reordered_pairs
 from mxwire.wire.address import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.encapsulation import ROW
@@ -66,6 +67,7 @@ class Copies(Examiner):
         self._twice_frames: list[int] = []
         self._counts: dict[Pair, int] = {}
         self._pulls: dict[Pair, int] = {}
+        self._replies: dict[Pair, int] = {}
         self._shown: dict[Pair, list[Evidence]] = {}
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
@@ -96,12 +98,11 @@ class Copies(Examiner):
             return
         if pull.duplicate_pulls:
             self._note((pair[1], pair[0]), message, pull.duplicate_pulls, "of PULLs")
-            back = pair[1], pair[0]
-            if back in self._counts:
-                self._pulls[back] = self._pulls.get(back, 0) + pull.duplicate_pulls
+            self._count(self._pulls, (pair[1], pair[0]), pull.duplicate_pulls)
         elif pull.duplicate_replies:
             # Where a PULL was copied, so are the answers to it (R-PUL-12), and nothing can be said of these.
             self._note(pair, message, pull.duplicate_replies, "of its data")
+            self._count(self._replies, pair, pull.duplicate_replies)
         if pull.notice is not None and pull.notice.duplicates:
             self._note((pair[1], pair[0]), message, pull.notice.duplicates, "of its NOTIFY")
 
@@ -111,8 +112,13 @@ class Copies(Examiner):
         if keep(self._shown, pair, evidence(text, [first] if first is not None else [], message.first_ns)):
             self._counts[pair] = self._counts.get(pair, 0) + number
 
+    def _count(self, kind: dict[Pair, int], pair: Pair, number: int) -> None:
+        if pair in self._counts:
+            kind[pair] = kind.get(pair, 0) + number
+
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Pairs of hosts with copies."""
+        reordered = reordered_pairs(facts)
         frames: dict[Pair, int] = {}
         for conversation in facts.follower.conversations:
             for flow in conversation.flows:
@@ -127,8 +133,10 @@ class Copies(Examiner):
                 way = f"from {mac_text(source)} to {mac_text(destination)}"
                 summary = f"{number} of {frames.get(pair, number)} frames {way} are copies"
                 sure: Confidence = "high" if number > _LEAST else "medium"
-                if number == self._pulls.get(pair, 0):
-                    # A PULL that is sent again because replies overtook each other behind here looks the same.
+                pulls, replies = self._pulls.get(pair, 0), self._replies.get(pair, 0)
+                if number == pulls or (number == pulls + replies and {pair, pair[::-1]} & reordered):
+                    # A PULL that is repeated because of reordered replies, and a reply that comes after the repeated
+                    # one, look the same.
                     sure = "low"
                 yield COPIES.found(sure, parties, summary, shown)
 

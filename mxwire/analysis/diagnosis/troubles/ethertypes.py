@@ -100,7 +100,9 @@ class EtherTypes(Examiner):
         whole = np.flatnonzero(batch.length >= HEADER_LENGTH)
         at = batch.offset[whole]
         types = batch.buffer[at + 12].astype(np.int64) << 8 | batch.buffer[at + 13]
-        other = (types != ETHERTYPE_MXOE) & ~np.isin(types, TAG_TYPES)
+        other = types != ETHERTYPE_MXOE
+        if other.any():
+            other &= ~np.isin(types, TAG_TYPES)
         if not other.any():
             return
         types, whole = types[other], whole[other]

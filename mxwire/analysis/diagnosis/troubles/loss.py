@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from mxwire.analysis.conversations import Flow, Message
+from mxwire.analysis.conversations import Message
 from mxwire.analysis.conversations.message import Pulled, Repeat
-from mxwire.analysis.conversations.streams import Stream
-from mxwire.analysis.diagnosis.facts import Facts, about, ends, sender_of, stream_of, voice_of
+from mxwire.analysis.diagnosis.facts import Facts, about, voice_of
 from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, seconds
-from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
+from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN
 from mxwire.analysis.diagnosis.registry import Examiner, examines
-from mxwire.analysis.diagnosis.troubles.loss_entries import BURST, LOST, ORDER, TAIL
+from mxwire.analysis.diagnosis.troubles.loss_entries import BURST, LOST, TAIL
+from mxwire.analysis.diagnosis.troubles.order import reordered_pairs
 from mxwire.analysis.diagnosis.troubles.reverse import connected_ns
 from mxwire.wire.address import mac_text
 from mxwire.wire.dialect import MXOE, Dialect
@@ -22,54 +22,20 @@ _RECENT: Final = 256
 _KEPT_OF_RECENT: Final = _RECENT // 2
 """How many of the most recent are kept when there are too many of a kind: those with the longest gaps."""
 _BURST_FRAMES: Final = 4
-_LATE: Final = "a message comes after one with a later number"
 _RESET_NS: Final = 1_000_000_000
 
 Pair = tuple[int, int]
 
 
-@examines(LOST, TAIL, BURST, ORDER)
+@examines(LOST, TAIL, BURST)
 class Loss(Examiner):
     """Collects what had to be sent again, by what must have been lost."""
 
     def __init__(self) -> None:
         self._pulled: list[Message] = []
-        self._passed: dict[tuple[int, ...], None] = {}
         self._repeated: list[Message] = []
         self._tails: dict[Pair, list[tuple[Message, Repeat]]] = {}
         self._gaps: dict[Pair, list[tuple[Message, Repeat]]] = {}
-        self._recent: dict[Flow, tuple[Stream, dict[int, tuple[int, int, int]]]] = {}
-        self._overtaken: dict[tuple[Party, Party], list[Evidence]] = {}
-
-    def any_message(self, message: Message, facts: Facts) -> None:
-        """Whether it came after later ones."""
-        flow, stream = message.flow, stream_of(message)
-        if stream is None:
-            return
-        known = self._recent.get(flow)
-        if known is None or known[0] is not stream:
-            # Who begins to count anew comes to the same numbers again.
-            if known is None and len(self._recent) >= KEPT:
-                del self._recent[next(iter(self._recent))]
-            known = self._recent[flow] = stream, {}
-        recent = known[1]
-        connects = flow.conversation.connects
-        if not connects or connects[0].time_ns > message.first_ns:
-            # The capture began later: what seems to come first may be a retransmission, in whatever order (R-RTX-02).
-            return
-        at, resent = message.position, message.retransmissions
-        recent[at] = message.first_ns, resent, message.run_first
-        after, before = recent.get(at + 1), recent.get(at - 1)
-        if after is not None and after[0] < message.first_ns and after[1]:
-            self._note_overtaken(flow, _LATE, [after[2], recent[at][2]], message.first_ns)
-        if before is not None and before[0] > message.first_ns and resent:
-            self._note_overtaken(flow, _LATE, [recent[at][2], before[2]], before[0])
-        if len(recent) > _RECENT:
-            del recent[next(iter(recent))]
-
-    def _note_overtaken(self, flow: Flow, text: str, frames: list[int], time_ns: int) -> None:
-        key = sender_of(flow), sender_of(flow.back)
-        keep(self._overtaken, key, evidence(text, frames, time_ns))
 
     def message(self, message: Message, facts: Facts) -> None:
         """A message that was repeated, or asked for again."""
@@ -81,12 +47,6 @@ class Loss(Examiner):
             return
         if message.position < 0 or not (message.flow.frames and message.flow.back.frames):
             return
-        overtaken = [each for each in pull.requests if each.overtaken and not each.missing]
-        if overtaken:
-            self._passed[tuple(sorted(pair))] = None
-            text = f"a PULL of message {message.number} came before those of earlier blocks, which were asked for again"
-            frames = [each.frame for each in overtaken]
-            self._note_overtaken(message.flow.back, text, frames, overtaken[0].time_ns)
         if len(self._pulled) < KEPT:
             self._pulled.append(message)
         self._look_at_requests(pair, message, pull)
@@ -119,13 +79,14 @@ class Loss(Examiner):
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """All kinds of loss."""
         dialects = facts.dialects()
-        mixed = self._overtaken
-        lost = [each for each in self._repeated if not _is_reset(each, facts) and ends(each.flow) not in mixed]
+        mixed = facts.numberings.found
+        lost = [each for each in self._repeated if not _is_reset(each, facts) and each.flow not in mixed]
+        reordered = reordered_pairs(facts)
         by_pair: dict[Pair, tuple[list[Message], list[Message]]] = {}
         for message in lost:
             by_pair.setdefault(_pair(message), ([], []))[0].append(message)
         for message in self._pulled:
-            if self._is_pull_lost(message):
+            if _is_pull_lost(message, _pair(message) in reordered):
                 by_pair.setdefault(_pair(message), ([], []))[1].append(message)
         for pair, found in by_pair.items():
             yield _lost_finding(pair, *found)
@@ -136,17 +97,6 @@ class Loss(Examiner):
             bursts = [each for each in gaps if _is_burst(each[1], dialect)]
             if bursts:
                 yield _burst_finding(pair, bursts, dialect)
-        for (sender, receiver), shown in self._overtaken.items():
-            summary = f"frames of {sender} to {receiver} come out of order, and others are sent again because of it"
-            yield ORDER.found("high", (sender, receiver), summary, shown)
-
-    def _is_pull_lost(self, message: Message) -> bool:
-        """Whether blocks were asked for again because replies, or PULLs, were lost, rather than overtaken."""
-        pull = message.pull
-        assert pull is not None
-        if _missing(pull) or any(each.cause == "timer" for each in pull.requests):
-            return True
-        return tuple(sorted(_pair(message))) not in self._passed
 
     @staticmethod
     def _tail_finding(pair: Pair, tails: list[tuple[Message, Repeat]]) -> Finding:
@@ -165,6 +115,19 @@ class Loss(Examiner):
         return TAIL.found("high", (Party(pair[0]), Party(pair[1])), summary, shown)
 
 
+def _is_pull_lost(message: Message, reordered: bool) -> bool:
+    """Whether blocks were requested again because replies, or PULLs, were lost.
+
+    An early request (R-PUL-07) is no evidence where the puller itself had requested the later block first (R-MEA-15),
+    or where ``reordered`` replies explain it.
+    """
+    pull = message.pull
+    assert pull is not None
+    if _missing(pull) or _timers(pull):
+        return True
+    return not reordered and not all(each.explained for each in pull.requests)
+
+
 def _is_reset(message: Message, facts: Facts) -> bool:
     """Whether the receiver began to count anew, as it was connected to late (R-CON-12)."""
     connected = connected_ns(message.flow)
@@ -179,15 +142,17 @@ def _pair(message: Message) -> Pair:
 
 
 def _lost_finding(pair: Pair, lost: list[Message], pulled: list[Message]) -> Finding:
-    again = sum(each.pull.re_requests for each in pulled if each.pull is not None)
+    again = sum(_unexplained(each.pull) for each in pulled if each.pull is not None)
     what = [count_of(len(lost), "message") + " sent again"] if lost else []
     what += [count_of(again, "block") + " asked for again"] if again else []
     shown = [about(each, f"was sent {each.transmissions} times") for each in lost[:SHOWN]]
     shown += [_pull_evidence(each.number, each.pull) for each in pulled[:SHOWN] if each.pull is not None]
     bounded = _at_least(max(len(lost), len(pulled)), KEPT)
     summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])}: {bounded}{', '.join(what)}"
+    # Only early requests, and no reply that never passed: behind here replies may just as well be reordered.
+    certain = lost or any(_missing(pull) or _timers(pull) for each in pulled if (pull := each.pull) is not None)
     several = len(lost) + again > 1
-    return LOST.found("high" if several else "medium", (Party(pair[0]), Party(pair[1])), summary, shown)
+    return LOST.found("high" if several and certain else "medium", (Party(pair[0]), Party(pair[1])), summary, shown)
 
 
 def _at_least(number: int, kept: int) -> str:
@@ -200,8 +165,17 @@ def _missing(pull: Pulled) -> int:
     return 0 if pull.nacks else max(pull.asked_replies - pull.replies, 0)
 
 
+def _timers(pull: Pulled) -> int:
+    return sum(each.cause == "timer" for each in pull.requests)
+
+
+def _unexplained(pull: Pulled) -> int:
+    """Repeated requests that the order of the PULLs does not explain."""
+    return pull.re_requests - (0 if _missing(pull) else sum(each.explained for each in pull.requests))
+
+
 def _pull_evidence(number: int, pull: Pulled) -> Evidence:
-    text = f"blocks of message {number} were asked for again {count_of(pull.re_requests, 'time')}"
+    text = f"blocks of message {number} were requested again {count_of(_unexplained(pull), 'time')}"
     if _missing(pull):
         text += f", and {count_of(_missing(pull), 'reply', 'replies')} never passed here"
     return evidence(text, [each.frame for each in pull.requests], pull.requests[0].time_ns)

@@ -1,4 +1,4 @@
-"""What the catalogue says of frames that get lost, and of frames that overtake each other."""
+"""The entries of the catalogue about frames that get lost."""
 
 from __future__ import annotations
 
@@ -53,26 +53,6 @@ BURST: Final = Diagnosis(
         "Turn Ethernet flow control on, on cards and switch ports (ethtool -A IF rx on tx on).",
         "Give the receiving card a larger ring (ethtool -G IF rx N), and look at its drop counters (ethtool -S IF).",
         "Where a faster host sends to a slower one, or several send to one, only flow control helps.",
-    ),
-    needs=frozenset({"both directions", "every frame"}),
-    follows_from=_BUILDS,
-)
-ORDER: Final = Diagnosis(
-    id="frames-out-of-order",
-    title="Frames overtake each other",
-    group="network",
-    users_see="Streams of messages stall for seconds, although nothing is lost for good.",
-    capture_shows="A numbered message comes after later ones, which are then sent again; or a PULL comes before those "
-    "of earlier blocks, which are then asked for again. A receiver of messages keeps what comes "
-    "early, but takes only two numbers for each frame that fills the gap (R-ORD-04, D-5): a burst of early messages "
-    "costs many resend delays.",
-    told_apart="From plain loss: there only the message that was lost is sent again. Whether the first transmission "
-    "was lost before it was captured, or was overtaken, the capture cannot tell. Of PULLs it can: a later block was "
-    "asked for first.",
-    advice=(
-        "Look for several paths between the hosts: link aggregation, multi-queue cards whose queues are not chosen by "
-        "endpoint, and switches that balance load frame by frame.",
-        "Look for loss before the place where this was captured: see frames-lost.",
     ),
     needs=frozenset({"both directions", "every frame"}),
     follows_from=_BUILDS,

@@ -1,0 +1,105 @@
+"""Numbered messages that pass after later ones: a library sends them in the order of their numbers (R-SEQ-04)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from mxwire.analysis.conversations import Flow, Message
+from mxwire.analysis.conversations.books import RESEND_NS
+from mxwire.analysis.conversations.streams import Stream, stream_of
+from mxwire.analysis.diagnosis.keeping import KEPT
+
+_RECENT: Final = 256
+SHOWN: Final = 4
+WAITS: Final = 1 << 10
+"""Waits of one flow that are remembered."""
+
+
+class _Seen(NamedTuple):
+    first_ns: int
+    number: int
+    """Number of its first frame."""
+    is_first: bool
+    """Whether this was surely its first transmission."""
+
+
+class Passed(NamedTuple):
+    """A message that passed after one with a later number."""
+
+    number: int
+    """Number of its first frame."""
+    passed_by: int
+    """Number of the frame that passed it."""
+    from_ns: int
+    """When that one came."""
+    until_ns: int
+    """When the message itself came."""
+
+
+@dataclass(slots=True)
+class Numbering:
+    """The messages of one flow that came after later ones."""
+
+    late: int = 0
+    shown: list[Passed] = field(default_factory=list)
+    waits: list[tuple[int, int]] = field(default_factory=list)
+    """Times at which they were awaited: from when until when; bounded."""
+
+    def add(self, passed: Passed) -> None:
+        """Count one more."""
+        self.late += 1
+        if len(self.shown) < SHOWN:
+            self.shown.append(passed)
+        if len(self.waits) < WAITS:
+            self.waits.append((passed.from_ns, passed.until_ns))
+
+
+class Numberings:
+    """Compares the order in which messages pass with that of their numbers."""
+
+    def __init__(self) -> None:
+        self._recent: dict[Flow, tuple[Stream, dict[int, _Seen]]] = {}
+        self.found: dict[Flow, Numbering] = {}
+
+    def note(self, message: Message) -> None:
+        """A message is done."""
+        flow, stream = message.flow, stream_of(message)
+        if stream is None:
+            return
+        known = self._recent.get(flow)
+        if known is None or known[0] is not stream:
+            # A sender that numbers from 1 once more comes to the same numbers.
+            if known is None and len(self._recent) >= KEPT:
+                del self._recent[next(iter(self._recent))]
+            known = self._recent[flow] = stream, {}
+        recent = known[1]
+        connects = flow.conversation.connects
+        if not connects or connects[0].time_ns > message.first_ns:
+            # The capture began later: what seems to come first may be a retransmission, in any order (R-RTX-02).
+            return
+        at = message.position
+        # What passes within a resend delay of the first transmission of the message before it is no retransmission
+        # (R-RTX-01).
+        before = recent.get(at - 1)
+        if at == stream.first:
+            since, is_first = message.first_ns - connects[0].time_ns, True
+        elif before is not None:
+            since, is_first = message.first_ns - before.first_ns, before.is_first
+        else:
+            since, is_first = 0, False
+        recent[at] = _Seen(message.first_ns, message.run_first, is_first and since < RESEND_NS)
+        self._compare(flow, recent, at)
+        self._compare(flow, recent, at - 1)
+        if len(recent) > _RECENT:
+            del recent[next(iter(recent))]
+
+    def _compare(self, flow: Flow, recent: dict[int, _Seen], at: int) -> None:
+        """Compare a message with the one of the next number."""
+        one, after = recent.get(at), recent.get(at + 1)
+        if one is None or after is None or after.first_ns >= one.first_ns or not one.is_first:
+            return
+        if flow not in self.found and len(self.found) >= KEPT:
+            return
+        passed = Passed(one.number, after.number, after.first_ns, one.first_ns)
+        self.found.setdefault(flow, Numbering()).add(passed)

@@ -1,0 +1,423 @@
+"""Frames that a host sends in a fixed order: the replies to one PULL, and the fragments of one MEDIUM message.
+
+Where they pass in another order, something between that host and the capture reordered them (R-MEA-15). PULLs do not
+count: a busy host sends those of one transfer in any order. Neither does anything that was sent more than once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.analysis.conversations.books import RESEND_NS
+from mxwire.analysis.observed_order import WITHIN_NS
+from mxwire.wire.checks import Reason
+from mxwire.wire.columns import Block
+from mxwire.wire.decoder import DecodedBatch
+
+CHUNK: Final = 8192
+"""Rows that are examined at once: sorting a few thousand costs least per row."""
+TAIL: Final = 2048
+"""Rows before them that are looked at once more, as what belongs together may lie on both sides."""
+DIRECTIONS: Final = 1 << 12
+"""Directions between two hosts that are remembered."""
+SAMPLES: Final = 4
+_PULL: Final = -1
+"""Stands in place of a position for the PULL that asks for what follows."""
+_FARTHEST: Final = 32
+"""Frames of a block, or fragments of a message, that one may fall behind."""
+_LOST_IN_A_ROW: Final = 8
+"""Consecutive frames that may be lost of one answer and not of another."""
+_PLACES: Final = 512
+_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+_NEVER: Final = np.iinfo(np.int64).max
+
+_Row = np.dtype(
+    [
+        ("time", np.int64),
+        ("number", np.int64),
+        ("source", np.int64),
+        ("destination", np.int64),
+        ("group", np.uint64),
+        ("use", np.uint64),
+        ("place", np.int64),
+    ]
+)
+"""Time and number of a frame; codes of its hosts; what belongs together; of a PULL the transfer, 0 where it spoils the
+group; and the position within the group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A frame that passed after one that was sent behind it."""
+
+    number: int
+    passed_by: int
+    """Number of the first frame that passed it."""
+    time_ns: int
+    """When it came."""
+    behind_ns: int
+    """Time since then."""
+
+
+@dataclass(slots=True)
+class Disorder:
+    """The frames of one direction whose order is known, and those that came late."""
+
+    examined: int = 0
+    late: int = 0
+    deepest: int = 0
+    """The most frames of its group that one was passed by."""
+    longest_ns: int = 0
+    waits: list[tuple[int, int]] = field(default_factory=list)
+    """Times at which frames were awaited: from when until when; bounded."""
+    samples: list[Late] = field(default_factory=list)
+
+    def add(self, other: Disorder) -> None:
+        """Take what was found in another chunk into account."""
+        self.examined += other.examined
+        self.late += other.late
+        self.deepest = max(self.deepest, other.deepest)
+        self.longest_ns = max(self.longest_ns, other.longest_ns)
+        self.waits += other.waits[: WAITS - len(self.waits)]
+        self.samples += other.samples[: SAMPLES - len(self.samples)]
+
+
+WAITS: Final = 1 << 14
+"""Waits of one direction that are remembered."""
+
+
+class Sequences:
+    """Compares the order in which frames pass with the order in which they were sent."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, int], Disorder] = {}
+        self._answers_first = 0
+        self._waiting: list[NDArray[np.void]] = []
+        self._count = 0
+        self._tail = np.empty(0, _Row)
+        self._hosts: list[int] = []
+        self._known: tuple[dict[tuple[int, int], Disorder], int] | None = None
+
+    def observe(self, decoded: DecodedBatch) -> None:
+        """Take a batch into account."""
+        made = [rows for block in decoded.columns.blocks for rows in _rows(decoded, block)]
+        if not made:
+            return
+        self._known = None
+        self._hosts = decoded.hosts.keys
+        if len(made) > 1:
+            place = np.concatenate([each for _, each in made])
+            rows = np.empty(len(place), _Row)
+            where = np.empty(len(place), np.intp)
+            where[np.argsort(place, kind="stable")] = np.arange(len(place))
+            for (part, _), end in zip(made, np.cumsum([len(each) for each, _ in made]).tolist(), strict=True):
+                rows[where[end - len(part) : end]] = part
+        else:
+            rows = made[0][0]
+        self._waiting.append(rows)
+        self._count += len(rows)
+        if self._count >= CHUNK:
+            rows = np.concatenate(self._waiting)
+            end = len(rows) - len(rows) % CHUNK
+            for start in range(0, end, CHUNK):
+                chunk = rows[start : start + CHUNK]
+                self._answers_first += self._take(chunk, self._found)
+                self._tail = np.concatenate([self._tail, chunk])[-TAIL:]
+            self._waiting, self._count = [rows[end:]], len(rows) - end
+
+    def disorders(self) -> tuple[dict[tuple[int, int], Disorder], int]:
+        """What was found from one address to another; and blocks whose replies passed before their PULL."""
+        if self._known is not None:
+            return self._known
+        found: dict[tuple[int, int], Disorder] = {}
+        answers_first = self._answers_first
+        if self._count:
+            answers_first += self._take(np.concatenate(self._waiting), found)
+        for key, known in self._found.items():
+            total = Disorder()
+            total.add(known)
+            total.add(found.pop(key, Disorder()))
+            found[key] = total
+        self._known = found, answers_first
+        return self._known
+
+    def _take(self, chunk: NDArray[np.void], found: dict[tuple[int, int], Disorder]) -> int:
+        rows = np.concatenate([self._tail, chunk]) if len(self._tail) else chunk
+        new = np.zeros(len(rows), np.bool_)
+        new[len(self._tail) :] = True
+        order = np.argsort(rows["group"], kind="stable")
+        rows, new = rows[order], new[order]
+        groups = _Groups(rows)
+        examined = np.flatnonzero(groups.examined & new)
+        if len(examined):
+            self._count_by_direction(rows, groups, examined, new, found)
+        return groups.answers_first(new)
+
+    def _count_by_direction(
+        self,
+        rows: NDArray[np.void],
+        groups: _Groups,
+        examined: NDArray[np.intp],
+        new: NDArray[np.bool_],
+        found: dict[tuple[int, int], Disorder],
+    ) -> None:
+        late = groups.late(new)
+        pair = rows["source"] << 32 | rows["destination"]
+        for value, count in zip(*np.unique(pair[examined], return_counts=True), strict=True):
+            key = self._hosts[int(value) >> 32], self._hosts[int(value) & 0xFFFFFFFF]
+            if key not in found and len(found) >= DIRECTIONS:
+                continue
+            known = found.setdefault(key, Disorder())
+            known.add(_disorder(rows, late, late.at[pair[late.at] == value], int(count)))
+
+
+@dataclass(frozen=True, slots=True)
+class _LateRows:
+    at: NDArray[np.intp]
+    """Places of late frames among the rows."""
+    depth: NDArray[np.int64]
+    """By row: how many frames passed it."""
+    first: NDArray[np.intp]
+    """By row: place of the first of them."""
+
+
+class _Groups:
+    """Rows sorted by group, and within it as they passed; arrays have one value per row."""
+
+    def __init__(self, rows: NDArray[np.void]) -> None:
+        self._rows = rows
+        count = len(rows)
+        group, place, time = rows["group"], rows["place"], rows["time"]
+        self._place = place
+        starts = np.ones(count, np.bool_)
+        starts[1:] = group[1:] != group[:-1]
+        self._starts = starts
+        pulls = place == _PULL
+        self._pulls = pulls
+        # A PULL, and a pause in which a MEDIUM is sent again, begin another run within the group.
+        begins = starts | pulls
+        begins[1:] |= (rows["use"][1:] != 0) & (time[1:] - time[:-1] >= RESEND_NS)
+        self._begins = np.flatnonzero(begins)
+        self._run = np.cumsum(begins) - 1
+        # Replies are only examined after the first PULL for their block.
+        good = rows["use"] != 0
+        good[pulls] = self._is_first_request()
+        self._good = good[self._begins]
+        self.examined = self._good[self._run] & ~pulls
+        self._highest = np.maximum.accumulate(place + self._run * _PLACES) - self._run * _PLACES
+
+    def _is_first_request(self) -> NDArray[np.bool_]:
+        """For each PULL, whether its block is asked for the first time in this transfer."""
+        at = np.flatnonzero(self._pulls)
+        group, use = self._rows["group"][at], self._rows["use"][at]
+        first = use != 0
+        first[1:] &= (group[1:] != group[:-1]) | (use[1:] != use[:-1])
+        return np.asarray(first, np.bool_)
+
+    def late(self, new: NDArray[np.bool_]) -> _LateRows:
+        """The frames that passed behind one of a higher position, and that nobody sent twice."""
+        place, run = self._place, self._run
+        at = np.flatnonzero(self.examined & new & (place < self._highest))
+        depth, first = np.zeros(len(place), np.int64), np.zeros(len(place), np.intp)
+        held = self._held_back(new, depth, first)
+        if not len(at):
+            return _LateRows(held, depth, first)
+        originals = self._originals()
+        repeats = np.cumsum(originals != np.arange(len(place)))
+        at = at[repeats[at] == repeats[self._begins][run[at]]]
+        at = at[~self._is_of_second_answer(at, originals)]
+        for distance in range(1, min(2 * _FARTHEST, len(place))):
+            before = np.maximum(at - distance, 0)
+            near = (run[before] == run[at]) & (at >= distance)
+            if not near.any():
+                break
+            passed = near & (place[before] > place[at]) & ~self._pulls[before]
+            depth[at] += passed
+            first[at[passed]] = before[passed]
+        return _LateRows(np.sort(np.concatenate([at[depth[at] > 0], held])), depth, first)
+
+    def _held_back(self, new: NDArray[np.bool_], depth: NDArray[np.int64], first: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The replies to a first PULL that passed only after their block had been requested once more.
+
+        The replies to the second PULL are in order as well, and contain them again: whatever passes for the first time
+        before one of a lower position, and once more behind it, answers the first PULL.
+        """
+        place, run, begins = self._place, self._run, self._begins
+        drops = np.zeros(len(place), np.bool_)
+        drops[:-1] = (run[1:] == run[:-1]) & (place[1:] < place[:-1]) & ~self._pulls[:-1]
+        again = ~self._good & self._pulls[begins] & ~self._starts[begins] & (self._rows["use"][begins] != 0)
+        again[1:] &= self._good[:-1]
+        again[:1] = False
+        found: list[int] = []
+        for number in np.unique(run[drops & again[run]]).tolist():
+            start = int(begins[number])
+            end = int(begins[number + 1]) if number + 1 < len(begins) else len(place)
+            drop = start + int(np.flatnonzero(drops[start:end])[0])
+            before = slice(int(begins[number - 1]) + 1, start)
+            for at in range(start + 1, drop + 1):
+                if place[at] in place[before]:
+                    # The second answer has begun: what is new in it was lost of the first one.
+                    break
+                passed = np.flatnonzero(place[before] > place[at])
+                if len(passed) and new[at] and place[at] in place[drop + 1 : end]:
+                    found.append(at)
+                    depth[at], first[at] = len(passed), before.start + int(passed[0])
+        return np.array(found, np.intp)
+
+    def _originals(self) -> NDArray[np.intp]:
+        """The first row of the same position in the same run; the row itself where nothing was seen twice."""
+        key = self._run * _PLACES + self._place + 1
+        order = np.argsort(key, kind="stable")
+        starts = np.ones(len(key), np.bool_)
+        starts[1:] = key[order[1:]] != key[order[:-1]]
+        originals = np.empty(len(key), np.intp)
+        originals[order] = order[np.flatnonzero(starts)[np.cumsum(starts) - 1]]
+        return originals
+
+    def _is_of_second_answer(self, at: NDArray[np.intp], originals: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether rows that pass for the first time belong to a second answer, as a copy of the PULL gets one.
+
+        That is in order, too: after the rows, which were lost of the first answer, come others that were not.
+        """
+        place, run = self._place, self._run
+        found, ascending = np.zeros(len(at), np.bool_), np.ones(len(at), np.bool_)
+        for distance in range(1, _LOST_IN_A_ROW):
+            here, before = (np.minimum(at + each, len(place) - 1) for each in (distance, distance - 1))
+            ascending &= (run[here] == run[at]) & (place[here] > place[before])
+            found |= ascending & (originals[here] < at)
+        return found
+
+    def answers_first(self, new: NDArray[np.bool_]) -> int:
+        """Groups of replies that passed a moment before the first PULL that asks for them."""
+        at = np.flatnonzero(self._pulls[1:] & ~self._pulls[:-1] & ~self._starts[1:] & new[:-1]) + 1
+        if not len(at):
+            return 0
+        time = self._rows["time"]
+        first = np.maximum.accumulate(np.where(self._starts, np.arange(len(new)), 0))[at]
+        pulls = np.cumsum(self._pulls)
+        none_before = pulls[at] - pulls[first] == 1
+        near = time[at] - time[first] <= WITHIN_NS
+        return int((none_before & near & ~self._pulls[first]).sum())
+
+
+def _disorder(rows: NDArray[np.void], late: _LateRows, at: NDArray[np.intp], examined: int) -> Disorder:
+    if not len(at):
+        return Disorder(examined)
+    time, number = rows["time"], rows["number"]
+    came, awaited = time[at], time[late.first[at]]
+    order = np.argsort(number[at], kind="stable")
+    columns = number[at], number[late.first[at]], came, came - awaited
+    samples = [Late(*values) for values in zip(*(each[order[:SAMPLES]].tolist() for each in columns), strict=True)]
+    waits = list(zip(awaited[order].tolist(), came[order].tolist(), strict=True))
+    return Disorder(examined, len(at), int(late.depth[at].max()), int((came - awaited).max()), waits, samples)
+
+
+# From columns to rows
+
+
+def _rows(decoded: DecodedBatch, block: Block) -> list[tuple[NDArray[np.void], NDArray[np.intp]]]:
+    """The rows of a block of frames, and their places in the batch."""
+    name = block.layout.name
+    if name not in ("pull_reply", "pull", "medium"):
+        return []
+    good = np.flatnonzero(decoded.columns.reason[block.place] == Reason.NONE)
+    if not len(good):
+        return []
+    if name == "medium":
+        return [_of_fragments(decoded, block, good)]
+    dialects, which = decoded.assignment.dialects, decoded.assignment.which[block.place[good]]
+    payload = np.array([each.reply_payload for each in dialects])[which]
+    per_block = np.array([each.frames_per_block for each in dialects])[which]
+    if name == "pull_reply":
+        return [_of_replies(decoded, block, good, payload, per_block)]
+    return _of_pulls(decoded, block, good, per_block)
+
+
+def _of_replies(
+    decoded: DecodedBatch,
+    block: Block,
+    good: NDArray[np.intp],
+    payload: NDArray[np.int64],
+    per_block: NDArray[np.int64],
+) -> tuple[NDArray[np.void], NDArray[np.intp]]:
+    # Only full replies: they confirm the P from which blocks are computed.
+    full = np.flatnonzero(block["frame_length"][good] == payload)
+    good, payload, per_block = good[full], payload[full], per_block[full]
+    # Frame k > 0 begins at k x P - r, r < P (behaviour, chapter 14), so that rounding up gives k.
+    frame = -(-block["msg_offset"][good].astype(np.int64) // payload)
+    rows, place = _begun(decoded, block, good)
+    source, destination = rows["source"], rows["destination"]
+    rows["group"] = _group(source, destination, block, good, "dst_pull_handle", "dst_magic", frame // per_block)
+    rows["place"] = frame % per_block
+    return rows, place
+
+
+def _of_pulls(
+    decoded: DecodedBatch, block: Block, good: NDArray[np.intp], per_block: NDArray[np.int64]
+) -> list[tuple[NDArray[np.void], NDArray[np.intp]]]:
+    rows, place = _begun(decoded, block, good)
+    source, destination = rows["source"], rows["destination"]
+    index = block["frame_index"][good].astype(np.int64)
+    number = index // per_block
+    names = "src_pull_handle", "src_magic"
+    rows["group"] = _group(destination, source, block, good, *names, number)
+    rows["use"] = _mixed(
+        *(block[each][good] for each in ("session", "total_length", "pulled_rdma_id", "pulled_rdma_seqnum"))
+    )
+    rows["use"] |= np.uint64(1)
+    rows["place"] = _PULL
+    # Who cuts blocks in another way may have the frames of one of ours sent by two PULLs.
+    odd = index % per_block != 0
+    rows["use"][odd] = 0
+    if not odd.any():
+        return [(rows, place)]
+    more = rows[odd]
+    more["group"] = _group(destination[odd], source[odd], block, good[odd], *names, number[odd] + 1)
+    return [(rows, place), (more, place[odd])]
+
+
+def _of_fragments(
+    decoded: DecodedBatch, block: Block, good: NDArray[np.intp]
+) -> tuple[NDArray[np.void], NDArray[np.intp]]:
+    rows, place = _begun(decoded, block, good)
+    names = "src_endpoint", "dst_endpoint", "lib_seqnum", "session", "length", "match_a", "match_b"
+    rows["group"] = _mixed(rows["source"], rows["destination"], *(block[each][good] for each in names))
+    rows["use"] = 1
+    rows["place"] = block["frag_seqnum"][good]
+    return rows, place
+
+
+def _begun(decoded: DecodedBatch, block: Block, good: NDArray[np.intp]) -> tuple[NDArray[np.void], NDArray[np.intp]]:
+    place = block.place[good]
+    rows = np.zeros(len(place), _Row)
+    rows["time"] = decoded.batch.timestamp_ns[place]
+    rows["number"] = decoded.batch.number[place]
+    rows["source"] = decoded.assignment.source[place]
+    rows["destination"] = decoded.assignment.destination[place]
+    return rows, place
+
+
+def _group(
+    replier: NDArray[np.int64],
+    puller: NDArray[np.int64],
+    block: Block,
+    good: NDArray[np.intp],
+    handle: str,
+    magic: str,
+    number: NDArray[np.int64],
+) -> NDArray[np.uint64]:
+    """What the replies to a PULL have in common, with each other and with it."""
+    pull = block[handle][good].astype(np.uint64) << np.uint64(32) | block[magic][good]
+    return _mixed(replier << 32 | puller, pull, number)
+
+
+def _mixed(*values: NDArray[np.generic]) -> NDArray[np.uint64]:
+    mixed = np.zeros(len(values[0]), np.uint64)
+    for each in values:
+        mixed = (mixed ^ each.astype(np.uint64)) * _MIX
+        mixed ^= mixed >> np.uint64(29)
+    return mixed

@@ -1,0 +1,146 @@
+"""Frames that the network reorders, and PULLs that their host sends out of order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from mxwire.analysis.conversations import Message
+from mxwire.analysis.diagnosis.facts import Facts
+from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence, seconds
+from mxwire.analysis.diagnosis.keeping import SHOWN, keep
+from mxwire.analysis.diagnosis.numbering import Numbering, Passed
+from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.diagnosis.sequence import Disorder
+from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
+from mxwire.analysis.observed_order import PROVEN
+from mxwire.wire.address import mac_text
+from mxwire.words import count_of
+
+_BUILDS: Final = frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id})
+ORDER: Final = Diagnosis(
+    id="frames-out-of-order",
+    title="The network reorders frames",
+    group="network",
+    users_see="Blocks of large messages are transferred twice, and streams of messages stall for seconds, although "
+    "nothing is lost.",
+    capture_shows="Frames that their host sends in a fixed order pass in another one: the replies to one PULL, the "
+    "fragments of one MEDIUM message, and messages by their numbers. A later block that is complete first is answered "
+    "by requests for all blocks before it (R-PUL-07). A receiver of messages keeps what comes early, but accepts only "
+    "two numbers for each frame that fills the gap (R-ORD-04, D-5): a burst of early messages costs many resend "
+    "delays.",
+    told_apart="From loss: only frames of a first transmission count, and of messages only those that come too soon "
+    "to be retransmissions. From a busy host that sends its PULLs out of order: PULLs do not count. From a capture "
+    "that records frames in the wrong order: there replies also come before the PULL that they answer.",
+    advice=(
+        "Look for several paths between the hosts: link aggregation, multi-queue cards whose queues are not chosen by "
+        "endpoint, and switches that balance load per frame.",
+        "Capture on one queue only (ethtool -L IF combined 1), to be sure that the capture did not reorder the frames.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+    follows_from=_BUILDS,
+)
+PULLS: Final = Diagnosis(
+    id="pulls-out-of-order",
+    title="A busy host sends PULLs out of order",
+    group="processes",
+    users_see="Nothing, or single blocks that are transferred twice.",
+    capture_shows="The PULLs of one transfer come in another order than their blocks (0, 1, 4, 2, 3), although no "
+    "later block is complete: the driver of a busy host handles the first replies while its other PULLs have not left "
+    "yet (R-MEA-15). Where the later block is complete first, the earlier ones are requested again (R-PUL-07).",
+    told_apart="From a network that reorders frames: there the replies to one PULL come out of order, too. A network "
+    "that reorders in the direction of the PULLs only cannot be told apart.",
+    advice=(
+        "Nothing needs to be done. Fewer processes than processors, and interrupts on a processor of their own, make "
+        "it rarer.",
+    ),
+    needs=frozenset({"both directions"}),
+    follows_from=_BUILDS | {ORDER.id},
+)
+Pair = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Reordered:
+    """What passed out of order from one host to another."""
+
+    frames: Disorder = field(default_factory=Disorder)
+    messages: list[Numbering] = field(default_factory=list)
+
+    @property
+    def late(self) -> int:
+        """Frames that came late."""
+        return self.frames.late + sum(each.late for each in self.messages)
+
+
+@examines(ORDER, PULLS)
+class Order(Examiner):
+    """Reports what passed out of order, and who sent it so."""
+
+    def __init__(self) -> None:
+        self._pulls: dict[Pair, list[Evidence]] = {}
+        self._transfers: dict[Pair, int] = {}
+
+    def any_message(self, message: Message, facts: Facts) -> None:
+        """Note the PULLs of a transfer that came after later ones."""
+        pull = message.pull
+        if pull is None or not pull.passed_pulls:
+            return
+        pair = message.flow.back.address, message.flow.address
+        number = len(pull.passed_pulls)
+        text = f"message {message.number}: {count_of(number, 'PULL')} after that of a later block"
+        frames = [each for each, _ in pull.passed_pulls]
+        if keep(self._pulls, pair, evidence(text, frames, pull.passed_pulls[0][1])):
+            self._transfers[pair] = self._transfers.get(pair, 0) + 1
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """Pairs of hosts, by direction."""
+        for pair, found in reordered(facts).items():
+            yield _reordered(pair, found)
+        for pair, number in self._transfers.items():
+            parties = Party(pair[0]), Party(pair[1])
+            summary = f"{mac_text(pair[0])} sent the PULLs of {count_of(number, 'transfer')} out of order"
+            yield PULLS.found("medium", parties, summary, self._pulls[pair])
+
+
+def reordered(facts: Facts) -> dict[Pair, Reordered]:
+    """What the network reordered, by source and destination; nothing where the capture itself may have done it."""
+    frames, answers_first = facts.sequences.disorders()
+    if answers_first >= PROVEN:
+        return {}
+    found = {pair: Reordered(each) for pair, each in frames.items() if each.late}
+    for flow, numbering in facts.numberings.found.items():
+        pair = flow.address, flow.back.address
+        known = found.setdefault(pair, Reordered(frames.get(pair, Disorder())))
+        known.messages.append(numbering)
+    return found
+
+
+def reordered_pairs(facts: Facts) -> set[Pair]:
+    """Source and destination of all directions in which frames were reordered."""
+    return set(reordered(facts))
+
+
+def _reordered(pair: Pair, found: Reordered) -> Finding:
+    shown = []
+    frames = found.frames
+    if frames.late:
+        share = 100 * frames.late / frames.examined
+        text = (
+            f"{frames.late} of {count_of(frames.examined, 'fragment or reply', 'fragments and replies')} "
+            f"({share:.2g} %) came after later ones, passed by up to {count_of(frames.deepest, 'frame')}, up to "
+            f"{seconds(frames.longest_ns)} late"
+        )
+        shown.append(evidence(text, [each.number for each in frames.samples], frames.samples[0].time_ns))
+    passed = [each for numbering in found.messages for each in numbering.shown]
+    shown += [_message_evidence(each) for each in passed[:SHOWN]]
+    way = f"from {mac_text(pair[0])} to {mac_text(pair[1])}"
+    summary = f"{way} {count_of(found.late, 'frame')} came after later ones"
+    sure: Confidence = "high" if found.late > 1 else "medium"
+    return ORDER.found(sure, (Party(pair[0]), Party(pair[1])), summary, shown)
+
+
+def _message_evidence(passed: Passed) -> Evidence:
+    text = f"a message came {seconds(passed.until_ns - passed.from_ns)} after one with a later number"
+    return evidence(text, [passed.passed_by, passed.number], passed.from_ns)
