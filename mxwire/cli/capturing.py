@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -24,6 +23,7 @@ from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch
 from mxwire.host.names import static_peers
 from mxwire.link import Tap
 from mxwire.link.interface import read_interface
+from mxwire.report.json_line import json_line
 from mxwire.wire.address import mac_text
 from mxwire.wire.codec import TYPE_OFFSET, codec_of
 from mxwire.wire.decoder import Decoder
@@ -321,7 +321,7 @@ def _summarize(wishes: Wishes, files: _Files, tally: _Tally, names: dict[bytes, 
             "files": files.written,
             "names": {mac_text(address): name for address, name in names.items()},
         }
-        click.echo(json.dumps(made, ensure_ascii=False), err=wishes.target == "-")
+        click.echo(json_line(made), err=wishes.target == "-")
         return
     where = f" in {', '.join(files.written)}" if files.written and wishes.target != "-" else ""
     click.echo(f"{tally.frames} frames ({tally.bytes} bytes) captured in {seconds:.1f} s{where}", err=True)

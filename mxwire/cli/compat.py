@@ -35,18 +35,17 @@ def command(
     first: str, second: str | None, hosts: tuple[str, str] | None, as_json: bool, ethertypes: tuple[int, ...]
 ) -> None:
     """Say what two hosts were built as, whether they can talk, about what, and what to change."""
-    import json
-
     from mxwire.analysis.compatibility import judge_sides
     from mxwire.cli.comparing import sides_of
     from mxwire.report.compatibility import compatibility_blocks, compatibility_records
     from mxwire.report.document import show
+    from mxwire.report.json_line import json_line
 
     one, other, exchanged = sides_of(first, second, hosts, ethertypes)
     judgement = judge_sides(one, other, {name for (_, name), (count, _) in (exchanged or {}).items() if count})
     if as_json:
         for record in compatibility_records(one, other, judgement, exchanged):
-            click.echo(json.dumps(record, ensure_ascii=False, separators=(",", ":")))
+            click.echo(json_line(record))
     else:
         show(compatibility_blocks(one, other, judgement, exchanged))
     if any(answer.word in ("no", "partly") for answer in judgement.values()):

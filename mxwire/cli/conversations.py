@@ -38,12 +38,11 @@ def command(
     ethertypes: tuple[int, ...],
 ) -> None:
     """List the conversations of captures: their ends with sessions, connects, and what each end sent."""
-    import json
-
     from mxwire.analysis.conversations import Follower
     from mxwire.cli.following import decoder_of, tell_limits
     from mxwire.cli.reading import Failures, judged_batches
     from mxwire.report.document import show
+    from mxwire.report.json_line import json_line
     from mxwire.report.messages import conversation_blocks, conversation_record
     from mxwire.wire.address import mac_bytes
 
@@ -65,7 +64,7 @@ def command(
                 several = {"file": reader.name} if len(inputs.files) > 1 else {}
                 for each in chosen:
                     record = several | conversation_record(each, follower)
-                    click.echo(json.dumps(record, ensure_ascii=False, separators=(",", ":")))
+                    click.echo(json_line(record, decoder.start_ns))
             else:
                 show(conversation_blocks(reader.name, follower, chosen, decoder.start_ns or 0))
             tell_limits(reader.name, follower, decoder)

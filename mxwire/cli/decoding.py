@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -27,6 +26,7 @@ from mxwire.cli.reading import (
     tell_undecided,
 )
 from mxwire.errors import MxwireError
+from mxwire.report.json_line import json_line
 from mxwire.report.legend import LEGEND
 from mxwire.report.record import RECORD_KEYS, record
 from mxwire.report.summary import endpoints_text, summary, type_text
@@ -274,7 +274,6 @@ class Json(Text):
     """One object a line."""
 
     def __init__(self, request: Request, several: bool) -> None:
-        self._encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
         self._verbose = request.verbose
         self._fields = request.fields
         self._several = several
@@ -284,7 +283,7 @@ class Json(Text):
         made = record(decoded, place, verbose=self._verbose)
         if self._fields is not None:
             made["fields"] = {name: value for name, value in made["fields"].items() if name in self._fields}
-        yield self._encode({"file": self.path} | made if self._several else made)
+        yield json_line({"file": self.path} | made if self._several else made, self.decoder.start_ns)
 
 
 class _Columns(Text):

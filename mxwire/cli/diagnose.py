@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -35,24 +36,34 @@ _INTERVAL = 2.0
 """Seconds between looks at what has been found."""
 
 
-def _list(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    if not wanted:
-        return
-    from mxwire.report.diagnosis import catalogue_table
-    from mxwire.report.document import show
+def _catalogued(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command ``--list`` and ``--explain``, which need no input, and heed ``--json``."""
 
-    show([catalogue_table()])
-    context.exit()
+    @click.option("--list", "listing", is_flag=True, help="List all diagnoses.")
+    @click.option(
+        "--explain",
+        "explained",
+        metavar="ID",
+        shell_complete=offers(catalogued("diagnosis")),
+        help="Explain a diagnosis.",
+    )
+    @functools.wraps(function)
+    def wrapped(*, listing: bool, explained: str | None, as_json: bool, **rest: Any) -> None:
+        if not listing and explained is None:
+            function(as_json=as_json, **rest)
+            return
+        from mxwire.analysis.diagnosis import catalogue
+        from mxwire.report.diagnosis import catalogue_table, diagnosis_line, explanation
+        from mxwire.report.document import show
 
+        wanted = catalogue() if explained is None else [_diagnosis(explained)]
+        if as_json:
+            for each in wanted:
+                click.echo(diagnosis_line(each))
+        else:
+            show([catalogue_table()] if explained is None else explanation(wanted[0]))
 
-def _explain(context: click.Context, _option: click.Parameter, name: str | None) -> None:
-    if name is None:
-        return
-    from mxwire.report.diagnosis import explanation
-    from mxwire.report.document import show
-
-    show(explanation(_diagnosis(name)))
-    context.exit()
+    return wrapped
 
 
 def _diagnosis(name: str) -> Any:
@@ -66,6 +77,7 @@ def _diagnosis(name: str) -> Any:
 
 
 @click.command(epilog=EPILOG)
+@_catalogued
 @input_options
 @click.option(
     "--only",
@@ -80,16 +92,6 @@ def _diagnosis(name: str) -> Any:
     help="With -i: look at frames of other protocols, too, for a changed or filtered EtherType.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: findings, then a summary for each file.")
-@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List all diagnoses.")
-@click.option(
-    "--explain",
-    metavar="ID",
-    shell_complete=offers(catalogued("diagnosis")),
-    is_eager=True,
-    expose_value=False,
-    callback=_explain,
-    help="Explain a diagnosis.",
-)
 @dialect_option
 @ethertype_option
 def command(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -12,6 +11,7 @@ import click
 
 from mxwire.cli.live import Live, live_options, time_option
 from mxwire.cli.notes import note
+from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
     from mxwire.host.asking import Sighting, Survey
@@ -110,7 +110,7 @@ def _tell(sightings: list[Sighting], as_json: bool) -> None:
     records = [record(each) for each in sightings]
     if as_json:
         for each in records:
-            click.echo(json.dumps(each, ensure_ascii=False))
+            click.echo(json_line(each))
     elif records:
         show([hosts_table(records)])
     sys.stdout.flush()

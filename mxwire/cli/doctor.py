@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli.live import Live, live_options, time_option
+from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def command(live: Live, seconds: float, as_json: bool) -> None:
     for each in _examine(live, seconds):
         levels.append(each.level)
         if as_json:
-            click.echo(json.dumps(asdict(each), ensure_ascii=False))
+            click.echo(json_line(asdict(each)))
         else:
             _show(each)
         sys.stdout.flush()

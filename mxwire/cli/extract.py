@@ -95,13 +95,12 @@ def _gaps_text(gaps: list[tuple[int, int]], most: int) -> str:
 def _tell(
     message: Message, gaps: list[tuple[int, int]], length: int, target: Path, as_json: bool, to_output: bool
 ) -> None:
-    import json
-
     from mxwire.cli.notes import note
+    from mxwire.report.json_line import json_line
 
     if as_json:
         told = {"message": message.number, "file": str(target), "bytes": length, "length": message.length}
-        click.echo(json.dumps(told | {"gaps": [list(each) for each in gaps]}, separators=(",", ":")))
+        click.echo(json_line(told | {"gaps": [list(each) for each in gaps]}))
         return
     if not to_output:
         click.echo(f"message {message.number}: {length} bytes written to {target}")

@@ -26,9 +26,9 @@ Examples:
 @ethertype_option
 def command(file: str, number: int, as_json: bool, dialect: str, ethertypes: tuple[int, ...]) -> None:
     """Show every frame of one message: what it is to it, when it came, and what it says."""
-    import json
 
     from mxwire.cli.following import decoder_of, watched
+    from mxwire.report.json_line import json_line
     from mxwire.report.ladder import Ladder, ladder_lines
     from mxwire.report.terminal import terminal_width
 
@@ -37,7 +37,7 @@ def command(file: str, number: int, as_json: bool, dialect: str, ethertypes: tup
     message = watched(file, number, decoder, lambda decoded, frames, _: ladder.take(decoded, frames))
     if as_json:
         for step in ladder.steps:
-            click.echo(json.dumps(step.as_object(message.number), ensure_ascii=False, separators=(",", ":")))
+            click.echo(json_line(step.as_object(message.number), decoder.start_ns))
         return
     for line in ladder_lines(message, ladder, decoder.start_ns or 0, terminal_width()):
         click.echo(line)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from mxwire.report.json_line import json_line
 from mxwire.words import suggestion
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def command(context: click.Context, words: tuple[str, ...], as_json: bool) -> No
         at = click.Context(found, info_name=name, parent=at, **found.context_settings)
     if as_json:
         for each in _commands_of(at):
-            click.echo(json.dumps(_record(each), ensure_ascii=False, separators=(",", ":")))
+            click.echo(json_line(_record(each)))
     else:
         click.echo(at.get_help())
 

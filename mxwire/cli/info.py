@@ -25,12 +25,11 @@ def command(files: tuple[str, ...], as_json: bool, dialect: str, ethertypes: tup
     Dialects are shown with the evidence for them and how sure it is. Keys are those presented to an endpoint by
     connect requests. Repeated frames are retransmissions and duplicates of messages already seen.
     """
-    import json
-
     from mxwire.analysis.inventory import Inventory
     from mxwire.cli.reading import Failures, capture_of, decoded_batches, tell_notes
     from mxwire.report.document import show
     from mxwire.report.inventory import as_object, blocks
+    from mxwire.report.json_line import json_line
     from mxwire.wire.decoder import Decoder
     from mxwire.wire.dialect import dialect_or_auto
     from mxwire.wire.enums import ETHERTYPE_MXOE
@@ -51,7 +50,7 @@ def command(files: tuple[str, ...], as_json: bool, dialect: str, ethertypes: tup
                 "snap_length": reader.snap_length,
             }
             if as_json:
-                click.echo(json.dumps(as_object(reader.name, file, inventory), separators=(",", ":")))
+                click.echo(json_line(as_object(reader.name, file, inventory), decoder.start_ns))
             else:
                 show(blocks(reader.name, file, inventory))
             if not inventory.frames:

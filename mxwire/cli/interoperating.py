@@ -164,12 +164,11 @@ def progress(total: int) -> Iterator[Callable[[Cell, int, int], None] | None]:
 
 def show_list(as_json: bool) -> None:
     """What can be chosen from."""
-    import json
-
     from mxwire.interop.cases import PARTS
     from mxwire.interop.impairments import TREATMENTS
     from mxwire.interop.implementations import IMPLEMENTATIONS
     from mxwire.report.document import Block, Column, Heading, Row, Table
+    from mxwire.report.json_line import json_line
 
     if as_json:
         for record, items in (
@@ -178,7 +177,7 @@ def show_list(as_json: bool) -> None:
             ("impairment", [each.impairment for each in TREATMENTS.values()]),
         ):
             for each in items:
-                click.echo(json.dumps({"record": record, **asdict(each)}, separators=(",", ":")))
+                click.echo(json_line({"record": record, **asdict(each)}))
         return
     blocks: list[Block] = [
         Heading("Implementations"),

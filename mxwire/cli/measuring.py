@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from contextlib import suppress
@@ -26,6 +25,7 @@ from mxwire.host.perf.receiver import KEY, Wish
 from mxwire.host.perf.waiting import Waiting
 from mxwire.host.request import place_of
 from mxwire.protocol import Partner, Status
+from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
 _NAME_TIME: Final = 0.2
@@ -56,7 +56,7 @@ class Manner:
     def tell(self, event: str, **what: Any) -> None:
         """A line for programs."""
         if self.as_json:
-            click.echo(json.dumps({"event": event, **what}, separators=(",", ":")))
+            click.echo(json_line({"event": event, **what}))
 
     def remark(self, text: str) -> None:
         """A line for people, beside the results."""

@@ -39,12 +39,11 @@ Examples:
 def command(first: str, second: str, target: str | None, keep_both: bool, as_json: bool) -> None:
     """Put two captures of the two ends of a way together, and say how their clocks differ, how long frames took, and
     what was lost between them."""
-    import json
-
     from mxwire.cli.merging import compare, write
     from mxwire.cli.reading import refuse_overwriting
     from mxwire.errors import MxwireError
     from mxwire.report.document import plain, show
+    from mxwire.report.json_line import json_line
     from mxwire.report.merging import merge_blocks, merge_record
 
     if "-" in (first, second):
@@ -59,7 +58,7 @@ def command(first: str, second: str, target: str | None, keep_both: bool, as_jso
     written = write(first, second, made, target) if target is not None else None
     if as_json:
         record = merge_record(first, second, made, target, written)
-        click.echo(json.dumps(record, ensure_ascii=False, separators=(",", ":")), err=target == "-")
+        click.echo(json_line(record), err=target == "-")
         return
     blocks = merge_blocks(first, second, made, target, written)
     if target == "-":

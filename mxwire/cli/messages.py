@@ -145,17 +145,16 @@ class _Lines(_Output):
 
 class _Json(_Output):
     def __init__(self, several: bool) -> None:
-        import json
-
+        from mxwire.report.json_line import json_line
         from mxwire.report.messages import message_record
 
         self._several = several
-        self._encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+        self._encode = json_line
         self._record = message_record
 
     def show(self, message: Message, follower: Follower) -> None:
         record = self._record(message, follower.names)
-        click.echo(self._encode({"file": self.path} | record if self._several else record))
+        click.echo(self._encode({"file": self.path} | record if self._several else record, self.start_ns))
 
 
 class _Table(_Output):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import click
 from mxwire.cli.live import Destination, DestinationType, Live, find, live_options, timeout_option
 from mxwire.cli.options import Amount
 from mxwire.cli.serve import Number
+from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
     from mxwire.host import Host
@@ -215,5 +215,5 @@ class _Json:
         )
 
     def _print(self, made: dict[str, Any]) -> None:
-        click.echo(json.dumps(made, ensure_ascii=False))
+        click.echo(json_line(made))
         sys.stdout.flush()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
@@ -17,6 +16,7 @@ from mxwire.errors import MxwireError
 from mxwire.protocol import profile_by_name
 from mxwire.report.document import Column, Paragraph, Row, Table, show
 from mxwire.report.exchange import exchange_lines
+from mxwire.report.json_line import json_line
 from mxwire.report.terminal import is_coloured
 from mxwire.rules.catalogue import CATALOGUE
 from mxwire.scenarios import Outcome, Remark, Script, ScriptError, Verdict, load, run_simulated
@@ -53,7 +53,7 @@ def tell_list(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) -> 
     found = [each for each in scripts_of(names) if not rules or set(rules) & set(each.rules)]
     if as_json:
         for each in found:
-            click.echo(json.dumps(_as_object(each)))
+            click.echo(json_line(_as_object(each)))
         return
     if not found:
         raise MxwireError(f"no scenario is about {' or '.join(rules)}")
@@ -75,9 +75,12 @@ def _as_object(script: Script) -> dict[str, Any]:
     }
 
 
-def tell_text(name: str) -> None:
+def tell_text(name: str, as_json: bool) -> None:
     """Show the text of a scenario, in colours on a terminal."""
     script = load(name)
+    if as_json:
+        click.echo(json_line(_as_object(script) | {"text": script.text}))
+        return
     if not is_coloured():
         click.echo(script.text, nl=False)
         return
@@ -98,7 +101,7 @@ def tell_check(names: tuple[str, ...], as_json: bool) -> bool:
         except MxwireError as error:
             problem, bad = error, bad + 1
         if as_json:
-            click.echo(json.dumps({"file": str(path), "ok": problem is None, **_problem(problem)}))
+            click.echo(json_line({"file": str(path), "ok": problem is None, **_problem(problem)}))
         elif problem is not None:
             click.echo(str(problem), err=True)
     if not as_json:
@@ -151,7 +154,7 @@ class Telling:
                 if isinstance(capture, CaptureWriter):
                     _write(capture, outcome)
                 if self.as_json:
-                    click.echo(json.dumps(outcome.as_object()))
+                    click.echo(json_line(outcome.as_object()))
                     continue
                 if not told and self.seed is not None:
                     click.echo(f"seed {self.seed} (mxwire scenario run --seed {self.seed} repeats this run)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ Examples:
   tshark -r trace.pcap -Y mxoe                     what it is for
 """
 
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 _for_all = click.option("--global", "for_all", is_flag=True, help="For all users of this computer, not just you.")
 _program_option = click.option(
     "--tshark", metavar="PROGRAM", type=click.Path(path_type=Path), help="This tshark, not the one in the PATH."
@@ -41,7 +41,8 @@ def command() -> None:
 @command.command()
 @_for_all
 @_program_option
-def install(for_all: bool, tshark: Path | None) -> None:
+@_json_option
+def install(for_all: bool, tshark: Path | None, as_json: bool) -> None:
     """Copy the plugin into Wireshark's plugin folder.
 
     A plugin that is there already is replaced. Wireshark reads it when it starts.
@@ -50,6 +51,9 @@ def install(for_all: bool, tshark: Path | None) -> None:
     from mxwire.plugin import install as copy
 
     before = copy(_scope(for_all), Tshark(tshark))
+    if as_json:
+        _print_json({"path": str(before.path), "before": before.state, "changed": before.state != "current"})
+        return
     done = {"missing": "installed", "current": "is up to date", "stale": "replaced by that of this mxwire"}
     click.echo(f"{before.path} {done[before.state]}")
 
@@ -57,12 +61,16 @@ def install(for_all: bool, tshark: Path | None) -> None:
 @command.command()
 @_for_all
 @_program_option
-def uninstall(for_all: bool, tshark: Path | None) -> None:
+@_json_option
+def uninstall(for_all: bool, tshark: Path | None, as_json: bool) -> None:
     """Take the plugin out of Wireshark's plugin folder."""
     from mxwire.plugin import Tshark
     from mxwire.plugin import uninstall as remove
 
     before = remove(_scope(for_all), Tshark(tshark))
+    if as_json:
+        _print_json({"path": str(before.path), "before": before.state, "changed": before.state != "missing"})
+        return
     click.echo(f"{before.path} {'was not installed' if before.state == 'missing' else 'removed'}")
 
 
@@ -84,7 +92,7 @@ def path(for_all: bool, tshark: Path | None, as_json: bool) -> None:
 
 @command.command()
 @_program_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@_json_option
 def check(tshark: Path | None, as_json: bool) -> None:
     """See that the plugin is installed, current and working.
 
@@ -104,7 +112,8 @@ def check(tshark: Path | None, as_json: bool) -> None:
 
 
 @command.command()
-def build() -> None:
+@_json_option
+def build(as_json: bool) -> None:
     """Bring the generated tables of the plugin up to date (in a checkout)."""
     from mxwire.dissector.build import write
     from mxwire.dissector.location import source_path
@@ -112,7 +121,11 @@ def build() -> None:
 
     if not source_path().is_file():
         raise MxwireError(f"{source_path()} is not there: the plugin is built in a checkout of mxwire")
-    click.echo(f"{source_path()} {'written' if write() else 'is up to date'}")
+    written = write()
+    if as_json:
+        _print_json({"path": str(source_path()), "changed": written})
+    else:
+        click.echo(f"{source_path()} {'written' if written else 'is up to date'}")
 
 
 def _scope(for_all: bool) -> Scope:
@@ -124,7 +137,9 @@ def _place(place: Place) -> dict[str, str]:
 
 
 def _print_json(made: dict[str, Any]) -> None:
-    click.echo(json.dumps(made, ensure_ascii=False))
+    from mxwire.report.json_line import json_line
+
+    click.echo(json_line(made))
 
 
 def _tell(report: Report) -> None:

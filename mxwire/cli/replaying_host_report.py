@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from mxwire.replay.stateful.actor import Actor
 from mxwire.replay.stateful.finding import Finding, Kind
 from mxwire.replay.stateful.watching import Watch
 from mxwire.report.document import Column, Paragraph, Row, Table, show
+from mxwire.report.json_line import json_line
 from mxwire.wire.address import mac_text
 
 _COLUMNS: Final = (
@@ -107,7 +107,7 @@ class Teller:
 
     def _tell(self, event: str, **what: Any) -> None:
         if self._as_json:
-            click.echo(json.dumps({"event": event, **what}, separators=(",", ":")))
+            click.echo(json_line({"event": event, **what}))
 
 
 def _places(count: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +15,7 @@ from mxwire.cli.replaying_wishes import Wishes
 from mxwire.errors import MxwireError
 from mxwire.replay.raw import Piece, Result
 from mxwire.replay.raw.result import type_name
+from mxwire.report.json_line import json_line
 from mxwire.report.times import seconds_text
 from mxwire.wire.codec import TYPE_OFFSET
 
@@ -24,7 +24,7 @@ def summarize(result: Result, source: Source, wishes: Wishes) -> None:
     """What was sent, how well the pace was kept, and what came back."""
     left_out = 0 if wishes.pad else source.cut
     if wishes.as_json:
-        click.echo(json.dumps({"event": "summary", **result.record(), "left_out": left_out}, separators=(",", ":")))
+        click.echo(json_line({"event": "summary", **result.record(), "left_out": left_out}))
         return
     for line in _lines(result):
         click.echo(line)
@@ -77,7 +77,7 @@ def tell_plan(wishes: Wishes) -> None:
         raise MxwireError(f"{wishes.file}: nothing would be sent{source.why_nothing()}")
     if wishes.as_json:
         told = {"event": "plan", "frames": frames, "bytes": size, "asked_us": last / 1e3}
-        click.echo(json.dumps(told, separators=(",", ":")))
+        click.echo(json_line(told))
     else:
         when = "as fast as possible" if pace.hurried else f"in {last / 1e9:.6f} s"
         note(f"would send {frames:,} frames, {size:,} bytes {when}")
@@ -92,7 +92,7 @@ def _tell_frame(piece: Piece, place: int, when: int, hurried: bool, as_json: boo
     if as_json:
         told: dict[str, Any] = {"event": "frame", "frame": number, "at_us": None if hurried else when / 1e3}
         told |= {"source": source, "destination": destination, "type": kind, "length": length}
-        click.echo(json.dumps(told, separators=(",", ":")))
+        click.echo(json_line(told))
     else:
         at = "at once".rjust(14) if hurried else seconds_text(when)
         click.echo(f"{at}  frame {number:6}  {source} → {destination}  {kind:10} {length:5} bytes")

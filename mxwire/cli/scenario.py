@@ -69,11 +69,12 @@ def list_command(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) 
 
 @command.command()
 @click.argument("name", metavar="NAME|FILE", shell_complete=scenarios)
-def show(name: str) -> None:
-    """The text of a scenario."""
+@click.option("--json", "as_json", is_flag=True, help="One JSON object with the text, title and rules.")
+def show(name: str, as_json: bool) -> None:
+    """Print the text of a scenario."""
     from mxwire.cli import playing
 
-    playing.tell_text(name)
+    playing.tell_text(name, as_json)
 
 
 @command.command()

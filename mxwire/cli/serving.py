@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from contextlib import suppress
@@ -17,6 +16,7 @@ from mxwire.host import Host, HostTimeoutError
 from mxwire.host.hearing import Strangers
 from mxwire.host.request import place_of
 from mxwire.host.serving import Client, Counts, Service
+from mxwire.report.json_line import json_line
 
 _TURN: Final = 0.25
 """Seconds between looks whether there is something to say."""
@@ -135,7 +135,7 @@ class _Teller:
 
     def _tell(self, event: str, **what: Any) -> None:
         if self._as_json:
-            click.echo(json.dumps({"event": event, **what}, separators=(",", ":")))
+            click.echo(json_line({"event": event, **what}))
 
 
 def _who(client: Client) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections import Counter
@@ -20,6 +19,7 @@ from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError
 from mxwire.protocol import Profile, profile_by_name
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, show
+from mxwire.report.json_line import json_line
 from mxwire.simulation import INVARIANTS, Outcome, Scenario, Simulation, draw_scenario, shrink
 from mxwire.simulation.schedule import MICROSECOND
 from mxwire.wire.dialect import dialect_by_name
@@ -105,7 +105,7 @@ def campaign(seeds: range, jobs: int | None, fixed: dict[str, Any], as_json: boo
             digest.update(outcome.digest.encode())
             sums.update(outcome.counts)
             if as_json:
-                click.echo(json.dumps(as_object(outcome), separators=(",", ":")))
+                click.echo(json_line(as_object(outcome)))
             if not outcome.held:
                 failed.append(outcome)
             shown.update(done)
@@ -142,7 +142,7 @@ def _drawn_run(fixed: dict[str, Any], seed: int) -> Outcome:
 def tell(outcome: Outcome, as_json: bool) -> bool:
     """Say how a run ended; returns whether it failed."""
     if as_json:
-        click.echo(json.dumps(as_object(outcome), separators=(",", ":")))
+        click.echo(json_line(as_object(outcome)))
         return not outcome.held
     rows = {"virtual time": f"{outcome.duration / _SECOND:.6f} s", **outcome.counts}
     blocks: list[Block] = [_table(rows), Paragraph(f"digest {outcome.digest}")]

@@ -41,13 +41,12 @@ def command(
 ) -> None:
     """Measure captures: half round trips and throughput by length, delays of acknowledgements and repetitions, gaps
     between frames, and how much was in flight and sent again."""
-    import json
-
     from mxwire.analysis.timing import Timing
     from mxwire.cli.following import decoder_of, tell_limits
     from mxwire.cli.reading import Failures, judged_batches, refuse_overwriting
     from mxwire.errors import MxwireError
     from mxwire.report.document import show
+    from mxwire.report.json_line import json_line
     from mxwire.report.timing import timing_blocks, timing_records
 
     if plot is not None:
@@ -67,7 +66,7 @@ def command(
             if as_json:
                 several = {"file": reader.name} if len(inputs.files) > 1 else {}
                 for record in timing_records(timing):
-                    click.echo(json.dumps(several | record, separators=(",", ":")))
+                    click.echo(json_line(several | record, decoder.start_ns))
             else:
                 show(timing_blocks(reader.name, timing))
             tell_limits(reader.name, timing.follower, decoder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections import deque
@@ -25,6 +24,7 @@ from mxwire.host.hearing import Strangers
 from mxwire.host.request import place_of
 from mxwire.host.watching import SLICE, wait_watching
 from mxwire.protocol import Partner, Status
+from mxwire.report.json_line import json_line
 
 WINDOW: Final = 8
 """Messages that are under way at a time."""
@@ -73,7 +73,7 @@ class _Tally:
 
     def tell(self, event: str, **what: Any) -> None:
         if self.as_json:
-            click.echo(json.dumps({"event": event, **what}, separators=(",", ":")))
+            click.echo(json_line({"event": event, **what}))
 
     def failed(self, what: str, error: HostError) -> None:
         seconds = time.monotonic() - self.began

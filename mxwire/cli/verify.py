@@ -114,7 +114,7 @@ def command(
             for found in _findings(verification, decoder, reader, streams=as_json):
                 findings.add(found)
                 if as_json:
-                    click.echo(finding_line(reader.name, found))
+                    click.echo(finding_line(reader.name, found, decoder.start_ns))
                 elif inputs.live and not as_junit:
                     click.echo(str(found))
             violations += verification.violations

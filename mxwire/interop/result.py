@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from mxwire.errors import MxwireError
+from mxwire.report.json_line import json_line, without_seconds
 from mxwire.rules import Verdict, Violation
 from mxwire.wire.address import mac_bytes, mac_text
 
@@ -159,7 +160,7 @@ class Report:
             if not line.strip():
                 continue
             try:
-                entry = json.loads(line)
+                entry = without_seconds(json.loads(line))
                 record = entry.pop("record")
                 if report is None:
                     if record != "report":
@@ -213,7 +214,7 @@ def cell_line(cell: Cell) -> str:
 
 
 def _line(record: str, entry: dict[str, Any]) -> str:
-    return json.dumps({"record": record, **entry}, ensure_ascii=False, separators=(",", ":"))
+    return json_line({"record": record, **entry})
 
 
 def _cell(entry: dict[str, Any]) -> Cell:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mxwire.analysis.diagnosis import CATALOGUE, Diagnosis, Evidence, Examination, Finding, Party, catalogue
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
+from mxwire.report.json_line import json_line
 from mxwire.wire.address import mac_text
 from mxwire.words import count_of
 
@@ -102,6 +102,7 @@ def finding_line(path: str, examination: Examination, found: Finding) -> str:
     """A finding as a JSON object."""
     diagnosis, facts = CATALOGUE[found.id], examination.facts
     return _line(
+        facts.decoder.start_ns,
         record="finding",
         file=path,
         id=found.id,
@@ -127,6 +128,7 @@ def summary_line(path: str, examination: Examination, found: list[Finding]) -> s
     """What was looked at, as a JSON object."""
     follower = examination.facts.follower
     return _line(
+        None,
         record="summary",
         file=path,
         frames=follower.frames,
@@ -141,11 +143,28 @@ def _party(party: Party, name: str | None) -> dict[str, Any]:
     return {"host": mac_text(party.address), "name": name, "endpoint": party.endpoint}
 
 
-def _line(**fields: object) -> str:
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+def _line(start_ns: int | None, **fields: object) -> str:
+    return json_line(fields, start_ns)
 
 
 # The catalogue
+
+
+def diagnosis_line(diagnosis: Diagnosis) -> str:
+    """An entry of the catalogue as a JSON object."""
+    return _line(
+        None,
+        record="diagnosis",
+        id=diagnosis.id,
+        title=diagnosis.title,
+        group=diagnosis.group,
+        users_see=diagnosis.users_see,
+        capture_shows=diagnosis.capture_shows,
+        told_apart=diagnosis.told_apart,
+        advice=advice_of(diagnosis),
+        needs=sorted(diagnosis.needs),
+        follows_from=sorted(diagnosis.follows_from),
+    )
 
 
 def catalogue_table() -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -11,6 +10,7 @@ from mxwire.analysis.table import COLUMN_NAMES, TableBuilder
 from mxwire.frames import FrameBatch
 from mxwire.report.document import Block, Column, Paragraph, Row, Table
 from mxwire.report.formats import type_names, views
+from mxwire.report.json_line import json_line
 from mxwire.wire.decoder import Decoder
 
 _MEANINGS: Final = {
@@ -85,4 +85,4 @@ def fields_json() -> Iterator[str]:
     """One JSON object per field and meaning."""
     for each in field_meanings():
         made = {"field": each.name, "type": each.data_type, "packet_types": each.packet_types, "meaning": each.meaning}
-        yield json.dumps(made, ensure_ascii=False, separators=(",", ":"))
+        yield json_line(made)

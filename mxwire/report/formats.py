@@ -6,7 +6,6 @@ Everything here is derived from the layouts, so that it cannot say anything else
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -14,6 +13,7 @@ from typing import Final, Literal
 from mxwire.errors import MxwireError
 from mxwire.report.diagram import LEGEND, diagram, has_undefined_bytes
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, Verbatim
+from mxwire.report.json_line import json_line
 from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, Check, Reason
 from mxwire.wire.dialect import HEAD_SIZE, MXOE, Dialect, Family, omx
 from mxwire.wire.enums import RESERVED_TYPES, PacketType
@@ -319,7 +319,7 @@ def json_lines(name: str | None = None, dialect: DialectChoice = "both") -> Iter
     for family in _families(dialect):
         for view in views(name, family):
             for each in view.layout.fields:
-                yield json.dumps(_json_object(view.layout, family, each), ensure_ascii=False)
+                yield json_line(_json_object(view.layout, family, each))
 
 
 def _families(dialect: DialectChoice) -> tuple[Family, ...]:

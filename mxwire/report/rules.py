@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Final
 
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
+from mxwire.report.json_line import json_line
 from mxwire.rules.catalogue import CATALOGUE, Rule, chapters
 from mxwire.rules.index import Places, places
 
@@ -113,4 +113,4 @@ def json_lines(rules: Sequence[Rule]) -> Iterator[str]:
     """One JSON object for each rule: the fields of :class:`~mxwire.rules.Rule`, and its places."""
     found = places()
     for rule in rules:
-        yield json.dumps(asdict(rule) | asdict(found[rule.number]), ensure_ascii=False)
+        yield json_line(asdict(rule) | asdict(found[rule.number]))

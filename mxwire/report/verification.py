@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -11,6 +10,7 @@ from xml.etree import ElementTree
 from mxwire.analysis.observed_order import OrderedVerification
 from mxwire.analysis.verification import HostRecord, Verification
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
+from mxwire.report.json_line import json_line
 from mxwire.rules import CATALOGUE, Violation
 from mxwire.wire.address import mac_text
 
@@ -100,9 +100,10 @@ def _finding(found: Violation, expected: str) -> str:
     return f"{frames}: {found.found}{expected}"
 
 
-def finding_line(path: str, found: Violation) -> str:
-    """A finding as a JSON object."""
+def finding_line(path: str, found: Violation, start_ns: int | None = None) -> str:
+    """A finding as a JSON object; ``start_ns`` is the time of the capture's first frame."""
     return _line(
+        start_ns,
         record="finding",
         file=path,
         rule=found.rule,
@@ -140,8 +141,8 @@ def host_lines(path: str, verification: Verification) -> Iterator[str]:
         )
 
 
-def _line(**fields: object) -> str:
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+def _line(start_ns: int | None = None, **fields: object) -> str:
+    return json_line(fields, start_ns)
 
 
 def junit(verified: Iterable[tuple[str, Verification, Findings]]) -> str:

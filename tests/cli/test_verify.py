@@ -60,7 +60,8 @@ def test_json_says_the_same(wrong):
     hosts = [each for each in run.objects if each["record"] == "host"]
     (found,) = [each for each in findings if each["severity"] == "violation" and each["frames"][-1] == number]
     assert set(found) == {
-        "record", "file", "rule", "severity", "host", "frames", "time_ns", "expected", "found",
+        "record", "file", "rule", "severity", "host", "frames", "time_ns", "time_s", "time_relative_s",
+            "expected", "found",
     }  # fmt: skip
     assert {each["host"]: each["verdict"] for each in hosts}[found["host"]] == "fail"
     assert all(each["rules"] and each["frames"] for each in hosts)

@@ -192,7 +192,9 @@ def test_ping_measures_round_trips(served, host):
     done = mxwire(served[1].namespace, "ping", host, "-i", "veth1", *options)
     *answers, summary = done.objects
     assert done.code == 0, done.err
-    assert [list(each) for each in answers] == [["type", "host", "seq", "time_ns", "refusal", "duplicate"]] * 3
+    assert [list(each) for each in answers] == [
+        ["type", "host", "seq", "time_ns", "time_s", "refusal", "duplicate"]
+    ] * 3
     assert [(each["type"], each["seq"]) for each in answers] == [("answer", 1), ("answer", 2), ("answer", 3)]
     assert (summary["transmitted"], summary["received"], summary["loss"]) == (3, 3, 0)
     assert summary["min_ns"] == min(each["time_ns"] for each in answers)

@@ -219,7 +219,7 @@ def test_a_failing_run_as_an_object(leaky: None) -> None:
     code, out = invoke("--messages", 60, "--json")
     found = json.loads(out)
     assert code == 1 and found["held"] is False
-    assert {tuple(each) for each in found["breaches"]} == {("invariant", "time_ns", "text")}
+    assert {tuple(each) for each in found["breaches"]} == {("invariant", "time_ns", "time_s", "text")}
     assert found["breaches"][0]["invariant"] == "leftovers"
 
 
