@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
 from mxwire.rules import SENDERS, Judge, Violation
 from mxwire.scenarios.outcome import Outcome
 from mxwire.scenarios.provocations import Provocations
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import Dialect
+
+_LIVE: Final = replace(SENDERS, clock_ns=10_000_000)
+"""Live frames are dated where they arrive, and those of the tester before they leave."""
 
 
 def breaches(outcome: Outcome, dialect: Dialect) -> list[Violation]:
@@ -15,7 +21,7 @@ def breaches(outcome: Outcome, dialect: Dialect) -> list[Violation]:
     Known defects of real hosts are left out, and so is what the tester provokes: the judge examines its frames too, and
     one that breaks a rule excuses the answers to it (:class:`~mxwire.scenarios.provocations.Provocations`).
     """
-    judge, codec = Judge(dialect, SENDERS), codec_of(dialect)
+    judge, codec = Judge(dialect, SENDERS if outcome.profile else _LIVE), codec_of(dialect)
     frames, found = outcome.frames, []
     hosts = {frames.frame(place)[6:12] for place in range(len(frames)) if not outcome.sent[place]}
     provocations = Provocations(hosts)

@@ -53,6 +53,14 @@ def test_a_breach_of_its_own_convicts_the_host(name: str, packet: str, fields: d
     assert rule in rules(altered(played(name), packet, **fields))
 
 
+def test_live_frames_may_be_dated_some_milliseconds_off() -> None:
+    """Two announcements that arrive 998 ms apart left the host a second apart."""
+    outcome = run_simulated(parse("title: x\ndiscovery: announce\nwithin: 2s\n< RAW_OMXOED\n< RAW_OMXOED\n"))
+    times = outcome.frames.timestamp_ns - [0, 2_000_000]
+    moved = replace(outcome, frames=FrameBatch.from_frames([outcome.frames.frame(place) for place in range(2)], times))
+    assert rules(moved) == {"R-DISC-02"} and not rules(replace(moved, profile=""))
+
+
 def test_a_proper_query_after_an_improper_one_has_to_be_answered_well() -> None:
     text = "title: x\n> HOST_QUERY pad=1500\n< HOST_REPLY magic=0\n> HOST_QUERY\n< HOST_REPLY as $reply\n"
     outcome = run_simulated(parse(text), "open-mx-1.5-as-found")
