@@ -20,6 +20,7 @@ from mxwire.wire.checks import Reason
 from mxwire.wire.codec import Malformed
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.packets import Announcement, Frame
+from mxwire.wire.probes import is_probe
 
 DialectLookup = Callable[[bytes, bytes], Dialect]
 """The dialect that two hosts speak, by their Ethernet addresses (source, destination)."""
@@ -141,6 +142,10 @@ class Judge:
     def _violation(self, rule: WireRule, breach: Breach, host: bytes) -> Violation:
         excused = breach.defect is not None and breach.defect in self.vantage.excused
         seen = self._seen
+        if not self.vantage.as_sent and is_probe(seen.frame):
+            # No driver has sent it, so it convicts none.
+            breach = Breach(breach.expected, f"{breach.found} (a probe)", "note", breach.frames)
+            excused = False
         return Violation(
             rule=breach.defect if excused and breach.defect is not None else rule.number,
             severity="note" if excused else breach.severity or rule.severity,

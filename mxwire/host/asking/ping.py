@@ -19,6 +19,7 @@ from mxwire.host.host import Host
 from mxwire.protocol import Peer, Status
 from mxwire.protocol import Request as EngineRequest
 from mxwire.wire.packets import ConnectReply, ConnectRequest, HostQuery, HostReply
+from mxwire.wire.probes import QUERY_MAGICS
 
 _LONGEST_PAUSE: Final = 3600.0
 
@@ -62,7 +63,7 @@ class Queries:
     def __init__(self, host: Host, peer: Peer) -> None:
         self._core = host.core
         self._peer = peer
-        self._first = secrets.randbits(30) | 0x4000_0000
+        self._first = QUERY_MAGICS.start + secrets.randbelow(len(QUERY_MAGICS))
         self._sent: dict[int, int] = {}
         """When each left, in ns, by magic."""
         self._done: set[int] = set()
@@ -72,8 +73,11 @@ class Queries:
     def ask(self, sequence: int) -> None:
         """Send one."""
         own = self._core.links[0].address
-        query = host_query(own, self._peer, (self._first + sequence) & 0xFFFF_FFFF)
+        query = host_query(own, self._peer, self._magic(sequence))
         self._core.send(FrameBatch.from_frames([query]))
+
+    def _magic(self, sequence: int) -> int:
+        return QUERY_MAGICS[(self._first - QUERY_MAGICS.start + sequence) % len(QUERY_MAGICS)]
 
     def outcomes(self) -> list[Outcome]:
         """The replies."""
@@ -97,7 +101,7 @@ class Queries:
             if isinstance(frame, HostQuery) and frame.dst_mac == self._peer.address:
                 self._sent.setdefault(frame.magic, heard.time_ns)
         elif isinstance(frame, HostReply) and frame.src_mac == self._peer.address:
-            sequence = (frame.magic - self._first) & 0xFFFF_FFFF
+            sequence = (frame.magic - self._first) % len(QUERY_MAGICS)
             sent = self._sent.get(frame.magic)
             if sent is not None and frame.magic != self._core.node.magic:
                 duplicate = sequence in self._done

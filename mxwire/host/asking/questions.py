@@ -9,9 +9,8 @@ from mxwire.protocol import Peer
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.packets import HostQuery, NackMcp, Pull
+from mxwire.wire.probes import NOBODY
 
-NOBODY: Final = 255
-"""An endpoint number that no host has: the limit is 32 (R-EP-01)."""
 _MAGIC: Final = 0x6D787700 | (0x80 ^ NOBODY)
 """Not that of any real host, so that nobody takes the question for one of theirs who reads a capture; but its low byte
 means, as in theirs, an endpoint that we do not have (R-PUL-03, R-NAK-09)."""

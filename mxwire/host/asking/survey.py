@@ -21,7 +21,7 @@ ROUND: Final = 0.5
 """Seconds between two rounds of questions."""
 _HEAD_START: Final = 0.2
 _MAGICS: Final = 0x6D78_0000
-"""Magics of our own questions, far from those of a driver (R-HOST-03), which count up from 0x13052008."""
+"""Magics of our own questions begin here, among those of probes (``mxwire.wire.probes``)."""
 
 
 @dataclass(slots=True)

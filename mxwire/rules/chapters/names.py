@@ -6,6 +6,7 @@ from mxwire.rules.registry import Breach, judges
 from mxwire.rules.state.sighting import Sighting
 from mxwire.rules.timing import MILLISECOND, tick
 from mxwire.wire.packets import HostQuery, HostReply
+from mxwire.wire.probes import QUERY_MAGICS
 from mxwire.wire.remarks import HOSTNAME_MAXIMUM
 
 _FIRST_MAGIC = 0x13052008
@@ -18,6 +19,8 @@ def query_interval(seen: Sighting) -> Breach | None:
     """Queries are repeated every 5 s; the first repetition may come earlier, by a timer that was running already."""
     pair = seen.pair
     first, last = pair.query_times
+    if not seen.vantage.as_sent and seen.frame.magic in QUERY_MAGICS:
+        return None  # tools ask as often as they like
     if not first or seen.time_ns - last < seen.within_reordering:
         return None  # it is the first repetition, or a copy
     least = seen.vantage.query_interval_ns - seen.within_reordering - tick(seen.vantage)

@@ -9,6 +9,7 @@ from mxwire.rules.state.hosts import Announced, Host
 from mxwire.rules.state.sequence import SESSION_MASK, position_of
 from mxwire.rules.state.sighting import Sighting
 from mxwire.wire.enums import NackType
+from mxwire.wire.probes import QUERY_MAGICS
 
 MAGICS = 16
 """Different magics of HOST_QUERYs that are remembered of a pair."""
@@ -42,11 +43,13 @@ def apply_query(seen: Sighting) -> None:
         pair.queries[magic] = pair.queries.get(magic, 0) + seen.copies
         if len(pair.queries) > MAGICS:
             del pair.queries[next(iter(pair.queries))]
-    if seen.time_ns - pair.query_times[1] >= seen.within_reordering:
+    probe = not seen.vantage.as_sent and magic in QUERY_MAGICS
+    if not probe and seen.time_ns - pair.query_times[1] >= seen.within_reordering:
         # Copies count from the first of them, or a host that asks all the time would never be noticed.
         pair.query_times = (pair.query_times[1], seen.time_ns)
         pair.query_numbers = (pair.query_numbers[1], seen.number)
-    pair.source.magic = magic
+    if not probe:
+        pair.source.magic = magic
     pair.query_index = seen.frame.src_dst_peer_index
     teach(seen)
 

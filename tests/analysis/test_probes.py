@@ -1,0 +1,37 @@
+"""Recordings of discover, ping and doctor with two real hosts: probes convict nobody, and are reported as such."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mxwire.wire.codec import codec_of
+from mxwire.wire.dialect import MXOE
+from mxwire.wire.packets import HostQuery
+from mxwire.wire.probes import is_probe
+from tests.cli.support import mxwire
+
+RECORDINGS = sorted((Path(__file__).parents[1] / "data" / "real-host").glob("probes-*.pcap"))
+
+
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda each: each.stem)
+def test_probes_pass_verify_as_notes(recording):
+    run = mxwire("verify", "--json", recording)
+    assert run.code == 0
+    findings = [each for each in run.objects if each["record"] == "finding"]
+    assert findings and all(each["severity"] == "note" for each in findings)
+    assert all(each["found"].endswith("(a probe)") for each in findings)
+
+
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda each: each.stem)
+def test_probes_are_no_zombie_pulls(recording):
+    run = mxwire("diagnose", "--json", recording)
+    assert [each["id"] for each in run.objects if each["record"] == "finding"] == ["endpoint-closed"]
+
+
+@pytest.mark.parametrize(("magic", "probe"), [(0x13052008, False), (0x13052009, False), (5, False), (0x6D780001, True)])
+def test_a_query_is_told_by_its_magic(magic, probe):
+    query = HostQuery(dst_mac=b"\2" * 6, src_mac=b"\4" * 6, src_dst_peer_index=1, magic=magic)
+    parsed = codec_of(MXOE).parse(codec_of(MXOE).build(query))
+    assert is_probe(parsed) is probe
