@@ -48,7 +48,9 @@ def _use_before(seen: Sighting) -> Announcement | None:
     if last is None or own is None or seen.starts:
         return None
     known: Announcement | None = flow.announced(own, region, last)
-    if known is None or known.notified is not None or seen.time_ns - known.time_ns >= seen.resend_delay:
+    if known is None or known.notified is not None or known.perhaps_notified:
+        return None
+    if seen.time_ns - known.time_ns >= seen.resend_delay:
         return None
     message = flow.stream.messages.get(known.position) if flow.stream is not None else None
     return known if message is not None and message.first_number == known.number and not message.nacks else None
@@ -100,7 +102,7 @@ def announced(seen: Sighting) -> Breach | None:
 def to_the_next_session(seen: Sighting) -> Breach | None:
     """A receiver whose pull was refused sends its NOTIFY of 0 bytes all the same, to the session of now."""
     frame, announcement = seen.frame, seen.announcement
-    if not seen.left_behind or announcement is None:
+    if not seen.left_behind or seen.alike is not None or announcement is None:
         return None
     return Breach(
         "a NOTIFY for the session whose RNDV it ends",

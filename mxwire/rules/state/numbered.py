@@ -298,6 +298,8 @@ def _end(seen: Sighting) -> None:
     announcement = seen.announcement
     if announcement is None:
         return
+    if seen.alike is not None:
+        seen.alike.perhaps_notified = True
     if announcement.notified is not None:
         announcement.repeated_delivery = False
     announcement.notified = seen.position

@@ -187,7 +187,7 @@ def look_notify(seen: Sighting) -> None:
         return
     left_behind = seen.back.left_behind(region, counter)
     if left_behind is not None:
-        seen.announcement = left_behind
+        seen.announcement, seen.alike = left_behind, announcement
         seen.left_behind = True
 
 

@@ -36,6 +36,7 @@ class Sighting:
     __slots__ = (
         "ack",
         "ack_position",
+        "alike",
         "announcement",
         "back",
         "block",
@@ -108,6 +109,8 @@ class Sighting:
         self.announcement: Announcement | None = None
         self.left_behind = False
         """The announcement is of a former opening of the destination (R-MEA-14)."""
+        self.alike: Announcement | None = None
+        """With ``left_behind``, the announcement of the present opening that looks like it."""
 
     def begin(self, time_ns: int, number: int, delivered_ns: int | None, copies: int) -> None:
         """Start with the next frame."""
@@ -124,4 +127,5 @@ class Sighting:
         self.block = None
         self.announcement = None
         self.left_behind = False
+        self.alike = None
         self.ack_position = None

@@ -29,6 +29,8 @@ class Announcement:
     """Its ``lib_seqnum``."""
     notified_number: int = 0
     notified_ns: int = 0
+    perhaps_notified: bool = False
+    """A NOTIFY of 0 bytes ended either it or a message of a former opening that looks alike (R-MEA-14)."""
     repeated_delivery: bool = False
     """The receiver's numbers were reset since, so that the RNDV may be delivered twice (R-CON-12)."""
     transfer: Transfer | None = None
