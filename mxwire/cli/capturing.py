@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from contextlib import ExitStack, suppress
@@ -18,6 +19,7 @@ from mxwire.capture import create_capture
 from mxwire.capture.writer import CaptureWriter
 from mxwire.cli.decoding import Json, Lines, Request, Text
 from mxwire.cli.live_batches import Signals, passing
+from mxwire.cli.notes import counted, end_interrupted_line, listening, note
 from mxwire.errors import MxwireError
 from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch
 from mxwire.host.names import static_peers
@@ -274,12 +276,15 @@ def run(wishes: Wishes) -> None:
             files.begin()
             begun = True
             if not found.up:
-                click.echo(f"mxwire: {found.name} is down: nothing comes before it is set up", err=True)
+                note(f"{found.name} is down: nothing comes before it is set up")
+            listening(found.name, wishes.duration, wishes.count)
             _loop(wishes, tap, signals, files, tally, names)
         finally:
             tally.dropped = tap.statistics().dropped
             signals.restore()
             files.close(tally.dropped)
+            if signals.seen == signal.SIGINT:
+                end_interrupted_line()
             # Where there can be no file, there is nothing to sum up either.
             if begun:
                 _summarize(wishes, files, tally, names)
@@ -324,10 +329,11 @@ def _summarize(wishes: Wishes, files: _Files, tally: _Tally, names: dict[bytes, 
         click.echo(json_line(made), err=wishes.target == "-")
         return
     where = f" in {', '.join(files.written)}" if files.written and wishes.target != "-" else ""
-    click.echo(f"{tally.frames} frames ({tally.bytes} bytes) captured in {seconds:.1f} s{where}", err=True)
+    frames, size = counted(tally.frames, "frame"), counted(tally.bytes, "byte")
+    click.echo(f"{frames} ({size}) captured in {seconds:.1f} s{where}", err=True)
     if tally.dropped:
         click.echo(
-            f"{tally.dropped} frames found no room and were lost: try a larger --buffer, or without -l", err=True
+            f"{counted(tally.dropped, 'frame')} dropped for lack of room: try a larger --buffer, or omit -l", err=True
         )
     else:
         click.echo("0 frames dropped", err=True)

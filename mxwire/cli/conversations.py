@@ -40,7 +40,7 @@ def command(
     """List the conversations of captures: their ends with sessions, connects, and what each end sent."""
     from mxwire.analysis.conversations import Follower
     from mxwire.cli.following import decoder_of, tell_limits
-    from mxwire.cli.reading import Failures, judged_batches
+    from mxwire.cli.reading import Failures, judged_batches, refuse_empty
     from mxwire.report.document import show
     from mxwire.report.json_line import json_line
     from mxwire.report.messages import conversation_blocks, conversation_record
@@ -54,6 +54,7 @@ def command(
             for decoded in judged_batches(decoder, reader):
                 follower.observe(decoded)
             follower.finish()
+            refuse_empty(reader, decoder)
             chosen = [
                 each
                 for each in follower.conversations

@@ -25,6 +25,8 @@ Examples:
   mxwire decode trace.pcap                              one line per frame
   mxwire decode -v --frames 10-12 trace.pcap            every field, value, meaning and byte of three frames
   mxwire decode --type PULL --type NACK_MCP trace.pcap  only some packet types
+  mxwire decode --type PULL --time delta trace.pcap     seconds from each PULL to the next
+  mxwire decode --color always trace.pcap | less -R     colours through a pager
   mxwire decode --json trace.pcapng.zst | jq .fields    one JSON object per line
   mxwire decode --fields frame,lib_seqnum,length FILE   columns, tab-separated
   mxwire decode --to frames.parquet *.pcap              all columns, for polars, pandas or DuckDB
@@ -69,10 +71,10 @@ Examples:
 @click.option(
     "--time",
     "clock",
-    type=click.Choice(["relative", "absolute"]),
+    type=click.Choice(["relative", "delta", "absolute"]),
     default="relative",
     show_default=True,
-    help="Seconds since the first frame, or date and time (UTC).",
+    help="Seconds since the first frame, seconds since the frame shown before, or date and time (UTC).",
 )
 def command(
     files: tuple[str, ...], types: tuple[str, ...], hosts: tuple[str, ...], frames: list[Range] | None, **options: Any

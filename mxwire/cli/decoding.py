@@ -14,26 +14,27 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.cli.notes import note
+from mxwire.cli.notes import note, wrote
 from mxwire.cli.options import Range
 from mxwire.cli.reading import (
     Failures,
     capture_of,
     decoded_batches,
     is_undecided,
+    refuse_empty,
     refuse_overwriting,
     tell_notes,
     tell_undecided,
 )
 from mxwire.errors import MxwireError
+from mxwire.report.frame_line import FrameLines
 from mxwire.report.json_line import json_line
 from mxwire.report.legend import LEGEND
 from mxwire.report.record import RECORD_KEYS, record
-from mxwire.report.summary import endpoints_text, summary, type_text
-from mxwire.report.terminal import is_coloured
-from mxwire.report.times import seconds_text, time_text
+from mxwire.report.summary import type_text
+from mxwire.report.terminal import is_coloured, terminal_width
 from mxwire.report.tree import tree
-from mxwire.wire.address import mac_bytes, mac_text
+from mxwire.wire.address import mac_bytes
 from mxwire.wire.codec import Malformed
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import Dialect, dialect_or_auto
@@ -194,6 +195,8 @@ def run(files: tuple[str, ...], request: Request) -> None:
                 left = None if left is None else left - told
             if left == 0:
                 break
+    if request.target is not None and (shown or not failures.count):
+        wrote(shown, "frame", request.target)
     tell_undecided(undecided, len(files))
     if not shown and not failures.count and request.selection.is_limited:
         note("no frame matches the selection")
@@ -212,6 +215,7 @@ def _file(path: str, request: Request, output: Output, left: int | None, undecid
             shown += len(places)
             if shown == left or (len(decoded) and request.selection.is_over(int(decoded.batch.number[-1]))):
                 return shown
+        refuse_empty(reader, decoder)
         tell_notes(reader.name, decoder)
         if is_undecided(decoder):
             undecided.append(reader.name)
@@ -313,42 +317,36 @@ def _cell(value: Any) -> str:
 
 
 class Lines(Text):
-    """A line a frame; below it the tree where asked for."""
+    """One line per frame, as wide as the terminal at most; below it the tree where requested."""
 
     def __init__(self, request: Request, several: bool) -> None:
         self._verbose = request.verbose
-        self._absolute = request.clock == "absolute"
+        self._lines = FrameLines(request.clock, None)
         self._several = several
         self._colour = is_coloured()
 
     def begin(self, path: str, decoder: Decoder) -> None:
         """The frames of another capture follow, under its name if there are several."""
         super().begin(path, decoder)
+        self._lines.restart()
         if self._several:
             click.echo(f"== {path}")
 
+    def show(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
+        """Print the lines of the frames at some places; the window may have another size than it had before."""
+        self._width = terminal_width()
+        self._lines.resize(self._width)
+        self._lines.start_ns = self.decoder.start_ns or 0
+        super().show(decoded, places)
+
     def lines(self, decoded: DecodedBatch, place: int) -> Iterator[str]:
         """The line of a frame, and the lines of its tree."""
-        yield self._line(decoded, place)
+        colour = _colour(decoded.frame(place)) if self._colour else None
+        for line in self._lines.lines(decoded, place):
+            yield click.style(line, fg=colour) if self._colour else line
         if self._verbose:
-            yield from tree(decoded, place)
+            yield from tree(decoded, place, self._width)
             yield ""
-
-    def _line(self, decoded: DecodedBatch, place: int) -> str:
-        located, frame = decoded.located, decoded.frame(place)
-        source = mac_text(int(located.source[place]))
-        destination = mac_text(int(located.destination[place])) if located.has_destination else "?"
-        told = summary(frame, decoded.dialect(place))
-        line = (
-            f"{int(decoded.batch.number[place]):6}  {self._time(int(decoded.batch.timestamp_ns[place]))}  "
-            f"{source} → {destination:17}  {endpoints_text(frame):>7}  {type_text(frame):10}  {told}"
-        )
-        return click.style(line, fg=_colour(frame)) if self._colour else line
-
-    def _time(self, timestamp_ns: int) -> str:
-        if not self._absolute:
-            return seconds_text(timestamp_ns - (self.decoder.start_ns or 0))
-        return time_text(timestamp_ns)
 
 
 _COLOURS = {

@@ -30,7 +30,7 @@ Examples:
 
 \b
 Confidence: high (hardly anything else looks like this), medium (the likeliest of a few causes), low (a hint).
-Exit code: 0 nothing found, 1 something found, 2 something could not be read.
+Exit code: 0 nothing found, 1 something found, 2 something could not be read, or has no MXoE frame.
 """
 _INTERVAL = 2.0
 """Seconds between looks at what has been found."""
@@ -109,7 +109,7 @@ def command(
     """
     from mxwire.analysis.diagnosis import Examination
     from mxwire.cli.following import decoder_of
-    from mxwire.cli.reading import Failures, tell_notes
+    from mxwire.cli.reading import Failures, refuse_empty, tell_notes
     from mxwire.errors import MxwireError
     from mxwire.report.diagnosis import blocks, finding_line, summary_line
     from mxwire.report.document import show
@@ -127,6 +127,8 @@ def command(
             examination = Examination(decoder)
             _examine(examination, decoder, reader, quiet=as_json)
             found = [each for each in examination.findings() if not wanted or each.id in wanted]
+            if not found:
+                refuse_empty(reader, decoder)
             total += len(found)
             if as_json:
                 for each in found:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli.live import Live, live_options, time_option
-from mxwire.cli.notes import note
+from mxwire.cli.notes import end_interrupted_line, note
 from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def command(live: Live, seconds: float, count: int | None, ask_dialect: bool, as
             _follow(_until(survey, seconds, count, ask_dialect), live_table=sys.stdout.isatty() and not as_json)
         except KeyboardInterrupt:
             interrupted = True
+            end_interrupted_line()
         found = survey.sightings()
         _tell(found, as_json)
         there = any(each.heard for each in found)

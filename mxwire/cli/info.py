@@ -26,7 +26,7 @@ def command(files: tuple[str, ...], as_json: bool, dialect: str, ethertypes: tup
     connect requests. Repeated frames are retransmissions and duplicates of messages already seen.
     """
     from mxwire.analysis.inventory import Inventory
-    from mxwire.cli.reading import Failures, capture_of, decoded_batches, tell_notes
+    from mxwire.cli.reading import Failures, capture_of, decoded_batches, refuse_empty
     from mxwire.report.document import show
     from mxwire.report.inventory import as_object, blocks
     from mxwire.report.json_line import json_line
@@ -53,6 +53,5 @@ def command(files: tuple[str, ...], as_json: bool, dialect: str, ethertypes: tup
                 click.echo(json_line(as_object(reader.name, file, inventory), decoder.start_ns))
             else:
                 show(blocks(reader.name, file, inventory))
-            if not inventory.frames:
-                tell_notes(reader.name, decoder)
+            refuse_empty(reader, decoder)
     failures.end()

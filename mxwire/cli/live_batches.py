@@ -151,7 +151,7 @@ def live_source(
     What was seen and what was lost is told on standard error when it is over. Raises
     :class:`~mxwire.link.errors.LinkError` where the interface cannot be watched, or has gone meanwhile.
     """
-    from mxwire.cli.notes import note
+    from mxwire.cli.notes import end_interrupted_line, listening, note
     from mxwire.link import Tap
     from mxwire.link.interface import read_interface
 
@@ -167,10 +167,12 @@ def live_source(
         try:
             if not read_interface(interface).up:
                 note(f"{interface} is down: nothing comes before it is set up")
-            note(f"watching {interface}" + (" until Ctrl-C" if seconds is None else f" for {seconds:g} s"))
+            listening(interface, seconds)
             yield source
         finally:
             signals.restore()
+            if signals.seen == signal.SIGINT:
+                end_interrupted_line()
         note(_summary(source))
     if source.error is not None:
         raise source.error

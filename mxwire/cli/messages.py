@@ -13,8 +13,6 @@ from mxwire.cli.inputs import Inputs, input_options
 from mxwire.cli.options import dialect_option, ethertype_option, table_option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mxwire.analysis.conversations import Follower, Message
 
 EPILOG = """\b
@@ -72,8 +70,8 @@ def command(
     were sent."""
     from mxwire.analysis.conversations import Follower
     from mxwire.cli.following import choice, decoder_of, followed
-    from mxwire.cli.notes import note
-    from mxwire.cli.reading import Failures
+    from mxwire.cli.notes import note, wrote
+    from mxwire.cli.reading import Failures, refuse_empty
     from mxwire.errors import MxwireError
 
     if target is not None and as_json:
@@ -96,7 +94,10 @@ def command(
                         begun = True
                     output.show(message, follower)
                     shown += 1
+                refuse_empty(reader, decoder)
         output.end()
+    if target is not None and (shown or not failures.count):
+        wrote(shown, "message", target)
     if seen and not shown and not failures.count:
         note("no message matches the selection")
     failures.end()
@@ -126,21 +127,22 @@ class _Output:
 
 class _Lines(_Output):
     def __init__(self, several: bool) -> None:
-        from mxwire.report.messages import message_line
+        from mxwire.report.messages import message_layout
+        from mxwire.report.terminal import terminal_width
 
         self._several = several
-        self._line: Callable[[Message, int], str] = message_line
+        self._width = terminal_width()
+        self._layout = message_layout(self._width)
 
     def begin(self, path: str, start_ns: int) -> None:
-        from mxwire.report.messages import HEADING
-
         super().begin(path, start_ns)
         if self._several:
             click.echo(f"== {path}")
-        click.echo(HEADING)
+        click.echo(self._layout.heading())
 
     def show(self, message: Message, follower: Follower) -> None:
-        click.echo(self._line(message, self.start_ns))
+        for line in self._layout.lines(message, self.start_ns, self._width):
+            click.echo(line)
 
 
 class _Json(_Output):

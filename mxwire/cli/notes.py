@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from mxwire.cli import progress
@@ -14,3 +16,26 @@ def note(text: str) -> None:
         shown.above(f"mxwire: {text}")
     else:
         click.echo(f"mxwire: {text}", err=True)
+
+
+def wrote(number: int, noun: str, target: object, *, what: str = "") -> None:
+    """Report that a file is complete: how many of what it holds, or ``what`` it shows of them."""
+    note(f"wrote {what}{counted(number, noun)} to {target}")
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 frame``, ``1,234 frames``."""
+    return f"{number:,} {noun}" + "s" * (number != 1)
+
+
+def listening(interface: str, seconds: float | None = None, frames: int | None = None) -> None:
+    """Report that frames are taken from an interface from now on, and what ends that."""
+    ends = [counted(frames, "frame")] if frames is not None else []
+    ends += [f"{seconds:g} s"] if seconds is not None else []
+    note(f"listening on {interface} " + (f"for {' or '.join(ends)}" if ends else "until Ctrl-C"))
+
+
+def end_interrupted_line() -> None:
+    """Begin a new line where a terminal has echoed ^C into the current one."""
+    if sys.stderr.isatty():
+        click.echo(err=True)

@@ -155,7 +155,7 @@ class _Lines:
         """The summary, as ping(8) words it."""
         more = f", +{statistics.duplicates} duplicates" if statistics.duplicates else ""
         more += f", {statistics.refused} refused" if statistics.refused else ""
-        click.echo(f"--- {self._destination} ping statistics ---")
+        click.echo(f"\n--- {self._destination} ping statistics ---")
         click.echo(
             f"{statistics.sent} transmitted, {statistics.answered} received{more}, "
             f"{100 * statistics.loss:.3g}% loss, time {seconds * 1000:.0f} ms"

@@ -12,7 +12,7 @@ from mxwire.capture import CaptureReader, open_capture
 from mxwire.capture.time_order import in_time_order
 from mxwire.cli import progress
 from mxwire.cli.live_batches import LiveSource, Source
-from mxwire.cli.notes import note
+from mxwire.cli.notes import counted, note
 from mxwire.errors import MxwireError, OutputError
 from mxwire.frames import FrameBatch
 from mxwire.wire.address import mac_text
@@ -147,15 +147,35 @@ class Failures:
             sys.exit(2)
 
 
+def refuse_empty(source: Source, decoder: Decoder) -> None:
+    """Raise where a capture, or what passed an interface, has no MXoE frame at all: nothing was found out then.
+
+    Raises :class:`~mxwire.errors.MxwireError` with what to try, for :class:`Failures` to note.
+    """
+    if decoder.decoded:
+        return
+    types = ", ".join(f"0x{each:04x}" for each in decoder.ethertypes)
+    if isinstance(source, LiveSource):
+        if source.error is not None:
+            return  # It is told of when the source is closed.
+        raise MxwireError(
+            f"{source.name}: no MXoE frame (EtherType {types}) passed within {source.seconds:.1f} s; "
+            f"is anybody sending? (mxwire discover -i {source.name}, mxwire doctor -i {source.name})"
+        )
+    if not decoder.skipped:
+        raise MxwireError(f"{source.name}: no frames; record some with mxwire capture")
+    raise MxwireError(
+        f"{source.name}: no MXoE frames (EtherType {types}) among {counted(decoder.skipped, 'frame')}; is it the right "
+        f"capture? For another EtherType use --ethertype (mxwire diagnose finds it)"
+    )
+
+
 def tell_notes(path: str, decoder: Decoder) -> None:
     """What a reader of the output has to know about the frames of a capture."""
-    if decoder.skipped:
+    if decoder.skipped and decoder.decoded:
         types = ", ".join(f"0x{each:04x}" for each in decoder.ethertypes)
-        note(
-            f"{path}: {decoder.skipped} of {decoder.skipped + decoder.decoded} frames are not MXoE (EtherType {types})"
-        )
-    elif not decoder.decoded:
-        note(f"{path}: no frames")
+        frames = decoder.skipped + decoder.decoded
+        note(f"{path}: {decoder.skipped} of {frames} frames are not MXoE (EtherType {types})")
     for host in decoder.swapped_hosts():
         note(f"{path}: {mac_text(host)} sends its integers in little-endian order (endian option off)")
 

@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from mxwire.cli.live import Live, end_like_interrupt
+from mxwire.cli.notes import end_interrupted_line
 from mxwire.cli.progress import Bar, bar
 from mxwire.cli.replaying_report import summarize, tell_plan
 from mxwire.cli.replaying_source import Source
@@ -40,6 +41,7 @@ def run(wishes: Wishes) -> None:
             _send(source, player, wishes)
         except KeyboardInterrupt:
             player.result.interrupted = True
+            end_interrupted_line()
         finally:
             source.close()
             summarize(player.result, source, wishes)

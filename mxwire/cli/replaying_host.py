@@ -15,7 +15,7 @@ import click
 
 from mxwire.capture import create_capture
 from mxwire.cli.live import DestinationType, Live, end_like_interrupt
-from mxwire.cli.notes import note
+from mxwire.cli.notes import end_interrupted_line, note
 from mxwire.cli.progress import bar
 from mxwire.cli.reading import capture_of, decoded_batches, refuse_overwriting, tell_notes
 from mxwire.cli.replaying_host_report import Teller
@@ -130,6 +130,7 @@ def _played(run: Callable[[], object]) -> bool:
     try:
         run()
     except KeyboardInterrupt:
+        end_interrupted_line()
         return True
     return False
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from mxwire.cli.live import Live, end_like_interrupt
-from mxwire.cli.notes import note
+from mxwire.cli.notes import counted, note
 from mxwire.host import Host, HostTimeoutError
 from mxwire.host.hearing import Strangers
 from mxwire.host.request import place_of
@@ -20,6 +20,9 @@ from mxwire.report.json_line import json_line
 
 _TURN: Final = 0.25
 """Seconds between looks whether there is something to say."""
+_ERASED: Final = "\r\x1b[K"
+"""Takes the line of counts off the terminal, and a ^C echoed into it."""
+_INTERRUPTED: Final = 130
 _CLIENTS_A_TURN: Final = 5
 _TURNS_FOR_A_NAME: Final = 6
 """How long we wait for new clients to tell their names."""
@@ -31,14 +34,20 @@ def serve(live: Live, *, echo: bool, endpoints: tuple[int, ...], key: int, every
     with live.open(spin=0.001) as host:
         service = Service([host.open_endpoint(each, key) for each in endpoints], echo=echo)
         teller = _Teller(host, service, every, as_json)
+        interrupted = False
         try:
             teller.begin(live, endpoints, key)
             while True:
                 with suppress(HostTimeoutError):
                     host.driving.wait(service, _TURN)
                 teller.turn()
+        except KeyboardInterrupt:
+            # The usual end of it, and no failure that it must report.
+            interrupted = True
         finally:
             teller.end()
+    if interrupted:
+        sys.exit(_INTERRUPTED)
 
 
 class _Teller:
@@ -78,7 +87,8 @@ class _Teller:
         counts = self._service.counts
         if self._live_line:
             if counts != self._last:
-                click.echo(f"\r\x1b[K{_text(counts)} from {len(self._service.clients)} clients", nl=False, err=True)
+                clients = counted(len(self._service.clients), "client")
+                click.echo(f"{_ERASED}{_text(counts)} from {clients}", nl=False, err=True)
                 self._last = replace(counts)
         elif now - self._said >= self._every and counts != self._last:
             self._progress(now)
@@ -124,12 +134,14 @@ class _Teller:
                 self._tell("served", **_who(client), **asdict(client.counts))
             self._tell("summary", seconds=round(seconds, 3), clients=len(service.clients), **asdict(service.counts))
         else:
-            self._say(f"served {_text(service.counts)} from {len(service.clients)} clients in {seconds:.1f} s")
+            self._say(
+                f"served {_text(service.counts)} from {counted(len(service.clients), 'client')} in {seconds:.1f} s"
+            )
         sys.stdout.flush()
 
     def _say(self, text: str) -> None:
         if self._live_line:
-            click.echo("\r\x1b[K", nl=False, err=True)
+            click.echo(_ERASED, nl=False, err=True)
         if not self._as_json:
             click.echo(text)
 
@@ -144,7 +156,7 @@ def _who(client: Client) -> dict[str, Any]:
 
 
 def _text(counts: Counts) -> str:
-    parts = [f"{counts.messages:,} messages, {counts.bytes:,} bytes"]
+    parts = [f"{counted(counts.messages, 'message')}, {counted(counts.bytes, 'byte')}"]
     flaws = {"truncated": counts.truncated, "refused": counts.refused, "failed": counts.failed}
     parts += [f"{count:,} {name}" for name, count in flaws.items() if count]
     return ", ".join(parts)

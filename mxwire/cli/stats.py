@@ -43,7 +43,8 @@ def command(
     between frames, and how much was in flight and sent again."""
     from mxwire.analysis.timing import Timing
     from mxwire.cli.following import decoder_of, tell_limits
-    from mxwire.cli.reading import Failures, judged_batches, refuse_overwriting
+    from mxwire.cli.notes import wrote
+    from mxwire.cli.reading import Failures, judged_batches, refuse_empty, refuse_overwriting
     from mxwire.errors import MxwireError
     from mxwire.report.document import show
     from mxwire.report.json_line import json_line
@@ -63,6 +64,7 @@ def command(
             for decoded in judged_batches(decoder, reader):
                 timing.observe(decoded)
             timing.finish()
+            refuse_empty(reader, decoder)
             if as_json:
                 several = {"file": reader.name} if len(inputs.files) > 1 else {}
                 for record in timing_records(timing):
@@ -74,4 +76,5 @@ def command(
                 from mxwire.report.plot_timing import draw_timing
 
                 draw_timing(plot, Path(reader.name).name, timing)
+                wrote(decoder.decoded, "frame", plot, what="plots of ")
     failures.end()

@@ -14,7 +14,7 @@ from typing import IO, Any, Final
 import click
 
 from mxwire.cli.live import Live, end_like_interrupt
-from mxwire.cli.notes import note
+from mxwire.cli.notes import counted, note
 from mxwire.cli.pieces import pieces, size_of
 from mxwire.cli.progress import Bar, bar
 from mxwire.errors import OutputError
@@ -92,7 +92,9 @@ class _Tally:
             status=status,
         )
         self.say(
-            f"{verb} {self.messages:,} messages, {self.bytes:,} bytes in {seconds:.3f} s ({rate:,.1f} MB/s)", to_stderr
+            f"{verb} {counted(self.messages, 'message')}, {counted(self.bytes, 'byte')} in {seconds:.3f} s "
+            f"({rate:,.1f} MB/s)",
+            to_stderr,
         )
 
 

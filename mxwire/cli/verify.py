@@ -34,7 +34,7 @@ Examples:
 \b
 Verdicts: pass; info (there are notes: known defects of real hosts, and what nobody is to blame for); non-strict
 (deviations from what is only recommended); fail (violations); missing (nothing that a rule applies to).
-Exit code: 0 no violation, 1 violations, 2 something could not be read.
+Exit code: 0 no violation, 1 violations, 2 something could not be read, or has no MXoE frame.
 """
 
 
@@ -82,7 +82,7 @@ def command(
     Each finding names the rule, the host, the frames that show it, what was expected and what was found.
     """
     from mxwire.analysis.observed_order import OrderedVerification
-    from mxwire.cli.reading import Failures, tell_notes
+    from mxwire.cli.reading import Failures, refuse_empty
     from mxwire.errors import MxwireError
     from mxwire.report.document import show
     from mxwire.report.rules import select
@@ -117,6 +117,7 @@ def command(
                     click.echo(finding_line(reader.name, found, decoder.start_ns))
                 elif inputs.live and not as_junit:
                     click.echo(str(found))
+            refuse_empty(reader, decoder)
             violations += verification.violations
             if as_json:
                 for line in host_lines(reader.name, verification):
@@ -125,8 +126,6 @@ def command(
                 verified.append((reader.name, verification, findings))
             else:
                 show(blocks(reader.name, verification, findings))
-            if not verification.frames:
-                tell_notes(reader.name, decoder)
     if as_junit:
         click.echo(junit(verified))
     failures.end()

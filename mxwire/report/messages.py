@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from mxwire.analysis.conversations import Connect, Conversation, Flow, Follower, Message
@@ -13,11 +15,6 @@ from mxwire.wire.address import mac_text
 from mxwire.wire.enums import ConnectStatus
 from mxwire.words import count_of
 
-HEADING: Final = (
-    f"{'#':>6}  {'seconds':>14}  {'source → destination':37}  {'ends':>5}  {'kind':6} {'length':>10}  {'match':>18}"
-    f"  {'frames':>6}  {'took ms':>14}  {'sender':9}  receiver"
-)
-"""What stands above the lines of messages."""
 COOKED: Final = "A Linux cooked capture names no destinations: acks, pulls and their replies cannot be put together."
 
 
@@ -36,19 +33,114 @@ def match_text(match: int | None) -> str:
     return "?" if match is None else f"0x{match:x}"
 
 
-def message_line(message: Message, since_ns: int) -> str:
-    """A message in a line; its start counts from ``since_ns``."""
-    flow = message.flow
-    hosts = f"{host_text(flow)} → {host_text(flow.back):17}"
-    took = (message.end_ns - message.first_ns) / 1e6
-    length = "?" if message.length is None else str(message.length)
-    line = (
-        f"{message.number:6}  {seconds_text(message.first_ns - since_ns)}  {hosts}  {ends_text(flow):>5}  "
-        f"{message.kind:6} {length:>10}  {match_text(message.match):>18}  {message.frame_count:6}"
-        f"  {took:14.6f}  {message.sender:9}  {message.receiver:9}"
-    )
-    notes = "; ".join(message_notes(message))
-    return f"{line}  [{notes}]" if notes else line.rstrip()
+@dataclass(frozen=True, slots=True)
+class MessageLayout:
+    """The columns of messages in lines: for a terminal that has room for them, or without a limit."""
+
+    gap: str
+    widths: dict[str, int]
+    """By heading; columns that are not there are not shown."""
+    digits: int
+    """Of fractions of the seconds at which a message begins."""
+    address: int
+    """Characters of an address, from its end."""
+    arrow: str = " → "
+
+    @property
+    def width(self) -> int:
+        """Columns of a line without remarks."""
+        return sum(self.widths.values()) + len(self.gap) * (len(self.widths) - 1)
+
+    def heading(self) -> str:
+        """The line above the messages."""
+        texts = {each: each for each in self.widths} | {"source → destination": f"source{self.arrow}destination"}
+        return self._row(texts)
+
+    def lines(self, message: Message, since_ns: int, width: int | None = None) -> Iterator[str]:
+        """A message; its start counts from ``since_ns``. Remarks that do not fit go into lines of their own."""
+        flow = message.flow
+        row = self._row(
+            {
+                "#": str(message.number),
+                "seconds": seconds_text(message.first_ns - since_ns, self.digits).strip(),
+                "source → destination": f"{self._host(flow)}{self.arrow}{self._host(flow.back)}",
+                "ends": ends_text(flow),
+                "kind": message.kind,
+                "length": "?" if message.length is None else str(message.length),
+                "match": match_text(message.match),
+                "frames": str(message.frame_count),
+                "took ms": f"{(message.end_ns - message.first_ns) / 1e6:.3f}",
+                "sender": message.sender,
+                "receiver": message.receiver,
+            }
+        )
+        notes = "; ".join(message_notes(message))
+        if not notes:
+            yield row
+        elif width is None or len(row) + len(notes) + 4 <= width:
+            yield f"{row:{self.width}}  [{notes}]"
+        else:
+            yield row
+            indent = " " * (self.widths["#"] + len(self.gap))
+            yield from textwrap.wrap(f"[{notes}]", width, initial_indent=indent, subsequent_indent=f"{indent} ")
+
+    def _host(self, flow: Flow) -> str:
+        return host_text(flow)[-self.address :]
+
+    def _row(self, texts: Mapping[str, str]) -> str:
+        cells = (
+            f"{texts[heading]:{'<' if heading in _LEFT else '>'}{width}}" for heading, width in self.widths.items()
+        )
+        return self.gap.join(cells).rstrip()
+
+
+_LEFT: Final = {"source → destination", "kind", "sender", "receiver"}
+_COLUMNS: Final = {
+    "#": 6,
+    "seconds": 14,
+    "source → destination": 37,
+    "ends": 5,
+    "kind": 6,
+    "length": 10,
+    "match": 18,
+    "frames": 6,
+    "took ms": 12,
+    "sender": 9,
+    "receiver": 9,
+}
+_SHORT_COLUMNS: Final = _COLUMNS | {"#": 5, "seconds": 11, "source → destination": 19, "match": 10, "took ms": 10}
+_WHOLE: Final = MessageLayout("  ", _COLUMNS, 9, 17)
+_LAYOUTS: Final = (
+    _WHOLE,
+    MessageLayout("  ", _SHORT_COLUMNS, 6, 8),
+    MessageLayout(" ", _SHORT_COLUMNS, 6, 8),
+    MessageLayout(" ", {name: width for name, width in _SHORT_COLUMNS.items() if name != "match"}, 6, 8),
+    MessageLayout(
+        " ",
+        {
+            "#": 4,
+            "seconds": 8,
+            "source → destination": 17,
+            "ends": 4,
+            "kind": 6,
+            "length": 8,
+            "took ms": 8,
+            "sender": 8,
+            "receiver": 9,
+        },
+        3,
+        8,
+        "→",
+    ),
+)
+"""From the widest to the narrowest; narrow ones show addresses without the octets of the vendor."""
+
+
+def message_layout(width: int | None) -> MessageLayout:
+    """The widest layout that a terminal of ``width`` columns has room for; None: no terminal."""
+    if width is None:
+        return _WHOLE
+    return next((each for each in _LAYOUTS if each.width <= width), _LAYOUTS[-1])
 
 
 def message_notes(message: Message) -> Iterator[str]:

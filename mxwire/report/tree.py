@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +18,8 @@ from mxwire.wire.text import hostname_text, sequence_text
 SEQUENCE_FIELDS: Final = frozenset({"lib_seqnum", "lib_piggyack", "liback.lib_seqnum", "target_recv_seqnum_start"})
 _BYTES_SHOWN: Final = 16
 _TEXT_SHOWN: Final = 32
+_MEANING_ROOM: Final = 30
+"""Columns that a meaning needs beside the bytes; with fewer it goes below the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +129,11 @@ def _data_text(raw: bytes, size: int) -> str:
     return f"{size} bytes{cut}{shown}{more}"
 
 
-def tree(decoded: DecodedBatch, index: int) -> Iterator[str]:
-    """The lines of a frame's tree: offset, bytes, name, value, meaning."""
+def tree(decoded: DecodedBatch, index: int, width: int | None = None) -> Iterator[str]:
+    """The lines of a frame's tree: offset, name, value, bytes, meaning.
+
+    With a ``width`` in columns, bytes and meanings that do not fit go on in further lines.
+    """
     frame = decoded.frame(index)
     dialect = decoded.dialect_name(index) or "not decided"
     order = ", little-endian sender" if decoded.is_swapped(index) else ""
@@ -138,7 +144,39 @@ def tree(decoded: DecodedBatch, index: int) -> Iterator[str]:
         offset = frame.offset + int(decoded.located.shift[index])
         yield f"  MALFORMED at byte {offset}: {frame.reason.text}, {frame.reason.explanation}"
     lines = list(field_lines(decoded, index))
-    width = max((len(line.name) for line in lines), default=0)
+    name_width = max((len(line.name) for line in lines), default=0)
     for line in lines:
-        shown = line.raw[:_BYTES_SHOWN].hex(" ", 2) + (" …" if len(line.raw) > _BYTES_SHOWN else "")
-        yield f"  {line.offset:5}  {line.name:{width}}  {line.text:28}  {shown:24}  {line.meaning}".rstrip()
+        yield from _fitted(line, name_width, width)
+
+
+def _fitted(line: FieldLine, name_width: int, width: int | None) -> Iterator[str]:
+    shown = line.raw[:_BYTES_SHOWN].hex(" ", 2) + (" …" if len(line.raw) > _BYTES_SHOWN else "")
+    start = f"  {line.offset:5}  {line.name:{name_width}}  {line.text}"
+    value_at = len(start) - len(line.text)
+    bytes_at = value_at + 30
+    whole = f"{start:{bytes_at - 2}}  {shown:24}  {line.meaning}".rstrip()
+    if width is None or len(whole) <= width:
+        yield whole
+        return
+    head = f"{start:{bytes_at - 2}}  {shown:24}  "
+    if width - len(head) >= _MEANING_ROOM:
+        first, *others = _wrapped(line.meaning, width - len(head))
+        yield head + first
+        yield from (" " * len(head) + each for each in others)
+        return
+    # The meaning goes below the value, and the bytes only if they have no room beside it.
+    beside = f"{start:{bytes_at - 2}}  {shown}".rstrip()
+    if len(beside) <= width:
+        yield beside
+    else:
+        yield start
+        yield from _below(shown, value_at, width)
+    yield from _below(line.meaning, value_at, width)
+
+
+def _below(text: str, indent: int, width: int) -> Iterator[str]:
+    return (" " * indent + each for each in _wrapped(text, max(width - indent, _MEANING_ROOM)))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]

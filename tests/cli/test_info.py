@@ -114,5 +114,5 @@ def test_capture_without_our_frames(tmp_path):
     with create_capture(tmp_path / "ip.pcap") as writer:
         writer.write(FrameBatch.from_frames([bytes(12) + b"\x08\x00" + bytes(46)]))
     run = mxwire("info", tmp_path / "ip.pcap")
-    assert run.code == 0 and "0 MXoE frames" in run.out
-    assert "1 of 1 frames are not MXoE" in run.err
+    assert run.code == 2 and "0 MXoE frames" in run.out
+    assert "no MXoE frames (EtherType 0x86df) among 1 frame;" in run.err

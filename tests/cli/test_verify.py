@@ -171,4 +171,4 @@ def test_no_frames(tmp_path):
     with create_capture(path) as writer:
         writer.write(FrameBatch.from_frames([]))
     run = mxwire("verify", path)
-    assert run.code == 0 and "no frames" in run.err
+    assert run.code == 2 and "no frames" in run.err and run.out == ""

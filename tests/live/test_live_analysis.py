@@ -40,7 +40,7 @@ def test_messages_appear_when_they_are_done(jumbo_cable):
     frames = frames_of(ECHO)
     known = of_file("messages", "--json", ECHO).objects
     with running(far, "messages", "--json") as watching:
-        watching.until("watching")
+        watching.until("listening")
         play(near, frames)
         for _ in known:
             watching.until('"message"')
@@ -57,7 +57,7 @@ def test_verify_tells_findings_at_once_and_verdicts_at_the_end(jumbo_cable):
     near, far = jumbo_cable
     frames = frames_of(CAPTURES / "mxoe-many-small.pcap")
     with running(far, "verify") as watching:
-        watching.until("watching")
+        watching.until("listening")
         play(near, [*frames, short(frames)])
         line = watching.until("violation of W-2")
         assert f"frame {len(frames) + 1})" in line
@@ -70,7 +70,7 @@ def test_verify_tells_findings_at_once_and_verdicts_at_the_end(jumbo_cable):
 def test_verify_of_what_is_right_ends_with_0_when_time_is_over(jumbo_cable):
     near, far = jumbo_cable
     with running(far, "verify", "--json", "--time", "5") as watching:
-        watching.until("watching")
+        watching.until("listening")
         play(near, frames_of(CAPTURES / "mxoe-many-small.pcap"))
         assert watching.end(None) == 0
     assert {each["verdict"] for each in watching.objects} == {"pass"}
@@ -81,7 +81,7 @@ def test_stats_and_conversations_are_told_at_ctrl_c(jumbo_cable):
     frames = frames_of(CAPTURES / "mxoe-many-small.pcap")
     with running(far, "stats", "--json") as stats, running(far, "conversations", "--json") as conversations:
         for watching in (stats, conversations):
-            watching.until("watching")
+            watching.until("listening")
         play(near, frames)
         assert stats.end(signal.SIGTERM) == conversations.end() == 0
     summary = stats.objects[0]
@@ -93,7 +93,7 @@ def test_stats_and_conversations_are_told_at_ctrl_c(jumbo_cable):
 def test_an_interface_that_goes_ends_it_after_the_summary(jumbo_cable):
     near, far = jumbo_cable
     with running(far, "verify") as watching:
-        watching.until("watching")
+        watching.until("listening")
         frames = frames_of(CAPTURES / "mxoe-many-small.pcap")
         play(near, [*frames, short(frames)])
         # What is told of the last frame shows that all have been read; others may go with the interface.

@@ -12,7 +12,7 @@ def test_findings_are_told_while_it_watches_and_in_full_at_the_end(jumbo_cable):
     near, far = jumbo_cable
     frames = frames_of(CAPTURES / "mxoe-connect.pcap")
     with running(far, "diagnose") as watching:
-        watching.until("watching")
+        watching.until("listening")
         play(near, frames)
         assert "wrong-key (high)" in watching.until("wrong-key")
         assert watching.end() == 1
@@ -25,7 +25,7 @@ def test_a_changed_ethertype_is_found_among_all_protocols(jumbo_cable):
     near, far = jumbo_cable
     frames = [each[:12] + b"\x86\xdd" + each[14:] for each in frames_of(CAPTURES / "mxoe-connect-cross.pcap")]
     with running(far, "diagnose", "--json", "--all-protocols") as watching:
-        watching.until("watching")
+        watching.until("listening")
         play(near, frames)
         assert watching.end() == 1
     assert [each["id"] for each in watching.objects if each["record"] == "finding"] == ["ethertype-changed"]
@@ -35,7 +35,7 @@ def test_a_changed_ethertype_is_found_among_all_protocols(jumbo_cable):
 def test_nothing_is_found_where_nothing_is_wrong(jumbo_cable):
     near, far = jumbo_cable
     with running(far, "diagnose", "--json", "--time", "4") as watching:
-        watching.until("watching")
+        watching.until("listening")
         play(near, frames_of(CAPTURES / "mxoe-connect-cross.pcap"))
         assert watching.end(None) == 0
     assert [each["record"] for each in watching.objects] == ["summary"]

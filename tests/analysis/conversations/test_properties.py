@@ -13,7 +13,7 @@ from mxwire.analysis.conversations import Message
 from mxwire.analysis.conversations.order import InOrder
 from mxwire.analysis.message_table import message_fields
 from mxwire.frames import FrameBatch
-from mxwire.report.messages import conversation_record, message_line, message_record
+from mxwire.report.messages import conversation_record, message_layout, message_record
 from mxwire.wire.address import mac_text
 from tests.analysis.conversations.support import (
     CAPTURES,
@@ -41,7 +41,8 @@ captures = st.sampled_from(VARIED)
 def told(messages: list[Message]) -> list[dict[str, object]]:
     """Everything that is said of messages; each of them must be printable too."""
     for each in messages:
-        message_line(each, 0)
+        for width in (None, 80, 120):
+            list(message_layout(width).lines(each, 0, width))
         message_record(each, {})
     return [message_fields(each, {}) for each in messages]
 

@@ -1,0 +1,127 @@
+"""Frames in lines that fit a terminal, or are whole where nothing limits them."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from mxwire.report.summary import endpoints_text, summary, type_text
+from mxwire.report.times import day_text, seconds_text, time_text
+from mxwire.wire.address import mac_text
+from mxwire.wire.codec import Malformed
+from mxwire.wire.decoder import DecodedBatch
+
+_WHOLE_ADDRESS: Final = 17
+_TAIL: Final = 8
+"""Characters of an address without the three octets of its vendor."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Widths of the columns before the summary."""
+
+    number: int
+    digits: int
+    """Of fractions of seconds."""
+    address: int
+    arrow: str
+    endpoints: int
+    gap: str
+
+    @property
+    def least(self) -> int:
+        """Columns of a terminal that this is good for: with most summaries whole."""
+        return self.indent + _SUMMARY
+
+    @property
+    def indent(self) -> int:
+        """Where the summary begins."""
+        columns = (self.number, self.digits + 5, 2 * self.address + len(self.arrow), self.endpoints, _TYPE)
+        return sum(columns) + len(columns) * len(self.gap)
+
+
+_LEADING_ZEROS: Final = re.compile(r"\bmatch 0x0+(?=[0-9a-f])")
+_TYPE: Final = 10
+_SUMMARY: Final = 48
+_WHOLE: Final = _Layout(6, 9, _WHOLE_ADDRESS, " → ", 7, "  ")
+_LAYOUTS: Final = (
+    _WHOLE,
+    _Layout(6, 6, _TAIL, " → ", 5, "  "),
+    _Layout(5, 6, _TAIL, "→", 5, " "),
+)
+"""From the widest to the narrowest."""
+
+
+def layout_for(width: int | None) -> _Layout:
+    """The widest layout for a terminal of ``width`` columns; None: no terminal."""
+    if width is None:
+        return _WHOLE
+    return next((each for each in _LAYOUTS if each.least <= width), _LAYOUTS[-1])
+
+
+class FrameLines:
+    """Writes frames as lines of at most ``width`` columns; None: as long as they are.
+
+    Where there is little room, addresses are shown without the octets of the vendor, times in microseconds, and a
+    summary that is too long ends in an ellipsis; only what is wrong with malformed frames goes on in further lines.
+    ``clock`` is ``relative`` (seconds since ``start_ns``), ``delta`` (seconds since the last line) or ``absolute``.
+    """
+
+    def __init__(self, clock: str, width: int | None) -> None:
+        self.start_ns = 0
+        self._clock = clock
+        self._last_ns: int | None = None
+        self.resize(width)
+
+    def resize(self, width: int | None) -> None:
+        """Adapt to a terminal that has another width now."""
+        self._width = width
+        self._layout = layout_for(width)
+
+    def restart(self) -> None:
+        """Forget the last line: what follows is of another capture."""
+        self._last_ns = None
+
+    def lines(self, decoded: DecodedBatch, place: int) -> Iterator[str]:
+        """The line of a frame; more only for malformed ones."""
+        layout, located, frame = self._layout, decoded.located, decoded.frame(place)
+        source = mac_text(int(located.source[place]))
+        destination = mac_text(int(located.destination[place])) if located.has_destination else "?"
+        told = summary(frame, decoded.dialect(place))
+        if layout is not _WHOLE:
+            told = _LEADING_ZEROS.sub("match 0x", told)
+        head = layout.gap.join(
+            (
+                f"{int(decoded.batch.number[place]):{layout.number}}",
+                self._time(int(decoded.batch.timestamp_ns[place])),
+                f"{source[-layout.address :]}{layout.arrow}{destination[-layout.address :]:{layout.address}}",
+                f"{endpoints_text(frame):>{layout.endpoints}}",
+                f"{type_text(frame):{_TYPE}}",
+                "",
+            )
+        )
+        if self._width is None or len(head) + len(told) <= self._width:
+            yield head + told
+        elif isinstance(frame, Malformed):
+            room = max(self._width - len(head), _SMALLEST_ROOM)
+            pieces = textwrap.wrap(told, room, break_on_hyphens=False)
+            yield head + pieces[0]
+            yield from (" " * len(head) + each for each in pieces[1:])
+        else:
+            yield head + told[: max(self._width - len(head) - 1, 0)] + "…"
+
+    def _time(self, timestamp_ns: int) -> str:
+        digits = self._layout.digits
+        if self._clock == "absolute":
+            return time_text(timestamp_ns) if digits == _WHOLE.digits else day_text(timestamp_ns, digits)
+        if self._clock == "delta":
+            since, self._last_ns = self._last_ns, timestamp_ns
+            return seconds_text(0 if since is None else timestamp_ns - since, digits)
+        return seconds_text(timestamp_ns - self.start_ns, digits)
+
+
+_SMALLEST_ROOM: Final = 20
+"""Columns of a text in several lines, be the terminal as narrow as it may."""

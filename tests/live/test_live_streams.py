@@ -1,0 +1,182 @@
+"""Commands on an interface, with standard output and standard error being terminals or pipes.
+
+As tests/cli/test_streams.py has it for the others: what a command prints must arrive, whatever the two are. Times and
+rates differ from run to run, so that numbers are compared where they are known only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mxwire.capture import open_capture
+from tests.cli.streams import BAR, Stream
+
+from .commands import CLI, INTERRUPTED, LONGEST, running
+from .namespaces import Laboratory, Port
+
+FAR = ("--name", "beta:0")
+DATA = bytes(range(256)) * 512
+STREAMS = [pytest.param(out, err, id=f"{out}-{err}") for out in ("pipe", "terminal") for err in ("pipe", "terminal")]
+CAPTURE = Path(__file__).parents[2] / "captures" / "mxoe-lossy-1M.pcap"
+
+
+@pytest.fixture(scope="module")
+def ports(shared_laboratory: Laboratory) -> Iterator[tuple[Port, Port]]:
+    """alpha serves at the first; the commands run at the second."""
+    ports = shared_laboratory.pair(9000)
+    with running(ports[0], "serve", "--endpoint", "0", "--endpoint", "1", "--name", "alpha:0") as server:
+        server.until("Ctrl-C")
+        yield ports
+        assert server.end() == INTERRUPTED
+
+
+class Watched:
+    """A command in a namespace with streams of some kind."""
+
+    def __init__(self, port: Port, out: str, err: str, *words: object) -> None:
+        self.out, self.err = Stream(out == "terminal"), Stream(err == "terminal")
+        environment = os.environ | {"COLUMNS": "400", "TERM": "xterm-256color", "NO_COLOR": "1"}
+        name, *rest = map(str, words)
+        self.process = port.namespace.start(
+            *(sys.executable, CLI, name, "-i", port.interface, *rest),
+            stdin=subprocess.DEVNULL,
+            stdout=self.out.theirs,
+            stderr=self.err.theirs,
+            env=environment,
+        )
+
+    def end(self, stop: signal.Signals | None = None) -> tuple[int, bytes, bytes]:
+        """Exit code, and what was printed."""
+        if stop is not None:
+            self.process.send_signal(stop)
+        try:
+            code = self.process.wait(LONGEST)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            out, err = self.out.end(), self.err.end()
+        assert b"Traceback" not in err
+        return code, out, err
+
+
+def lines(text: bytes) -> list[str]:
+    return text.decode().splitlines()
+
+
+@pytest.mark.parametrize(("out", "err"), STREAMS)
+class TestEachPairOfStreams:
+    def test_receive_and_send(self, ports, out, err, tmp_path):
+        (tmp_path / "data").write_bytes(DATA)
+        receiver = Watched(ports[1], out, err, "receive", "--endpoint", "5", *FAR)
+        receiver.err.wait_for(b"waiting for messages")
+        sender = Watched(ports[0], out, err, "send", "beta:0:5", tmp_path / "data", "--name", "gamma:0")
+        code, said, complained = sender.end()
+        assert code == 0, complained
+        assert re.fullmatch(rb"sent to beta:0 endpoint 5: 1 messages?, 131,072 bytes in .*\n", said), said
+        assert bool(BAR.search(complained)) == (err == "terminal")
+        code, received, told = receiver.end()
+        assert code == 0 and received == DATA
+        assert b"131,072 bytes" in BAR.sub(b"", told)
+
+    def test_capture_into_standard_output(self, ports, out, err, tmp_path):
+        recorder = Watched(ports[1], out, err, "capture", "-w", "-", "-c", "4")
+        if out == "terminal":
+            code, said, told = recorder.end()
+            assert code == 2 and not said and b"terminal" in told
+            return
+        recorder.err.wait_for(b"listening on")
+        assert self.ping(ports[1], "pipe", "pipe")[0] == 0
+        code, said, told = recorder.end()
+        assert code == 0, told
+        (tmp_path / "trace.pcapng").write_bytes(said)
+        with open_capture(str(tmp_path / "trace.pcapng")) as capture:
+            assert sum(map(len, capture)) == 4
+
+    def test_capture_in_lines(self, ports, out, err):
+        recorder = Watched(ports[1], out, err, "capture", "-l", "-c", "4")
+        recorder.err.wait_for(b"listening on")
+        assert self.ping(ports[1], "pipe", "pipe")[0] == 0
+        code, said, told = recorder.end()
+        assert code == 0, told
+        assert [int(each.split()[0]) for each in lines(said)] == [1, 2, 3, 4]
+
+    def ping(self, port: Port, out: str, err: str) -> tuple[int, bytes, bytes]:
+        words = ("ping", "alpha:0", "-c", "2", "--interval", "0", *FAR)
+        return Watched(port, out, err, *words).end()
+
+    def test_ping(self, ports, out, err):
+        code, said, told = self.ping(ports[1], out, err)
+        assert code == 0, told
+        kept = [re.sub(r"[\d.]+(/[\d.]+)*", "N", each) for each in lines(said)]
+        assert kept[1:] == [
+            "alpha:N: seq=N time=N ms",
+            "alpha:N: seq=N time=N ms",
+            "",
+            "--- alpha:N ping statistics ---",
+            "N transmitted, N received, N% loss, time N ms",
+            "rtt min/avg/max/mdev = N ms, pN/pN = N ms",
+        ]
+
+    def test_discover(self, ports, out, err):
+        code, said, told = Watched(ports[1], out, err, "discover", "-c", "1", "--time", "20", *FAR).end()
+        assert code == 0, told
+        # On a terminal the table grows, and what is printed in the end stands below the last erased one.
+        table = said.decode().rpartition("\x1b[2K")[2]
+        assert table.splitlines()[0].split()[:2] == ["address", "name"] and "alpha:0" in table
+        assert "\x1b" not in table
+
+    def test_doctor(self, ports, out, err):
+        code, said, told = Watched(ports[1], out, err, "doctor", "--time", "0.5", *FAR).end()
+        assert code in (0, 1), told
+        assert re.fullmatch(r"veth1: .*problems?, .*warnings?", lines(said)[-1])
+        assert len(lines(said)) > 3 and b"\x1b" not in said
+
+    def test_serve(self, ports, out, err):
+        server = Watched(ports[1], out, err, "serve", "--endpoint", "7", *FAR)
+        server.out.wait_for(b"Ctrl-C ends it\n")
+        code, said, told = server.end(signal.SIGINT)
+        assert code == INTERRUPTED, told
+        assert [each.split()[0] for each in lines(said)] == ["echo", "served"]
+
+    def test_perf(self, ports, out, err):
+        receiver = Watched(ports[1], out, err, "perf", "-w", *FAR)
+        words = (
+            "perf",
+            "-w",
+            "-d",
+            "beta:0",
+            "-S",
+            "1",
+            "-E",
+            "3",
+            "-N",
+            "2",
+            "-W",
+            "0",
+            "-P",
+            "0",
+            "--name",
+            "gamma:0",
+        )
+        code, said, told = Watched(ports[0], out, err, *words).end()
+        assert code == 0, told
+        assert [each.split()[:2] for each in lines(said) if each.split()[:1] == ["length"]] == [
+            ["length", "1:"],
+            ["length", "2:"],
+        ]
+        code, said, told = receiver.end()
+        assert code == 0, told
+
+    def test_replay(self, ports, out, err):
+        code, said, told = Watched(ports[1], out, err, "replay", CAPTURE, "--top-speed", "--linger", "0").end()
+        assert code == 0, told
+        assert re.match(r"sent \d+ frames, ", lines(said)[0])
+        assert bool(BAR.search(told)) == (err == "terminal")
