@@ -20,8 +20,6 @@ from tests.live.namespaces import missing
 EXAMPLE = ROOT / "examples" / "two-namespaces.toml"
 LONGEST = 120
 
-pytestmark = pytest.mark.realtime
-
 
 @pytest.fixture(scope="module", autouse=True)
 def _namespaces_work() -> None:
@@ -57,6 +55,7 @@ def play(*arguments: object) -> tuple[int, list[str], str]:
     return done.returncode, done.stdout.splitlines(), done.stderr
 
 
+@pytest.mark.realtime
 def test_live_hosts_play_what_simulated_ones_play(hosts, tmp_path):
     cases = ("connect", "connect-bad-key", "restart-host", "size-tiny", "size-medium", "lost-last-reply", "perf")
     chosen = [word for case in cases for word in ("--case", case)]
@@ -76,6 +75,7 @@ def test_live_hosts_play_what_simulated_ones_play(hosts, tmp_path):
     assert not left_over()
 
 
+@pytest.mark.realtime
 def test_a_live_link_is_impaired(hosts):
     code, lines, errors = play("--cell", "open-mx-1.5/native-mx/size-medium/mixed", "--json", hosts)
     (cell,) = Report.from_json_lines(lines).cells
@@ -146,6 +146,7 @@ def external(folder: Path, serve: str = "--echo --name node7:0") -> Path:
     return path
 
 
+@pytest.mark.realtime
 def test_a_host_that_is_not_ours_is_played_against(tmp_path):
     with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
         names = ("discovery", "connecting", "size-tiny", "size-medium", "wildcards", "lost-message", "receiver-killed")
@@ -191,6 +192,7 @@ def omx_perf(folder: Path, more: str = "", dialect: str = "mxoe") -> Path:
     return path
 
 
+@pytest.mark.realtime
 def test_a_real_omx_perf_is_measured_although_it_answers_from_a_buffer_of_its_own(tmp_path):
     with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
         names = ("measuring", "lost-message", "lost-notify")
@@ -201,6 +203,7 @@ def test_a_real_omx_perf_is_measured_although_it_answers_from_a_buffer_of_its_ow
     assert not any("was restarted" in line for each in cells for line in each.events)
 
 
+@pytest.mark.realtime
 def test_a_program_that_a_failed_case_leaves_in_mid_run_is_restarted(tmp_path):
     """A case fails since the file says, wrongly, that the content comes back: the slave waits for the rest of it."""
     with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
@@ -229,6 +232,7 @@ def test_a_host_that_is_not_there_is_told_in_a_line(tmp_path, serve, why):
     assert errors.startswith("mxwire: ") and why in errors and errors.count("\n") == 1
 
 
+@pytest.mark.realtime
 def test_a_host_that_answers_nonsense_fails_and_is_diagnosed(tmp_path):
     """It speaks another dialect than the file says."""
     with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
