@@ -80,7 +80,7 @@ class TestEachPairOfStreams:
         sender = Watched(ports[0], out, err, "send", "beta:0:5", tmp_path / "data", "--name", "gamma:0")
         code, said, complained = sender.end()
         assert code == 0, complained
-        assert re.fullmatch(rb"sent to beta:0 endpoint 5: 1 messages?, 131,072 bytes in .*\n", said), said
+        assert re.fullmatch(rb"sent to beta:0 endpoint 5: 1 message, 131,072 bytes in .*\n", said), said
         assert bool(BAR.search(complained)) == (err == "terminal")
         code, received, told = receiver.end()
         assert code == 0 and received == DATA
@@ -145,6 +145,31 @@ class TestEachPairOfStreams:
         code, said, told = server.end(signal.SIGINT)
         assert code == INTERRUPTED, told
         assert [each.split()[0] for each in lines(said)] == ["echo", "served"]
+        # That is its usual end.
+        assert b"interrupted" not in told
+
+    def test_capture_until_an_interrupt(self, ports, out, err):
+        recorder = Watched(ports[1], out, err, "capture", "-l")
+        recorder.err.wait_for(b"listening on veth1 until Ctrl-C\n")
+        code, said, told = recorder.end(signal.SIGINT)
+        assert code == INTERRUPTED and said == b""
+        # A terminal has the ^C in its line.
+        newline = b"\n" if err == "terminal" else b""
+        first, _, rest = told.partition(b"until Ctrl-C\n")
+        assert first == b"mxwire: listening on veth1 "
+        assert re.fullmatch(newline + rb"0 frames \(0 bytes\) captured in [\d.]+ s\n0 frames dropped\n", rest)
+
+    def test_ping_until_an_interrupt(self, ports, out, err):
+        asking = Watched(ports[1], out, err, "ping", "alpha:0", "--interval", "0.01", *FAR)
+        asking.out.wait_for(b"seq=1 ")
+        code, said, told = asking.end(signal.SIGINT)
+        assert code == INTERRUPTED, told
+        assert b"\n\n--- alpha:0 ping statistics ---\n" in said
+
+    def test_analysis_of_silence(self, ports, out, err):
+        code, said, told = Watched(ports[1], out, err, "verify", "--time", "0.1", "--ethertype", "0x88b5").end()
+        assert code == 2 and said == b""
+        assert b"mxwire: veth1: no MXoE frame (EtherType 0x88b5) passed within 0." in told
 
     def test_perf(self, ports, out, err):
         receiver = Watched(ports[1], out, err, "perf", "-w", *FAR)
