@@ -25,9 +25,9 @@ from typing import Any, Protocol
 
 from laboratory import Laboratory, Port, missing
 
+from mxwire.ethernet import ETHERTYPE_MXOE, HEADER_SIZE
 from mxwire.frames import FrameBatch
 from mxwire.link import PacketLink
-from mxwire.link.ethernet import HEADER, MXOE
 
 LENGTHS = (64, 1514, 4136, 9014)
 """Bytes of a frame: the shortest, a full one, a full PULL_REPLY of MXoE, a full jumbo frame."""
@@ -59,7 +59,7 @@ class Plain:
     def __init__(self, port: Port) -> None:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self._socket.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)
-        self._socket.bind((port.interface, MXOE))
+        self._socket.bind((port.interface, ETHERTYPE_MXOE))
         self._space = bytearray(1 << 16)
 
     def send(self, count: int, frame: bytes) -> None:
@@ -186,7 +186,7 @@ def _count(end: End) -> tuple[int, float, float]:
 def _answer(end: End, port: Port) -> None:
     """Send every frame back, until one says stop."""
     address = port.address
-    while (frame := end.exchange())[HEADER : HEADER + 1] == GO:
+    while (frame := end.exchange())[HEADER_SIZE : HEADER_SIZE + 1] == GO:
         end.send(1, frame[6:12] + address + frame[12:])
 
 
@@ -208,7 +208,7 @@ class Wire:
 
     def frame(self, length: int, kind: bytes = GO) -> bytes:
         """A frame to the other end."""
-        head = self.there.address + self.here.address + MXOE.to_bytes(2, "big") + kind
+        head = self.there.address + self.here.address + ETHERTYPE_MXOE.to_bytes(2, "big") + kind
         return head.ljust(length, b"\0")
 
     def rate(self, contestant: str, length: int, seconds: float) -> Rate:

@@ -19,8 +19,8 @@ from random import Random
 from laboratory import Laboratory, Port, command_line, options_of
 
 from mxwire.host import Endpoint, Host
-from mxwire.host.calls import DEFAULT_KEY
 from mxwire.host.seeking import ConnectCall
+from mxwire.wire.numbers import DEFAULT_KEY
 
 DIALECTS = ("mxoe", "omx:9000")
 LARGE = 4 << 20

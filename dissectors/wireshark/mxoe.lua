@@ -22,6 +22,14 @@ G.number = {
   liback_length = 16,
   sequence_mask = 16383,
   session_number_shift = 14,
+  early_window = 255,
+  outstanding_maximum = 8191,
+  resend_delay = 0.5,
+  pull_timer = 1.0,
+  blocks_in_flight = 4,
+  fragments_tracked = 32,
+  region_maximum = 256,
+  longest_plain_query = 500,
   pull_magic_prefix = 2164505,
   default_limit = 9000,
   smallest_limit = 256,
@@ -1365,13 +1373,6 @@ mxoe.prefs.peer_names = Pref.bool("Show peer names", true, "Host names from HOST
 local SEQUENCES = N.sequence_mask + 1
 local HALF = SEQUENCES / 2
 local U32 = 4294967296
-local EARLY_WINDOW = 255       -- behaviour, section 22
-local OUTSTANDING = 8191       -- likewise
-local RESEND_DELAY = 0.5       -- likewise, in seconds
-local PULL_TIMER = 1.0         -- likewise
-local BLOCKS_IN_FLIGHT = 4     -- likewise
-local FRAGMENTS_TRACKED = 32   -- behaviour, R-MED-03
-local REGIONS = 256            -- wire format, section 7
 local LINKS_SHOWN = 32
 local ITEMS_KEPT = 64          -- of one frame, for display
 local ACKED_KEPT = 512         -- acknowledged messages of a direction, to recognise what is sent again
@@ -1380,7 +1381,6 @@ local HOSTS_COUNTED = 10000    -- by the statistics
 local HISTORY_LEAST = 1000     -- least value of the preference
 local HISTORY_SHARE = 8        -- one direction or transfer may have this part of it
 local PIECE_COST = 128         -- what keeping a fragment takes besides its data, in bytes
-local QUERY_PADDING = 500      -- behaviour, R-MEA-07
 
 -- Whole part of a quotient; math.floor gives an integer in Lua 5.4 too, where "/" always gives a float.
 local function quotient(a, b) return floor(a / b) end
@@ -2071,7 +2071,7 @@ function REMARK.pull(v, dialect, note)
   if v.first_frame_offset >= payload then
     note("pull.first_frame_offset", "first_frame_offset reaches beyond the first frame (D-15)")
   end
-  if v.pulled_rdma_id >= REGIONS then
+  if v.pulled_rdma_id >= N.region_maximum then
     note("pull.no_such_region", "no region has this number: refused with BAD_RDMAWIN")
   end
   session_remark(v, note)
@@ -2308,7 +2308,7 @@ end
 
 -- The same message once more: by its sender after the resend delay, or by the network at once.
 local function repeated(c, message, first, time)
-  if c.time - time >= RESEND_DELAY / 2 then
+  if c.time - time >= N.resend_delay / 2 then
     add_flag(c.number, "analysis.retransmission")
     if message.acked then add_flag(c.number, "analysis.obsolete") end
   else
@@ -2353,7 +2353,7 @@ local function number_message(c, flow)
   local message = ahead >= HALF and flow.messages[c.v.lib_seqnum] or nil
   if not message then
     if ahead < HALF then
-      if ahead > EARLY_WINDOW then
+      if ahead > N.early_window then
         add_flag(c.number, "analysis.obsolete")
         return nil, false
       end
@@ -2474,7 +2474,7 @@ local ANALYSE = {}
 function ANALYSE.host_query(c)
   learn_index(c)
   if c.broadcast then add_flag(c.number, "host_query.not_unicast") end
-  if c.reported > QUERY_PADDING then add_flag(c.number, "host_query.padded") end
+  if c.reported > N.longest_plain_query then add_flag(c.number, "host_query.padded") end
   local hosts = joined(c.source, c.destination)
   local known = recall("query", hosts, c.v.magic)
   if known and not known.reply then
@@ -2505,7 +2505,7 @@ end
 local function connect_repeated(c, known, latest)
   if not known or known.session ~= c.v.src_session_id then return false end
   -- After a disconnect the numbers start again: an answered request is only repeated where its reply was lost.
-  return not known.reply or (known == latest and c.time - known.time < RESEND_DELAY * 1.5)
+  return not known.reply or (known == latest and c.time - known.time < N.resend_delay * 1.5)
 end
 
 function ANALYSE.connect_request(c)
@@ -2595,7 +2595,7 @@ local function analyse_numbered(c)
   if message then
     local open = outstanding(flow)
     add_item(c.number, "analysis.frames_in_flight", open)
-    if open >= OUTSTANDING then add_flag(c.number, "analysis.throttled") end
+    if open >= N.outstanding_maximum then add_flag(c.number, "analysis.throttled") end
   end
   return message, fresh
 end
@@ -2623,7 +2623,7 @@ local function finish_medium(c, message)
 end
 
 function ANALYSE.medium(c)
-  if c.v.frag_seqnum >= FRAGMENTS_TRACKED then add_flag(c.number, "medium.fragment_number") end
+  if c.v.frag_seqnum >= N.fragments_tracked then add_flag(c.number, "medium.fragment_number") end
   local message, fresh = analyse_numbered(c)
   if not message then return end
   if not fresh then
@@ -2706,7 +2706,7 @@ local function note_block(c, pull)
   local block = pull.blocks[c.v.frame_index]
   if block then
     local waited = c.time - math.max(pull.last_reply, block.time)
-    if waited >= PULL_TIMER * 0.9 then
+    if waited >= N.pull_timer * 0.9 then
       add_flag(c.number, "analysis.re_request")
     else
       local overtaken = pull.complete_block and pull.complete_block > block.index
@@ -2734,7 +2734,7 @@ end
 -- An orphaned pull repeats its requests each second; what comes sooner is only a doubled frame.
 local function is_zombie(c, pull)
   local block = pull.blocks[c.v.frame_index]
-  if block and c.time - block.time < PULL_TIMER / 2 then return false end
+  if block and c.time - block.time < N.pull_timer / 2 then return false end
   return pull.notify or recall("closed", 0, c.from) or (pull.session and pull.session ~= recall("session", 0, c.from))
 end
 
@@ -2754,7 +2754,7 @@ end
 local function request_of(pull, frame, dialect)
   local block = pull.blocks[frame - frame % dialect.frames_per_block]
   if block and frame < block.index + block.frames then return block.request end
-  for place = #pull.requests, math.max(1, #pull.requests - 2 * BLOCKS_IN_FLIGHT), -1 do
+  for place = #pull.requests, math.max(1, #pull.requests - 2 * N.blocks_in_flight), -1 do
     block = pull.requests[place].block
     if frame >= block.index and frame < block.index + block.frames then return block.request end
   end

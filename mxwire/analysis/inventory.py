@@ -9,12 +9,12 @@ from typing import Final, TypeVar
 import numpy as np
 
 from mxwire.analysis.messages_seen import MessageCounter
-from mxwire.wire.address import BROADCAST, mac_text
+from mxwire.ethernet import BROADCAST, mac_text
 from mxwire.wire.checks import Reason
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.detection import Detection
 from mxwire.wire.enums import NackType, packet_type_name
-from mxwire.wire.formats import UNKNOWN_PEER_INDEX
+from mxwire.wire.numbers import NO_PEER_INDEX, NO_SESSION
 from mxwire.wire.packets import ConnectReply, ConnectRequest, HostReply
 from mxwire.wire.text import hostname_text
 
@@ -189,7 +189,7 @@ class Inventory:
             for (code, number, session), count in zip(*_distinct(target), strict=True):
                 facts = self._endpoint(decoded.hosts.keys[code], number)
                 facts.received += count
-                if "session" in names and session != 0xFFFFFFFF:
+                if "session" in names and session != NO_SESSION:
                     _keep(facts.sessions, session)
 
     def _single_packets(self, decoded: DecodedBatch) -> None:
@@ -225,7 +225,7 @@ class Inventory:
     def known_indexes(self, address: int) -> list[tuple[str, str]]:
         """Peer and index pairs of a host: what each peer is told as the sender's place in its table."""
         return [
-            (mac_text(peer), "unknown" if index == UNKNOWN_PEER_INDEX else str(index))
+            (mac_text(peer), "unknown" if index == NO_PEER_INDEX else str(index))
             for peer, index in sorted(self.hosts[address].known_as)
         ]
 

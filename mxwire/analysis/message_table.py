@@ -9,8 +9,8 @@ from typing import Any, Final
 from mxwire.analysis.conversations import Flow, Message
 from mxwire.analysis.table_columns import ColumnKind, Table, column_of
 from mxwire.analysis.table_file import TableFile
-from mxwire.rules.state.sequence import NUMBER_MASK
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import mac_text
+from mxwire.wire.numbers import NUMBER_MASK
 
 ROWS: Final = 10_000
 """Rows that are handed to the file at once."""

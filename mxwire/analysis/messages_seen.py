@@ -9,17 +9,18 @@ from typing import Final
 
 from mxwire.analysis.conversations import Follower, Message
 from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM
 
 KINDS: Final = ("tiny", "small", "medium", "rndv")
 """The layouts that carry or announce a message."""
 
 SIZE_CLASSES: Final = (
     ("0", 0),
-    ("1..32", 32),
-    ("33..128", 128),
-    ("129..4096", 4096),
-    ("4097..32768", 32768),
-    ("32769..1048576", 1 << 20),
+    (f"1..{TINY_MAXIMUM}", TINY_MAXIMUM),
+    (f"{TINY_MAXIMUM + 1}..{SMALL_MAXIMUM}", SMALL_MAXIMUM),
+    (f"{SMALL_MAXIMUM + 1}..4096", 4096),
+    (f"4097..{RENDEZVOUS_THRESHOLD}", RENDEZVOUS_THRESHOLD),
+    (f"{RENDEZVOUS_THRESHOLD + 1}..1048576", 1 << 20),
     ("over 1048576", 1 << 32),
 )
 """Names of the size classes and their largest length in bytes; the first four bounds are the protocol's own."""

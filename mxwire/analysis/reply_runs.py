@@ -10,17 +10,17 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.ethernet import ADDRESS_SIZE
 from mxwire.rules.replies import ReplyRun
 from mxwire.wire.checks import Reason
 from mxwire.wire.columns import Block
 from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.dialect import PULL_REPLY_DATA_OFFSET
 
 SHORTEST: Final = 3
 """Runs of fewer replies are not worth it."""
 _TYPE: Final = "pull_reply"
-_HEADER: Final = 32
 _NUMBERS: Final = 256
-_ADDRESS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ def reply_runs(decoded: DecodedBatch, frames: Frames) -> Iterator[tuple[int, Rep
         yield (
             first,
             ReplyRun(
-                source=head[_ADDRESS : 2 * _ADDRESS],
-                destination=head[:_ADDRESS],
+                source=head[ADDRESS_SIZE : 2 * ADDRESS_SIZE],
+                destination=head[:ADDRESS_SIZE],
                 pull=handle << 32 | magic,
                 time_ns=time_ns,
                 sequence=sequence,
@@ -88,7 +88,9 @@ def _rows(decoded: DecodedBatch, block: Block) -> Iterator[Row]:
 def _runs(decoded: DecodedBatch, block: Block) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Where in a block runs begin, and of how many frames they are."""
     located, place, length = decoded.located, block.place, block["frame_length"].astype(np.int64)
-    whole = (decoded.columns.reason[place] == Reason.NONE) & (located.wire_length[place] == length + _HEADER)
+    whole = (decoded.columns.reason[place] == Reason.NONE) & (
+        located.wire_length[place] == length + PULL_REPLY_DATA_OFFSET
+    )
     goes_on = whole[1:] & whole[:-1] & (np.diff(place) == 1) & (length[1:] == length[:-1])
     goes_on &= np.diff(block["msg_offset"].astype(np.int64)) == length[:-1]
     goes_on &= (block["frame_seqnum"][:-1].astype(np.int64) + 1) % _NUMBERS == block["frame_seqnum"][1:]

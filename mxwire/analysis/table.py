@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.table_columns import ColumnKind, TableColumn, column_of, constant, polars_table
 from mxwire.analysis.table_file import TableFile
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import mac_text
 from mxwire.wire.checks import Reason
 from mxwire.wire.codes import CodeTable
 from mxwire.wire.columns import NO_TYPE, Block, Columns

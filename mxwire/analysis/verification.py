@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from mxwire.analysis.reply_runs import Frames, frames_of, reply_runs
+from mxwire.ethernet import ADDRESS_SIZE
 from mxwire.frames import LINKTYPE_ETHERNET
 from mxwire.rules import CAPTURE, Judge, Severity, Vantage, Verdict, Violation
 from mxwire.rules.registry import applied_to
@@ -17,8 +18,6 @@ from mxwire.wire.codec import Codec
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.wire.packets import PullReply
-
-_ADDRESS: Final = 6
 
 
 @dataclass(slots=True)
@@ -111,7 +110,7 @@ class Verification:
         for place in range(first, end):
             raw, length = frames.raw(place), frames.length[place]
             frame = codecs[place].parse(raw, length)
-            self._count(raw[_ADDRESS : 2 * _ADDRESS], type(frame), 1)
+            self._count(raw[ADDRESS_SIZE : 2 * ADDRESS_SIZE], type(frame), 1)
             found = judge(frames.time_ns[place], frame, raw, frames.number[place], wire_length=length)
             if found:
                 yield from self._counted(found)
@@ -148,7 +147,7 @@ class Verification:
         pairs = assignment.source.astype(np.int64) << 32 | assignment.destination
         for index in np.unique(pairs, return_index=True)[1].tolist():
             ends = located.source[index], located.destination[index]
-            source, destination = (int(each).to_bytes(_ADDRESS, "big") for each in ends)
+            source, destination = (int(each).to_bytes(ADDRESS_SIZE, "big") for each in ends)
             self._speak[source, destination] = dialect = decoded.dialect(index)
             self._judge.speaks(source, destination, dialect)
 

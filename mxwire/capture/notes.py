@@ -26,6 +26,7 @@ from mxwire.capture.scan import (
 )
 from mxwire.capture.text import printable
 from mxwire.errors import CaptureError
+from mxwire.ethernet import ADDRESS_SIZE
 
 _SECTION: Final = SECTION_HEADER_BLOCK.to_bytes(4, "little")
 _LITTLE: Final = BYTE_ORDER_MAGIC.to_bytes(4, "little")
@@ -33,7 +34,6 @@ _WITH_OPTIONS: Final = (ENHANCED_PACKET_BLOCK, PACKET_BLOCK)
 _CAPTURED_AT: Final = 20
 """Where a block of those types says how many bytes of the frame it holds."""
 _FRAME_AT: Final = 28
-_ADDRESS: Final = 6
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ def _comments(block: _Block) -> list[str]:
 def _names(block: _Block) -> dict[bytes, str]:
     """The first name of each Ethernet address."""
     return {
-        value[:_ADDRESS]: value[_ADDRESS:].partition(b"\0")[0].decode(errors="replace")
+        value[:ADDRESS_SIZE]: value[ADDRESS_SIZE:].partition(b"\0")[0].decode(errors="replace")
         for code, value in _parts(block, 8, RECORD_END)
-        if code == RECORD_ETHERNET_ADDRESS and len(value) > _ADDRESS
+        if code == RECORD_ETHERNET_ADDRESS and len(value) > ADDRESS_SIZE
     }

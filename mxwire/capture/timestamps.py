@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-NANOSECONDS = 1_000_000_000
+from mxwire.units import SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ class Clock:
         else:
             counted = np.zeros_like(ticks)  # even the largest count of ticks is less than a nanosecond
         # Unsigned throughout, because it wraps quietly where a hostile offset would overflow int64.
-        offset = np.uint64(self.offset_seconds * NANOSECONDS % 2**64)
+        offset = np.uint64(self.offset_seconds * SECOND % 2**64)
         return (counted + offset).view(np.int64)
 
 
 def _binary_ticks(ticks: NDArray[np.uint64], exponent: int) -> NDArray[np.uint64]:
     """Ticks of ``2**-exponent`` seconds as nanoseconds."""
-    per_second = np.uint64(NANOSECONDS)
+    per_second = np.uint64(SECOND)
     if exponent >= 64:
         seconds, fraction = np.zeros_like(ticks), ticks
     else:

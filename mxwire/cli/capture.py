@@ -9,6 +9,7 @@ import click
 
 from mxwire.cli.completion import interfaces, offers
 from mxwire.cli.options import FILE, Amount, EtherType, dialect_option
+from mxwire.ethernet import ETHERTYPE_MXOE
 
 if TYPE_CHECKING:
     from mxwire.cli.capturing import Wishes
@@ -82,7 +83,14 @@ Exit code: 0 after -c frames or --duration, 130 after Ctrl-C and 143 after SIGTE
     help="Names that are known before hosts tell them: an Ethernet address and a name a line.",
 )
 @dialect_option
-@click.option("--ethertype", type=EtherType(), default="0x86DF", show_default=True, metavar="N", help="EtherType.")
+@click.option(
+    "--ethertype",
+    type=EtherType(),
+    default=f"0x{ETHERTYPE_MXOE:04X}",
+    show_default=True,
+    metavar="N",
+    help="EtherType.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Frames of -l and the summary as JSON objects, a line each.")
 def command(**options: Any) -> None:
     """Capture the frames of MXoE that pass an interface, in both directions.

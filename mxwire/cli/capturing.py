@@ -21,12 +21,12 @@ from mxwire.cli.decoding import Json, Lines, Request, Text
 from mxwire.cli.live_batches import Signals, passing
 from mxwire.cli.notes import counted, end_interrupted_line, listening, note
 from mxwire.errors import MxwireError
+from mxwire.ethernet import mac_text
 from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch
 from mxwire.host.names import static_peers
 from mxwire.link import Tap
 from mxwire.link.interface import read_interface
 from mxwire.report.json_line import json_line
-from mxwire.wire.address import mac_text
 from mxwire.wire.codec import TYPE_OFFSET, codec_of
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import MXOE, Dialect, dialect_or_auto

@@ -8,7 +8,7 @@ from mxwire.cli.following import decoder_of
 from mxwire.cli.notes import note
 from mxwire.cli.reading import capture_of, judged_batches, refuse_twice, tell_notes
 from mxwire.errors import MxwireError
-from mxwire.wire.address import mac_bytes, mac_text
+from mxwire.ethernet import mac_bytes, mac_text
 
 
 def sides_of(

@@ -6,6 +6,7 @@ import click
 
 from mxwire.cli.inputs import Inputs, input_options
 from mxwire.cli.options import dialect_option, ethertype_option
+from mxwire.ethernet import mac_bytes
 
 EPILOG = """\b
 A conversation is between two endpoints in the openings that their session ids name: an endpoint that is
@@ -44,7 +45,6 @@ def command(
     from mxwire.report.document import show
     from mxwire.report.json_line import json_line
     from mxwire.report.messages import conversation_blocks, conversation_record
-    from mxwire.wire.address import mac_bytes
 
     wanted = {int.from_bytes(mac_bytes(each), "big") for each in hosts}
     failures = Failures()

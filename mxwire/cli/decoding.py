@@ -27,6 +27,7 @@ from mxwire.cli.reading import (
     tell_undecided,
 )
 from mxwire.errors import MxwireError
+from mxwire.ethernet import ETHERTYPE_MXOE, mac_bytes
 from mxwire.report.frame_line import FrameLines
 from mxwire.report.json_line import json_line
 from mxwire.report.legend import LEGEND
@@ -34,11 +35,10 @@ from mxwire.report.record import RECORD_KEYS, record
 from mxwire.report.summary import type_text
 from mxwire.report.terminal import is_coloured, terminal_width
 from mxwire.report.tree import tree
-from mxwire.wire.address import mac_bytes
 from mxwire.wire.codec import Malformed
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import Dialect, dialect_or_auto
-from mxwire.wire.enums import ETHERTYPE_MXOE, PacketType
+from mxwire.wire.enums import PacketType
 from mxwire.words import suggestion
 
 

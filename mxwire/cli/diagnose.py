@@ -11,6 +11,7 @@ import click
 from mxwire.cli.completion import catalogued, offers
 from mxwire.cli.inputs import Inputs, input_options
 from mxwire.cli.options import dialect_option, ethertype_option
+from mxwire.ethernet import ETHERTYPE_MXOE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -121,7 +122,9 @@ def command(
     total = 0
     for name in inputs.names:
         # Two EtherTypes are more than the kernel can choose from, so it hands out everything.
-        listened = ethertypes * 2 if all_protocols and ethertypes else (0x86DF,) * 2 if all_protocols else ethertypes
+        listened = (
+            ethertypes * 2 if all_protocols and ethertypes else (ETHERTYPE_MXOE,) * 2 if all_protocols else ethertypes
+        )
         with failures.noted(), inputs.open(name, listened) as reader:
             decoder = decoder_of(dialect, ethertypes)
             examination = Examination(decoder)

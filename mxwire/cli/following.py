@@ -11,11 +11,10 @@ from mxwire.cli.live_batches import LiveSource, Source
 from mxwire.cli.notes import note
 from mxwire.cli.reading import capture_of, judged_batches, tell_notes
 from mxwire.errors import MxwireError
+from mxwire.ethernet import ETHERTYPE_MXOE, mac_bytes
 from mxwire.report.messages import COOKED
-from mxwire.wire.address import mac_bytes
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import Dialect, dialect_or_auto
-from mxwire.wire.enums import ETHERTYPE_MXOE
 
 
 @dataclass(frozen=True)

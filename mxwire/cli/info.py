@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mxwire.cli.options import FILE, dialect_option, ethertype_option
+from mxwire.ethernet import ETHERTYPE_MXOE
 
 EPILOG = """\b
 Examples:
@@ -32,7 +33,6 @@ def command(files: tuple[str, ...], as_json: bool, dialect: str, ethertypes: tup
     from mxwire.report.json_line import json_line
     from mxwire.wire.decoder import Decoder
     from mxwire.wire.dialect import dialect_or_auto
-    from mxwire.wire.enums import ETHERTYPE_MXOE
 
     chosen = dialect_or_auto(dialect)
     failures = Failures()

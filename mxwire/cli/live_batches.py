@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
+from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
-from mxwire.wire.enums import ETHERTYPE_MXOE
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -21,11 +21,12 @@ from mxwire.host.hearing import Strangers
 from mxwire.host.perf import Parameters, Receiver, Result, Sender
 from mxwire.host.perf.parameters import SETTLE
 from mxwire.host.perf.preemption import PreemptionMeter
-from mxwire.host.perf.receiver import KEY, Wish
+from mxwire.host.perf.receiver import Wish
 from mxwire.host.perf.waiting import Waiting
 from mxwire.host.request import place_of
 from mxwire.protocol import Partner, Status
 from mxwire.report.json_line import json_line
+from mxwire.wire.numbers import DEFAULT_KEY
 from mxwire.words import count_of
 
 _NAME_TIME: Final = 0.2
@@ -105,7 +106,7 @@ def send(
     """Measure against a receiver, and say what was found; returns whether it ended early."""
     results: list[Result] = []
     with manner.open(live) as ours:
-        opened = ours.open_endpoint(endpoint, KEY)
+        opened = ours.open_endpoint(endpoint, DEFAULT_KEY)
         partner = _connect(opened, host, remote, manner.silence)
         manner.remark(
             f"connected to {place_of(partner)} from endpoint {opened.number}, dialect {live.dialect or 'mxoe'}"
@@ -140,7 +141,7 @@ def _connect(endpoint: Endpoint, host: str, remote: int, timeout: float | None) 
     end = time.monotonic() + _STARTING
     while True:
         try:
-            return connect(endpoint, host, remote, KEY, timeout, other_key=_OTHER_KEY)
+            return connect(endpoint, host, remote, DEFAULT_KEY, timeout, other_key=_OTHER_KEY)
         except HostError as error:
             if error.status != Status.REMOTE_ENDPOINT_CLOSED or time.monotonic() >= end:
                 raise
@@ -172,7 +173,7 @@ def receive(live: Live, manner: Manner, endpoint: int, slave: bool) -> bool:
     """Wait for a sender and answer it; as a slave, for one after the other. Returns whether it ended early."""
     end_like_interrupt()
     with manner.open(live) as ours:
-        opened = ours.open_endpoint(endpoint, KEY)
+        opened = ours.open_endpoint(endpoint, DEFAULT_KEY)
         note(
             f"waiting for a sender on {live.interface}: mxwire perf -i IF -d {ours.name}"
             + (f" -r {endpoint}" * bool(endpoint))

@@ -12,6 +12,8 @@ from mxwire.cli.live import Destination, DestinationType, Live, find, live_optio
 from mxwire.cli.options import Amount
 from mxwire.cli.serve import Number
 from mxwire.report.json_line import json_line
+from mxwire.units import MILLISECOND
+from mxwire.wire.numbers import DEFAULT_KEY
 
 if TYPE_CHECKING:
     from mxwire.host import Host
@@ -35,7 +37,6 @@ Examples:
 Exit code: 0 if anything was answered, 1 if nothing, 2 if the host was not found or it cannot work, 130 after
 Ctrl-C.
 """
-_MILLISECOND = 1_000_000
 
 
 @click.command(epilog=EPILOG)
@@ -63,7 +64,7 @@ _MILLISECOND = 1_000_000
 @click.option(
     "--key",
     type=Number(0xFFFF_FFFF),
-    default=0x12345678,
+    default=DEFAULT_KEY,
     metavar="K",
     help="Key of the endpoint.  [default: 0x12345678]",
 )
@@ -126,7 +127,7 @@ class _Lines:
 
     def begin(self, peer: Peer) -> None:
         """Whom we ask, and what."""
-        from mxwire.wire.address import mac_text
+        from mxwire.ethernet import mac_text
 
         endpoint = self._destination.endpoint
         what = "host queries" if endpoint is None else f"connects to endpoint {endpoint}"
@@ -164,8 +165,8 @@ class _Lines:
         if times is not None:
             four = (times.minimum, times.average, times.maximum, times.deviation)
             click.echo(
-                f"rtt min/avg/max/mdev = {'/'.join(f'{each / _MILLISECOND:.3f}' for each in four)} ms, "
-                f"p50/p99 = {times.median / _MILLISECOND:.3f}/{times.percentile_99 / _MILLISECOND:.3f} ms"
+                f"rtt min/avg/max/mdev = {'/'.join(f'{each / MILLISECOND:.3f}' for each in four)} ms, "
+                f"p50/p99 = {times.median / MILLISECOND:.3f}/{times.percentile_99 / MILLISECOND:.3f} ms"
             )
 
 

@@ -16,6 +16,7 @@ from mxwire.errors import MxwireError
 from mxwire.scenarios import Outcome, Remark, Script, Verdict
 from mxwire.scenarios.live import new_seed
 from mxwire.wire.dialect import dialect_by_name
+from mxwire.wire.numbers import DEFAULT_KEY
 
 if TYPE_CHECKING:
     from mxwire.cli.live import Destination
@@ -32,7 +33,7 @@ def play_live(
     host: Destination,
     *,
     dialect: str = "mxoe",
-    key: int = 0x12345678,
+    key: int = DEFAULT_KEY,
     timeout: float | None = None,
     harmful: bool = False,
     seed: int,
@@ -43,10 +44,10 @@ def play_live(
     :class:`~mxwire.link.errors.LinkError` where the interface cannot be used.
     """
     from mxwire.cli.live import MEETING_POINT
+    from mxwire.ethernet import mac_bytes
     from mxwire.link import PacketLink
     from mxwire.scenarios.live import run_live
     from mxwire.scenarios.meeting import TIMEOUT, meet
-    from mxwire.wire.address import mac_bytes
 
     scripts = _in_turn(names)
     who = mac_bytes(host.host) if host.host.count(":") > 1 or "-" in host.host else host.host
@@ -123,7 +124,7 @@ def replay_scenario(
     hosts: tuple[str, ...],
     *,
     dialect: str = "mxoe",
-    key: int = 0x12345678,
+    key: int = DEFAULT_KEY,
     endpoints: tuple[str, ...] = (),
     as_json: bool = False,
 ) -> bool:

@@ -14,8 +14,8 @@ from mxwire.cli import progress
 from mxwire.cli.live_batches import LiveSource, Source
 from mxwire.cli.notes import counted, note
 from mxwire.errors import MxwireError, OutputError
+from mxwire.ethernet import mac_text
 from mxwire.frames import FrameBatch
-from mxwire.wire.address import mac_text
 from mxwire.wire.decoder import SETTLE_BYTES, DecodedBatch, Decoder
 
 Watch = Callable[[Iterable[FrameBatch]], Iterator[FrameBatch]]

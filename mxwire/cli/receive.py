@@ -9,6 +9,7 @@ import click
 from mxwire.cli.live import MEETING_POINT, Live, live_options
 from mxwire.cli.options import FILE, Amount
 from mxwire.cli.serve import Number
+from mxwire.wire.numbers import DEFAULT_KEY
 
 EPILOG = """\b
 All messages go into one file, one behind the other, or each into its own where the name has {} in it, which stands
@@ -43,7 +44,7 @@ _ALL = (1 << 64) - 1
     help="Our endpoint.",
 )
 @click.option(
-    "--key", type=Number(0xFFFF_FFFF), default=0x12345678, metavar="K", help="Key of connects.  [default: 0x12345678]"
+    "--key", type=Number(0xFFFF_FFFF), default=DEFAULT_KEY, metavar="K", help="Key of connects.  [default: 0x12345678]"
 )
 @click.option(
     "--match", type=Number(_ALL), metavar="N", help="Take only messages with this match info.  [default: all]"

@@ -20,6 +20,7 @@ from mxwire.cli.progress import bar
 from mxwire.cli.reading import capture_of, decoded_batches, refuse_overwriting, tell_notes
 from mxwire.cli.replaying_host_report import Teller
 from mxwire.errors import MxwireError
+from mxwire.ethernet import ETHERTYPE_MXOE, mac_bytes, mac_text
 from mxwire.frames import FrameBatch
 from mxwire.link import PacketLink
 from mxwire.protocol import Node, profile_by_name
@@ -28,10 +29,8 @@ from mxwire.replay.stateful.actor import Actor
 from mxwire.replay.stateful.application import RecordedApplication
 from mxwire.replay.stateful.script import Script, script_of
 from mxwire.replay.stateful.watching import Keep, Watch
-from mxwire.wire.address import mac_bytes, mac_text
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import Dialect, dialect_or_auto
-from mxwire.wire.enums import ETHERTYPE_MXOE
 
 _TIMEOUT: Final = 5.0
 _OURS, _THEIRS = bytes.fromhex("020000000001"), bytes.fromhex("020000000002")

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import click
 
+from mxwire.ethernet import mac_text
 from mxwire.replay.stateful.actor import Actor
 from mxwire.replay.stateful.finding import Finding, Kind
 from mxwire.replay.stateful.watching import Watch
 from mxwire.report.document import Column, Paragraph, Row, Table, show
 from mxwire.report.json_line import json_line
-from mxwire.wire.address import mac_text
 
 _COLUMNS: Final = (
     Column("whose"),

@@ -13,6 +13,7 @@ from mxwire.cli.notes import note
 from mxwire.cli.replaying_source import Source
 from mxwire.cli.replaying_wishes import Wishes
 from mxwire.errors import MxwireError
+from mxwire.ethernet import DESTINATION, SOURCE, mac_text
 from mxwire.replay.raw import Piece, Result
 from mxwire.replay.raw.result import type_name
 from mxwire.report.json_line import json_line
@@ -88,7 +89,7 @@ def _tell_frame(piece: Piece, place: int, when: int, hurried: bool, as_json: boo
     raw = batch.frame(place)
     number, length = int(batch.number[place]), len(raw)
     kind = type_name(raw[TYPE_OFFSET]) if length > TYPE_OFFSET else "?"
-    destination, source = raw[:6].hex(":"), raw[6:12].hex(":")
+    destination, source = mac_text(raw[DESTINATION]), mac_text(raw[SOURCE])
     if as_json:
         told: dict[str, Any] = {"event": "frame", "frame": number, "at_us": None if hurried else when / 1e3}
         told |= {"source": source, "destination": destination, "type": kind, "length": length}

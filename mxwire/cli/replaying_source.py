@@ -10,8 +10,8 @@ from typing import Final
 from mxwire.cli.reading import capture_of, decoded_batches, tell_notes
 from mxwire.cli.replaying_wishes import Wishes
 from mxwire.errors import MxwireError
+from mxwire.ethernet import mac_bytes
 from mxwire.replay.raw import Piece, Preparation, Rewriting
-from mxwire.wire.address import mac_bytes
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import Dialect
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 from mxwire.cli.decoding import Selection
 from mxwire.cli.options import Range
 from mxwire.errors import MxwireError
+from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.replay.raw import AsRecorded, AtTopSpeed, Pace, pace_at
 from mxwire.wire.dialect import Dialect, dialect_or_auto
-from mxwire.wire.enums import ETHERTYPE_MXOE
 
 _LINGER: Final = 0.2
 

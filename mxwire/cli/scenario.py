@@ -14,6 +14,7 @@ from mxwire.cli.group import CommandGroup
 from mxwire.cli.live import Destination, DestinationType
 from mxwire.cli.options import FILE
 from mxwire.cli.serve import Number
+from mxwire.wire.numbers import DEFAULT_KEY
 
 EPILOG = """\b
 Examples:
@@ -113,7 +114,11 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
 )
 @click.option("--host", metavar="HOST", type=DestinationType(), help="alpha:0, an address; with :3 behind, endpoint 3.")
 @click.option(
-    "--key", metavar="KEY", type=Number(0xFFFF_FFFF), default=0x12345678, help="Of its endpoint.  [default: 0x12345678]"
+    "--key",
+    metavar="KEY",
+    type=Number(0xFFFF_FFFF),
+    default=DEFAULT_KEY,
+    help="Of its endpoint.  [default: 0x12345678]",
 )
 @click.option(
     "--driver", metavar="COMMAND", help="In place of --host: makes the host, and the calls; see mxwire scenario host."

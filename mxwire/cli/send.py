@@ -8,6 +8,7 @@ import click
 
 from mxwire.cli.live import MEETING_POINT, Destination, DestinationType, Live, live_options, timeout_option
 from mxwire.cli.serve import Number
+from mxwire.wire.numbers import DEFAULT_KEY
 
 EPILOG = """\b
 A file is a message, unless --chunk cuts it; standard input is read to its end.
@@ -39,7 +40,7 @@ Exit code: 0 if the receiver has taken all of it, 1 if not, 2 if it cannot work,
     help=f"Endpoint of the receiver.  [default: {MEETING_POINT}]",
 )
 @click.option(
-    "--key", type=Number(0xFFFF_FFFF), default=0x12345678, metavar="K", help="Its key.  [default: 0x12345678]"
+    "--key", type=Number(0xFFFF_FFFF), default=DEFAULT_KEY, metavar="K", help="Its key.  [default: 0x12345678]"
 )
 @click.option("--sync", "synchronous", is_flag=True, help="Wait for each message until the receiver has taken it.")
 @click.option("--chunk", type=click.IntRange(1, (1 << 32) - 1), metavar="BYTES", help="Send pieces of this length.")

@@ -6,6 +6,7 @@ import click
 
 from mxwire.cli.live import MEETING_POINT, Live, live_options
 from mxwire.cli.options import Amount
+from mxwire.wire.numbers import DEFAULT_KEY
 
 EPILOG = """\b
 It ends with Ctrl-C, and says then what it has served. A client that does not take its answers gets no more of them
@@ -55,7 +56,7 @@ class Number(click.ParamType):  # type: ignore[type-arg]
     help=f"Our endpoint; may be repeated.  [default: {MEETING_POINT}]",
 )
 @click.option(
-    "--key", type=Number(0xFFFF_FFFF), default=0x12345678, metavar="K", help="Key of connects.  [default: 0x12345678]"
+    "--key", type=Number(0xFFFF_FFFF), default=DEFAULT_KEY, metavar="K", help="Key of connects.  [default: 0x12345678]"
 )
 @click.option(
     "--every",

@@ -21,11 +21,10 @@ from mxwire.protocol import Profile, profile_by_name
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, show
 from mxwire.report.json_line import json_line
 from mxwire.simulation import INVARIANTS, Outcome, Scenario, Simulation, draw_scenario, shrink
-from mxwire.simulation.schedule import MICROSECOND
+from mxwire.units import MICROSECOND, SECOND
 from mxwire.wire.dialect import dialect_by_name
 
 _IN_MICROSECONDS: Final = ("delay", "jitter", "held", "coalescing", "gap")
-_SECOND: Final = 1_000_000_000
 _FAILURES_SHOWN: Final = 20
 _CHUNK: Final = 8
 
@@ -111,7 +110,7 @@ def campaign(seeds: range, jobs: int | None, fixed: dict[str, Any], as_json: boo
             shown.update(done)
     if as_json:
         return bool(failed)
-    rows = {"seeds": done, "failed": len(failed), "virtual time": f"{virtual / _SECOND:.0f} s", **sums}
+    rows = {"seeds": done, "failed": len(failed), "virtual time": f"{virtual / SECOND:.0f} s", **sums}
     show([_table(rows), Paragraph(f"digest of all runs {digest.hexdigest()}")])
     if failed:
         show(_failures(failed))
@@ -144,7 +143,7 @@ def tell(outcome: Outcome, as_json: bool) -> bool:
     if as_json:
         click.echo(json_line(as_object(outcome)))
         return not outcome.held
-    rows = {"virtual time": f"{outcome.duration / _SECOND:.6f} s", **outcome.counts}
+    rows = {"virtual time": f"{outcome.duration / SECOND:.6f} s", **outcome.counts}
     blocks: list[Block] = [_table(rows), Paragraph(f"digest {outcome.digest}")]
     for why in dict.fromkeys(outcome.fallen.values()):
         names = [name for name, reason in outcome.fallen.items() if reason == why]

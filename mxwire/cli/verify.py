@@ -84,13 +84,12 @@ def command(
     from mxwire.analysis.observed_order import OrderedVerification
     from mxwire.cli.reading import Failures, refuse_empty
     from mxwire.errors import MxwireError
+    from mxwire.ethernet import ETHERTYPE_MXOE, mac_bytes
     from mxwire.report.document import show
     from mxwire.report.rules import select
     from mxwire.report.verification import Findings, blocks, finding_line, host_lines, junit
-    from mxwire.wire.address import mac_bytes
     from mxwire.wire.decoder import Decoder
     from mxwire.wire.dialect import dialect_or_auto
-    from mxwire.wire.enums import ETHERTYPE_MXOE
 
     if as_json and as_junit:
         raise MxwireError("--json and --junit are two forms of the same: choose one")

@@ -9,7 +9,9 @@ from enum import IntEnum
 from typing import Final
 
 from mxwire.dissector.lua import LuaValue
-from mxwire.wire import byteorder, detection, remarks, text
+from mxwire.ethernet import ETHERTYPE_MXOE, SHORTEST_FRAME
+from mxwire.units import SECOND
+from mxwire.wire import byteorder, detection
 from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, Check, Reason
 from mxwire.wire.dialect import (
     DEFAULT_FRAME_LIMIT,
@@ -21,14 +23,7 @@ from mxwire.wire.dialect import (
     omx,
 )
 from mxwire.wire.encapsulation import HEADER_LENGTH
-from mxwire.wire.enums import (
-    ETHERTYPE_MXOE,
-    RESERVED_TYPES,
-    ConnectStatus,
-    NackType,
-    PacketType,
-    TrucType,
-)
+from mxwire.wire.enums import RESERVED_TYPES, ConnectStatus, NackType, PacketType, TrucType
 from mxwire.wire.formats import (
     COMMON_FORMATS,
     CONNECT_REPLY,
@@ -36,15 +31,29 @@ from mxwire.wire.formats import (
     MEDIUM_MXOE,
     MEDIUM_OMX,
     MEDIUM_OMX_N3,
-    MINIMUM_FRAME_LENGTH,
     PULL_MXOE,
     PULL_OMX,
     RAW,
     RAW_OMXOED,
-    UNKNOWN_PEER_INDEX,
     PacketFormat,
 )
 from mxwire.wire.layout import Field, Layout, layout_of
+from mxwire.wire.numbers import (
+    BLOCKS_IN_FLIGHT,
+    EARLY_WINDOW,
+    FRAGMENTS_TRACKED,
+    HOST_NAME_MAXIMUM,
+    LIBACK_LENGTH,
+    LONGEST_PLAIN_QUERY,
+    NO_PEER_INDEX,
+    NO_SESSION,
+    NUMBER_MASK,
+    OUTSTANDING_MAXIMUM,
+    PULL_TIMER,
+    REGION_MAXIMUM,
+    RESEND_DELAY,
+    SESSION_NUMBER_SHIFT,
+)
 from mxwire.wire.selection import ANNOUNCEMENT_LENGTH, REPLY_FLAG
 
 LAYOUTS: Final[dict[str, PacketFormat]] = {
@@ -225,13 +234,21 @@ def numbers() -> dict[str, LuaValue]:
         "reply_flag": REPLY_FLAG,
         "announcement_length": ANNOUNCEMENT_LENGTH,
         "nic_id": layout_of(RAW_OMXOED).by_name["nic_id_hi"].offset,
-        "minimum_frame": MINIMUM_FRAME_LENGTH,
-        "unknown_index": UNKNOWN_PEER_INDEX,
-        "unknown_session": remarks.UNKNOWN_SESSION,
-        "hostname_maximum": remarks.HOSTNAME_MAXIMUM,
-        "liback_length": remarks._LIBACK_LENGTH,
-        "sequence_mask": text.SEQUENCE_MASK,
-        "session_number_shift": text.SESSION_NUMBER_SHIFT,
+        "minimum_frame": SHORTEST_FRAME,
+        "unknown_index": NO_PEER_INDEX,
+        "unknown_session": NO_SESSION,
+        "hostname_maximum": HOST_NAME_MAXIMUM,
+        "liback_length": LIBACK_LENGTH,
+        "sequence_mask": NUMBER_MASK,
+        "session_number_shift": SESSION_NUMBER_SHIFT,
+        "early_window": EARLY_WINDOW,
+        "outstanding_maximum": OUTSTANDING_MAXIMUM,
+        "resend_delay": RESEND_DELAY / SECOND,
+        "pull_timer": PULL_TIMER / SECOND,
+        "blocks_in_flight": BLOCKS_IN_FLIGHT,
+        "fragments_tracked": FRAGMENTS_TRACKED,
+        "region_maximum": REGION_MAXIMUM,
+        "longest_plain_query": LONGEST_PLAIN_QUERY,
         "pull_magic_prefix": byteorder.PULL_MAGIC_PREFIX,
         "default_limit": DEFAULT_FRAME_LIMIT,
         "smallest_limit": SMALLEST_FRAME_LIMIT,

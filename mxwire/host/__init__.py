@@ -2,13 +2,13 @@
 
 from mxwire.host.async_endpoint import AsyncEndpoint
 from mxwire.host.async_host import AsyncHost
-from mxwire.host.calls import DEFAULT_KEY
 from mxwire.host.endpoint import Endpoint
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
 from mxwire.host.host import Host
 from mxwire.host.message import Message, Waiting
 from mxwire.host.opening import KnownPeer
 from mxwire.host.request import Request
+from mxwire.wire.numbers import DEFAULT_KEY
 
 __all__ = [
     "DEFAULT_KEY",

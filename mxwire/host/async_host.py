@@ -8,7 +8,6 @@ from types import TracebackType
 
 from mxwire.host import names
 from mxwire.host.async_endpoint import AsyncEndpoint
-from mxwire.host.calls import DEFAULT_KEY
 from mxwire.host.interfaces import Opened
 from mxwire.host.names import Peers
 from mxwire.host.opening import DEFAULT_PROFILE, HostCalls, Hosting
@@ -18,6 +17,7 @@ from mxwire.host.turning import Turning
 from mxwire.link import Link
 from mxwire.protocol import Event, Peer, Profile
 from mxwire.wire.dialect import MXOE, Dialect
+from mxwire.wire.numbers import DEFAULT_KEY
 
 
 class AsyncHost(HostCalls):

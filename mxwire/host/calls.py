@@ -19,8 +19,6 @@ from mxwire.protocol.library.matching import Handler, Unexpected
 if TYPE_CHECKING:
     from mxwire.host.opening import Hosting
 
-DEFAULT_KEY: Final = 0x12345678
-"""The key of an endpoint for which none is chosen."""
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds that a connect takes at most, unless it is told otherwise."""
 LINGER: Final = 2.0

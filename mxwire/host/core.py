@@ -19,11 +19,11 @@ from mxwire.host.pending import Pending, Waiter
 from mxwire.link import FewLink, Link
 from mxwire.link.errors import LinkError
 from mxwire.protocol import Event, Node, Status
+from mxwire.units import MILLISECOND
 
 NOTICES_KEPT: Final = 256
 _ROUNDS: Final = 4
 """How often waiters may answer what they see with new calls before frames are looked at again."""
-_MILLISECOND: Final = 1_000_000
 _log = logging.getLogger(__name__)
 
 
@@ -165,7 +165,7 @@ class Core:
     def _answer(self, now: int) -> None:
         """Let leave what frames have made ready. What is due by the clock is looked for when none has come, and
         otherwise now and then: to look for it takes a while, and an application waits."""
-        if now - self._looked >= _MILLISECOND and self._overdue(now):
+        if now - self._looked >= MILLISECOND and self._overdue(now):
             self._transmit(now, True)
         elif self.node.eager():
             self._transmit(now, False)

@@ -16,6 +16,7 @@ from mxwire.host import interrupts
 from mxwire.host.core import Core
 from mxwire.host.pending import Pending, Waiter
 from mxwire.link.wakeup import Wakeup
+from mxwire.units import MILLISECOND, SECOND
 
 NAP: Final = 0.01
 """Seconds of quiet after which the background thread takes over."""
@@ -24,8 +25,6 @@ LONGEST: Final = 100
 _LEAVE: Final = 5.0
 _LOOKS: Final = 64
 """How often one that spins looks for frames before others are let in: for as long as an answer takes, some 20 µs."""
-_SECOND: Final = 1_000_000_000
-_MILLISECOND: Final = 1_000_000
 
 Result = TypeVar("Result")
 
@@ -39,7 +38,7 @@ class Driving:
 
     def __init__(self, core: Core, *, spin: bool | float = False, background: bool = True) -> None:
         self.core = core
-        self._spin = float("inf") if spin is True else float(spin) * _SECOND
+        self._spin = float("inf") if spin is True else float(spin) * SECOND
         self._looks = _LOOKS if spin else 1
         self._driver: _Sleeper | None = None
         self._wakeup = Wakeup()
@@ -70,7 +69,7 @@ class Driving:
                 core.must_be_open()
                 if core.ready(pending):
                     return pending.result()
-                limit = None if timeout is None else core.clock() + int(timeout * _SECOND)
+                limit = None if timeout is None else core.clock() + int(timeout * SECOND)
                 core.waiters.append(waiter)
                 if self._driver is None:
                     self._driver = waiter
@@ -131,7 +130,7 @@ class Driving:
             if self._take_over(waiter):
                 self._drive(waiter, limit)
             else:
-                waiter.sleep(None if limit is None else max(0, limit - core.clock()) / _SECOND)
+                waiter.sleep(None if limit is None else max(0, limit - core.clock()) / SECOND)
 
     def _take_over(self, waiter: _Sleeper) -> bool:
         if not self.driven:
@@ -155,9 +154,9 @@ class Driving:
                 self._sleep(pause, limit)
 
     def _sleep(self, pause: int | None, limit: int | None) -> None:
-        longest = LONGEST if pause is None else min(LONGEST, pause / _MILLISECOND)
+        longest = LONGEST if pause is None else min(LONGEST, pause / MILLISECOND)
         if limit is not None:
-            longest = min(longest, max(0, limit - self.core.clock()) / _MILLISECOND)
+            longest = min(longest, max(0, limit - self.core.clock()) / MILLISECOND)
         for descriptor, _ in self._poller.poll(longest):
             if descriptor == self._wakeup.fileno():
                 self._wakeup.clear()
@@ -230,7 +229,7 @@ class _Background(threading.Thread):
             pause, steps = self._turn()
             if pause == 0:
                 continue
-            poller.poll(LONGEST if pause is None else min(LONGEST, pause / _MILLISECOND))
+            poller.poll(LONGEST if pause is None else min(LONGEST, pause / MILLISECOND))
             while self._others_turn(steps):
                 steps = core.steps
                 if self._closing.wait(NAP):

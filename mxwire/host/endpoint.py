@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 from mxwire.host.calls import (
     CONNECT_TIMEOUT,
-    DEFAULT_KEY,
     LINGER,
     Abandoning,
     Delivered,
@@ -24,6 +23,7 @@ from mxwire.host.pending import AllOf, AnyOf, Pending
 from mxwire.host.request import Receiving, Request, Sending
 from mxwire.host.seeking import ConnectCall
 from mxwire.protocol import ALL_BITS, Partner, Peer
+from mxwire.wire.numbers import DEFAULT_KEY
 
 if TYPE_CHECKING:
     from mxwire.host.host import Host

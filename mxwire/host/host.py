@@ -7,7 +7,6 @@ from random import Random
 from types import TracebackType
 
 from mxwire.host import names
-from mxwire.host.calls import DEFAULT_KEY
 from mxwire.host.driving import Driving
 from mxwire.host.endpoint import Endpoint
 from mxwire.host.interfaces import Opened
@@ -18,6 +17,7 @@ from mxwire.host.sharing import Sharing
 from mxwire.link import Link
 from mxwire.protocol import Event, Peer, Profile
 from mxwire.wire.dialect import MXOE, Dialect
+from mxwire.wire.numbers import DEFAULT_KEY
 
 
 class Host(HostCalls):

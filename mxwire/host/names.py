@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from mxwire.errors import MxwireError
-from mxwire.protocol.peers import NAME_MAXIMUM
-from mxwire.wire.address import mac_bytes
+from mxwire.ethernet import mac_bytes
+from mxwire.wire.numbers import HOST_NAME_MAXIMUM
 
 Peers = Mapping[str | bytes, str | None] | str | Path
 """Names by address, or a file that says so."""
@@ -27,8 +27,8 @@ def own_name(name: str | None) -> str:
     host = os.uname().nodename.split(".")[0] or "localhost" if name is None else name.strip().removesuffix(":0")
     if not host or ":" in host or not host.isprintable() or any(each.isspace() for each in host):
         raise MxwireError(f"{name!r} is no name for a host: give one like alpha, or alpha:0")
-    if len(host.encode()) + _ROOM > NAME_MAXIMUM:
-        raise MxwireError(f"the host name {host!r} is too long: with :0 it may have {NAME_MAXIMUM - 1} bytes")
+    if len(host.encode()) + _ROOM > HOST_NAME_MAXIMUM:
+        raise MxwireError(f"the host name {host!r} is too long: with :0 it may have {HOST_NAME_MAXIMUM - 1} bytes")
     return host
 
 

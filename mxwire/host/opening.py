@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from mxwire.errors import MxwireError
+from mxwire.ethernet import HEADER_SIZE, mac_text
 from mxwire.host import names
 from mxwire.host.calls import EndpointCalls
 from mxwire.host.core import Core
@@ -17,11 +18,9 @@ from mxwire.host.sharing import Sharing
 from mxwire.link import Link
 from mxwire.protocol import Endpoint as EngineEndpoint
 from mxwire.protocol import Event, EventKind, Node, Peer, Profile, Status, profile_by_name
-from mxwire.protocol.peers import UNKNOWN_INDEX
-from mxwire.wire.address import mac_text
-from mxwire.wire.dialect import MXOE, Dialect, as_dialect
+from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, MXOE, PULL_REPLY_DATA_OFFSET, Dialect, as_dialect
+from mxwire.wire.numbers import NO_PEER_INDEX
 
-_HEADER = 14
 _USUAL_MTU = 9000
 DEFAULT_PROFILE = "open-mx"
 """The profile of a host for which none is chosen."""
@@ -275,7 +274,7 @@ class HostCalls:
 
 
 def _check_mtu(link: Link, dialect: Dialect) -> None:
-    longest = longest_frame(dialect) - _HEADER
+    longest = longest_frame(dialect) - HEADER_SIZE
     if link.mtu < longest:
         raise HostError(
             Status.NO_DEVICE,
@@ -292,7 +291,11 @@ def advised_mtu(needed: int) -> int:
 
 def longest_frame(dialect: Dialect) -> int:
     """The longest frame that a dialect sends, in bytes with its Ethernet header."""
-    return max(dialect.frame_limit, 48 + dialect.fragment_payload, 32 + dialect.reply_payload)
+    return max(
+        dialect.frame_limit,
+        MEDIUM_DATA_OFFSET + dialect.fragment_payload,
+        PULL_REPLY_DATA_OFFSET + dialect.reply_payload,
+    )
 
 
 def _known(peer: Peer) -> KnownPeer:
@@ -301,6 +304,6 @@ def _known(peer: Peer) -> KnownPeer:
         name=peer.name,
         address=mac_text(peer.address),
         index=peer.index,
-        reverse_index=None if index == UNKNOWN_INDEX else index,
+        reverse_index=None if index == NO_PEER_INDEX else index,
         own=peer.own is not None,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, SupportsIndex
 
+from mxwire.ethernet import mac_text
 from mxwire.host import names
 from mxwire.host.calls import EndpointCalls
 from mxwire.host.errors import HostError, HostTimeoutError
@@ -11,7 +12,6 @@ from mxwire.host.opening import Hosting
 from mxwire.host.pending import Pending
 from mxwire.host.request import Connecting
 from mxwire.protocol import Counter, Partner, Peer, Status
-from mxwire.wire.address import mac_text
 from mxwire.words import count_of
 
 _SHOWN = 8

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from mxwire.errors import MxwireError
+from mxwire.ethernet import ADDRESS_SIZE
 
-_ADDRESS: Final = 6
-_LONGEST: Final = _ADDRESS * 65536
+_LONGEST: Final = ADDRESS_SIZE * 65536
 _PREFIX: Final = "mxwire-peers-"
 _SHARED_MEMORY: Final = Path("/dev/shm")
 
@@ -59,12 +59,12 @@ class SharedPeers:
         self._file = -1
 
     def _read(self) -> None:
-        done = len(self._places) * _ADDRESS
-        if os.fstat(self._file).st_size < done + _ADDRESS:
+        done = len(self._places) * ADDRESS_SIZE
+        if os.fstat(self._file).st_size < done + ADDRESS_SIZE:
             return
         news = os.pread(self._file, _LONGEST, done)
-        for start in range(0, len(news) - _ADDRESS + 1, _ADDRESS):
-            address = news[start : start + _ADDRESS]
+        for start in range(0, len(news) - ADDRESS_SIZE + 1, ADDRESS_SIZE):
+            address = news[start : start + ADDRESS_SIZE]
             self._first.setdefault(address, len(self._places))
             self._places.append(address)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from mxwire.host.core import Core
 from mxwire.host.pending import Pending, Waiter
-
-_SECOND: Final = 1_000_000_000
+from mxwire.units import SECOND
 
 Result = TypeVar("Result")
 
@@ -67,7 +66,7 @@ class Turning:
     def _schedule(self) -> None:
         """Set the timer to when something is due, if nothing changes before."""
         pause = self.core.pause() if self.core.ended is None else None
-        when = None if pause is None else self._loop.time() + pause / _SECOND
+        when = None if pause is None else self._loop.time() + pause / SECOND
         if self._timer is not None:
             if when is not None and not self._timer.cancelled() and self._timer.when() <= when:
                 # It rings too early, and is set anew then.

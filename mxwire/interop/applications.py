@@ -9,8 +9,8 @@ from typing import Final
 from mxwire.host.perf.parameters import MATCH, PARAMETERS_LENGTH, SETTLE, Parameters
 from mxwire.interop.casting import ANSWERS, Role, Where
 from mxwire.interop.side import Application, Side, Taken
-from mxwire.interop.stage import SECOND
 from mxwire.protocol import Partner, Request, Status
+from mxwire.units import SECOND
 
 ECHO_ENDPOINT: Final = 1
 SINK_ENDPOINT: Final = 3

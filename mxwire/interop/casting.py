@@ -9,8 +9,7 @@ from typing import Final, Literal
 from mxwire.errors import MxwireError
 from mxwire.protocol import Profile
 from mxwire.wire.dialect import Dialect
-
-KEY: Final = 0x12345678
+from mxwire.wire.numbers import DEFAULT_KEY
 
 Introduction = Literal["names", "addresses", "announcements"]
 """How two hosts know each other at first: by name, by address without a name, or not at all."""
@@ -52,7 +51,7 @@ class Where:
 
     host: str | bytes
     endpoint: int
-    key: int = KEY
+    key: int = DEFAULT_KEY
     answer: Answer = "content"
     """How the program there answers, where it does."""
 

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from mxwire.errors import MxwireError
-from mxwire.interop.casting import ANSWERS, KEY, Answer, Role
+from mxwire.ethernet import mac_bytes
+from mxwire.interop.casting import ANSWERS, Answer, Role
 from mxwire.interop.implementations import dialect_of, implementation_by_name, live
 from mxwire.interop.live import PATIENCE
 from mxwire.interop.result import Implementation
-from mxwire.wire.address import mac_bytes
+from mxwire.wire.numbers import DEFAULT_KEY
 
 How = Literal["command", "ssh", "serial", "hand"]
 """How a program is started: as a process here, through ssh, by typing into a serial console, or by a person."""
@@ -54,7 +55,7 @@ class Program:
     patience: float = _READY_SECONDS
     """Seconds that it may take to say that it is ready."""
     endpoint: int = 0
-    key: int = KEY
+    key: int = DEFAULT_KEY
     answer: Answer = "content"
     """How it answers, where it does."""
 
@@ -285,7 +286,7 @@ def _program(table: _Table) -> Program:
         settle=table.number("settle", 1.0, 0, 3600),
         patience=table.number("patience", _READY_SECONDS, 0.1, 3600),
         endpoint=int(table.number("endpoint", _OF_ROLE[role], 0, 255)),
-        key=int(table.number("key", KEY, 0, 0xFFFFFFFF)),
+        key=int(table.number("key", DEFAULT_KEY, 0, 0xFFFFFFFF)),
         answer=_answer(table, role),
     )
     table.end()

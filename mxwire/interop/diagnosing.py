@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mxwire.analysis.diagnosis.examination import Examination
+from mxwire.ethernet import ADDRESS_SIZE, mac_text
 from mxwire.interop.judging import Hosts, batch_of
 from mxwire.interop.side import Side
 from mxwire.interop.stage import Recorded
 from mxwire.protocol import Counter
 from mxwire.rules import LOST
-from mxwire.wire.address import mac_text
 from mxwire.wire.codec import codec_of
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.detection import Detector
@@ -22,7 +22,6 @@ from mxwire.words import count_of
 
 _SHOWN: Final = 3
 _PULL_TIMEOUTS: Final = (Counter.PULL_TIMEOUT_FIRST_BLOCK, Counter.PULL_TIMEOUT_NON_FIRST_BLOCK)
-_ADDRESS: Final = 6
 _AGE: Final = {"N1": 2, "N2": 2, "N3": 3, "N4": 4}
 """Generations that the frames tell apart."""
 _LOOKED_AT: Final = 500
@@ -61,7 +60,7 @@ def _dialects(frames: Sequence[Recorded], hosts: Hosts, names: dict[bytes, str])
     detector = Detector(by_sender=True)
     detector.learn(locate(batch_of(frames)))
     for found in detector.detections():
-        sender = found.hosts[0].to_bytes(_ADDRESS, "big")
+        sender = found.hosts[0].to_bytes(ADDRESS_SIZE, "big")
         for other, casting in hosts.castings.items():
             if other == sender or found.dialect is None or not _speak_apart(found.dialect, casting.dialect):
                 continue
@@ -89,7 +88,7 @@ def _fragments(frames: Sequence[Recorded], hosts: Hosts, names: dict[bytes, str]
             continue
         codec, full = codec_of(casting.dialect), casting.dialect.fragment_payload
         for number, each in enumerate(frames, 1):
-            medium = codec.parse(each.frame) if each.frame[:_ADDRESS] == address else None
+            medium = codec.parse(each.frame) if each.frame[:ADDRESS_SIZE] == address else None
             if isinstance(medium, Medium) and medium.frag_pipeline is not None and 1 << medium.frag_pipeline != full:
                 yield (
                     f"{_called(medium.src_mac, names)} sends fragments of {1 << medium.frag_pipeline} bytes (from "
@@ -125,7 +124,7 @@ def _keeping(sides: Sequence[Side]) -> Iterator[str]:
 
 
 def _silent(frames: Sequence[Recorded], names: dict[bytes, str]) -> Iterator[str]:
-    heard = {each.frame[_ADDRESS : 2 * _ADDRESS] for each in frames}
+    heard = {each.frame[ADDRESS_SIZE : 2 * ADDRESS_SIZE] for each in frames}
     for address, name in names.items():
         if frames and address not in heard:
             yield f"nothing was heard of {name} ({mac_text(address)})"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from mxwire.ethernet import SOURCE
 from mxwire.interop.naming import named
 from mxwire.interop.result import Impairment
 from mxwire.link.faults import Faults
+from mxwire.units import MILLISECOND
 from mxwire.wire.codec import TYPE_OFFSET
-
-MILLISECOND: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Cut:
 
     def takes(self, frame: bytes) -> bool:
         """Whether this frame is lost."""
-        if frame[TYPE_OFFSET] != self.packet_type or (self.source is not None and frame[6:12] != self.source):
+        if frame[TYPE_OFFSET] != self.packet_type or (self.source is not None and frame[SOURCE] != self.source):
             return False
         self.seen += 1
         if self.seen - 1 not in self.places:

@@ -19,10 +19,10 @@ from mxwire.interop.live_side import LiveSide
 from mxwire.interop.side import Side
 from mxwire.interop.stage import Recorded, Stage, Told
 from mxwire.link import FaultyLink, Link
+from mxwire.units import SECOND
 
 PATIENCE: Final = 15.0
 """Seconds that a case waits for what should work."""
-_SECOND: Final = 1_000_000_000
 _CALM: Final = 2.0
 """Seconds that a stranger has to acknowledge what was sent, before the next case begins."""
 _FORGETTING: Final = 0.8
@@ -171,8 +171,8 @@ class LiveStage(Stage):
     def find(self, found: Callable[[], bool], seconds: float) -> bool:
         """Wait for a stranger, and ask for names more often than hosts do (R-HOST-02): our first question it may not
         have answered, as it did not know us yet (R-HOST-04)."""
-        end = self.clock() + round(seconds * _SECOND)
-        while not self.until(found, min(_ASKING, max(0.0, (end - self.clock()) / _SECOND))):
+        end = self.clock() + round(seconds * SECOND)
+        while not self.until(found, min(_ASKING, max(0.0, (end - self.clock()) / SECOND))):
             if self.clock() >= end:
                 return False
             self.left.node.ask_names()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from mxwire.errors import MxwireError
+from mxwire.ethernet import SOURCE
 from mxwire.interop.cases import Part, part_by_name
 from mxwire.interop.cases.measuring import AGREEMENT
 from mxwire.interop.casting import Casting, Introduction, Unsuitable
@@ -177,11 +178,11 @@ class LivePlayer:
 
         def heard() -> bool:
             if known is not None:
-                return any(each.frame[6:12] == known for each in stage.frames)
+                return any(each.frame[SOURCE] == known for each in stage.frames)
             return external.host is not None and node.peers.by_name(external.host) is not None
 
         if not stage.find(heard, _SILENCE):
-            others = {each.frame[6:12].hex(":") for each in stage.frames if each.frame[6:12] != own}
+            others = {each.frame[SOURCE].hex(":") for each in stage.frames if each.frame[SOURCE] != own}
             seen = f"; heard instead: {', '.join(sorted(others))}" if others else "; nobody else was heard either"
             raise MxwireError(
                 f"{name}: nothing is heard of {external.host or (known and known.hex(':'))} on "

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from mxwire.errors import MxwireError
+from mxwire.ethernet import mac_bytes, mac_text
 from mxwire.report.json_line import json_line, without_seconds
 from mxwire.rules import Verdict, Violation
-from mxwire.wire.address import mac_bytes, mac_text
 
 VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
 """Of a cell. ``pass``: all as expected, which may be a failure in the documented way; ``info``: the same, with notes on

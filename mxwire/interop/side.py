@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mxwire.interop.casting import KEY, Stalled, Unexpected, Where, stage_wants
+from mxwire.interop.casting import Stalled, Unexpected, Where, stage_wants
 from mxwire.protocol import ALL_BITS, Event, EventKind, Node, Partner, Profile, Request, Status
 from mxwire.protocol import Endpoint as EngineEndpoint
 from mxwire.wire.dialect import Dialect
+from mxwire.wire.numbers import DEFAULT_KEY
 
 if TYPE_CHECKING:
     from mxwire.interop.stage import Stage
@@ -45,7 +46,7 @@ class Side(ABC):
     def reboot(self) -> None:
         """Start anew, with nothing remembered: all endpoints are gone."""
 
-    def open(self, number: int, key: int = KEY) -> End:
+    def open(self, number: int, key: int = DEFAULT_KEY) -> End:
         """Open an endpoint."""
         end = End(self, self.node.open_endpoint(number, key))
         self.ends.append(end)

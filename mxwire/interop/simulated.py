@@ -15,7 +15,8 @@ from mxwire.simulation.network import LOST as NEVER
 from mxwire.simulation.network import Incident, Network, Port
 from mxwire.simulation.randomness import stream
 from mxwire.simulation.scenario import Scenario
-from mxwire.simulation.schedule import MILLISECOND, Schedule
+from mxwire.simulation.schedule import Schedule
+from mxwire.units import MILLISECOND
 
 _ROUNDS_MAXIMUM: Final = 1000
 _ALWAYS: Final = 1 << 62

@@ -15,9 +15,9 @@ from mxwire.interop.casting import Role, Where
 from mxwire.interop.side import Application, End, Side
 from mxwire.protocol import Event, Partner, Status
 from mxwire.simulation.inventory import idle
+from mxwire.units import SECOND
 from mxwire.wire.codec import TYPE_OFFSET
 
-SECOND: Final = 1_000_000_000
 PATIENCE: Final = 60.0
 """Seconds of the hosts' own time that a case waits for what should work."""
 _EVENTS_KEPT: Final = 200

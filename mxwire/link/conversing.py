@@ -8,8 +8,8 @@ from typing import Protocol, TypeVar
 
 from mxwire.frames import FrameBatch
 from mxwire.link.link import Link
+from mxwire.units import SECOND
 
-SECOND = 10**9
 Result = TypeVar("Result")
 
 

@@ -6,9 +6,8 @@ import heapq
 from dataclasses import dataclass
 from random import Random
 
-from mxwire.link.ethernet import HEADER
-
-MILLISECOND = 10**6
+from mxwire.ethernet import HEADER_SIZE
+from mxwire.units import MILLISECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ class FaultyWay:
         if lost:
             self.counts.lost += 1
             return
-        if spoilt and len(frame) > HEADER:
+        if spoilt and len(frame) > HEADER_SIZE:
             self.counts.corrupted += 1
             frame = _with_bit_turned(frame, turned)
         due = now + round(faults.delay * 10**9)
@@ -118,7 +117,7 @@ class FaultyWay:
 
 
 def _with_bit_turned(frame: bytes, where: float) -> bytes:
-    bit = int(where * (len(frame) - HEADER) * 8)
+    bit = int(where * (len(frame) - HEADER_SIZE) * 8)
     spoilt = bytearray(frame)
-    spoilt[HEADER + bit // 8] ^= 1 << bit % 8
+    spoilt[HEADER_SIZE + bit // 8] ^= 1 << bit % 8
     return bytes(spoilt)

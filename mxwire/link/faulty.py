@@ -12,10 +12,10 @@ from mxwire.link.faults import FaultCounts, Faults, FaultyWay
 from mxwire.link.link import Link, LinkStatistics
 from mxwire.link.timer import Timer
 from mxwire.link.wrapper import LinkWrapper
+from mxwire.units import SECOND
 
 _NOTHING = FrameBatch.from_frames(())
 _NONE = Faults()
-SECOND = 10**9
 
 
 class FaultyLink(LinkWrapper):

@@ -8,9 +8,17 @@ from threading import Lock
 
 import numpy as np
 
+from mxwire.ethernet import (
+    BROADCAST,
+    DESTINATION,
+    ETHERTYPE_MXOE,
+    HEADER_SIZE,
+    ethertype_of,
+    mac_text,
+    tagged_ethertype_of,
+)
 from mxwire.frames import FrameBatch
 from mxwire.link.errors import LinkError
-from mxwire.link.ethernet import BROADCAST, HEADER, MXOE, as_text, ethertype_of, tagged_ethertype_of
 from mxwire.link.link import LinkStatistics
 from mxwire.link.wakeup import Wakeup, wait_readable
 
@@ -26,7 +34,7 @@ class MemoryNetwork:
     ``mtu`` is in bytes behind the Ethernet header, ``room`` the frames that wait for a slow host at each link.
     """
 
-    def __init__(self, *, mtu: int = MTU, room: int = ROOM, ethertype: int = MXOE) -> None:
+    def __init__(self, *, mtu: int = MTU, room: int = ROOM, ethertype: int = ETHERTYPE_MXOE) -> None:
         self.mtu = mtu
         self.room = room
         self.ethertype = ethertype
@@ -47,7 +55,7 @@ class MemoryNetwork:
             if name in self._links:
                 raise LinkError(f"{name}: this network has a link of that name already")
             if any(each.address == address for each in self._links.values()):
-                raise LinkError(f"{name}: another link of this network has the address {as_text(address)}")
+                raise LinkError(f"{name}: another link of this network has the address {mac_text(address)}")
             link = self._links[name] = MemoryLink(self, name, address)
             return link
 
@@ -116,7 +124,9 @@ class MemoryLink:
     def send(self, batch: FrameBatch) -> int:
         """Give frames to the hub, in order; returns how many it took."""
         frames = [batch.frame(index) for index in range(len(batch))]
-        taken = [each for each in frames if HEADER <= len(each) <= HEADER + self.mtu] if self._can_send() else []
+        taken = (
+            [each for each in frames if HEADER_SIZE <= len(each) <= HEADER_SIZE + self.mtu] if self._can_send() else []
+        )
         self._sent += len(taken)
         self._refused += len(frames) - len(taken)
         if taken:
@@ -140,7 +150,7 @@ class MemoryLink:
         ethertype = self._network.ethertype
         if ethertype_of(frame) != ethertype:
             self._foreign += tagged_ethertype_of(frame) == ethertype
-        elif frame[:6] not in (self._address, BROADCAST):
+        elif frame[DESTINATION] not in (self._address, BROADCAST):
             self._foreign += 1
         elif len(self._waiting) >= self._network.room:
             self._dropped += 1

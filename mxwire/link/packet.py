@@ -7,9 +7,9 @@ import socket
 from enum import StrEnum
 from typing import Final, Self
 
+from mxwire.ethernet import ETHERTYPE_MXOE, HEADER_SIZE
 from mxwire.frames import FrameBatch
 from mxwire.link import packet_filter, packet_socket, ring_v2, ring_v3
-from mxwire.link.ethernet import HEADER, MXOE
 from mxwire.link.interface import Interface, read_interface
 from mxwire.link.link import LinkStatistics
 from mxwire.link.ring import Arrivals, Ring
@@ -50,7 +50,7 @@ class PacketLink(RingSocket):
         cls,
         interface: str,
         *,
-        ethertype: int = MXOE,
+        ethertype: int = ETHERTYPE_MXOE,
         mode: Mode | str = Mode.SLEEP,
         ring_bytes: int = RING_BYTES,
         promiscuous: bool = False,
@@ -92,7 +92,7 @@ class PacketLink(RingSocket):
         """The frames that are for us and whole; the others are counted."""
         cut = arrivals.length < arrivals.wire_length
         # The filter in the kernel leaves no more than the header of what is not for us.
-        foreign = arrivals.tagged | (cut & (arrivals.length == HEADER))
+        foreign = arrivals.tagged | (cut & (arrivals.length == HEADER_SIZE))
         self._foreign += int(foreign.sum())
         # Whatever else is cut found its slot too short: the MTU was raised since the link was opened.
         self._dropped += int((cut & ~foreign).sum())

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mxwire.link.ethernet import BROADCAST, HEADER, VLAN
+from mxwire.ethernet import BROADCAST, HEADER_SIZE, VLAN_ETHERTYPES
 
 _LOAD_WORD, _LOAD_HALF, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x28, 0x15, 0x06
 _PACKET_TYPE = 0xFFFFF000 + 4
@@ -53,14 +53,14 @@ def for_us(address: bytes) -> list[Step]:
         Step(_JUMP_IF_EQUAL, ones_low, equal="whole", other="header"),
         Step(_LOAD_HALF, 4, label="ours"),
         Step(_JUMP_IF_EQUAL, low, equal="whole", other="header"),
-        Step(_RETURN, HEADER, label="header"),
+        Step(_RETURN, HEADER_SIZE, label="header"),
         Step(_RETURN, _ALL, label="whole"),
     ]
 
 
 def of_ethertype(ethertype: int) -> list[Step]:
     """Lets whole frames of an EtherType pass, also behind a VLAN tag that is still in the frame; no others."""
-    first, second = sorted(VLAN)
+    first, second = sorted(VLAN_ETHERTYPES)
     return [
         Step(_LOAD_HALF, 12),
         Step(_JUMP_IF_EQUAL, ethertype, equal="whole"),

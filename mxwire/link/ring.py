@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mxwire.link.errors import LinkError
 from mxwire.link.packet_socket import SOL_PACKET
+from mxwire.units import SECOND
 
 OURS: Final = 1
 """Bit of a status word: the kernel has written, and we may read (TP_STATUS_USER)."""
@@ -25,7 +26,6 @@ VLAN_TPID_VALID: Final = 0x40
 RING_BYTES: Final = 64 << 20
 SHORT: Final = 256
 """Longest frame, in bytes, that is worth to be copied so that it need not be handed out in a batch."""
-SECOND: Final = 10**9
 _RX_RING: Final = 5
 _SMALLEST: Final = 1 << 20
 

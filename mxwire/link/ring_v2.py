@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.link.ethernet import HEADER
-from mxwire.link.ring import OURS, RING_BYTES, SECOND, SHORT, VLAN_VALID, Arrivals, Ring, fence, map_ring, unmap
+from mxwire.ethernet import HEADER_SIZE
+from mxwire.link.ring import OURS, RING_BYTES, SHORT, VLAN_VALID, Arrivals, Ring, fence, map_ring, unmap
+from mxwire.units import SECOND
 
 VERSION: Final = 1
 BATCH: Final = 1024
@@ -30,7 +31,7 @@ _BLOCK_LIMIT: Final = 1 << 20
 
 def _slot_bytes(mtu: int) -> int:
     """Bytes of a slot: a frame of the MTU with room for a tag, in whole kilobytes."""
-    return -(-(_HEADROOM + HEADER + 4 + mtu) // _SLOT_UNIT) * _SLOT_UNIT
+    return -(-(_HEADROOM + HEADER_SIZE + 4 + mtu) // _SLOT_UNIT) * _SLOT_UNIT
 
 
 def _block_bytes(slot: int) -> int:

@@ -6,8 +6,8 @@ from typing import Final, Self
 
 import numpy as np
 
+from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.link import packet_filter, packet_socket, ring_v3
-from mxwire.link.ethernet import MXOE
 from mxwire.link.interface import read_interface
 from mxwire.link.link import LinkStatistics
 from mxwire.link.ring import RING_BYTES, VLAN_TPID_VALID, Arrivals
@@ -32,7 +32,7 @@ class Tap(RingSocket):
         cls,
         interface: str,
         *,
-        ethertype: int | None = MXOE,
+        ethertype: int | None = ETHERTYPE_MXOE,
         promiscuous: bool = True,
         ring_bytes: int = RING_BYTES,
         delay_ms: int = 10,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from operator import index
-from typing import Any, Final
+from typing import Any
 
+from mxwire.ethernet import ADDRESS_SIZE
 from mxwire.protocol.errors import ArgumentTypeError, LocalProtocolError
 from mxwire.protocol.status import Status
-
-ADDRESS_SIZE: Final = 6
 
 
 def checked_integer(name: str, value: Any, maximum: int, status: Status = Status.BAD_REQUEST) -> int:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from mxwire.ethernet import BROADCAST, DESTINATION, SOURCE
 from mxwire.protocol.peers import name_field
-from mxwire.protocol.profile import MILLISECOND
-from mxwire.wire.address import BROADCAST
+from mxwire.units import MILLISECOND
 from mxwire.wire.codec import build, parse
 from mxwire.wire.dialect import MXOE
+from mxwire.wire.numbers import HOST_QUERY_MAGIC
 from mxwire.wire.packets import Announcement, Frame, HostQuery, HostReply
 from mxwire.wire.text import hostname_text
 
 EVERY: Final = 250 * MILLISECOND
 """How often we say who we are while nobody answers."""
-MAGIC: Final = 0x13052008
-"""What a host query has after the driver was loaded (R-HOST-03)."""
 _LOW: Final = 0xFFFF_FFFF
 
 
@@ -30,7 +29,7 @@ def announcement(address: bytes, serial: int) -> Announcement:
 
 def query(address: bytes, other: bytes, index: int) -> HostQuery:
     """Asks for a name, and teaches our index for the other host (R-HOST-05)."""
-    return HostQuery(dst_mac=other, src_mac=address, src_dst_peer_index=index, magic=MAGIC)
+    return HostQuery(dst_mac=other, src_mac=address, src_dst_peer_index=index, magic=HOST_QUERY_MAGIC)
 
 
 def answer(asked: HostQuery, address: bytes, index: int, hostname: str) -> HostReply:
@@ -83,7 +82,7 @@ class Introduction:
 
     def receive(self, raw: bytes) -> None:
         """Take a frame from the wire, whomever it is for."""
-        to, source = raw[:6], raw[6:12]
+        to, source = raw[DESTINATION], raw[SOURCE]
         if source == self._address:
             return
         frame = parse(raw, MXOE)

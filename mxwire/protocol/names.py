@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.event import Event, EventKind
 from mxwire.protocol.machine import Machine, Row, Table
-from mxwire.protocol.peers import NAME_MAXIMUM, Peer, name_field
+from mxwire.protocol.peers import Peer, name_field
 from mxwire.protocol.profile import Defect, Profile
+from mxwire.wire.numbers import HOST_NAME_MAXIMUM
 from mxwire.wire.packets import HostQuery, HostReply
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class Names:
 
     def learn(self, peer: Peer, reply: HostReply) -> None:
         """Take the name that a reply tells, asked for or not (R-HOST-07)."""
-        if not 1 <= reply.length <= NAME_MAXIMUM or len(reply.hostname) < reply.length:
+        if not 1 <= reply.length <= HOST_NAME_MAXIMUM or len(reply.hostname) < reply.length:
             # What corrupts the memory of a real host (D-9) is no name.
             return
         name = reply.hostname.split(b"\0")[0].decode("utf-8", "replace")

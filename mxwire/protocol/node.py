@@ -7,6 +7,7 @@ from functools import partial
 from random import Random
 from typing import Final, SupportsIndex
 
+from mxwire.ethernet import mac_text
 from mxwire.frames import FrameBatch
 from mxwire.protocol.arguments import checked_integer, ethernet_address
 from mxwire.protocol.card import bulk
@@ -20,14 +21,13 @@ from mxwire.protocol.event import Event, EventKind
 from mxwire.protocol.library.endpoint import CONTEXT_BITS_MAXIMUM, KEY_MAXIMUM, Endpoint
 from mxwire.protocol.library.matching import HandlerCalls
 from mxwire.protocol.names import Names
-from mxwire.protocol.peers import UNKNOWN_INDEX, Peer, PeerTable
+from mxwire.protocol.peers import Peer, PeerTable
 from mxwire.protocol.profile import OPEN_MX_1_5, Profile
 from mxwire.protocol.sharing import Alone, Sharing
 from mxwire.protocol.status import Status
-from mxwire.wire.address import mac_text
 from mxwire.wire.dialect import MXOE, Dialect
+from mxwire.wire.numbers import NO_PEER_INDEX, NO_SESSION
 
-SESSION_NONE: Final = 0xFFFF_FFFF
 SLICE: Final = 256
 """Frames that the card takes before the library is let to its ring: less than the ring holds."""
 
@@ -110,7 +110,7 @@ class Node:
         elif isinstance(which, str):
             found, status, text = self.peers.by_name(which), Status.PEER_NOT_FOUND, which
         else:
-            place = checked_integer("peer index", which, UNKNOWN_INDEX, Status.PEER_NOT_FOUND)
+            place = checked_integer("peer index", which, NO_PEER_INDEX, Status.PEER_NOT_FOUND)
             found, status, text = self.peers.at(place), Status.PEER_NOT_FOUND, f"index {place}"
         if found is None:
             raise LocalProtocolError(status, f"no peer {text} in the peer table ({len(self.peers)} entries)")
@@ -155,9 +155,9 @@ class Node:
         context_bits = checked_integer("context bits", context_bits, CONTEXT_BITS_MAXIMUM, Status.BAD_PARAMETER_VALUE)
         context_shift = checked_integer("context shift", context_shift, 64 - context_bits, Status.BAD_PARAMETER_VALUE)
         if session is None:
-            session = self._rng.randrange(SESSION_NONE)
+            session = self._rng.randrange(NO_SESSION)
         # The number that stands for none must be refused by its owner (R-CON-12).
-        session = checked_integer("session", session, SESSION_NONE - 1)
+        session = checked_integer("session", session, NO_SESSION - 1)
         slots = slots_for(self.profile.defects, board.slots, number, self.profile.pull_maximum)
         card = CardEndpoint(board, number, session, slots)
         endpoint = Endpoint(self, card, key, context_bits=context_bits, context_shift=context_shift)

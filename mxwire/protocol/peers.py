@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
 
+from mxwire.ethernet import mac_text
 from mxwire.protocol.errors import LocalProtocolError
 from mxwire.protocol.sharing import Sharing
 from mxwire.protocol.status import Status
-from mxwire.wire.address import mac_text
-
-UNKNOWN_INDEX: Final = 0xFFFF
-"""Sent while a peer has not taught its index for us (wire format, section 5)."""
-NAME_MAXIMUM: Final = 80
-"""Longest host name in bytes, with its NUL (R-HOST-08)."""
+from mxwire.wire.numbers import HOST_NAME_MAXIMUM, NO_PEER_INDEX
 
 
 def name_field(name: str) -> bytes:
     """A host name as a HOST_REPLY carries it: UTF-8, as much as fits, and a NUL (R-HOST-08)."""
-    return name.encode("utf-8", "replace")[: NAME_MAXIMUM - 1] + b"\0"
+    return name.encode("utf-8", "replace")[: HOST_NAME_MAXIMUM - 1] + b"\0"
 
 
 @dataclass(slots=True, eq=False)
@@ -39,7 +34,7 @@ class Peer:
 
     def index_for(self, interface: int) -> int:
         """What ``dst_src_peer_index`` says in frames from one of our interfaces to this peer."""
-        return self.reverse.get(interface, UNKNOWN_INDEX)
+        return self.reverse.get(interface, NO_PEER_INDEX)
 
 
 class PeerTable:

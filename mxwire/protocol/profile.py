@@ -10,10 +10,20 @@ from enum import StrEnum
 from typing import Final
 
 from mxwire.errors import MxwireError
+from mxwire.units import SECOND
+from mxwire.wire.numbers import (
+    ANNOUNCEMENT_INTERVAL,
+    BLOCKS_IN_FLIGHT,
+    EARLY_WINDOW,
+    ENDPOINT_MAXIMUM,
+    HOST_QUERY_MAGIC,
+    OUTSTANDING_MAXIMUM,
+    PULL_TIMER,
+    QUERY_INTERVAL,
+    REGION_MAXIMUM,
+    RENDEZVOUS_THRESHOLD,
+)
 from mxwire.words import suggestion
-
-SECOND: Final = 1_000_000_000
-MILLISECOND: Final = 1_000_000
 
 
 class Defect(StrEnum):
@@ -78,7 +88,7 @@ class Profile:
     (R-CON-12)."""
     keeps_partner_on_disconnect: bool = False
     """Native MX keeps the partner; Open-MX forgets it (R-CLS-03)."""
-    endpoint_maximum: int = 32
+    endpoint_maximum: int = ENDPOINT_MAXIMUM
     """Endpoints of an interface (R-EP-01)."""
     peer_maximum: int = 1024
     """Entries of the peer table, the host's own interfaces included."""
@@ -86,15 +96,15 @@ class Profile:
     """Events that wait for an application that does not call (R-GEN-01)."""
     ring_batch: int = 256
     """Events after which the library gives their slots in the ring back, all at once (R-MEA-17)."""
-    region_maximum: int = 256
+    region_maximum: int = REGION_MAXIMUM
     """Regions of an endpoint (R-RDV-01)."""
     rendezvous_maximum: int = 128
     """RNDVs of an endpoint that wait for their NOTIFY (R-RDV-05)."""
     pull_maximum: int = 1024
     """Pulls of an endpoint that run at a time (R-PUL-03)."""
-    outstanding_maximum: int = 8191
+    outstanding_maximum: int = OUTSTANDING_MAXIMUM
     """Numbers that may be unacknowledged (R-SEQ-06)."""
-    early_window: int = 255
+    early_window: int = EARLY_WINDOW
     """How many numbers ahead a packet may be and is kept (R-ORD-03)."""
     early_bytes_maximum: int = 256 << 20
     """Bytes of early packets that an endpoint keeps; more are dropped, and come again."""
@@ -106,7 +116,7 @@ class Profile:
     """Bytes of unexpected messages that an endpoint keeps."""
     partner_maximum: int = 65536
     """Partners that an endpoint remembers; requests of more are not answered."""
-    medium_threshold: int = 32768
+    medium_threshold: int = RENDEZVOUS_THRESHOLD
     """Longest message that is sent as MEDIUM (R-SND-01); the dialect may allow less."""
     fragment_pipeline: int | None = None
     """Base-2 logarithm of the fragment size in dialect `mxoe`; None: the dialect's own."""
@@ -116,19 +126,19 @@ class Profile:
     """Where messages start in their regions (R-RDV-02)."""
     region_first_use: int = 23
     """First value of a region's use counter (R-RDV-01)."""
-    blocks_in_flight: int = 4
+    blocks_in_flight: int = BLOCKS_IN_FLIGHT
     """Blocks that a pull requests in parallel (R-PUL-02)."""
-    pull_timer: int = SECOND
+    pull_timer: int = PULL_TIMER
     """Silence after which a pull requests again (R-PUL-06); real timers are up to 32 ms late (R-MEA-20)."""
-    query_interval: int = 5 * SECOND
+    query_interval: int = QUERY_INTERVAL
     """Time between two HOST_QUERYs to a nameless peer (R-HOST-02)."""
-    initial_magic: int = 0x13052008
+    initial_magic: int = HOST_QUERY_MAGIC
     """Magic of the first HOST_QUERY (R-HOST-03)."""
     reply_echoes_index: bool = False
     """Whether a HOST_REPLY repeats the query's index instead of the replier's own."""
     announcement_count: int = 8
     """Announcements in a series (R-DISC-02)."""
-    announcement_interval: int = SECOND
+    announcement_interval: int = ANNOUNCEMENT_INTERVAL
     """Time between two announcements of a series (R-DISC-02)."""
     announcement_pause: int = 180 * SECOND
     """Time between announcements after a series (R-DISC-02)."""

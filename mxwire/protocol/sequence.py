@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-NUMBER_MASK: Final = 0x3FFF
-SESSION_MASK: Final = 0xC000
-SESSION_STEP: Final = 0x4000
-FIRST: Final = 0x0001
-"""The number that a receiver asks for first (R-SEQ-05)."""
+from mxwire.wire.numbers import NUMBER_MASK, SESSION_NUMBER_MASK
+
 NO_NUMBER: Final = 0xFFFF
 """What stands in for a number before the handshake; its session number 3 lets nothing pass (R-SEQ-07)."""
 JUST_BEFORE: Final = NUMBER_MASK
@@ -25,12 +22,12 @@ def number(value: int) -> int:
 
 def session_bits(value: int) -> int:
     """N(x): the session number in its place (R-SEQ-01)."""
-    return value & SESSION_MASK
+    return value & SESSION_NUMBER_MASK
 
 
 def successor(value: int) -> int:
     """The next number: 0x3FFF is followed by 0, and nothing is carried into the session number (R-SEQ-01)."""
-    return (value & SESSION_MASK) | ((value + 1) & NUMBER_MASK)
+    return (value & SESSION_NUMBER_MASK) | ((value + 1) & NUMBER_MASK)
 
 
 def distance(later: int, earlier: int) -> int:
@@ -40,4 +37,4 @@ def distance(later: int, earlier: int) -> int:
 
 def same_session(one: int, other: int) -> bool:
     """Whether two values have the same session number (R-SEQ-07)."""
-    return not (one ^ other) & SESSION_MASK
+    return not (one ^ other) & SESSION_NUMBER_MASK

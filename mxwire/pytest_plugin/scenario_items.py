@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from mxwire.errors import MxwireError
-from mxwire.interop.casting import KEY, Role
+from mxwire.interop.casting import Role
 from mxwire.interop.implementations import dialect_of
 from mxwire.interop.namespaces import inside
 from mxwire.link import PacketLink
@@ -17,6 +17,7 @@ from mxwire.scenarios import Outcome, Script, Verdict, load, meet, run_live, run
 from mxwire.scenarios.driver import Driver, run_driven
 from mxwire.scenarios.live import new_seed
 from mxwire.wire.dialect import dialect_by_name
+from mxwire.wire.numbers import DEFAULT_KEY
 
 
 class ScenarioFailed(Exception):
@@ -129,7 +130,7 @@ class _Played:
             self.external.address or self.external.host or "",
             self.dialect,
             endpoint=_ENDPOINT if program is None else program.endpoint,
-            key=KEY if program is None else program.key,
+            key=DEFAULT_KEY if program is None else program.key,
         )
         # It may answer more than one question for its name.
         while len(self.link.receive(_LULL)):

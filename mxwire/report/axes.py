@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mxwire.extras import import_extra
-from mxwire.wire.dialect import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM, Dialect
+from mxwire.wire.dialect import Dialect
+from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM
 
 LATENCY: Final = "#1f5fa8"
 BANDWIDTH: Final = "#c2410c"

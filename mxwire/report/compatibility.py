@@ -8,8 +8,8 @@ from typing import Any, Final
 from mxwire.analysis.compatibility import CLASSES, Judgement, Side
 from mxwire.analysis.compatibility.judging import MessageClass
 from mxwire.analysis.compatibility.sides import Exchanged
+from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
-from mxwire.wire.address import mac_text
 
 _SHOWS: Final = (
     Column("it shows"),

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mxwire.analysis.diagnosis import CATALOGUE, Diagnosis, Evidence, Examination, Finding, Party, catalogue
+from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 from mxwire.report.json_line import json_line
-from mxwire.wire.address import mac_text
 from mxwire.words import count_of
 
 Since = Callable[[int], int]

@@ -15,7 +15,8 @@ from mxwire.report.diagram import LEGEND, diagram, has_undefined_bytes
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, Verbatim
 from mxwire.report.json_line import json_line
 from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, Check, Reason
-from mxwire.wire.dialect import HEAD_SIZE, MXOE, Dialect, Family, omx
+from mxwire.wire.codec import TYPE_OFFSET
+from mxwire.wire.dialect import MXOE, Dialect, Family, omx
 from mxwire.wire.enums import RESERVED_TYPES, PacketType
 from mxwire.wire.formats import PacketFormat
 from mxwire.wire.layout import Field, Layout, layout_of
@@ -277,7 +278,7 @@ def _length_text(layout: Layout) -> str:
 
 
 def _field_row(layout: Layout, each: Field) -> Row:
-    body = str(each.offset - HEAD_SIZE) if each.offset >= HEAD_SIZE else "-"
+    body = str(each.offset - TYPE_OFFSET) if each.offset >= TYPE_OFFSET else "-"
     size = "n" if each.size is None else str(each.size)
     meaning = each.meaning
     if each.size is None:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from mxwire.ethernet import mac_text
 from mxwire.report.summary import endpoints_text, summary, type_text
 from mxwire.report.times import day_text, seconds_text, time_text
-from mxwire.wire.address import mac_text
 from mxwire.wire.codec import Malformed
 from mxwire.wire.decoder import DecodedBatch
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from mxwire.analysis.inventory import Inventory
 from mxwire.analysis.messages_seen import KINDS, SIZE_CLASSES
+from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 from mxwire.report.times import seconds_text, time_text
-from mxwire.wire.address import mac_text
 from mxwire.wire.detection import Detection
 
 _NOT_RECORDED: Final = 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from mxwire.units import SECOND
+
 INSTANTS: Final = frozenset(
     {
         "time_ns",
@@ -27,7 +29,6 @@ INSTANTS: Final = frozenset(
 )
 """Keys of points in time, in nanoseconds since 1970; other keys with ``_ns`` are durations."""
 
-_SECOND: Final = 1_000_000_000
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -72,5 +73,5 @@ def _without(value: Any) -> Any:
 def _seconds(nanoseconds: Any) -> Any:
     """A number, or a list of numbers, divided once, so that it is the nearest to the exact value; None stays."""
     if isinstance(nanoseconds, list):
-        return [each / _SECOND for each in nanoseconds]
-    return None if nanoseconds is None else nanoseconds / _SECOND
+        return [each / SECOND for each in nanoseconds]
+    return None if nanoseconds is None else nanoseconds / SECOND

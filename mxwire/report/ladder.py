@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mxwire.analysis.conversations import Flow, Message, Role
+from mxwire.ethernet import mac_text
 from mxwire.report.arrows import NARROWEST, arrow, room_for
 from mxwire.report.messages import host_text, match_text, message_notes
 from mxwire.report.summary import summary, type_text
 from mxwire.report.times import seconds_text
-from mxwire.wire.address import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.packets import PullReply, Truc
 

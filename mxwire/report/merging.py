@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from mxwire.analysis.merging import Alignment, Counts, Plan
+from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Row, Table
 from mxwire.report.times import seconds_text
-from mxwire.wire.address import mac_text
 
 _COLUMNS: Final = (
     Column("frames"),

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from mxwire.analysis.conversations import Connect, Conversation, Flow, Follower, Message
 from mxwire.analysis.message_table import message_fields
+from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table
 from mxwire.report.times import seconds_text
-from mxwire.wire.address import mac_text
 from mxwire.wire.enums import ConnectStatus
 from mxwire.words import count_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
+from mxwire.ethernet import mac_text
 from mxwire.report.summary import type_text
 from mxwire.report.tree import FieldLine, field_lines
-from mxwire.wire.address import mac_text
 from mxwire.wire.codec import Malformed
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.layout import Layout

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import mac_text
 from mxwire.wire.codec import Malformed
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.enums import ConnectStatus, NackType, TrucType, packet_type_name

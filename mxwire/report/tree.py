@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from mxwire.ethernet import mac_text
 from mxwire.report.summary import type_text
-from mxwire.wire.address import mac_text
 from mxwire.wire.codec import Malformed
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.formats import RAW

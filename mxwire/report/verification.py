@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 
 from mxwire.analysis.observed_order import OrderedVerification
 from mxwire.analysis.verification import HostRecord, Verification
+from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 from mxwire.report.json_line import json_line
 from mxwire.rules import CATALOGUE, Violation
-from mxwire.wire.address import mac_text
 
 SHOWN: Final = 10
 """Findings of one rule and host that are shown to people; the others are counted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import mac_text
 
 Severity = Literal["violation", "deviation", "note"]
 """``violation``: a MUST is broken, a real peer drops, refuses or suffers. ``deviation``: a SHOULD is broken, or a real

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from mxwire.ethernet import is_group
 from mxwire.rules.chapters.encapsulation import MALFORMED
 from mxwire.rules.finding import Violation
 from mxwire.rules.plans import Plans, plans
 from mxwire.rules.registry import Breach, WireRule
 from mxwire.rules.replies import ReplyRun, take
 from mxwire.rules.state import discovering
-from mxwire.rules.state.flows import ANY_INDEX, UNKNOWN_INDEX, Flow, Pair
+from mxwire.rules.state.flows import ANY_INDEX, Flow, Pair
 from mxwire.rules.state.hosts import Host
 from mxwire.rules.state.sighting import Sighting
 from mxwire.rules.vantage import CAPTURE, Vantage
-from mxwire.wire.address import is_group
 from mxwire.wire.checks import Reason
 from mxwire.wire.codec import Malformed
 from mxwire.wire.dialect import Dialect
+from mxwire.wire.numbers import NO_PEER_INDEX
 from mxwire.wire.packets import Announcement, Frame
 from mxwire.wire.probes import is_probe
 
@@ -174,7 +175,7 @@ class Judge:
     def _pair(self, source: bytes, destination: bytes) -> Pair:
         one, other = self._host(source), self._host(destination)
         dialect = self._dialect if isinstance(self._dialect, Dialect) else self._dialect(source, destination)
-        index = UNKNOWN_INDEX if self.vantage.empty_tables else ANY_INDEX
+        index = NO_PEER_INDEX if self.vantage.empty_tables else ANY_INDEX
         pair = Pair(one, other, dialect, indexes=[index])
         self._pairs[destination + source] = pair
         if source == destination:

@@ -11,9 +11,9 @@ from typing import Final
 
 from mxwire.rules.state.flows import Pair
 from mxwire.rules.state.transfers import Block, Transfer
-from mxwire.wire.remarks import UNKNOWN_SESSION
+from mxwire.wire.dialect import PULL_REPLY_DATA_OFFSET
+from mxwire.wire.numbers import NO_SESSION
 
-_HEADER: Final = 32
 _NUMBERS: Final = 256
 
 
@@ -65,7 +65,9 @@ def take(run: ReplyRun, pair: Pair) -> int:
             transfer.settle()
         elif block.data is not None:
             for each in range(taken, end):
-                block.data[first + each - taken] = run.whole[run.begins[each] + _HEADER : run.ends[each]].tobytes()
+                block.data[first + each - taken] = run.whole[
+                    run.begins[each] + PULL_REPLY_DATA_OFFSET : run.ends[each]
+                ].tobytes()
         taken = end
     if taken and pair.known_ns is None:
         pair.known_ns = run.time_ns
@@ -74,9 +76,9 @@ def take(run: ReplyRun, pair: Pair) -> int:
 
 def _is_plain(run: ReplyRun, pair: Pair, transfer: Transfer) -> bool:
     """Whether nothing is odd about a pull as a whole."""
-    if run.length != transfer.payload or run.length + _HEADER > pair.dialect.frame_limit:
+    if run.length != transfer.payload or run.length + PULL_REPLY_DATA_OFFSET > pair.dialect.frame_limit:
         return False
-    if transfer.irregular or transfer.session == UNKNOWN_SESSION:
+    if transfer.irregular or transfer.session == NO_SESSION:
         return False
     owner = pair.source.endpoints.get(transfer.owner)
     return owner is None or transfer.session not in owner.past

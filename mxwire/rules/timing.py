@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from mxwire.rules.vantage import Vantage
+from mxwire.units import MILLISECOND, SECOND
+from mxwire.wire.numbers import PULL_TIMER
 
-SECOND: Final = 1_000_000_000
-MILLISECOND: Final = 1_000_000
-PULL_TIMER: Final = SECOND
 PULL_TIMER_MOST: Final = 1032 * MILLISECOND
 """The timer wheel of the kernel rounds up (R-MEA-20)."""
 MEASURED_RESEND_DELAY: Final = 512 * MILLISECOND
-ANNOUNCEMENT_INTERVAL: Final = SECOND
 SLOWEST_HZ: Final = 100
 FASTEST_HZ: Final = 1000
 

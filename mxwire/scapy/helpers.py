@@ -14,12 +14,11 @@ from mxwire.capture import open_capture
 from mxwire.errors import MxwireError
 from mxwire.scapy.dialects import DialectLike, dialect_of, reading
 from mxwire.scapy.layers import LAYERS, MXoE, fragment_payload, frame_of
+from mxwire.units import SECOND
 from mxwire.wire.codec import Malformed, build
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.encapsulation import HEADER_LENGTH
 from mxwire.wire.packets import Frame
-
-_NS_PER_SECOND = 10**9
 
 
 def parse_mxoe(frame: bytes, dialect: DialectLike = None) -> Packet:
@@ -42,7 +41,7 @@ def read_mxoe(path: str | Path, dialect: DialectLike = None) -> PacketList:
             for index in range(len(decoded)):
                 with reading(decoded.dialect(index)):
                     packet = conf.l2types.num2layer[batch.link_type](batch.frame(index))
-                packet.time = int(batch.timestamp_ns[index]) / _NS_PER_SECOND
+                packet.time = int(batch.timestamp_ns[index]) / SECOND
                 packet.wirelen = max(int(batch.wire_length[index]), int(batch.length[index]))
                 packets.append(packet)
     return PacketList(packets, name=Path(path).name)

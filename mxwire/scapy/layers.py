@@ -27,15 +27,15 @@ from scapy.layers.l2 import CookedLinux, CookedLinuxV2, Dot1AD, Dot1Q, Ether
 from scapy.packet import Packet, Padding, bind_layers, bind_top_down
 
 from mxwire.errors import MxwireError
+from mxwire.ethernet import BROADCAST, ETHERTYPE_MXOE, SHORTEST_FRAME, mac_text
 from mxwire.report.summary import endpoints_text, summary, type_text
 from mxwire.report.tree import SEQUENCE_FIELDS
 from mxwire.scapy.dialects import DialectLike, dialect_of
-from mxwire.wire.address import BROADCAST, mac_text
 from mxwire.wire.codec import TYPE_OFFSET, Malformed, codec_of
 from mxwire.wire.dialect import MXOE, Dialect, omx
 from mxwire.wire.encapsulation import HEADER_LENGTH
-from mxwire.wire.enums import ETHERTYPE_MXOE, PacketType
-from mxwire.wire.formats import MINIMUM_FRAME_LENGTH, RAW, PacketFormat
+from mxwire.wire.enums import PacketType
+from mxwire.wire.formats import RAW, PacketFormat
 from mxwire.wire.layout import Field as FormatField
 from mxwire.wire.layout import Layout, layout_of
 from mxwire.wire.packets import Frame
@@ -202,7 +202,7 @@ class MXoE(_InDialect):
         """Padding up to the least length of an Ethernet frame, and of a host reply."""
         if self.underlayer is None:
             return pkt + pay
-        least = MINIMUM_FRAME_LENGTH - HEADER_LENGTH
+        least = SHORTEST_FRAME - HEADER_LENGTH
         if isinstance(self.payload, MXoEBody):
             least += self.payload.extra_length(pay)
         kept = self.getlayer(Padding)

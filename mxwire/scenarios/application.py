@@ -10,6 +10,7 @@ from mxwire.scenarios.actions import Ask, Invoke
 from mxwire.scenarios.expression import Value, pattern
 from mxwire.scenarios.tester import Tester
 from mxwire.scenarios.vocabulary import COUNTERS, EVENTS
+from mxwire.wire.numbers import NO_PEER_INDEX
 
 LONGEST: Final = 1 << 24
 """Bytes of a message or a buffer."""
@@ -163,7 +164,7 @@ class NodeApplication:
     def _peer(self, tester: Tester) -> Mapping[str, Value]:
         found = self.node.peers.by_address(tester.station.mac)
         if found is None:
-            return {"name": b"", "index": 0xFFFF}
+            return {"name": b"", "index": NO_PEER_INDEX}
         return {"name": (found.name or "").encode(), "index": found.index_for(0)}
 
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from functools import cache
 from random import Random
 
+from mxwire.ethernet import mac_text
 from mxwire.scenarios.script import Actor, Script
 from mxwire.scenarios.steps import Step
-from mxwire.scenarios.tester import SESSION_NONE, Station, Target, Tester
-from mxwire.wire.address import mac_text
+from mxwire.scenarios.tester import Station, Target, Tester
 from mxwire.wire.dialect import Dialect
+from mxwire.wire.numbers import NO_SESSION
 from mxwire.wire.packets import Frame
 
 TESTER_ENDPOINT = 5
@@ -77,7 +78,7 @@ class Cast:
         self.prelude = prelude_of(script.connected)
 
     def _tester(self, actor: Actor, rng: Random) -> Tester:
-        session = rng.randrange(1, SESSION_NONE)
+        session = rng.randrange(1, NO_SESSION)
         station, target = self.stations[actor.host], self.targets[actor.interface]
         endpoint = (actor.endpoint + self._shift) & 0xFF
         return Tester(actor.name, station, endpoint, session, target, self.dialect)

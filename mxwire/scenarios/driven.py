@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mxwire.errors import MxwireError
+from mxwire.ethernet import mac_bytes, mac_text
 from mxwire.link import Link
 from mxwire.protocol import LocalProtocolError, profile_by_name
 from mxwire.scenarios.actions import Ask, Invoke
@@ -16,7 +17,6 @@ from mxwire.scenarios.hosted import HostApplication, hosted
 from mxwire.scenarios.live import LiveTarget
 from mxwire.scenarios.parser import parse
 from mxwire.scenarios.tester import Station, Target, Tester
-from mxwire.wire.address import mac_bytes, mac_text
 from mxwire.wire.dialect import MXOE, Dialect, dialect_by_name
 
 _NONE = Target(bytes(6), 0, 0, 0)

@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from mxwire.errors import MxwireError
+from mxwire.ethernet import mac_bytes, mac_text
 from mxwire.link import Link
 from mxwire.protocol import LocalProtocolError, Status
 from mxwire.scenarios.actions import Ask, Invoke
@@ -32,7 +33,6 @@ from mxwire.scenarios.script import Script
 from mxwire.scenarios.simulated import skipped
 from mxwire.scenarios.tester import Tester
 from mxwire.scenarios.vocabulary import COUNTERS
-from mxwire.wire.address import mac_bytes, mac_text
 from mxwire.wire.dialect import Dialect
 
 PATIENCE: Final = 30.0

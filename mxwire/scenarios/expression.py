@@ -8,11 +8,12 @@ from functools import lru_cache
 from random import Random
 from typing import Final, Protocol
 
+from mxwire.ethernet import mac_bytes
 from mxwire.protocol import Status
 from mxwire.scenarios.errors import Place, ScriptError, suggestion
 from mxwire.scenarios.tokens import Token, Words, unquoted
-from mxwire.wire.address import mac_bytes
 from mxwire.wire.enums import ConnectStatus, NackType
+from mxwire.wire.numbers import NO_PEER_INDEX, NO_SESSION
 
 Value = int | bytes
 LONGEST: Final = 1 << 24
@@ -35,8 +36,8 @@ class Scope(Protocol):
 CONSTANTS: Final[dict[str, int]] = {
     **{each.name: int(each) for each in NackType if each},
     "BAD_KEY": int(ConnectStatus.BAD_KEY),
-    "UNKNOWN": 0xFFFF,
-    "NONE": 0xFFFF_FFFF,
+    "UNKNOWN": NO_PEER_INDEX,
+    "NONE": NO_SESSION,
     **{each.name.lower(): int(each) for each in Status},
 }
 """Numbers with names: nack types, the connect status, the index that is not known and the session that is none, and

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from mxwire.ethernet import SOURCE
 from mxwire.rules import SENDERS, Judge, Violation
 from mxwire.scenarios.outcome import Outcome
 from mxwire.scenarios.provocations import Provocations
@@ -23,7 +24,7 @@ def breaches(outcome: Outcome, dialect: Dialect) -> list[Violation]:
     """
     judge, codec = Judge(dialect, SENDERS if outcome.profile else _LIVE), codec_of(dialect)
     frames, found = outcome.frames, []
-    hosts = {frames.frame(place)[6:12] for place in range(len(frames)) if not outcome.sent[place]}
+    hosts = {frames.frame(place)[SOURCE] for place in range(len(frames)) if not outcome.sent[place]}
     provocations = Provocations(hosts)
     for place in range(len(frames)):
         raw = frames.frame(place)
@@ -35,7 +36,7 @@ def breaches(outcome: Outcome, dialect: Dialect) -> list[Violation]:
         found += [
             each
             for each in told
-            if each.severity != "note" and each.host == raw[6:12] and not provocations.excuse(frame, each.rule)
+            if each.severity != "note" and each.host == raw[SOURCE] and not provocations.excuse(frame, each.rule)
         ]
         provocations.heard(frame)
     return found

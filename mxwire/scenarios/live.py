@@ -20,6 +20,7 @@ from mxwire.scenarios.simulated import outcome_of, skipped
 from mxwire.scenarios.steps import Expect, Silence, Wait, walk
 from mxwire.scenarios.tester import Target
 from mxwire.wire.dialect import MXOE, Dialect
+from mxwire.wire.numbers import DEFAULT_KEY
 
 PATIENCE: Final = 500_000_000
 """Nanoseconds that a frame may come late, and is only not strict."""
@@ -45,7 +46,7 @@ class LiveTarget:
     mac: bytes
     dialect: Dialect = MXOE
     endpoint: int = 1
-    key: int = 0x12345678
+    key: int = DEFAULT_KEY
     closed: int = 30
     """An endpoint number that is not open."""
     beyond: int = 32

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from mxwire.protocol.introduction import MAGIC
+from mxwire.ethernet import BROADCAST
 from mxwire.scenarios.expression import pattern
-from mxwire.scenarios.tester import FIRST_HANDLE, PULL_MAGIC, Tester
+from mxwire.scenarios.tester import FIRST_HANDLE, Tester
 from mxwire.scenarios.vocabulary import FRAME, class_of
 from mxwire.wire.codec import codec_of
+from mxwire.wire.numbers import HOST_QUERY_MAGIC, PULL_MAGIC
 from mxwire.wire.packets import Announcement, Frame
 
 Fields = dict[str, Any]
@@ -49,7 +50,7 @@ def _numbered(tester: Tester, **more: Any) -> Fields:
 
 def _announcement(tester: Tester, given: Given) -> Fields:
     number = int.from_bytes(given.get("src_mac", tester.station.mac), "big")
-    return {"dst_mac": b"\xff" * 6, "nic_id_hi": number >> 32, "nic_id_lo": number & 0xFFFF_FFFF, "serial": 0x7E57}
+    return {"dst_mac": BROADCAST, "nic_id_hi": number >> 32, "nic_id_lo": number & 0xFFFF_FFFF, "serial": 0x7E57}
 
 
 def _raw(tester: Tester, given: Given) -> Fields:
@@ -60,7 +61,7 @@ def _raw(tester: Tester, given: Given) -> Fields:
 
 
 def _query(tester: Tester, given: Given) -> Fields:
-    return {"src_dst_peer_index": tester.station.place, "magic": MAGIC}
+    return {"src_dst_peer_index": tester.station.place, "magic": HOST_QUERY_MAGIC}
 
 
 def _reply_with_name(tester: Tester, given: Given) -> Fields:
@@ -68,7 +69,7 @@ def _reply_with_name(tester: Tester, given: Given) -> Fields:
     asked = tester.station.query
     return {
         "src_dst_peer_index": tester.station.place,
-        "magic": MAGIC if asked is None else asked.magic,
+        "magic": HOST_QUERY_MAGIC if asked is None else asked.magic,
         "hostname": name,
         "length": len(name),
     }

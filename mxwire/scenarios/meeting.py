@@ -6,13 +6,14 @@ from random import SystemRandom
 from typing import Final
 
 from mxwire.errors import MxwireError
+from mxwire.ethernet import mac_text
 from mxwire.link import Link
 from mxwire.link.conversing import converse
 from mxwire.protocol.introduction import Introduction
-from mxwire.protocol.profile import SECOND
 from mxwire.scenarios.live import LiveTarget
-from mxwire.wire.address import mac_text
+from mxwire.units import SECOND
 from mxwire.wire.dialect import MXOE, Dialect
+from mxwire.wire.numbers import DEFAULT_KEY
 
 NAME: Final = "tester:0"
 PLACE: Final = 0x0101
@@ -26,7 +27,7 @@ def meet(
     dialect: Dialect = MXOE,
     *,
     endpoint: int = 1,
-    key: int = 0x12345678,
+    key: int = DEFAULT_KEY,
     timeout: float = TIMEOUT,
 ) -> LiveTarget:
     """Announce ourselves, answer who asks for our name, and wait until a host, by name or address, answers us.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from mxwire.wire.codec import Malformed
+from mxwire.wire.numbers import NUMBER_MASK
 from mxwire.wire.packets import (
     ConnectReply,
     ConnectRequest,
@@ -30,7 +31,6 @@ Subject = tuple[Any, ...]
 _NUMBERED: Final = Tiny | Small | Medium | Rndv | Notify
 _ACKNOWLEDGING: Final = frozenset({"R-ACK-01", "R-ACK-03"})
 """Rules about the number that is acknowledged."""
-_NUMBER_MASK: Final = 0x3FFF
 _HALF: Final = 0x2000
 
 
@@ -60,7 +60,7 @@ class Provocations:
         self._subjects.update(self._provoked_by(frame))
         if isinstance(frame, _NUMBERED):
             between = _between(frame.dst_endpoint, frame.src_endpoint)
-            self._messages.setdefault(between, set()).add(frame.lib_seqnum & _NUMBER_MASK)
+            self._messages.setdefault(between, set()).add(frame.lib_seqnum & NUMBER_MASK)
 
     def heard(self, frame: Frame | Malformed) -> None:
         """Note a frame of the host."""
@@ -102,7 +102,7 @@ class Provocations:
             return False
         ack = frame.liback_lib_seqnum if isinstance(frame, Truc) else frame.lib_piggyack
         numbers = self._messages.get(_between(frame.src_endpoint, frame.dst_endpoint), ())
-        return any(0 < (ack - each) & _NUMBER_MASK < _HALF for each in numbers)
+        return any(0 < (ack - each) & NUMBER_MASK < _HALF for each in numbers)
 
 
 def _between(host: int, tester: int) -> Subject:

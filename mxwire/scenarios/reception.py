@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from mxwire.ethernet import is_group
 from mxwire.scenarios.cast import Cast
 from mxwire.scenarios.describing import packet_of
 from mxwire.scenarios.errors import ScriptError
 from mxwire.scenarios.scope import RunScope
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.steps import Expect, walk
-from mxwire.scenarios.tester import SESSION_NONE
-from mxwire.wire.address import is_group
 from mxwire.wire.codec import Malformed, codec_of
+from mxwire.wire.numbers import NO_SESSION
 from mxwire.wire.packets import ConnectReply, ConnectRequest, Frame, NackMcp, Pull, PullReply
 
 _UNPROMPTED: Final = frozenset({"HOST_QUERY", "RAW", "RAW_OMXOED"})
@@ -40,7 +40,7 @@ class Reception:
             if isinstance(step, Expect) and "dst_mac" in step.fields:
                 self._expect_at(step, RunScope({}, cast.tester(step.tester)))
         self._endpoints = cast.endpoints
-        self._sessions = {SESSION_NONE}
+        self._sessions = {NO_SESSION}
         self._pulls: set[tuple[int, int]] = set()
         self.passed_over: Counter[str] = Counter()
         """Number of frames of the host to one of our addresses that belong to no tester, by packet."""

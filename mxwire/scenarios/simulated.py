@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from mxwire.ethernet import DESTINATION
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Node, Profile, profile_by_name
 from mxwire.scenarios.actions import Transmit, answer
@@ -17,12 +18,12 @@ from mxwire.scenarios.run import Run
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.tester import Target
 from mxwire.wire.dialect import MXOE, Dialect
+from mxwire.wire.numbers import DEFAULT_KEY
 
 START: Final = 1_000_000_000
 HOP: Final = 1_000
 """Nanoseconds that a frame takes."""
 ENDPOINT, CLOSED = 1, 30
-KEY: Final = 0x12345678
 TURNS: Final = 1_000_000
 """More steps than any scenario needs."""
 
@@ -42,12 +43,12 @@ def run_simulated(
         return skipped(script, dialect, f"it is about {' and '.join(script.dialects)}", profile.name)
     rng = Random(seed)
     target, *more = [
-        Target(_host_mac(number), ENDPOINT, KEY, CLOSED, profile.endpoint_maximum)
+        Target(_host_mac(number), ENDPOINT, DEFAULT_KEY, CLOSED, profile.endpoint_maximum)
         for number in range(script.interfaces)
     ]
     cast = Cast(script, dialect, target, stations(script), rng, dict(enumerate(more, 1)))
     node = _node(script, profile, dialect, rng)
-    endpoint = node.open_endpoint(ENDPOINT, KEY) if script.endpoint else None
+    endpoint = node.open_endpoint(ENDPOINT, DEFAULT_KEY) if script.endpoint else None
     run = Run(script, cast, START)
     _play(run, node, NodeApplication(node, endpoint))
     return outcome_of(run, dialect, profile.name, seed)
@@ -114,7 +115,7 @@ def _carry(run: Run, node: Node, now: int) -> bool:
 
 
 def _interface_of(node: Node, frame: bytes) -> int:
-    return next((each.number for each in node.interfaces if each.address == frame[:6]), 0)
+    return next((each.number for each in node.interfaces if each.address == frame[DESTINATION]), 0)
 
 
 def outcome_of(

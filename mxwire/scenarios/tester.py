@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mxwire.protocol.introduction import MAGIC
 from mxwire.scenarios.expression import Value
 from mxwire.wire.dialect import Dialect
+from mxwire.wire.numbers import (
+    HOST_QUERY_MAGIC,
+    NO_PEER_INDEX,
+    NO_SESSION,
+    NUMBER_MASK,
+    SESSION_NUMBER_MASK,
+)
 from mxwire.wire.packets import (
     ConnectReply,
     ConnectRequest,
@@ -22,16 +28,12 @@ from mxwire.wire.packets import (
     Tiny,
 )
 
-SESSION_NONE = 0xFFFF_FFFF
-INDEX_UNKNOWN = 0xFFFF
-NUMBER_MASK, SESSION_MASK = 0x3FFF, 0xC000
 FIRST_HANDLE = 0x23
-PULL_MAGIC = 0x2107_1980
 
 
 def after(number: int, steps: int = 1) -> int:
     """The sequence number behind one; its session number stays (R-SEQ-01)."""
-    return (number & SESSION_MASK) | ((number + steps) & NUMBER_MASK)
+    return (number & SESSION_NUMBER_MASK) | ((number + steps) & NUMBER_MASK)
 
 
 @dataclass(slots=True)
@@ -57,7 +59,7 @@ class Station:
     place: int
     """Index of the host under test in its peer table."""
     name: bytes = b"tester:0"
-    index: int = INDEX_UNKNOWN
+    index: int = NO_PEER_INDEX
     """Its own index in the table of the host under test, as it was taught."""
     query: HostQuery | None = None
     """The last query that it was asked."""
@@ -73,7 +75,7 @@ class Tester:
     my_session: int
     target: Target
     dialect: Dialect
-    session: int = SESSION_NONE
+    session: int = NO_SESSION
     """Session of the host's endpoint."""
     next: int = 1
     """Number of the next message."""
@@ -115,7 +117,7 @@ class Tester:
             case ConnectRequest():
                 if self.session != frame.src_session_id:
                     self.next = frame.target_recv_seqnum_start
-                    self.expected = (self.expected & SESSION_MASK) | 1
+                    self.expected = (self.expected & SESSION_NUMBER_MASK) | 1
                 self.session, self.request = frame.src_session_id, frame
                 self.target.session = self.session
             case Tiny() | Small() | Notify():
@@ -167,8 +169,8 @@ class Tester:
         """What the tester knows under a name of the language."""
         target, dialect = self.target, self.dialect
         learnt: dict[str, Value | None] = {
-            "session": self.target.session if self.session == SESSION_NONE else self.session,
-            "index": None if self.station.index == INDEX_UNKNOWN else self.station.index,
+            "session": self.target.session if self.session == NO_SESSION else self.session,
+            "index": None if self.station.index == NO_PEER_INDEX else self.station.index,
         }
         if name in learnt:
             return learnt[name]
@@ -185,7 +187,7 @@ class Tester:
             "host_mac": target.mac,
             "my_mac": self.station.mac,
             "broadcast": b"\xff" * 6,
-            "magic": MAGIC,
+            "magic": HOST_QUERY_MAGIC,
             "F": dialect.fragment_payload,
             "P": dialect.reply_payload,
             "B": dialect.frames_per_block,

@@ -12,8 +12,9 @@ from mxwire.protocol.library.local import SHARED_THRESHOLD
 from mxwire.simulation.ledger import NACKED
 from mxwire.simulation.randomness import stream
 from mxwire.simulation.receiver import Receiver
-from mxwire.simulation.schedule import MILLISECOND, SECOND
 from mxwire.simulation.workload import Message
+from mxwire.units import MILLISECOND, SECOND
+from mxwire.wire.numbers import DEFAULT_KEY
 
 if TYPE_CHECKING:
     from mxwire.simulation.host import Host
@@ -84,7 +85,7 @@ class Application:
         self.number = number
         self.interface = interface
         self.endpoint_number = endpoint_number
-        self.key = 0x12345678
+        self.key = DEFAULT_KEY
         self.endpoint: Endpoint | None = None
         """None while it is dead."""
         self.starts = 0

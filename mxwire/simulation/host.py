@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Endpoint, Event, EventKind, Node
 from mxwire.simulation.randomness import stream
-from mxwire.simulation.schedule import MILLISECOND
+from mxwire.units import MILLISECOND
 
 if TYPE_CHECKING:
     from mxwire.simulation.application import Application

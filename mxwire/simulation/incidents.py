@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from mxwire.simulation.network import Incident
 from mxwire.simulation.randomness import stream
 from mxwire.simulation.scenario import INCIDENTS
-from mxwire.simulation.schedule import MILLISECOND
+from mxwire.units import MILLISECOND
 from mxwire.wire.enums import PacketType
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from mxwire.protocol.profile import (
 )
 from mxwire.simulation.randomness import stream
 from mxwire.simulation.scenario import DISCOVERIES, WORKLOADS, Scenario
-from mxwire.simulation.schedule import MICROSECOND, MILLISECOND
+from mxwire.units import MICROSECOND, MILLISECOND
 from mxwire.wire.dialect import MXOE, Dialect, omx
 
 DIALECTS: Final = (MXOE, omx(1500), omx(9000))

@@ -8,17 +8,16 @@ from typing import Final
 
 import numpy as np
 
+from mxwire.ethernet import ADDRESS_SIZE, BROADCAST
 from mxwire.frames import FrameBatch
 from mxwire.simulation.randomness import stream
 from mxwire.simulation.scenario import Scenario
 from mxwire.simulation.schedule import Schedule
-from mxwire.wire.address import BROADCAST
 from mxwire.wire.codec import TYPE_OFFSET
 
 LOST: Final = -1
 """Stands for the time of arrival of a frame that never arrives."""
 _HEAD: Final = 16
-_MAC: Final = 6
 
 Port = tuple[int, int]
 """A host's number and the number of its interface."""
@@ -94,7 +93,7 @@ class Network:
 
     def _pass(self, source: Port, batch: FrameBatch) -> None:
         """Hand a batch on as it is, split only by destination."""
-        rows = batch.buffer[batch.offset[:, None] + np.arange(_MAC)]
+        rows = batch.buffer[batch.offset[:, None] + np.arange(ADDRESS_SIZE)]
         if not (rows == rows[0]).all():
             for index in range(len(batch)):
                 frame = batch.frame(index)
@@ -113,7 +112,7 @@ class Network:
         return self._free_at[source] + self.scenario.delay
 
     def _targets(self, source: Port, frame: bytes) -> list[Port]:
-        destination = frame[:_MAC]
+        destination = frame[:ADDRESS_SIZE]
         if destination == BROADCAST:
             return [each for each in self.addresses.values() if each != source]
         port = self.addresses.get(destination)

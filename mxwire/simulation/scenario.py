@@ -8,7 +8,7 @@ from typing import Final
 from mxwire.errors import MxwireError
 from mxwire.protocol import Profile
 from mxwire.protocol.profile import OPEN_MX_1_5
-from mxwire.simulation.schedule import MICROSECOND, MILLISECOND, SECOND
+from mxwire.units import MICROSECOND, MILLISECOND, SECOND
 from mxwire.wire.dialect import MXOE, Dialect
 
 WORKLOADS: Final = ("ping-pong", "stream", "many-to-one", "all-to-all")

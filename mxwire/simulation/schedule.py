@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from typing import Any, Final
-
-MICROSECOND: Final = 1_000
-MILLISECOND: Final = 1_000_000
-SECOND: Final = 1_000_000_000
+from typing import Any
 
 
 class Schedule:

@@ -11,6 +11,7 @@ from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.simulation.outcome import Outcome
 from mxwire.simulation.scenario import INCIDENTS, RATES, Scenario
 from mxwire.simulation.simulation import Simulation
+from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 TRIALS_MAXIMUM: Final = 200
 
@@ -70,7 +71,7 @@ def _steps(scenario: Scenario) -> Iterator[dict[str, Any]]:
     yield {"discovery": "static"}
     yield {"profiles": (OPEN_MX_1_5,)}
     yield {"profiles": scenario.profiles[:1]}
-    for most in (128, 32_768, 100_000):
+    for most in (128, RENDEZVOUS_THRESHOLD, 100_000):
         if most < scenario.largest:
             yield {"largest": most}
     yield {"gap": 0}

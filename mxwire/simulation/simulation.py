@@ -7,21 +7,19 @@ from collections.abc import Callable
 from typing import Final
 
 from mxwire.protocol import Endpoint, Partner
-from mxwire.protocol.sequence import NUMBER_MASK
 from mxwire.simulation.application import Application
 from mxwire.simulation.inventory import idle, left_in_endpoint, left_in_node
 from mxwire.simulation.judging import WireJudge
 from mxwire.simulation.outcome import Outcome
 from mxwire.simulation.promises import fallen_rules
 from mxwire.simulation.scenario import Scenario
-from mxwire.simulation.schedule import MILLISECOND, SECOND
 from mxwire.simulation.world import Tap, World
+from mxwire.units import MILLISECOND, SECOND
+from mxwire.wire.numbers import ABANDONED_DONE, NUMBER_MASK
 
 _STEPS_BETWEEN_LOOKS: Final = 16
 _STEPS_A_MESSAGE: Final = 20_000
 _SHOWN: Final = 5
-_NOTHING_DONE: Final = 0x0F0E
-"""What ``rx_done`` is after a partner was given up (R-RTX-05)."""
 
 Progress = Callable[[int, int], None]
 """Told how many messages are settled, and of how many."""
@@ -174,7 +172,7 @@ class Simulation:
             if other is None or other.fwd != endpoint.session:
                 continue
             # After a partner was given up nothing counts as received until the next message (R-RTX-05).
-            done = other.rx_next if other.rx_done & NUMBER_MASK == _NOTHING_DONE else other.rx_done
+            done = other.rx_next if other.rx_done & NUMBER_MASK == ABANDONED_DONE else other.rx_done
             numbers = partner.tx_una, partner.tx_next, done, other.rx_next
             if len(set(numbers)) != 1:
                 una, following, complete, awaited = (f"{each:#06x}" for each in numbers)

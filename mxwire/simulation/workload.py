@@ -10,6 +10,7 @@ from typing import Final
 from mxwire.simulation.randomness import stream
 from mxwire.simulation.scenario import Scenario
 from mxwire.wire.dialect import Dialect
+from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 CLASS_SHIFT: Final = 60
 SOURCE_SHIFT: Final = 48
@@ -158,11 +159,17 @@ def draw_length(dialect: Dialect, largest: int, rng: Random) -> int:
             2 * fragment,
             3 * fragment + 1,
             32767,
-            32768,
+            RENDEZVOUS_THRESHOLD,
             rng.randrange(32769),
         )
     elif group == 2:
-        edges = (32769, 8 * reply, 9 * reply - 1, 11 * reply + 1, rng.randrange(32768, 100_000))
+        edges = (
+            RENDEZVOUS_THRESHOLD + 1,
+            8 * reply,
+            9 * reply - 1,
+            11 * reply + 1,
+            rng.randrange(RENDEZVOUS_THRESHOLD, 100_000),
+        )
     elif group == 3:
         edges = (block - 1, block, block + 1, 2 * block, 2 * block + 1, rng.randrange(2 * block))
     else:

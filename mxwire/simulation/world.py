@@ -20,9 +20,10 @@ from mxwire.simulation.promises import fallen
 from mxwire.simulation.randomness import stream
 from mxwire.simulation.receiver import Buffers
 from mxwire.simulation.scenario import Scenario
-from mxwire.simulation.schedule import MILLISECOND, SECOND, Schedule
+from mxwire.simulation.schedule import Schedule
 from mxwire.simulation.workload import Message
 from mxwire.simulation.workload import plan as plan_messages
+from mxwire.units import MILLISECOND, SECOND
 
 Tap = Callable[[FrameBatch], Any]
 """Given frames as they are sent, or what one host sends and what reaches it."""

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.wire.columns import row_type
-from mxwire.wire.dialect import SMALL_MAXIMUM, TINY_MAXIMUM
 from mxwire.wire.encapsulation import Located
 from mxwire.wire.enums import PacketType
 from mxwire.wire.formats import (
@@ -28,12 +27,12 @@ from mxwire.wire.formats import (
     PacketFormat,
 )
 from mxwire.wire.layout import layout_of
+from mxwire.wire.numbers import HOST_QUERY_MAGIC, PULL_MAGIC, RNDV_LENGTH, SMALL_MAXIMUM, TINY_MAXIMUM
 
-PULL_MAGIC_PREFIX: Final = 0x210719
+PULL_MAGIC_PREFIX: Final = PULL_MAGIC >> 8
 """The upper 24 bits of every Open-MX puller's magic (rule R-PUL-03)."""
-HOST_MAGIC_PREFIX: Final = 0x130520
+HOST_MAGIC_PREFIX: Final = HOST_QUERY_MAGIC >> 8
 """The upper 24 bits of the host query magic, unless names were forgotten 248 times (rule R-HOST-03)."""
-RNDV_LENGTH: Final = 8
 
 SETTLED: Final = 16
 """Votes after which a sender is not looked at any more."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Literal
 
-from mxwire.wire.dialect import RAW_FRAME_MAXIMUM, SMALL_MAXIMUM, TINY_MAXIMUM
+from mxwire.wire.numbers import RAW_FRAME_MAXIMUM, SMALL_MAXIMUM, TINY_MAXIMUM
 
 
 class Reason(IntEnum):

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
 from mxwire.wire.codec import Codec, Malformed, codec_of
 from mxwire.wire.codes import CodeTable
@@ -17,7 +18,6 @@ from mxwire.wire.columns import Columns, decode_columns
 from mxwire.wire.detection import Assignment, Detection, Detector, Seen
 from mxwire.wire.dialect import Dialect, as_dialect
 from mxwire.wire.encapsulation import Located, locate
-from mxwire.wire.enums import ETHERTYPE_MXOE
 from mxwire.wire.packets import Frame
 from mxwire.words import count_of
 

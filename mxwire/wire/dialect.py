@@ -9,18 +9,13 @@ from typing import Final, Literal
 from mxwire.errors import MxwireError
 from mxwire.wire import formats
 from mxwire.wire.formats import PacketFormat
+from mxwire.wire.layout import layout_of
 
 Family = Literal["mxoe", "omx"]
 Generation = Literal["N1", "N2", "N3", "N4"]
 
-TINY_MAXIMUM: Final = 32
-SMALL_MAXIMUM: Final = 128
-RAW_FRAME_MAXIMUM: Final = 1024
-RENDEZVOUS_THRESHOLD: Final = 32768
-"""Longest message that is sent as MEDIUM unless configured otherwise, both dialects."""
-HEAD_SIZE: Final = 16
-MEDIUM_DATA_OFFSET: Final = 48
-PULL_REPLY_DATA_OFFSET: Final = 32
+MEDIUM_DATA_OFFSET: Final = layout_of(formats.MEDIUM_MXOE).header_end
+PULL_REPLY_DATA_OFFSET: Final = layout_of(formats.PULL_REPLY).header_end
 DEFAULT_FRAME_LIMIT: Final = 9000
 """M of the default build of Open-MX 1.5.4."""
 SMALLEST_FRAME_LIMIT: Final = 256

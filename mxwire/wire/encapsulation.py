@@ -16,8 +16,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.frames import LINKTYPE_ETHERNET, LINKTYPE_LINUX_SLL, LINKTYPE_LINUX_SLL2, FrameBatch
-from mxwire.wire.enums import ETHERTYPE_MXOE
 from mxwire.wire.formats import RAW
 from mxwire.wire.layout import layout_of
 

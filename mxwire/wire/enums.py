@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
-
-ETHERTYPE_MXOE: Final = 0x86DF
-"""EtherType of both dialects (section 2)."""
 
 
 class PacketType(IntEnum):

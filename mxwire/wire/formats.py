@@ -13,14 +13,10 @@ from typing import Final
 
 from construct import Construct, Default, Enum, GreedyBytes, Hex, Int8ub, Int16ub, Int32ub, Struct
 
+from mxwire.ethernet import ETHERTYPE_MXOE, SHORTEST_FRAME
 from mxwire.wire.elements import U16, U32, Mac, Payload, Text, Undefined
-from mxwire.wire.enums import ETHERTYPE_MXOE, ConnectStatus, NackType, PacketType, TrucType
-
-UNKNOWN_PEER_INDEX: Final = 0xFFFF
-"""Peer index of a sender that has not learnt its place in the receiver's table (section 5)."""
-
-MINIMUM_FRAME_LENGTH: Final = 60
-"""Every sender pads to this many bytes, without frame check sequence (section 2)."""
+from mxwire.wire.enums import ConnectStatus, NackType, PacketType, TrucType
+from mxwire.wire.numbers import NO_PEER_INDEX
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +33,7 @@ class PacketFormat:
     summary: str
     """What the packet is for, in a sentence or two."""
     struct: Construct
-    minimum_length: int = MINIMUM_FRAME_LENGTH
+    minimum_length: int = SHORTEST_FRAME
     """Bytes that a sender gives the frame at least."""
     extra_length: str | None = None
     """A field whose value is added to ``minimum_length``: HOST_REPLY frames are 60 bytes *plus* the name."""
@@ -56,13 +52,13 @@ def _head(packet_type: PacketType, peer_index: Construct) -> tuple[Construct, ..
 
 PEER_INDEX = (
     "dst_src_peer_index"
-    / Default(U16, UNKNOWN_PEER_INDEX)
+    / Default(U16, NO_PEER_INDEX)
     * (
         "Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender "
         "does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"
     )
 )
-NO_PEER_INDEX = "dst_src_peer_index" / Undefined(2) * "Undefined in this packet type. [4]"
+UNDEFINED_PEER_INDEX = "dst_src_peer_index" / Undefined(2) * "Undefined in this packet type. [4]"
 
 DST_ENDPOINT = "dst_endpoint" / Int8ub * "Endpoint number at the destination, 0 to 255. [6]"
 SRC_ENDPOINT = "src_endpoint" / Int8ub * "Endpoint number of the sender, 0 to 255. [6]"
@@ -141,7 +137,7 @@ HOST_QUERY = PacketFormat(
     "6.2",
     "Asks a peer for its host name, and teaches it the sender's index for it.",
     Struct(
-        *_head(PacketType.HOST_QUERY, NO_PEER_INDEX),
+        *_head(PacketType.HOST_QUERY, UNDEFINED_PEER_INDEX),
         _undefined("pad", 1),
         "src_dst_peer_index"
         / U16
@@ -159,7 +155,7 @@ HOST_REPLY = PacketFormat(
     "6.3",
     "Answers a host query with the name of the interface that got it.",
     Struct(
-        *_head(PacketType.HOST_REPLY, NO_PEER_INDEX),
+        *_head(PacketType.HOST_REPLY, UNDEFINED_PEER_INDEX),
         "length" / Int8ub * "Length of the host name in bytes, with its NUL: 1 to 80. [6.3]",
         "src_dst_peer_index"
         / U16
@@ -456,7 +452,7 @@ PULL_REPLY = PacketFormat(
     "6.10",
     "One frame of the data that a PULL asked for.",
     Struct(
-        *_head(PacketType.PULL_REPLY, NO_PEER_INDEX),
+        *_head(PacketType.PULL_REPLY, UNDEFINED_PEER_INDEX),
         "frame_seqnum" / Int8ub * "Number of the frame within the transfer, modulo 256. [6.10]",
         "frame_length" / U16 * "Bytes of data in this packet. [6.10]",
         "msg_offset" / U32 * "Where the data belongs in the message, in bytes. [6.10]",
@@ -513,7 +509,7 @@ NACK_LIB = PacketFormat(
         "The endpoint that could not be reached: dst_endpoint of the refused packet. [6.12]",
         _undefined("pad2", 1),
         "dst_endpoint" / Int8ub * "src_endpoint of the refused packet. [6.12]",
-        "dst_src_peer_index_copy" / Default(U16, UNKNOWN_PEER_INDEX) * "Copy of the head's dst_src_peer_index. [6.12]",
+        "dst_src_peer_index_copy" / Default(U16, NO_PEER_INDEX) * "Copy of the head's dst_src_peer_index. [6.12]",
         "lib_seqnum" / U16 * "lib_seqnum of the refused packet; 0 for a CONNECT. [6.12]",
         _undefined("pad3", 2),
     ),

@@ -26,6 +26,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from mxwire.ethernet import ETHERTYPE_MXOE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
@@ -38,7 +40,7 @@ class Frame:
     """Ethernet address of the destination. [2]"""
     src_mac: bytes
     """Ethernet address of the sending interface. [2]"""
-    ethertype: int = 0x86DF
+    ethertype: int = ETHERTYPE_MXOE
     """0x86DF unless the build chose another. [2]"""
     ptype: int = 0
     """Packet type. [6]"""

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.enums import ConnectStatus, NackType, TrucType
+from mxwire.wire.numbers import HOST_NAME_MAXIMUM, LIBACK_LENGTH, NO_SESSION
 from mxwire.wire.packets import (
     ConnectReply,
     Frame,
@@ -23,10 +24,6 @@ from mxwire.wire.packets import (
     Truc,
 )
 
-UNKNOWN_SESSION: Final = 0xFFFFFFFF
-HOSTNAME_MAXIMUM: Final = 80
-_LIBACK_LENGTH: Final = 16
-
 
 def remarks(frame: Frame, dialect: Dialect) -> list[str]:
     """Short sentences, none for nearly all frames."""
@@ -38,14 +35,14 @@ _Findings = list[tuple[bool, str]]
 
 
 def _session(session: int) -> tuple[bool, str]:
-    return session == UNKNOWN_SESSION, "session unknown to the sender (R-CON-12)"
+    return session == NO_SESSION, "session unknown to the sender (R-CON-12)"
 
 
 def _truc(frame: Truc, dialect: Dialect) -> _Findings:
     liback = frame.liback_type == TrucType.ACK
     return [
         (not liback, f"sub-type 0x{frame.liback_type:02x} is dropped"),
-        (liback and frame.length < _LIBACK_LENGTH, "data length below 16 is dropped"),
+        (liback and frame.length < LIBACK_LENGTH, "data length below 16 is dropped"),
         (liback and frame.session != frame.liback_session_id, "the two session ids differ"),
         _session(frame.session),
     ]
@@ -54,7 +51,7 @@ def _truc(frame: Truc, dialect: Dialect) -> _Findings:
 def _host_reply(frame: HostReply, dialect: Dialect) -> _Findings:
     return [
         (
-            not 1 <= frame.length <= HOSTNAME_MAXIMUM,
+            not 1 <= frame.length <= HOST_NAME_MAXIMUM,
             "a name length outside 1 to 80 corrupts a real receiver (R-HOST-08)",
         ),
         (len(frame.hostname) < frame.length, "the name is longer than the frame"),

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-SEQUENCE_MASK: Final = 0x3FFF
-SESSION_NUMBER_SHIFT: Final = 14
+from mxwire.wire.numbers import NUMBER_MASK, SESSION_NUMBER_SHIFT
 
 
 def sequence_text(number: int) -> str:
     """A sequence number: its 14 bits, and the session number before it where it is not 0, as in ``1/4097``."""
     session = number >> SESSION_NUMBER_SHIFT
-    low = number & SEQUENCE_MASK
+    low = number & NUMBER_MASK
     return f"{session}/{low}" if session else str(low)
 
 

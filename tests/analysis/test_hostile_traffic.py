@@ -6,8 +6,8 @@ import numpy as np
 
 from mxwire.analysis.inventory import Inventory
 from mxwire.analysis.table import TableBuilder
+from mxwire.ethernet import mac_text
 from mxwire.frames import FrameBatch
-from mxwire.wire.address import mac_text
 from mxwire.wire.codec import build
 from mxwire.wire.codes import LIMIT, CodeTable
 from mxwire.wire.decoder import Decoder

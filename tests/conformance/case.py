@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from mxwire.protocol import Profile
-from mxwire.protocol.profile import MILLISECOND, OPEN_MX_1_5_AS_FOUND
+from mxwire.protocol.profile import OPEN_MX_1_5_AS_FOUND
+from mxwire.units import MILLISECOND
 from tests.conformance.programs import PROGRAMS, REAL_PAYLOAD
 
 ADDRESSES: Final = {

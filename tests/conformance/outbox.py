@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import fields
 from typing import Any
 
-from mxwire.protocol.profile import MILLISECOND
 from mxwire.replay.stateful.records import CARD, Record
+from mxwire.units import MILLISECOND
 from mxwire.wire.codec import Codec
 from mxwire.wire.packets import Announcement, HostQuery, HostReply, Pull
 

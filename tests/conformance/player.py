@@ -17,9 +17,9 @@ from typing import Any
 
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Node, Profile
-from mxwire.protocol.profile import MILLISECOND
 from mxwire.replay.stateful.hindsight import Hindsight
 from mxwire.replay.stateful.records import FOR_LIBRARY, NUMBERED, Record, acked_by, covers, messages, read
+from mxwire.units import MILLISECOND
 from mxwire.wire.codec import codec_of
 from mxwire.wire.enums import NackType
 from mxwire.wire.packets import (

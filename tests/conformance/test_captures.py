@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mxwire.protocol.counters import Counter
-from mxwire.protocol.profile import SECOND
+from mxwire.units import SECOND
 from tests.conformance.case import Case
 from tests.conformance.cases import CASES, NOT_PLAYED, SILENT
 from tests.conformance.outbox import LossyOutbox

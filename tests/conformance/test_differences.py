@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from mxwire.protocol.profile import MILLISECOND, OPEN_MX_0_5, OPEN_MX_1_0, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND, SECOND
+from mxwire.protocol.profile import OPEN_MX_0_5, OPEN_MX_1_0, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
+from mxwire.units import MILLISECOND, SECOND
 from mxwire.wire.packets import HostQuery, PullReply, Truc
 from tests.conformance.case import Case
 from tests.conformance.cases import CASES

@@ -13,9 +13,9 @@ from mxwire.errors import MxwireError
 from mxwire.host import HostError, HostTimeoutError
 from mxwire.host.perf import MATCH, Parameters, Receiver, Result, Sender
 from mxwire.host.perf.buffers import buffer
-from mxwire.host.perf.receiver import KEY
 from mxwire.host.perf.waiting import Waiting
 from mxwire.protocol import Status
+from mxwire.wire.numbers import DEFAULT_KEY
 
 from .conftest import PATIENCE
 
@@ -204,7 +204,7 @@ def test_a_slave_serves_senders_in_turn_and_the_second_waits(pair):
     ends = {}
 
     def measure(name, endpoint):
-        partner = endpoint.connect("beta", 3, KEY, timeout=PATIENCE)
+        partner = endpoint.connect("beta", 3, DEFAULT_KEY, timeout=PATIENCE)
         sender = Sender(Waiting(endpoint, silence=PATIENCE), partner, parameters)
         sender.agree()
         ends[name] = [each.length for each in sender.measure(0.0)]
@@ -227,7 +227,7 @@ def test_a_stranger_does_not_disturb_a_measurement(pair):
     sender.agree()
     measuring = sender.measure(0.0)
     first = next(measuring)
-    away = stranger.connect("beta", 3, KEY, timeout=PATIENCE)
+    away = stranger.connect("beta", 3, DEFAULT_KEY, timeout=PATIENCE)
     for length in (0, 8, 500):
         stranger.send(away, bytes(length), MATCH, timeout=PATIENCE)
     assert [first.length, *(each.length for each in measuring)] == [8, 16, 32, 64]

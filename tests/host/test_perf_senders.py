@@ -12,10 +12,10 @@ import pytest
 from mxwire.errors import MxwireError
 from mxwire.host import Endpoint, Host, HostError, Message
 from mxwire.host.perf import MATCH, Parameters, Receiver, Sender
-from mxwire.host.perf.receiver import KEY
 from mxwire.host.perf.waiting import Waiting
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import Partner
+from mxwire.wire.numbers import DEFAULT_KEY
 
 from .conftest import PATIENCE
 
@@ -29,7 +29,7 @@ class Slave(threading.Thread):
     def __init__(self, host: Host, silence: float | None, yielding: bool = False) -> None:
         super().__init__(daemon=True)
         self._host = host
-        self._endpoint = host.open_endpoint(0, KEY)
+        self._endpoint = host.open_endpoint(0, DEFAULT_KEY)
         self.receiver = Receiver(Waiting(self._endpoint, silence=silence, yielding=yielding))
         self.reasons: list[str] = []
         self.errors: list[Exception] = []
@@ -88,7 +88,7 @@ class Stage:
     @property
     def slaves_endpoint(self) -> Endpoint:
         """Where a test is the receiver by hand."""
-        return self._beta.open_endpoint(0, KEY)
+        return self._beta.open_endpoint(0, DEFAULT_KEY)
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ class Hands:
 
     def __init__(self, endpoint: Endpoint, parameters: Parameters) -> None:
         self._endpoint = endpoint
-        self.partner: Partner = endpoint.connect("beta", 0, KEY, timeout=PATIENCE)
+        self.partner: Partner = endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)
         ready = endpoint.ireceive(maximum=100)
         endpoint.ssend(self.partner, parameters.pack(), MATCH, timeout=PATIENCE)
         answer = endpoint.wait(ready, PATIENCE)
@@ -130,10 +130,10 @@ def test_the_next_sender_from_the_same_endpoint_gets_its_own_answers(stage, befo
     """The slave waits for the next message of a measurement whose sender has gone."""
     slave = stage.slave(yielding=yielding)
     with stage.host("alpha") as first:
-        hands = Hands(first.open_endpoint(0, KEY), Parameters(FOR_EVER, 0, before, before + 1))
+        hands = Hands(first.open_endpoint(0, DEFAULT_KEY), Parameters(FOR_EVER, 0, before, before + 1))
         assert [hands.round(before).length for _ in range(2)] == [before] * 2
     with stage.host("alpha") as second:
-        assert measured(second.open_endpoint(0, KEY), AFTERWARDS) == EXPECTED
+        assert measured(second.open_endpoint(0, DEFAULT_KEY), AFTERWARDS) == EXPECTED
     assert any("has restarted" in each or "has sent 44 bytes" in each for each in slave.reasons), slave.reasons
 
 
@@ -142,22 +142,22 @@ def test_a_large_message_that_is_cut_off_does_not_starve_the_next_sender(stage):
     stage.slave()
     length = 4 << 20
     with stage.host("alpha") as first:
-        endpoint = first.open_endpoint(0, KEY)
+        endpoint = first.open_endpoint(0, DEFAULT_KEY)
         hands = Hands(endpoint, Parameters(FOR_EVER, 0, length, length + 1))
         hands.round(length)
         endpoint.isend(hands.partner, bytes(length), MATCH)
     with stage.host("alpha") as second:
-        assert measured(second.open_endpoint(0, KEY), AFTERWARDS) == EXPECTED
+        assert measured(second.open_endpoint(0, DEFAULT_KEY), AFTERWARDS) == EXPECTED
 
 
 def test_the_slave_notices_in_its_own_time_that_a_sender_was_replaced(stage):
     """What it has found a quarter of a second later must not end the connection of the new one."""
     slave = stage.slave()
     with stage.host("alpha") as first:
-        Hands(first.open_endpoint(0, KEY), Parameters(FOR_EVER, 0, 5, 6)).round(5)
+        Hands(first.open_endpoint(0, DEFAULT_KEY), Parameters(FOR_EVER, 0, 5, 6)).round(5)
     with stage.host("alpha") as second:
-        endpoint = second.open_endpoint(0, KEY)
-        endpoint.connect("beta", 0, KEY, timeout=PATIENCE)
+        endpoint = second.open_endpoint(0, DEFAULT_KEY)
+        endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)
         end = time.monotonic() + PATIENCE
         while not slave.reasons and time.monotonic() < end:
             time.sleep(0.01)
@@ -169,10 +169,12 @@ def test_who_waits_is_served_when_the_one_before_has_vanished(stage):
     """Long before he would give up himself."""
     slave = stage.slave(4.0)
     with stage.host("alpha") as first, stage.host("gamma") as other:
-        Hands(first.open_endpoint(0, KEY), Parameters(FOR_EVER, 0, 5, 6)).round(5)
+        Hands(first.open_endpoint(0, DEFAULT_KEY), Parameters(FOR_EVER, 0, 5, 6)).round(5)
         first.close()
-        endpoint = other.open_endpoint(2, KEY)
-        sender = Sender(Waiting(endpoint, silence=4.0), endpoint.connect("beta", 0, KEY, timeout=PATIENCE), AFTERWARDS)
+        endpoint = other.open_endpoint(2, DEFAULT_KEY)
+        sender = Sender(
+            Waiting(endpoint, silence=4.0), endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE), AFTERWARDS
+        )
         sender.agree()
         assert [each.length for each in sender.measure(0.0)] == [1000, 2000]
     assert "no progress with" in slave.reasons[0]
@@ -182,9 +184,9 @@ def test_a_stranger_who_vanishes_does_not_end_a_measurement(stage):
     """Its large message has been taken by the receive that was posted for the sender."""
     slave = stage.slave()
     with stage.host("alpha") as alpha, stage.host("gamma") as gamma:
-        hands = Hands(alpha.open_endpoint(0, KEY), AFTERWARDS)
-        endpoint = gamma.open_endpoint(0, KEY)
-        away = endpoint.connect("beta", 0, KEY, timeout=PATIENCE)
+        hands = Hands(alpha.open_endpoint(0, DEFAULT_KEY), AFTERWARDS)
+        endpoint = gamma.open_endpoint(0, DEFAULT_KEY)
+        away = endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)
         with gamma.core.section:
             endpoint.isend(away, bytes(4 << 20), MATCH)
             endpoint.close()
@@ -195,10 +197,10 @@ def test_a_stranger_who_vanishes_does_not_end_a_measurement(stage):
 @pytest.mark.parametrize("wrong", [b"", b"123456", b"1234"])
 def test_a_sender_believes_no_answer_of_another_length(stage, wrong):
     with stage.host("alpha") as alpha:
-        receiver, endpoint = stage.slaves_endpoint, alpha.open_endpoint(0, KEY)
+        receiver, endpoint = stage.slaves_endpoint, alpha.open_endpoint(0, DEFAULT_KEY)
         sender = Sender(
             Waiting(endpoint, silence=PATIENCE),
-            endpoint.connect("beta", 0, KEY, timeout=PATIENCE),
+            endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE),
             Parameters(1, 0, 5, 6),
         )
         results = _answered(receiver, [(b"", 0), (wrong, MATCH)], lambda: list(sender.measure(0.0)), sender)
@@ -211,8 +213,8 @@ def test_a_sender_believes_no_answer_of_another_length(stage, wrong):
 @pytest.mark.parametrize("answer", [(b"x" * 44, MATCH), (b"", MATCH), (b"x", 0)])
 def test_a_sender_does_not_begin_with_what_is_no_acknowledgement(stage, answer):
     with stage.host("alpha") as alpha:
-        receiver, endpoint = stage.slaves_endpoint, alpha.open_endpoint(0, KEY)
-        partner = endpoint.connect("beta", 0, KEY, timeout=PATIENCE)
+        receiver, endpoint = stage.slaves_endpoint, alpha.open_endpoint(0, DEFAULT_KEY)
+        partner = endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)
         sender = Sender(Waiting(endpoint, silence=PATIENCE), partner, Parameters(1, 0, 5, 6))
         results = _answered(receiver, [answer], lambda: None, sender)
     assert len(results) == 1 and "has answered the parameters with" in results[0]
@@ -220,10 +222,10 @@ def test_a_sender_does_not_begin_with_what_is_no_acknowledgement(stage, answer):
 
 def test_what_strangers_send_is_no_answer(stage):
     with stage.host("alpha") as alpha, stage.host("gamma") as gamma:
-        receiver, endpoint = stage.slaves_endpoint, alpha.open_endpoint(0, KEY)
-        stranger = gamma.open_endpoint(0, KEY)
-        away = stranger.connect("alpha", 0, KEY, timeout=PATIENCE)
-        partner = endpoint.connect("beta", 0, KEY, timeout=PATIENCE)
+        receiver, endpoint = stage.slaves_endpoint, alpha.open_endpoint(0, DEFAULT_KEY)
+        stranger = gamma.open_endpoint(0, DEFAULT_KEY)
+        away = stranger.connect("alpha", 0, DEFAULT_KEY, timeout=PATIENCE)
+        partner = endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)
         sender = Sender(Waiting(endpoint, silence=PATIENCE), partner, Parameters(1, 0, 5, 6))
         for match in (0, MATCH):
             stranger.send(away, b"nothing", match, timeout=PATIENCE)
@@ -238,7 +240,7 @@ def _answered(receiver: Endpoint, answers: list[tuple[bytes, int]], measure, sen
     def serve() -> None:
         for data, match in answers:
             source = receiver.receive(timeout=PATIENCE).partner
-            receiver.connect(source.peer, source.number, KEY, timeout=PATIENCE)
+            receiver.connect(source.peer, source.number, DEFAULT_KEY, timeout=PATIENCE)
             receiver.send(source, data, match, timeout=PATIENCE)
 
     thread = threading.Thread(target=serve, daemon=True)

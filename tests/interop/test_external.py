@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from mxwire.interop.casting import KEY, Unsuitable, Where
+from mxwire.interop.casting import Unsuitable, Where
 from mxwire.interop.configuration import External, Program
 from mxwire.interop.external import ProgramError, Programs, started
 from mxwire.interop.implementations import implementation_by_name
+from mxwire.wire.numbers import DEFAULT_KEY
 
 PYTHON = sys.executable
 
@@ -55,9 +56,9 @@ def test_a_program_is_there_when_it_says_so_and_ends_with_its_children(tmp_path)
         "time.sleep(1000)\n",
     )
     programs = Programs(external(Program("echo", "command", start, ready="ready to go", endpoint=3)))
-    assert programs.start("echo") == Where("x:0", 3, KEY)
+    assert programs.start("echo") == Where("x:0", 3, DEFAULT_KEY)
     running = programs._running["echo"]
-    assert programs.start("echo") == Where("x:0", 3, KEY)
+    assert programs.start("echo") == Where("x:0", 3, DEFAULT_KEY)
     assert programs._running["echo"] is running, "it was started twice"
     child = int(next(line for line in running._said if line.startswith("child")).split()[1])
     assert not gone(child)
@@ -93,7 +94,7 @@ def test_a_program_is_restarted_before_it_is_used_again_after_a_failure(tmp_path
         # The sink does not run, so there is nothing to restart.
         programs.suspect(("echo", "sink"), "a/b/size-tiny/none did not succeed")
         assert first.alive, "it is restarted only when a case wants it"
-        assert programs.start("echo", said.append) == Where("x:0", 0, KEY)
+        assert programs.start("echo", said.append) == Where("x:0", 0, DEFAULT_KEY)
         assert not first.alive and programs._running["echo"].alive
         programs.start("perf", said.append)
         assert programs._running["perf"] is other

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mxwire.ethernet import BROADCAST, ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
-from mxwire.link.ethernet import BROADCAST, MXOE
 
 STRANGER = bytes.fromhex("0200deadbeef")
 
 
-def frame(to: bytes, sender: bytes = STRANGER, *, ethertype: int = MXOE, payload: bytes = b"\0" * 46) -> bytes:
+def frame(
+    to: bytes, sender: bytes = STRANGER, *, ethertype: int = ETHERTYPE_MXOE, payload: bytes = b"\0" * 46
+) -> bytes:
     return to + sender + ethertype.to_bytes(2, "big") + payload
 
 
 def tagged(to: bytes, sender: bytes = STRANGER, *, vlan: int = 5, payload: bytes = b"\0" * 46) -> bytes:
-    return to + sender + b"\x81\x00" + vlan.to_bytes(2, "big") + MXOE.to_bytes(2, "big") + payload
+    return to + sender + b"\x81\x00" + vlan.to_bytes(2, "big") + ETHERTYPE_MXOE.to_bytes(2, "big") + payload
 
 
 def numbered(to: bytes, count: int, length: int = 60, sender: bytes = STRANGER, first: int = 0) -> list[bytes]:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
 
+from mxwire.ethernet import BROADCAST
 from mxwire.frames import FrameBatch
 from mxwire.protocol import ALL_BITS, Endpoint, Event, EventKind, Node, Request, RequestKind, Status
 from mxwire.protocol.profile import OPEN_MX_1_5, Profile
-from mxwire.wire.address import BROADCAST
 from mxwire.wire.dialect import Dialect
 
 from .independent import frames

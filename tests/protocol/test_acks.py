@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from mxwire.protocol import Status
-from mxwire.protocol.profile import MILLISECOND, NATIVE_MX, OPEN_MX_1_5, SECOND
+from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_1_5
+from mxwire.units import MILLISECOND, SECOND
 from mxwire.wire.dialect import omx
 from mxwire.wire.packets import Medium, NackLib, Notify, Rndv, Tiny, Truc
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from mxwire.protocol import Counter, Status
-from mxwire.protocol.library.acks import SESSION_UNKNOWN
 from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.wire.dialect import omx
+from mxwire.wire.numbers import NO_SESSION
 from mxwire.wire.packets import (
     ConnectReply,
     ConnectRequest,
@@ -82,7 +82,7 @@ def test_a_replier_keeps_no_state():
         ({"dst_endpoint": 99, "session": 1}, Counter.DROP_BAD_ENDPOINT, 1),
         ({"dst_endpoint": 9, "session": 1}, Counter.DROP_BAD_ENDPOINT, 2),
         ({"session": 1, "block_length": 60000}, Counter.DROP_BAD_SESSION, 3),
-        ({"session": SESSION_UNKNOWN}, Counter.DROP_BAD_SESSION, 3),
+        ({"session": NO_SESSION}, Counter.DROP_BAD_SESSION, 3),
         ({"block_length": 32769, "pulled_rdma_id": 7}, Counter.DROP_PULL_BAD_REPLIES, None),
         ({"pulled_rdma_id": 7, "frame_index": 99}, Counter.DROP_PULL_BAD_REGION, 4),
         ({"frame_index": 23}, Counter.DROP_PULL_BAD_RANGE, None),

@@ -8,7 +8,8 @@ import pytest
 
 from mxwire.protocol import Defect, EventKind, LocalProtocolError, Status
 from mxwire.protocol.library.connect import ConnectState
-from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND, SECOND
+from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
+from mxwire.units import SECOND
 from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, Notify, Tiny, Truc
 
 from .world import KEY, World, address, gaps, lose_first

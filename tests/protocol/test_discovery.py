@@ -8,7 +8,8 @@ from random import Random
 import pytest
 
 from mxwire.protocol import EventKind, LocalProtocolError, Node
-from mxwire.protocol.profile import OPEN_MX_0_6, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND, SECOND
+from mxwire.protocol.profile import OPEN_MX_0_6, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
+from mxwire.units import SECOND
 from mxwire.wire.packets import Announcement, HostQuery, HostReply, Raw
 
 from .world import World, address, gaps

@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
+from mxwire.ethernet import BROADCAST
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Node
 from mxwire.protocol.introduction import EVERY, Introduction, announcement, answer, query
-from mxwire.protocol.profile import SECOND
-from mxwire.wire.address import BROADCAST
+from mxwire.units import SECOND
 from mxwire.wire.codec import codec_of, parse
 from mxwire.wire.dialect import MXOE, Dialect, omx
 from mxwire.wire.packets import Announcement, HostQuery, HostReply

@@ -10,7 +10,8 @@ from mxwire.errors import MxwireError
 from mxwire.protocol import PROFILES, Counter, Counters, Status, profile_by_name
 from mxwire.protocol.errors import ImpossibleEventError
 from mxwire.protocol.machine import Machine, Row, Table
-from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_1_5, SECOND, Defect
+from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_1_5, Defect
+from mxwire.units import SECOND
 
 from .tables import tables
 from .world import World

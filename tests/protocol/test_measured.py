@@ -10,7 +10,8 @@ import pytest
 from mxwire.protocol import Defect, EventKind, Status
 from mxwire.protocol.card import endpoint as card_endpoint
 from mxwire.protocol.counters import Counter
-from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND, SECOND, Profile
+from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND, Profile
+from mxwire.units import SECOND
 from mxwire.wire.dialect import MXOE, Dialect, omx
 from mxwire.wire.packets import HostQuery, NackMcp, Notify, Pull, PullReply, Raw, Rndv, Tiny
 

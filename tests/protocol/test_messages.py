@@ -10,7 +10,8 @@ import pytest
 
 from mxwire.frames import FrameBatch
 from mxwire.protocol import EventKind, LocalProtocolError, Status
-from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_1_1, OPEN_MX_1_5, SECOND
+from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_1_1, OPEN_MX_1_5
+from mxwire.units import SECOND
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.packets import Medium, NackMcp, Notify, Pull, PullReply, Rndv, Small, Tiny
 

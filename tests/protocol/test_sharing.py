@@ -7,7 +7,7 @@ from random import Random
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Endpoint, Node
 from mxwire.protocol.counters import Counter
-from mxwire.protocol.profile import SECOND
+from mxwire.units import SECOND
 
 SHARED, OTHER, THIRD = (bytes([2, 0, 0, 0, 0, each]) for each in (1, 2, 3))
 

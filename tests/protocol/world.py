@@ -8,10 +8,11 @@ from itertools import pairwise
 from random import Random
 from typing import Any, TypeVar
 
+from mxwire.ethernet import BROADCAST
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Endpoint, Event, EventKind, Node, Partner, Request, Status
-from mxwire.protocol.profile import MILLISECOND, OPEN_MX_1_5, SECOND, Profile
-from mxwire.wire.address import BROADCAST
+from mxwire.protocol.profile import OPEN_MX_1_5, Profile
+from mxwire.units import MILLISECOND, SECOND
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.wire.packets import Frame

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from mxwire.errors import MxwireError
+from mxwire.ethernet import mac_text
 from mxwire.link import MemoryLink, memory_pair
 from mxwire.protocol import LocalProtocolError
 from mxwire.scenarios import Verdict, load, run_live
@@ -23,7 +24,6 @@ from mxwire.scenarios.driven import Driven
 from mxwire.scenarios.driver import Driver, DriverError, Made
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.tester import Target
-from mxwire.wire.address import mac_text
 from mxwire.wire.dialect import MXOE, omx
 from tests.cli.support import mxwire
 

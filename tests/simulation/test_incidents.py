@@ -11,7 +11,7 @@ from mxwire.simulation import Scenario, Simulation
 from mxwire.simulation.application import Application
 from mxwire.simulation.host import Host
 from mxwire.simulation.scenario import INCIDENTS
-from mxwire.simulation.schedule import MILLISECOND
+from mxwire.units import MILLISECOND
 
 
 def scenario(kind: str, **changes: Any) -> Scenario:

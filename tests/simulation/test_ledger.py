@@ -6,8 +6,9 @@ import pytest
 
 from mxwire.protocol import Status
 from mxwire.simulation.ledger import Ledger, Taken
-from mxwire.simulation.schedule import SECOND, Schedule
+from mxwire.simulation.schedule import Schedule
 from mxwire.simulation.workload import EXACT, Message
+from mxwire.units import SECOND
 
 OLD, NEW = 0x1111, 0x2222
 """Sessions of the receiver."""

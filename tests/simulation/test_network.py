@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from mxwire.ethernet import BROADCAST
 from mxwire.frames import FrameBatch
 from mxwire.simulation.network import LOST, Incident, Network, Port
 from mxwire.simulation.scenario import Scenario
-from mxwire.simulation.schedule import MICROSECOND, Schedule
-from mxwire.wire.address import BROADCAST
+from mxwire.simulation.schedule import Schedule
+from mxwire.units import MICROSECOND
 from mxwire.wire.enums import PacketType
 
 FRAMES = 2000

@@ -8,8 +8,9 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from mxwire.wire.dialect import MXOE, SMALL_MAXIMUM, TINY_MAXIMUM, Dialect, omx
+from mxwire.wire.dialect import MXOE, Dialect, omx
 from mxwire.wire.layout import Field, Layout
+from mxwire.wire.numbers import SMALL_MAXIMUM, TINY_MAXIMUM
 from mxwire.wire.packets import FRAME_CLASSES, Frame
 
 from .support import layouts

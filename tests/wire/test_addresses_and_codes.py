@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mxwire.errors import MxwireError
-from mxwire.wire.address import BROADCAST, mac_bytes, mac_text
+from mxwire.ethernet import BROADCAST, mac_bytes, mac_text
 from mxwire.wire.codes import LIMIT, CodeTable
 
 from .strategies import relaxed

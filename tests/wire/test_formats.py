@@ -8,21 +8,21 @@ import re
 import pytest
 from construct import Struct, VarInt
 
+from mxwire.ethernet import ETHERTYPE_MXOE, SHORTEST_FRAME
 from mxwire.wire import dialect as dialects
-from mxwire.wire.byteorder import HOST_MAGIC_PREFIX, PULL_MAGIC_PREFIX, RNDV_LENGTH
-from mxwire.wire.codec import Malformed, parse
+from mxwire.wire.byteorder import HOST_MAGIC_PREFIX, PULL_MAGIC_PREFIX
+from mxwire.wire.codec import TYPE_OFFSET, Malformed, parse
 from mxwire.wire.dialect import MXOE, Dialect, omx
-from mxwire.wire.enums import (
-    ETHERTYPE_MXOE,
-    RESERVED_TYPES,
-    ConnectStatus,
-    NackType,
-    PacketType,
-    TrucType,
-    packet_type_name,
-)
-from mxwire.wire.formats import MINIMUM_FRAME_LENGTH, UNKNOWN_PEER_INDEX
+from mxwire.wire.enums import RESERVED_TYPES, ConnectStatus, NackType, PacketType, TrucType, packet_type_name
 from mxwire.wire.layout import layout_of
+from mxwire.wire.numbers import (
+    NO_PEER_INDEX,
+    RAW_FRAME_MAXIMUM,
+    RENDEZVOUS_THRESHOLD,
+    RNDV_LENGTH,
+    SMALL_MAXIMUM,
+    TINY_MAXIMUM,
+)
 from mxwire.wire.selection import ANNOUNCEMENT_LENGTH
 
 from .support import layouts, specification
@@ -149,13 +149,13 @@ def test_reserved_types():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("min_frame_length", MINIMUM_FRAME_LENGTH),
-        ("unknown_peer_index", UNKNOWN_PEER_INDEX),
-        ("head_size", dialects.HEAD_SIZE),
-        ("raw_frame_bytes_max", dialects.RAW_FRAME_MAXIMUM),
-        ("tiny_bytes_max", dialects.TINY_MAXIMUM),
-        ("small_bytes_max", dialects.SMALL_MAXIMUM),
-        ("rendezvous_threshold_default", dialects.RENDEZVOUS_THRESHOLD),
+        ("min_frame_length", SHORTEST_FRAME),
+        ("unknown_peer_index", NO_PEER_INDEX),
+        ("head_size", TYPE_OFFSET),
+        ("raw_frame_bytes_max", RAW_FRAME_MAXIMUM),
+        ("tiny_bytes_max", TINY_MAXIMUM),
+        ("small_bytes_max", SMALL_MAXIMUM),
+        ("rendezvous_threshold_default", RENDEZVOUS_THRESHOLD),
         ("rndv_data_bytes", RNDV_LENGTH),
         ("rndv_data_bytes", layouts(MXOE)["rndv"].by_name["length"].default),
         ("connect_data_bytes", layouts(MXOE)["connect_request"].by_name["length"].default),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mxwire.wire.dialect import MXOE, RENDEZVOUS_THRESHOLD, Dialect
-from mxwire.wire.enums import ETHERTYPE_MXOE
+from mxwire.ethernet import ETHERTYPE_MXOE
+from mxwire.wire.dialect import MXOE, Dialect
+from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 
 @dataclass(frozen=True, slots=True)

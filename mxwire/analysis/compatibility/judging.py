@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from mxwire.analysis.compatibility.build import Build
 from mxwire.analysis.compatibility.candidates import NO_PIPELINE
 from mxwire.analysis.compatibility.reach import NO_END, Reach, reach
-from mxwire.wire.dialect import SMALL_MAXIMUM
+from mxwire.wire.numbers import SMALL_MAXIMUM
 
 if TYPE_CHECKING:
     from mxwire.analysis.compatibility.sides import Side

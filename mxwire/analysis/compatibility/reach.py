@@ -8,7 +8,7 @@ from typing import Final
 
 from mxwire.analysis.compatibility.build import Build
 from mxwire.analysis.compatibility.table import MEDIUM, PULL, Agreement, medium_format, pull_format
-from mxwire.wire.dialect import SMALL_MAXIMUM
+from mxwire.wire.numbers import SMALL_MAXIMUM
 
 NO_END: Final = math.inf
 

@@ -10,20 +10,20 @@ from mxwire.analysis.conversations.partners import Flow
 from mxwire.analysis.conversations.rows import Row
 from mxwire.analysis.conversations.streams import Stream
 from mxwire.analysis.conversations.watch import Role
-from mxwire.rules.state.sequence import (
-    FIRST,
-    GIVEN_UP_DONE,
-    GIVEN_UP_NEXT,
-    NUMBER_MASK,
-    SESSION_MASK,
-    WINDOW,
-    position_of,
-)
+from mxwire.rules.state.sequence import position_of
 from mxwire.wire.enums import TrucType
-from mxwire.wire.remarks import UNKNOWN_SESSION
+from mxwire.wire.numbers import (
+    ABANDONED_DONE,
+    ABANDONED_NEXT,
+    FIRST_NUMBER,
+    LIBACK_LENGTH,
+    NO_SESSION,
+    NUMBER_MASK,
+    OUTSTANDING_MAXIMUM,
+    SESSION_NUMBER_MASK,
+)
 
-_LIBACK_LENGTH: Final = 16
-_EMPTY: Final = (FIRST, GIVEN_UP_DONE)
+_EMPTY: Final = (FIRST_NUMBER, ABANDONED_DONE)
 """Numbers that a receiver acknowledges that has had nothing yet."""
 
 
@@ -37,10 +37,10 @@ class Libacks:
         """A TRUC; only libacks say something."""
         _, _, time_ns, _, wire_length, key, session, sub_type, length, inner_session, value = row
         flow = self.books.flow(key, session, time_ns, wire_length)
-        if sub_type != TrucType.ACK or length < _LIBACK_LENGTH or session != inner_session:
+        if sub_type != TrucType.ACK or length < LIBACK_LENGTH or session != inner_session:
             return
         flow.libacks += 1
-        acknowledge(self.books, row, flow.back, value, "liback", effective=session != UNKNOWN_SESSION)
+        acknowledge(self.books, row, flow.back, value, "liback", effective=session != NO_SESSION)
 
 
 def acknowledge(books: Books, row: Row, flow: Flow, value: int, how: How, *, effective: bool) -> None:
@@ -49,10 +49,10 @@ def acknowledge(books: Books, row: Row, flow: Flow, value: int, how: How, *, eff
     if stream is None:
         _acknowledge_unseen(flow, value)
         return
-    if (value ^ stream.bits) & SESSION_MASK and flow.former is not None:
+    if (value ^ stream.bits) & SESSION_NUMBER_MASK and flow.former is not None:
         # The sender has begun anew, and the receiver does not know it yet.
         stream = flow.former
-    if value == stream.ack_value or (value ^ stream.bits) & SESSION_MASK:
+    if value == stream.ack_value or (value ^ stream.bits) & SESSION_NUMBER_MASK:
         return
     if value & NUMBER_MASK in _EMPTY and _says_nothing(flow, stream, value):
         return
@@ -77,14 +77,14 @@ def _acknowledge_unseen(flow: Flow, value: int) -> None:
     if before is None:
         before = flow.told[-1] if flow.told else value
     ahead = (value - before) & NUMBER_MASK
-    if not (value ^ before) & SESSION_MASK and 0 < ahead < WINDOW:
+    if not (value ^ before) & SESSION_NUMBER_MASK and 0 < ahead < OUTSTANDING_MAXIMUM:
         flow.unseen += ahead
     flow.acked_unseen = value
 
 
 def _says_nothing(flow: Flow, stream: Stream, value: int) -> bool:
     """Whether an acknowledgement only says that nothing has come since a partner was given up (R-RTX-05)."""
-    return stream.first & NUMBER_MASK == GIVEN_UP_NEXT or value & SESSION_MASK | GIVEN_UP_NEXT in flow.told
+    return stream.first & NUMBER_MASK == ABANDONED_NEXT or value & SESSION_NUMBER_MASK | ABANDONED_NEXT in flow.told
 
 
 def _note(books: Books, entry: Entry, ack: Acknowledgement) -> None:

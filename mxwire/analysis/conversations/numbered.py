@@ -18,7 +18,7 @@ from mxwire.analysis.conversations.partners import Flow
 from mxwire.analysis.conversations.rows import Row
 from mxwire.analysis.conversations.streams import Stream, stream_at
 from mxwire.analysis.conversations.watch import Role
-from mxwire.rules.state.sequence import SESSION_MASK
+from mxwire.wire.numbers import SESSION_NUMBER_MASK
 
 
 class Numbered:
@@ -197,9 +197,9 @@ class Numbered:
             stream = flow.stream = stream_at(sequence, flow.told[-1] if flow.told else None)
             flow.restart = False
             return stream, stream.position(sequence), None
-        if (sequence ^ stream.bits) & SESSION_MASK:
+        if (sequence ^ stream.bits) & SESSION_NUMBER_MASK:
             former = flow.former
-            if former is not None and not (sequence ^ former.bits) & SESSION_MASK:
+            if former is not None and not (sequence ^ former.bits) & SESSION_NUMBER_MASK:
                 position = former.position(sequence)
                 entry = former.entries.get(position)
                 if entry is not None and _is_same(entry, content):

@@ -8,7 +8,7 @@ from typing import Final
 
 from mxwire.analysis.conversations.message import Message, Refusal
 from mxwire.analysis.conversations.streams import Stream
-from mxwire.wire.remarks import UNKNOWN_SESSION
+from mxwire.wire.numbers import NO_SESSION
 
 CONNECTS_KEPT: Final = 64
 """Connects of one conversation that are remembered; the others are counted."""
@@ -158,7 +158,7 @@ class Way:
 
     def find(self, session: int) -> Flow | None:
         """The flow to the opening with a session, None if there is none yet."""
-        if session == UNKNOWN_SESSION:
+        if session == NO_SESSION:
             return self.flow
         unknown: Flow | None = None
         for each in reversed(self.partners.conversations):

@@ -7,8 +7,8 @@ from mxwire.analysis.conversations.message import HANDED_OUT, Entry, Message, No
 from mxwire.analysis.conversations.partners import Connect, Flow, Way
 from mxwire.analysis.conversations.rows import Row
 from mxwire.analysis.conversations.watch import Role
-from mxwire.rules.state.sequence import SESSION_MASK
 from mxwire.wire.enums import NackType
+from mxwire.wire.numbers import SESSION_NUMBER_MASK
 
 _NAMES = {int(each): each.name for each in NackType}
 
@@ -65,7 +65,7 @@ def _refused(way: Way, sequence: int) -> Entry | None:
     acked: Entry | None = None
     for conversation in reversed(way.partners.conversations):
         stream = conversation.flows[1 - way.side].stream
-        if stream is None or (sequence ^ stream.bits) & SESSION_MASK:
+        if stream is None or (sequence ^ stream.bits) & SESSION_NUMBER_MASK:
             continue
         entry = stream.entries.get(stream.position(sequence))
         if entry is not None:

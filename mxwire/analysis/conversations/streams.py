@@ -6,7 +6,8 @@ from collections import deque
 from typing import Final
 
 from mxwire.analysis.conversations.message import Acknowledgement, Entry, Message
-from mxwire.rules.state.sequence import NUMBER_MASK, SESSION_MASK, WINDOW, position_of
+from mxwire.rules.state.sequence import position_of
+from mxwire.wire.numbers import NUMBER_MASK, OUTSTANDING_MAXIMUM, SESSION_NUMBER_MASK
 
 KEPT_BEHIND: Final = 256
 """Messages that are remembered after they were handed out, so that late copies are known as such."""
@@ -60,7 +61,7 @@ class Stream:
             else:
                 entry.ack = self.last_ack
         self.entries[position] = entry
-        if len(self.entries) > WINDOW + KEPT_BEHIND:
+        if len(self.entries) > OUTSTANDING_MAXIMUM + KEPT_BEHIND:
             return self.entries.pop(next(iter(self.entries)))
         return None
 
@@ -95,11 +96,11 @@ class Stream:
 
 def stream_at(number: int, told: int | None) -> Stream:
     """A stream whose first seen number is ``number``, where the receiver asked to begin with ``told``."""
-    bits = number & SESSION_MASK
+    bits = number & SESSION_NUMBER_MASK
     low = (number & NUMBER_MASK) + _LAP
-    if told is not None and told & SESSION_MASK == bits:
+    if told is not None and told & SESSION_NUMBER_MASK == bits:
         ahead = (number - told) & NUMBER_MASK
-        if ahead < WINDOW:
+        if ahead < OUTSTANDING_MAXIMUM:
             return Stream(low - ahead, bits)
     return Stream(low, bits)
 

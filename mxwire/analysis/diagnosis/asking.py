@@ -9,9 +9,9 @@ from typing import Final
 from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Evidence, evidence, seconds
 from mxwire.analysis.diagnosis.traffic import Way
-from mxwire.rules.state.sequence import FIRST, GIVEN_UP_DONE, NUMBER_MASK
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import mac_text
 from mxwire.wire.enums import PacketType
+from mxwire.wire.numbers import ABANDONED_DONE, FIRST_NUMBER, NUMBER_MASK
 
 LEAST: Final = 3
 """Questions that must have stayed without an answer."""
@@ -39,7 +39,7 @@ _ANSWERS: Final = (
 )
 """What a host only sends to one that it has heard from."""
 _NUMBERED: Final = (PacketType.TINY, PacketType.SMALL, PacketType.MEDIUM, PacketType.RNDV)
-_NOTHING_YET: Final = (FIRST, GIVEN_UP_DONE)
+_NOTHING_YET: Final = (FIRST_NUMBER, ABANDONED_DONE)
 """What a host acknowledges that has received nothing."""
 
 

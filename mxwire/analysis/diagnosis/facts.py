@@ -18,7 +18,7 @@ from mxwire.analysis.diagnosis.traffic import Traffic, groups_of
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.detection import Detection, Detector
 from mxwire.wire.dialect import Dialect
-from mxwire.wire.remarks import UNKNOWN_SESSION
+from mxwire.wire.numbers import NO_SESSION
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations import Flow
@@ -74,7 +74,7 @@ class Facts:
         for block in decoded.columns.blocks:
             if "session" not in block.names:
                 continue
-            which = np.flatnonzero(block["session"] == UNKNOWN_SESSION)
+            which = np.flatnonzero(block["session"] == NO_SESSION)
             if not len(which):
                 continue
             at = block.place[which]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import mac_text
 
 Confidence = Literal["high", "medium", "low"]
 """``high``: hardly anything else looks like this; ``medium``: the likeliest of a few causes, named in the advice;

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.wire.address import BROADCAST
+from mxwire.ethernet import BROADCAST
 from mxwire.wire.codes import LIMIT
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import PacketType

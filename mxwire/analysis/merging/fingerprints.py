@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.merging.errors import MergeError
+from mxwire.ethernet import SOURCE
 from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch
 from mxwire.wire.encapsulation import TAG_LENGTH, TAG_TYPES, TAGS_MAXIMUM
 
@@ -59,7 +60,7 @@ class Fingerprints:
                 f"{self.name}: its frames were cut to {length} bytes: {HEAD} are needed to know them again"
             )
         head = frame[:HEAD] + wire_length.to_bytes(4, "big")
-        return _digest(frame), _digest(head), int.from_bytes(frame[6:12], "big")
+        return _digest(frame), _digest(head), int.from_bytes(frame[SOURCE], "big")
 
     def _column(self, which: int) -> NDArray[np.int64]:
         if len(self._parts) > 1:

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from mxwire.ethernet import SOURCE
 from mxwire.frames import FrameBatch
 from mxwire.host.core import Core
 from mxwire.host.watcher import Watcher
@@ -56,7 +57,7 @@ class Listener(Watcher):
         now = time.time_ns()
         if self._met is not None and not sent:
             for start in batch.offset.tolist():
-                self._met(batch.buffer[start + 6 : start + 12].tobytes())
+                self._met(batch.buffer[start + SOURCE.start : start + SOURCE.stop].tobytes())
         long_enough = np.flatnonzero(batch.length > TYPE_OFFSET)
         types = batch.buffer[batch.offset[long_enough] + TYPE_OFFSET]
         for place in long_enough[_TYPES[types]].tolist():

@@ -13,11 +13,11 @@ from mxwire.host.asking.listening import Heard, Listener
 from mxwire.host.asking.pause import pause
 from mxwire.host.asking.questions import host_query
 from mxwire.host.asking.statistics import RoundTrips
-from mxwire.host.calls import DEFAULT_KEY
 from mxwire.host.endpoint import Endpoint
 from mxwire.host.host import Host
 from mxwire.protocol import Peer, Status
 from mxwire.protocol import Request as EngineRequest
+from mxwire.wire.numbers import DEFAULT_KEY
 from mxwire.wire.packets import ConnectReply, ConnectRequest, HostQuery, HostReply
 from mxwire.wire.probes import QUERY_MAGICS
 

@@ -8,6 +8,7 @@ from typing import Final
 from mxwire.protocol import Peer
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE, omx
+from mxwire.wire.numbers import NO_SESSION
 from mxwire.wire.packets import HostQuery, NackMcp, Pull
 from mxwire.wire.probes import NOBODY
 
@@ -16,7 +17,6 @@ _MAGIC: Final = 0x6D787700 | (0x80 ^ NOBODY)
 means, as in theirs, an endpoint that we do not have (R-PUL-03, R-NAK-09)."""
 _PADDED: Final = 1 << 8
 """The bit of the magic that tells answers to long questions from those to short ones."""
-_SESSION: Final = 0xFFFF_FFFF
 
 
 class _Handle(Enum):
@@ -56,7 +56,7 @@ def _pull(own: bytes, peer: Peer, handle: _Handle, magic: int) -> Pull:
         dst_src_peer_index=peer.index_for(0),
         dst_endpoint=NOBODY,
         src_endpoint=NOBODY,
-        session=_SESSION,
+        session=NO_SESSION,
         total_length=1,
         pulled_rdma_id=0,
         pulled_rdma_seqnum=0,

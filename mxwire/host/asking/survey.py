@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from mxwire.ethernet import mac_text
 from mxwire.frames import FrameBatch
 from mxwire.host.asking.listening import Heard, Listener
 from mxwire.host.asking.pause import pause
 from mxwire.host.asking.questions import dialect_answer, dialect_question, host_query
 from mxwire.host.host import Host
 from mxwire.protocol import Peer
-from mxwire.protocol.peers import UNKNOWN_INDEX
-from mxwire.wire.address import mac_text
+from mxwire.wire.numbers import NO_PEER_INDEX
 from mxwire.wire.packets import Announcement, HostQuery, HostReply, NackMcp
 
 ROUND: Final = 0.5
@@ -133,7 +133,7 @@ class Survey:
         self._magic += 1
         notes.queries += 1
         yield host_query(own, peer, self._magic)
-        if peer.index_for(0) == UNKNOWN_INDEX:
+        if peer.index_for(0) == NO_PEER_INDEX:
             return
         if notes.dialect is None and self._ask_dialect:
             yield dialect_question(own, peer)
@@ -204,7 +204,7 @@ class Survey:
         return Sighting(
             address=mac_text(peer.address),
             name=peer.name,
-            index=None if index == UNKNOWN_INDEX else index,
+            index=None if index == NO_PEER_INDEX else index,
             our_index=peer.index,
             dialect=notes.dialect,
             answer_ns=notes.best,

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
+from mxwire.ethernet import ETHERTYPE_MXOE as ETHERTYPE
 from mxwire.host.doctor import standing, trying
 from mxwire.host.doctor.finding import Finding, ok, problem, warning
 from mxwire.host.host import Host
 from mxwire.link import LinkError, Tap
-from mxwire.link.ethernet import MXOE as ETHERTYPE
 from mxwire.link.ethtool import read_hardware
 from mxwire.link.interface import Interface, read_interface
 from mxwire.link.listeners import kernel_handlers, master_of, packet_sockets

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from mxwire.ethernet import ETHERTYPE_MXOE, HEADER_SIZE, mac_text
 from mxwire.host.doctor.finding import Finding, ok, problem, warning
 from mxwire.host.opening import advised_mtu, longest_frame
-from mxwire.link.ethernet import HEADER, MXOE
 from mxwire.link.ethtool import Hardware
 from mxwire.link.interface import Interface
 from mxwire.link.listeners import KernelHandler, Listener
-from mxwire.wire.address import mac_text
 from mxwire.wire.dialect import MXOE as MXOE_DIALECT
 from mxwire.wire.dialect import Dialect
 
@@ -44,7 +43,7 @@ def state(interface: Interface) -> Iterator[Finding]:
 
 def needed_mtu(dialect: Dialect) -> int:
     """The MTU that the longest frames of a dialect need."""
-    return longest_frame(dialect) - HEADER
+    return longest_frame(dialect) - HEADER_SIZE
 
 
 def mtu(interface: Interface, dialect: Dialect) -> Iterator[Finding]:
@@ -135,7 +134,8 @@ def listeners(name: str, sockets: list[Listener], handlers: list[KernelHandler])
     for each in handlers:
         yield problem(
             "ethertype",
-            f"the kernel's {each.function} takes frames of 0x{MXOE:04X} as well: two hosts would have one address",
+            f"the kernel's {each.function} takes frames of 0x{ETHERTYPE_MXOE:04X} as well: two hosts would share one "
+            "address",
             f"detach it from {name} (Open-MX: rmmod open_mx), or use another interface",
         )
     ours = [each for each in sockets if not each.every_type]
@@ -149,7 +149,7 @@ def listeners(name: str, sockets: list[Listener], handlers: list[KernelHandler])
     if captures:
         yield ok("ethertype", f"{name} is being captured: {_programs(captures)}")
     if not handlers and not sockets:
-        yield ok("ethertype", f"nobody else takes frames of 0x{MXOE:04X} on {name}")
+        yield ok("ethertype", f"nobody else takes frames of 0x{ETHERTYPE_MXOE:04X} on {name}")
 
 
 def _programs(found: list[Listener]) -> str:

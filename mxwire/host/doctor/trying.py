@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mxwire.ethernet import BROADCAST, mac_text
 from mxwire.host.asking import Sighting, Survey
 from mxwire.host.doctor.finding import Finding, ok, problem, warning
 from mxwire.host.doctor.standing import needed_mtu
 from mxwire.host.host import Host
 from mxwire.host.opening import longest_frame
 from mxwire.link import Tap
-from mxwire.link.ethernet import BROADCAST
-from mxwire.wire.address import mac_text
 from mxwire.wire.dialect import Dialect
 
 

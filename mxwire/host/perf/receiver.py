@@ -17,8 +17,8 @@ from mxwire.host.perf.waiting import Waiting
 from mxwire.host.request import Request, place_of
 from mxwire.host.watching import restarted
 from mxwire.protocol import Partner, Status
+from mxwire.wire.numbers import DEFAULT_KEY
 
-KEY: Final = 0x12345678
 CONNECT_BACK: Final = 10.0
 _SLICE: Final = 1.0
 _NOT_FAILED: Final = (None, Status.CANCELLED, Status.SUCCESS, Status.MESSAGE_TRUNCATED)
@@ -90,7 +90,7 @@ class Receiver:
         partner, parameters, _ = wish
         self._served = partner
         try:
-            self._endpoint.connect(partner.peer, partner.number, KEY, timeout=CONNECT_BACK)
+            self._endpoint.connect(partner.peer, partner.number, DEFAULT_KEY, timeout=CONNECT_BACK)
             self._send(wish, self._endpoint.issend, b"", 0)
             send = self._endpoint.issend if parameters.synchronous else self._endpoint.isend
             for length in parameters.lengths():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from mxwire.interop.cases.part import Group, data, of
-from mxwire.interop.casting import KEY, Where, stage_wants
+from mxwire.interop.casting import Where, stage_wants
 from mxwire.interop.stage import Joined, Stage
 from mxwire.protocol import Status
+from mxwire.wire.numbers import DEFAULT_KEY
 
 CASES = Group("connecting")
-_WRONG_KEY = KEY ^ 0xFF
+_WRONG_KEY = DEFAULT_KEY ^ 0xFF
 _CLOSED = 29
 _BEYOND = 200
 """No host has so many endpoints."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from mxwire.ethernet import mac_text
 from mxwire.interop.cases.part import Group
 from mxwire.interop.casting import Unexpected, Unsuitable, Where, stage_wants
 from mxwire.interop.stage import Stage
 from mxwire.protocol import LocalProtocolError, Status
-from mxwire.wire.address import mac_text
 
 CASES = Group("discovery")
 

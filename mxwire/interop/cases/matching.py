@@ -6,7 +6,7 @@ from mxwire.interop.cases.part import Group, data, of
 from mxwire.interop.casting import stage_wants
 from mxwire.interop.stage import Stage
 from mxwire.protocol import Defect, Status
-from mxwire.wire.dialect import RENDEZVOUS_THRESHOLD
+from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 CASES = Group("matching")
 _KINDS = (20, 100, 5000, 40_000)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from mxwire.interop.cases.part import Group, Lengths, data, of
 from mxwire.interop.stage import Stage
-from mxwire.wire.dialect import RENDEZVOUS_THRESHOLD, Dialect
+from mxwire.wire.dialect import Dialect
+from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 CASES = Group("sizes")
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from mxwire.errors import MxwireError
+from mxwire.ethernet import mac_text
 from mxwire.interop.implementations import dialect_of
 from mxwire.interop.result import CAPTURES, Cell
 from mxwire.interop.site.exchange import Exchange, Readings, Seen, read_exchange
@@ -19,7 +20,6 @@ from mxwire.interop.site.pages import page
 from mxwire.interop.site.rows import MOST_ROWS_WHOLE, Omission, Row, Step, is_everything, rows_of
 from mxwire.interop.site.views import Matrix, View
 from mxwire.rules import Violation
-from mxwire.wire.address import mac_text
 from mxwire.wire.dialect import Dialect
 
 FINDINGS_SHOWN: Final = 50

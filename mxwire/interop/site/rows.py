@@ -8,7 +8,7 @@ from typing import Final
 
 from mxwire.interop.site.exchange import Seen, runs
 
-SHORTEST_RUN: Final = 4
+FEWEST_FOLDED: Final = 4
 """Fewer like frames than this are shown one by one."""
 MOST_ROWS: Final = 120
 """Steps of a ladder on the page of a cell; where there are no more frames, each has its own."""
@@ -61,7 +61,7 @@ def rows_of(frames: list[Seen], *, whole: bool = False) -> list[Row]:
     if whole or len(frames) <= MOST_ROWS:
         steps = [Step([frame]) for frame in frames]
     else:
-        steps = [Step(each) for each in runs(frames, SHORTEST_RUN)]
+        steps = [Step(each) for each in runs(frames, FEWEST_FOLDED)]
     kept = set(range(MOST_ROWS_WHOLE)) if whole else _chosen(steps)
     return list(_with_pauses(_with_omissions(steps, kept)))
 

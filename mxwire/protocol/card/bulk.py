@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
-from mxwire.protocol.card.pull import MAGIC, Pull, Replies
+from mxwire.protocol.card.pull import Pull, Replies
 from mxwire.protocol.card.replies import FRAMES_MAXIMUM
 from mxwire.protocol.corridor import Fragments
 from mxwire.protocol.counters import Counter
 from mxwire.wire.codec import TYPE_OFFSET
-from mxwire.wire.enums import ETHERTYPE_MXOE, PacketType
+from mxwire.wire.enums import PacketType
 from mxwire.wire.formats import PULL_REPLY
 from mxwire.wire.headers import header_type
 from mxwire.wire.layout import Layout, layout_of
+from mxwire.wire.numbers import PULL_MAGIC
 from mxwire.wire.packets import Medium
 
 if TYPE_CHECKING:
@@ -168,7 +170,7 @@ def _pull_replies(interface: Interface, which: tuple[int, int, bool], part: Repl
     """Give replies with the same handle and magic to their pull."""
     handle, magic, fits = which
     count = len(part.sequences)
-    endpoint = interface.endpoints.get((magic ^ MAGIC) & 0xFF)
+    endpoint = interface.endpoints.get((magic ^ PULL_MAGIC) & 0xFF)
     pull = endpoint.pulls.get(handle) if endpoint is not None else None
     if not fits:
         interface.counters[Counter.DROP_BAD_FRAME_LENGTH] += count

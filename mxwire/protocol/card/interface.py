@@ -13,23 +13,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from mxwire.ethernet import DESTINATION, ETHERTYPE, ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
 from mxwire.protocol.card import bulk
 from mxwire.protocol.card.endpoint import CardEndpoint, HandleSlots
 from mxwire.protocol.card.outgoing import Outgoing
-from mxwire.protocol.card.pull import MAGIC, PullEvent
+from mxwire.protocol.card.pull import PullEvent
 from mxwire.protocol.card.replies import PullReplies, region_offset, replies_needed
 from mxwire.protocol.card.timers import PullTimers
 from mxwire.protocol.corridor import Arrival
 from mxwire.protocol.counters import Counter, Counters
 from mxwire.protocol.names import Names
-from mxwire.protocol.peers import UNKNOWN_INDEX, Peer, PeerTable
+from mxwire.protocol.peers import Peer, PeerTable
 from mxwire.protocol.profile import Defect, Profile
 from mxwire.protocol.status import Status
 from mxwire.wire.checks import Reason
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.dialect import Dialect
-from mxwire.wire.enums import ETHERTYPE_MXOE, NackType, PacketType, TrucType
+from mxwire.wire.enums import NackType, PacketType, TrucType
+from mxwire.wire.numbers import LIBACK_LENGTH, NO_PEER_INDEX, PULL_MAGIC
 from mxwire.wire.packets import (
     Announcement,
     ConnectReply,
@@ -83,7 +85,6 @@ _ODD_PULL_NACKS: Final[dict[int, Status]] = {
     6: Status.TIMEOUT,
 }
 """What the real driver makes of types that nobody should send (R-NAK-09)."""
-_LIBACK_LENGTH: Final = 16
 _LONG_QUERY: Final = 1500
 """From this length on the real driver loses the magic of a HOST_QUERY (R-MEA-07)."""
 _FRAME_LENGTH_MAXIMUM: Final = 0xFFFF
@@ -183,14 +184,14 @@ class Interface:
 
     def take(self, frame: bytes, now: int) -> None:
         """Judge one frame."""
-        if frame[12:14] != _ETHERTYPE:
-            if frame[12:14] not in _VLAN_TAGS or not self.promiscuous:
+        if frame[ETHERTYPE] != _ETHERTYPE:
+            if frame[ETHERTYPE] not in _VLAN_TAGS or not self.promiscuous:
                 return
             # A tagged frame that the card lets pass is taken like an untagged one (R-MEA-06).
             frame = frame[:12] + frame[16:]
-            if frame[12:14] != _ETHERTYPE:
+            if frame[ETHERTYPE] != _ETHERTYPE:
                 return
-        if frame[:6] != self.address and not self.promiscuous and not self.is_for_us(frame):
+        if frame[DESTINATION] != self.address and not self.promiscuous and not self.is_for_us(frame):
             return
         parsed = self.codec.parse(frame)
         if len(frame) >= self._long_query and type(parsed) is HostQuery:
@@ -200,7 +201,7 @@ class Interface:
     def is_for_us(self, destination: bytes) -> bool:
         """Whether the card lets a frame pass, which begins with its destination: its own address, broadcast and
         multicast (R-MEA-01)."""
-        return destination[:6] == self.address or bool(destination[0] & 1)
+        return destination[DESTINATION] == self.address or bool(destination[0] & 1)
 
     def _take_malformed(self, frame: Malformed, _now: int) -> None:
         if frame.reason == Reason.RAW_TOO_LARGE and self.raw.full:
@@ -295,7 +296,7 @@ class Interface:
         if target is None or frame.liback_type != TrucType.ACK:
             return
         endpoint, peer = target
-        if frame.length < _LIBACK_LENGTH:
+        if frame.length < LIBACK_LENGTH:
             self.counters[Counter.DROP_BAD_DATA_LENGTH] += 1
         elif frame.liback_session_id != endpoint.session:
             self.counters[Counter.DROP_BAD_SESSION] += 1
@@ -384,7 +385,7 @@ class Interface:
 
     def endpoint_of_magic(self, magic: int) -> CardEndpoint | None:
         """The open endpoint that a reply's magic designates; only its low 8 bits matter (R-PUL-05)."""
-        endpoint = self.endpoints.get((magic ^ MAGIC) & 0xFF)
+        endpoint = self.endpoints.get((magic ^ PULL_MAGIC) & 0xFF)
         if endpoint is None:
             self.counters[Counter.DROP_REPLY_BAD_MAGIC] += 1
         return endpoint
@@ -430,7 +431,7 @@ class Interface:
 
     def _peer_of_nack(self, frame: NackLib | NackMcp) -> Peer | None:
         """Who nacks: index 0xFFFF is replaced by a lookup of the address, others are not counted (R-MEA-11)."""
-        if frame.dst_src_peer_index == UNKNOWN_INDEX:
+        if frame.dst_src_peer_index == NO_PEER_INDEX:
             return self._peer_by_address(frame.src_mac)
         peer = self.peers.at(frame.dst_src_peer_index)
         if peer is not None and self.strict_address and peer.address != frame.src_mac:

@@ -20,13 +20,12 @@ from mxwire.protocol.machine import Machine, Row, Table
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.profile import Defect
 from mxwire.protocol.status import Status
+from mxwire.wire.numbers import PULL_MAGIC
 from mxwire.wire.packets import Pull as PullFrame
 
 if TYPE_CHECKING:
     from mxwire.protocol.card.endpoint import CardEndpoint
 
-MAGIC: Final = 0x21071980
-"""XORed with the endpoint's number in ``src_magic`` (R-PUL-03)."""
 OUT_OF_ORDER_SHARE: Final = 1 / 16
 """Share of the transfers whose first PULLs leave out of order with R-MEA-15: between the 1 of 80 and the 9 of 40 that
 were counted on busy hosts."""
@@ -262,7 +261,7 @@ class Pull(Machine):
                 pulled_rdma_seqnum=source.use,
                 pulled_rdma_offset=source.offset,
                 src_pull_handle=self.handle,
-                src_magic=MAGIC ^ endpoint.number,
+                src_magic=PULL_MAGIC ^ endpoint.number,
                 first_frame_offset=0,
                 block_length=0,
                 frame_index=0,

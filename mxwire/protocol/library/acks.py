@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Final
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.machine import Machine, Row, Table
 from mxwire.protocol.sequence import distance
+from mxwire.wire.numbers import NO_SESSION
 from mxwire.wire.packets import Truc
 
 if TYPE_CHECKING:
     from mxwire.protocol.library.partner import Partner
-
-SESSION_UNKNOWN: Final = 0xFFFF_FFFF
-"""Stands for a session id that was never learnt (R-CON-12)."""
 
 
 class AckState(StrEnum):
@@ -102,7 +100,7 @@ class Acknowledging(Machine):
         partner = self.partner
         partner.rx_acked = partner.rx_done
         partner.liback_out = (partner.liback_out + 1) & 0xFFFF_FFFF
-        session = SESSION_UNKNOWN if partner.rev is None else partner.rev
+        session = NO_SESSION if partner.rev is None else partner.rev
         partner.send(
             Counter.SEND_LIBACK,
             Truc(

@@ -11,9 +11,10 @@ from mxwire.protocol.library.partner import Partner
 from mxwire.protocol.library.request import ListedRequest, RequestKind
 from mxwire.protocol.machine import Row, Table
 from mxwire.protocol.profile import Defect
-from mxwire.protocol.sequence import FIRST, same_session, session_bits
+from mxwire.protocol.sequence import same_session, session_bits
 from mxwire.protocol.status import Status
 from mxwire.wire.enums import ConnectStatus
+from mxwire.wire.numbers import FIRST_NUMBER
 from mxwire.wire.packets import ConnectReply, ConnectRequest
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Connecting(ListedRequest):
         """Whether the engine itself wants it, to connect back (R-CON-12); then the application is not told."""
         self.number = 0
         """``connect_seqnum``."""
-        self.start = FIRST
+        self.start = FIRST_NUMBER
         """The number that the last transmission asked the target to start at."""
         self.transmissions = 0
         self.resend_tick = 0
@@ -221,7 +222,7 @@ def _first_request(partner: Partner, frame: ConnectRequest) -> None:
         partner.restart()
     # Their numbers come again: only with D-1 there can be any.
     partner.abandon_incomplete(Status.REMOTE_ENDPOINT_UNREACHABLE)
-    partner.rx_next = partner.rx_done = session_bits(partner.rx_next) | FIRST
+    partner.rx_next = partner.rx_done = session_bits(partner.rx_next) | FIRST_NUMBER
 
 
 def _answer(partner: Partner, frame: ConnectRequest, status: int) -> None:

@@ -26,9 +26,9 @@ from mxwire.protocol.library.resends import Resends
 from mxwire.protocol.library.sending import BufferedSend, LargeSend
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.status import Status
-from mxwire.wire.dialect import SMALL_MAXIMUM
 from mxwire.wire.enums import NackType
 from mxwire.wire.formats import MEDIUM_MXOE
+from mxwire.wire.numbers import SMALL_MAXIMUM
 from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, Truc
 
 if TYPE_CHECKING:

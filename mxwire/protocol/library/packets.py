@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.protocol.buffers import Segments
 from mxwire.protocol.counters import Counter
-from mxwire.wire.dialect import TINY_MAXIMUM
-from mxwire.wire.enums import ETHERTYPE_MXOE, PacketType
+from mxwire.wire.enums import PacketType
 from mxwire.wire.headers import header_type
 from mxwire.wire.layout import layout_of
+from mxwire.wire.numbers import TINY_MAXIMUM
 from mxwire.wire.packets import Notify, Rndv
 
 if TYPE_CHECKING:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.event import Event, EventKind
-from mxwire.protocol.library.acks import SESSION_UNKNOWN, AckEvent, Acknowledging
+from mxwire.protocol.library.acks import AckEvent, Acknowledging
 from mxwire.protocol.library.delivery import Delivery, DeliveryEvent
 from mxwire.protocol.library.window import Window
 from mxwire.protocol.peers import Peer
-from mxwire.protocol.sequence import (
-    FIRST,
-    NO_NUMBER,
-    SESSION_MASK,
-    SESSION_STEP,
-    distance,
-    same_session,
-    session_bits,
-    successor,
-)
+from mxwire.protocol.sequence import NO_NUMBER, distance, same_session, session_bits, successor
 from mxwire.protocol.status import Status
+from mxwire.wire.numbers import (
+    ABANDONED_DONE,
+    ABANDONED_NEXT,
+    FIRST_NUMBER,
+    NO_SESSION,
+    SESSION_NUMBER_MASK,
+    SESSION_NUMBER_STEP,
+)
 from mxwire.wire.packets import Frame
 
 if TYPE_CHECKING:
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from mxwire.protocol.library.endpoint import Endpoint
     from mxwire.protocol.library.reassembly import Reassembly
     from mxwire.protocol.library.sending import LargeSend
-
-_GIVEN_UP_NEXT: Final = 0x30F1
-_GIVEN_UP_DONE: Final = 0x0F0E
 
 
 class Partner:
@@ -74,9 +70,9 @@ class Partner:
         """Its session id for liback, PULL and NOTIFY."""
         self.tx_next = NO_NUMBER
         self.tx_una = NO_NUMBER
-        self.rx_next = FIRST
-        self.rx_done = FIRST
-        self.rx_acked = FIRST
+        self.rx_next = FIRST_NUMBER
+        self.rx_done = FIRST_NUMBER
+        self.rx_acked = FIRST_NUMBER
         self.connects = 0
         self.liback_out = 0
         self.liback_in = 0
@@ -156,7 +152,7 @@ class Partner:
         self.tx_next = successor(sequence)
         self.deliveries.append(delivery)
         session = self.rev if delivery.uses_reverse_session else self.fwd
-        delivery.fire(DeliveryEvent.SUBMIT, sequence, SESSION_UNKNOWN if session is None else session)
+        delivery.fire(DeliveryEvent.SUBMIT, sequence, NO_SESSION if session is None else session)
 
     # What the partner tells.
 
@@ -209,7 +205,7 @@ class Partner:
     def restart(self) -> None:
         """The partner came back with another session: full reset (R-CLS-05)."""
         self._clear(Status.REMOTE_ENDPOINT_UNREACHABLE)
-        self.rx_next = self.rx_done = self.rx_acked = session_bits(self.rx_done) | FIRST
+        self.rx_next = self.rx_done = self.rx_acked = session_bits(self.rx_done) | FIRST_NUMBER
         self.endpoint.tell(Event(EventKind.PARTNER_RESTARTED, partner=self))
 
     def give_up(self) -> None:
@@ -218,9 +214,9 @@ class Partner:
         Connects end as unreachable like everything else, since calls here do not block (R-MEA-19).
         """
         self._clear(Status.REMOTE_ENDPOINT_UNREACHABLE)
-        upper = (session_bits(self.rx_done) + SESSION_STEP) & SESSION_MASK
-        self.rx_next = upper | _GIVEN_UP_NEXT
-        self.rx_done = self.rx_acked = upper | _GIVEN_UP_DONE
+        upper = (session_bits(self.rx_done) + SESSION_NUMBER_STEP) & SESSION_NUMBER_MASK
+        self.rx_next = upper | ABANDONED_NEXT
+        self.rx_done = self.rx_acked = upper | ABANDONED_DONE
         self.endpoint.tell(Event(EventKind.PARTNER_LOST, partner=self))
 
     def forget(self, status: Status) -> None:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mxwire.protocol.buffers import Segments
 from mxwire.protocol.card.pull import Source
-from mxwire.protocol.library.acks import SESSION_UNKNOWN
 from mxwire.protocol.library.delivery import Delivery
 from mxwire.protocol.library.packets import NotifyPacket
 from mxwire.protocol.library.request import ListedRequest, RequestKind
 from mxwire.protocol.machine import Row, Table
 from mxwire.protocol.profile import Defect
 from mxwire.protocol.status import Status
+from mxwire.wire.numbers import NO_SESSION
 from mxwire.wire.packets import Rndv
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class Receiving(ListedRequest):
         source = Source(
             peer=partner.peer,
             endpoint=partner.number,
-            session=SESSION_UNKNOWN if partner.rev is None else partner.rev,
+            session=NO_SESSION if partner.rev is None else partner.rev,
             region=frame.pulled_rdma_id,
             use=frame.pulled_rdma_seqnum,
             offset=frame.pulled_rdma_offset,

@@ -9,7 +9,8 @@ from mxwire.protocol.corridor import Arrival, Fragments
 from mxwire.protocol.library import incoming
 from mxwire.protocol.library.acks import AckEvent
 from mxwire.protocol.profile import Defect
-from mxwire.protocol.sequence import JUST_BEFORE, NUMBER_MASK, SESSION_MASK, distance, successor
+from mxwire.protocol.sequence import JUST_BEFORE, distance, successor
+from mxwire.wire.numbers import NUMBER_MASK, SESSION_NUMBER_MASK
 from mxwire.wire.packets import Medium
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Window:
         """Take a numbered packet that the card has accepted (R-ORD-02, R-SEQ-07)."""
         partner = self.partner
         frame = arrival.frame
-        if ((frame.lib_seqnum ^ partner.rx_done) | (frame.lib_piggyack ^ partner.tx_next)) & SESSION_MASK:
+        if ((frame.lib_seqnum ^ partner.rx_done) | (frame.lib_piggyack ^ partner.tx_next)) & SESSION_NUMBER_MASK:
             # Another session number, of either direction.
             return
         partner.acknowledge(frame.lib_piggyack)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.errors import MxwireError
+from mxwire.units import SECOND
 
-SECOND: Final = 1_000_000_000
 _PREFIXES: Final = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9}
 _RATE: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<prefix>[kKMG]?)(?P<bit>bit)?/s", re.ASCII)
 

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.errors import MxwireError
+from mxwire.ethernet import HEADER_SIZE
 from mxwire.frames import FrameBatch
 from mxwire.replay.raw.rewriting import Rewriting
 from mxwire.wire.decoder import DecodedBatch
 
 PIECE: Final = 1024
 """Frames that are handled together: as many as the kernel takes in one call."""
-_HEADER: Final = 14
 _TAG: Final = 4
 
 Chosen = tuple[DecodedBatch, NDArray[np.intp]]
@@ -77,7 +77,7 @@ class Preparation:
             return
         tags = (decoded.located.vlan[places] >= 0).sum(axis=1)
         # A tag is not counted by the kernel.
-        size = decoded.batch.wire_length[places] - _HEADER - _TAG * np.minimum(tags, 1)
+        size = decoded.batch.wire_length[places] - HEADER_SIZE - _TAG * np.minimum(tags, 1)
         long = np.flatnonzero(size > self.mtu)
         if len(long):
             place = int(places[long[0]])

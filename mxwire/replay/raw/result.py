@@ -8,12 +8,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.units import SECOND
 from mxwire.wire.enums import PacketType
 
 _BUCKET_NS: Final = 1_000
 _BUCKETS: Final = 1_000_000
 """Errors of up to a second are told apart by microseconds."""
-SECOND: Final = 1e9
 
 
 @dataclass

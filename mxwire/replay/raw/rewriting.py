@@ -9,14 +9,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.ethernet import DESTINATION, ETHERTYPE, HEADER_SIZE, SOURCE
 from mxwire.frames import FrameBatch
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import PacketType
 from mxwire.wire.packets import Announcement
 
-_DESTINATION: Final = 0
-_SOURCE: Final = 6
-_ETHERTYPE: Final = 12
 _HIGH: Final = 32
 _LOW_MASK: Final = 0xFFFF_FFFF
 
@@ -35,10 +33,10 @@ class Rewriting:
         """Change frames in place. ``batch`` holds copies of the frames of ``decoded`` at ``places``."""
         if self.addresses:
             self._announcements(batch, decoded, places)
-            self._readdress(batch, decoded.located.destination[places], _DESTINATION)
-            self._readdress(batch, decoded.located.source[places], _SOURCE)
+            self._readdress(batch, decoded.located.destination[places], DESTINATION.start)
+            self._readdress(batch, decoded.located.source[places], SOURCE.start)
         if self.ethertype is not None:
-            where = batch.offset + _ETHERTYPE + decoded.located.shift[places]
+            where = batch.offset + ETHERTYPE.start + decoded.located.shift[places]
             batch.buffer[where] = self.ethertype >> 8
             batch.buffer[where + 1] = self.ethertype & 0xFF
 
@@ -63,7 +61,7 @@ class Rewriting:
                 continue
             number = int.from_bytes(new, "big")
             changed = replace(frame, nic_id_hi=number >> _HIGH, nic_id_lo=number & _LOW_MASK)
-            built = np.frombuffer(decoded.codec(place).build(changed), np.uint8)[14:]
+            built = np.frombuffer(decoded.codec(place).build(changed), np.uint8)[HEADER_SIZE:]
             start = int(batch.offset[row]) + 14 + int(decoded.located.shift[place])
             room = int(batch.offset[row] + batch.length[row]) - start
             batch.buffer[start : start + min(room, len(built))] = built[:room]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any, Final
 
+from mxwire.ethernet import BROADCAST
 from mxwire.protocol import introduction
-from mxwire.protocol.profile import MILLISECOND, SECOND
 from mxwire.replay.stateful.awaiting import Awaited
 from mxwire.replay.stateful.connects import Answers, OwnConnects
 from mxwire.replay.stateful.conversation import Conversation
@@ -20,7 +20,7 @@ from mxwire.replay.stateful.records import NUMBERED, Record
 from mxwire.replay.stateful.regions import Regions
 from mxwire.replay.stateful.script import Script
 from mxwire.replay.stateful.speaking import NotPlayed, Speaker
-from mxwire.wire.address import BROADCAST
+from mxwire.units import MILLISECOND, SECOND
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.packets import (
     ConnectReply,

@@ -13,10 +13,9 @@ from mxwire.replay.stateful.hindsight import Hindsight
 from mxwire.replay.stateful.records import FOR_LIBRARY, Record, messages
 from mxwire.replay.stateful.script import Script
 from mxwire.wire.enums import NackType
+from mxwire.wire.numbers import DEFAULT_KEY
 from mxwire.wire.packets import ConnectReply, ConnectRequest, Medium, Notify, Pull, PullReply, Rndv
 
-KEY: Final = 0x12345678
-"""What opens an endpoint of which no connect tells."""
 _GONE: Final = (NackType.ENDPT_CLOSED, NackType.BAD_ENDPT)
 _ALL_BITS: Final = (1 << 64) - 1
 
@@ -143,7 +142,7 @@ class RecordedApplication:
     # What is done.
 
     def _open(self, number: int, working: bool = True) -> None:
-        self._endpoints[number] = self.node.open_endpoint(number, self._keys.get(number, KEY))
+        self._endpoints[number] = self.node.open_endpoint(number, self._keys.get(number, DEFAULT_KEY))
         self._endpoints[number].progressing = working
 
     def _work(self, number: int) -> None:

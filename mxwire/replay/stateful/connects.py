@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mxwire.protocol.profile import MILLISECOND
-from mxwire.replay.stateful.pair import RESEND
 from mxwire.replay.stateful.pulls import Waiting
 from mxwire.replay.stateful.records import Record
+from mxwire.units import MILLISECOND
+from mxwire.wire.numbers import RESEND_DELAY
 from mxwire.wire.packets import ConnectReply, ConnectRequest
 
 EARLY: Final = 30 * MILLISECOND
@@ -39,14 +39,14 @@ class OwnConnects:
 
     def due(self, now: int) -> list[bytes]:
         """What is sent again now."""
-        found = [each for each in self._waiting.values() if now - each.sent_ns >= RESEND]
+        found = [each for each in self._waiting.values() if now - each.sent_ns >= RESEND_DELAY]
         for each in found:
             each.sent_ns = now
         return [each.frame for each in found]
 
     def deadlines(self) -> list[int]:
         """When they are due."""
-        return [each.sent_ns + RESEND for each in self._waiting.values()]
+        return [each.sent_ns + RESEND_DELAY for each in self._waiting.values()]
 
 
 class Answers:

@@ -9,11 +9,11 @@ from typing import Any
 
 from mxwire.protocol.sequence import number
 from mxwire.replay.stateful.comparing import How
-from mxwire.replay.stateful.pair import UNKNOWN_SESSION, Pair
+from mxwire.replay.stateful.pair import Pair
 from mxwire.replay.stateful.script import Script
+from mxwire.wire.numbers import NO_PEER_INDEX, NO_SESSION
 from mxwire.wire.packets import ConnectReply, ConnectRequest, Notify, Pull, Rndv
 
-UNKNOWN_INDEX = 0xFFFF
 FIRST_INDEX = 1
 _SESSIONS = 0xFFFF_FFFE
 
@@ -51,7 +51,7 @@ class Conversation:
     """Their live connects, by our endpoint, theirs, the recorded session and number."""
     came: dict[tuple[int, int, int], int] = field(default_factory=dict)
     """Their live numbers by pair and recorded number, where they came with the recorded session."""
-    their_index: int = UNKNOWN_INDEX
+    their_index: int = NO_PEER_INDEX
     """Our place in their peer table, once they have told."""
 
     def __post_init__(self) -> None:
@@ -89,7 +89,7 @@ class Conversation:
 
     def their_session(self, recorded: int) -> int | None:
         """Their session for a recorded one; None where they have not told it."""
-        return UNKNOWN_SESSION if recorded == UNKNOWN_SESSION else self.their_sessions.get(recorded)
+        return NO_SESSION if recorded == NO_SESSION else self.their_sessions.get(recorded)
 
     def connect_of(self, pair: Pair, request: ConnectRequest | ConnectReply) -> tuple[int, ...]:
         """What all repetitions of a connect of theirs have in common: its number begins anew with our session."""
@@ -103,11 +103,11 @@ class Conversation:
     def meaning(self, pair: Pair | None, how: How, value: Any) -> Any:
         """What a recorded value has to be now; None where nothing can be said."""
         if how is How.INDEX:
-            return self.index if value != UNKNOWN_INDEX else None
+            return self.index if value != NO_PEER_INDEX else None
         if how is How.THEIRS:
             return self.live_endpoint(value)
         if how is How.SESSION:
-            return UNKNOWN_SESSION if value == UNKNOWN_SESSION else self.my_sessions.get(value)
+            return NO_SESSION if value == NO_SESSION else self.my_sessions.get(value)
         if how is How.KEY:
             return self.key(value)
         if how is How.NUMBER:

@@ -9,6 +9,7 @@ from random import Random
 from typing import Final
 
 from mxwire.errors import MxwireError
+from mxwire.ethernet import HEADER_SIZE, SOURCE, mac_text
 from mxwire.frames import FrameBatch
 from mxwire.link import Link
 from mxwire.link.conversing import converse
@@ -17,20 +18,18 @@ from mxwire.replay.stateful.actor import Actor
 from mxwire.replay.stateful.conversation import FIRST_INDEX
 from mxwire.replay.stateful.script import Script
 from mxwire.replay.stateful.watching import Watch
-from mxwire.wire.address import mac_text
+from mxwire.units import SECOND
 
-_HEADER: Final = 14
 _AT_ONCE: Final = 64
-SECOND: Final = 1_000_000_000
 
 
 def refuse_long(script: Script, link: Link) -> None:
     """Raise where a link does not take the frames that would be sent."""
     length = max(each.length for each in script.records)
-    if length > _HEADER + link.mtu:
+    if length > HEADER_SIZE + link.mtu:
         raise MxwireError(
             f"{link.name}: takes {link.mtu} bytes behind the Ethernet header (its MTU), and the recorded hosts sent up "
-            f"to {length - _HEADER}; raise it: ip link set {link.name} mtu {length - _HEADER}"
+            f"to {length - HEADER_SIZE}; raise it: ip link set {link.name} mtu {length - HEADER_SIZE}"
         )
 
 
@@ -75,7 +74,7 @@ def play(actor: Actor, link: Link, watch: Watch, progress: Callable[[int], objec
         now = time.monotonic_ns()
         for place in range(len(batch)):
             frame = batch.frame(place)
-            if frame[6:12] == actor.conversation.other:
+            if frame[SOURCE] == actor.conversation.other:
                 watch.see(now, frame)
             actor.receive(frame, now)
     return time.monotonic_ns() - began

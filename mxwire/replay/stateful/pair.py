@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from mxwire.protocol.profile import MILLISECOND
-from mxwire.protocol.sequence import FIRST, NUMBER_MASK, SESSION_MASK, distance, number, successor
+from mxwire.protocol.sequence import distance, number, successor
+from mxwire.units import MILLISECOND
+from mxwire.wire.numbers import FIRST_NUMBER, NUMBER_MASK, RESEND_DELAY, SESSION_NUMBER_MASK
 
 HALF: Final = NUMBER_MASK // 2
-UNKNOWN_SESSION: Final = 0xFFFF_FFFF
-RESEND: Final = 500 * MILLISECOND
-"""After so long without an ack or an answer a frame is sent again (R-RTX-01)."""
 OWED: Final = 30 * MILLISECOND
 """So long an ack may wait for the recording to have one."""
 
@@ -46,7 +44,7 @@ class Pair:
     """The recorded number for each that we have sent."""
     unacked: dict[int, Sent] = field(default_factory=dict)
     # What we receive.
-    expected: int = FIRST
+    expected: int = FIRST_NUMBER
     """The next number that we want of theirs."""
     arrived: dict[int, int | None] = field(default_factory=dict)
     """Their numbers that have come, each with the recorded one; None: what came was not in the recording."""
@@ -77,9 +75,9 @@ class Pair:
         ahead = distance(recorded, origin)
         if ahead > HALF:
             # Before where the partner wants us to begin: it is sent again, as it was.
-            return (start & SESSION_MASK) | number(start + ahead)
+            return (start & SESSION_NUMBER_MASK) | number(start + ahead)
         less = sum(0 <= distance(each, origin) < ahead for each in self.skipped)
-        return (start & SESSION_MASK) | number(start + ahead - less)
+        return (start & SESSION_NUMBER_MASK) | number(start + ahead - less)
 
     def skip(self, recorded: int) -> None:
         """A recorded number of ours is not sent this time, and those after it move up."""
@@ -107,14 +105,14 @@ class Pair:
 
     def due(self, now: int) -> list[bytes]:
         """What of ours is sent again now."""
-        found = [each for each in self.unacked.values() if now - each.sent_ns >= RESEND]
+        found = [each for each in self.unacked.values() if now - each.sent_ns >= RESEND_DELAY]
         for each in found:
             each.sent_ns = now
         return [frame for each in found for frame in each.frames]
 
     def deadlines(self) -> list[int]:
         """When something is due: what is sent again, and an ack."""
-        times = [each.sent_ns + RESEND for each in list(self.unacked.values())[:1]]
+        times = [each.sent_ns + RESEND_DELAY for each in list(self.unacked.values())[:1]]
         return times if self.first_of_owed_ns is None else [*times, self.first_of_owed_ns + OWED]
 
     # Theirs.
@@ -143,7 +141,7 @@ class Pair:
             return self.expected
         value, held = self.expected, []
         while value != self.told:
-            before = (value & SESSION_MASK) | number(value - 1)
+            before = (value & SESSION_NUMBER_MASK) | number(value - 1)
             if before not in self.arrived:
                 break
             held.append(before)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mxwire.protocol.card.replies import message_offset
-from mxwire.protocol.profile import SECOND
 from mxwire.replay.stateful.conversation import Region, region_of
 from mxwire.replay.stateful.expectations import Expectations
+from mxwire.units import SECOND
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.packets import Notify, Pull, PullReply
 

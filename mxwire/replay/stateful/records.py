@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from mxwire.ethernet import SOURCE
 from mxwire.frames import FrameBatch
-from mxwire.protocol.sequence import NUMBER_MASK, distance
+from mxwire.protocol.sequence import distance
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import Dialect
+from mxwire.wire.numbers import NUMBER_MASK
 from mxwire.wire.packets import (
     ConnectReply,
     ConnectRequest,
@@ -68,7 +70,7 @@ def read(batch: FrameBatch, dialect: Dialect, address: bytes, shift: int = 0) ->
         data, length = batch.frame(index), int(batch.wire_length[index])
         frame = codec.parse(data.ljust(length, b"\0"))
         time = int(batch.timestamp_ns[index]) + shift
-        found.append(Record(index + 1, time, data, length, frame, data[6:12] == address))
+        found.append(Record(index + 1, time, data, length, frame, data[SOURCE] == address))
     _mark_news(found)
     return found
 

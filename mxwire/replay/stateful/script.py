@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mxwire.errors import MxwireError
+from mxwire.ethernet import BROADCAST, mac_text
 from mxwire.frames import FrameBatch
 from mxwire.replay.stateful.records import Record, read
-from mxwire.wire.address import BROADCAST, mac_text
 from mxwire.wire.codec import Malformed
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.dialect import MXOE, Dialect

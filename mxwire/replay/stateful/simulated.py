@@ -7,9 +7,9 @@ from typing import Final
 
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Node
-from mxwire.protocol.profile import SECOND
 from mxwire.replay.stateful.actor import Actor
 from mxwire.replay.stateful.application import RecordedApplication
+from mxwire.units import SECOND
 
 HOP: Final = 5_000
 """How long a frame is on its way, in ns."""

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from mxwire.protocol.sequence import FIRST, number
+from mxwire.ethernet import ETHERTYPE_MXOE
+from mxwire.protocol.sequence import number
 from mxwire.replay.stateful.conversation import Conversation, region_of
-from mxwire.replay.stateful.pair import UNKNOWN_SESSION, Pair
-from mxwire.wire.enums import ETHERTYPE_MXOE
+from mxwire.replay.stateful.pair import Pair
+from mxwire.wire.numbers import FIRST_NUMBER, NO_SESSION
 from mxwire.wire.packets import (
     ConnectReply,
     ConnectRequest,
@@ -110,7 +111,7 @@ class Speaker:
         session = state.my_session(frame.target_session_id)
         if state.present.get(frame.src_endpoint) != session:
             self._opened(frame.src_endpoint, session)
-        if number(frame.target_recv_seqnum_start) == FIRST and pair.expected != frame.target_recv_seqnum_start:
+        if number(frame.target_recv_seqnum_start) == FIRST_NUMBER and pair.expected != frame.target_recv_seqnum_start:
             # The played host took the partner for a new one, and forgot what it had received (R-CON-10).
             pair.expect_from(frame.target_recv_seqnum_start)
         return {
@@ -144,7 +145,7 @@ class Speaker:
         pair = self._pair(frame)
         session = self._session(frame.session)
         value = pair.ack(frame.liback_lib_seqnum)
-        if session == UNKNOWN_SESSION:
+        if session == NO_SESSION:
             # It is refused: what it says is not heard.
             return {"liback_lib_seqnum": value, "liback_send_seq": value}
         pair.acknum += 1

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from mxwire.rules.registry import NUMBERED, Breach, judges
-from mxwire.rules.state.sequence import FIRST, GIVEN_UP_DONE, NUMBER_MASK
 from mxwire.rules.state.sighting import Sighting, Status
+from mxwire.wire.numbers import ABANDONED_DONE, FIRST_NUMBER, NO_SESSION, NUMBER_MASK
 from mxwire.wire.packets import Truc
-from mxwire.wire.remarks import UNKNOWN_SESSION
 
 
 @judges("R-ACK-01", *NUMBERED, Truc, also=("R-ACK-03",))
@@ -33,9 +32,9 @@ def _nothing_sent(seen: Sighting) -> Breach | None:
     """Before the first message only the number that was asked for can be acknowledged."""
     back = seen.back
     receiver = seen.flow.destination
-    if seen.ack & NUMBER_MASK in (FIRST, GIVEN_UP_DONE) or not seen.vantage.from_start or not back.told:
+    if seen.ack & NUMBER_MASK in (FIRST_NUMBER, ABANDONED_DONE) or not seen.vantage.from_start or not back.told:
         return None
-    if receiver.epoch and seen.frame.session in (UNKNOWN_SESSION, *receiver.past):
+    if receiver.epoch and seen.frame.session in (NO_SESSION, *receiver.past):
         return None
     starts = [start for told in back.told.values() for start in told.starts]
     if seen.ack in starts:
@@ -97,4 +96,4 @@ def liback_numbers(seen: Sighting) -> Breach | None:
 
 
 def _same_session(one: int, other: int | None) -> bool:
-    return other is None or one == other or UNKNOWN_SESSION in (one, other)
+    return other is None or one == other or NO_SESSION in (one, other)

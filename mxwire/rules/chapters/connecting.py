@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from mxwire.rules.registry import NUMBERED, Breach, judges
 from mxwire.rules.state.flows import Flow
-from mxwire.rules.state.sequence import FIRST, GIVEN_UP_NEXT, NUMBER_MASK, SESSION_MASK, position_of
+from mxwire.rules.state.sequence import position_of
 from mxwire.rules.state.sighting import Sighting, Status
-from mxwire.rules.timing import MILLISECOND
+from mxwire.units import MILLISECOND
 from mxwire.wire.enums import ConnectStatus
+from mxwire.wire.numbers import ABANDONED_NEXT, FIRST_NUMBER, NO_SESSION, NUMBER_MASK, SESSION_NUMBER_MASK
 from mxwire.wire.packets import ConnectReply, ConnectRequest
-from mxwire.wire.remarks import UNKNOWN_SESSION
 
 
 @judges("R-CON-01", ConnectRequest, severity="deviation", when=(Status.NEW,), as_sent=True)
@@ -36,7 +36,7 @@ def asked_start(seen: Sighting) -> Breach | None:
         if back.former is None and back.source.fresh and not back.source.epoch and _is_late_start(back, start):
             return Breach("the partner has sent nothing, so number 1 comes first", f"asks for 0x{start:04x}")
         return None
-    if start & SESSION_MASK != stream.session_bits or stream.adopted or start & NUMBER_MASK == FIRST:
+    if start & SESSION_NUMBER_MASK != stream.session_bits or stream.adopted or start & NUMBER_MASK == FIRST_NUMBER:
         # A reset asks for number 1 again, which lies ahead of those that follow a giving up (R-CLS-05, R-RTX-05).
         return None
     ahead = position_of(start, stream.next) - stream.next
@@ -58,7 +58,7 @@ def _is_reopened(seen: Sighting) -> bool:
 
 
 def _is_late_start(back: Flow, start: int) -> bool:
-    if start & NUMBER_MASK in (FIRST, GIVEN_UP_NEXT):
+    if start & NUMBER_MASK in (FIRST_NUMBER, ABANDONED_NEXT):
         return False
     return start not in {each for told in back.told.values() for each in told.starts}
 
@@ -67,9 +67,9 @@ def _is_late_start(back: Flow, start: int) -> bool:
 def session_number_asked(seen: Sighting) -> Breach | None:
     """The session number that a receiver asks for grows by one when it gives its partner up, and is 0 for a new one."""
     flow, start = seen.flow, seen.frame.target_recv_seqnum_start
-    if flow.asked is None or _is_reopened(seen) or not start & SESSION_MASK:
+    if flow.asked is None or _is_reopened(seen) or not start & SESSION_NUMBER_MASK:
         return None
-    steps = ((start & SESSION_MASK) - (flow.asked & SESSION_MASK) & SESSION_MASK) >> 14
+    steps = ((start & SESSION_NUMBER_MASK) - (flow.asked & SESSION_NUMBER_MASK) & SESSION_NUMBER_MASK) >> 14
     since = seen.time_ns - flow.asked_ns
     # Each giving up but the first one takes at least two transmissions more.
     if steps < 2 or not seen.within_reordering <= since < (steps - 1) * 2 * seen.resend_delay:
@@ -152,6 +152,6 @@ def connected_both_ways(seen: Sighting) -> Breach | None:
     flow = seen.flow
     if flow.unannounced or flow.connects or not flow.told:
         return None
-    if seen.frame.session == UNKNOWN_SESSION:
+    if seen.frame.session == NO_SESSION:
         return None
     return Breach("a CONNECT request of its own, before the first message", "it has only answered that of its partner")

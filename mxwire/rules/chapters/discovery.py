@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mxwire.rules.registry import CONNECTS, NUMBERED, Breach, judges
 from mxwire.rules.state.sighting import Sighting
-from mxwire.rules.timing import ANNOUNCEMENT_INTERVAL, MILLISECOND
+from mxwire.units import MILLISECOND
+from mxwire.wire.numbers import ANNOUNCEMENT_INTERVAL
 from mxwire.wire.packets import Announcement, NackLib, Pull, Truc
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from mxwire.ethernet import BROADCAST, SHORTEST_FRAME, is_group, mac_text
 from mxwire.rules.registry import CONNECTS, NUMBERED, SESSIONED, Breach, judges
-from mxwire.rules.state.flows import ANY_INDEX, UNKNOWN_INDEX
+from mxwire.rules.state.flows import ANY_INDEX
 from mxwire.rules.state.sighting import Sighting
-from mxwire.wire.address import BROADCAST, is_group, mac_text
 from mxwire.wire.checks import Reason
+from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, PULL_REPLY_DATA_OFFSET
 from mxwire.wire.enums import TrucType
+from mxwire.wire.formats import SMALL, TINY
+from mxwire.wire.layout import layout_of
+from mxwire.wire.numbers import CONNECT_LENGTH, LIBACK_LENGTH, NO_PEER_INDEX
 from mxwire.wire.packets import (
     FRAME_CLASSES,
     Announcement,
@@ -29,14 +33,13 @@ from mxwire.wire.packets import (
     Truc,
 )
 
-SHORTEST: Final = 60
-"""Bytes that every sender pads a frame to, without frame check sequence."""
 _DATA_AT: Final[dict[type[Frame], tuple[int, str]]] = {
-    Tiny: (40, "length"),
-    Small: (40, "length"),
-    Medium: (48, "frag_length"),
-    PullReply: (32, "frame_length"),
-    HostReply: (SHORTEST, "length"),
+    Tiny: (layout_of(TINY).header_end, "length"),
+    Small: (layout_of(SMALL).header_end, "length"),
+    Medium: (MEDIUM_DATA_OFFSET, "frag_length"),
+    PullReply: (PULL_REPLY_DATA_OFFSET, "frame_length"),
+    # The whole padded header of a HOST_REPLY stands before the room for the name (section 6.3).
+    HostReply: (SHORTEST_FRAME, "length"),
 }
 _DISCOVERY: Final = (Raw, Announcement)
 _ALL_BUT_RAW: Final = tuple(each for each in FRAME_CLASSES if each not in _DISCOVERY)
@@ -56,14 +59,14 @@ MALFORMED: Final[dict[Reason, tuple[str, str]]] = {
 def frame_length(seen: Sighting) -> Breach | None:
     """At least 60 bytes, at most M, and no more padding than that."""
     length = seen.length
-    if length < SHORTEST:
-        return Breach(f"frames are padded to {SHORTEST} bytes", f"a frame of {length} bytes")
+    if length < SHORTEST_FRAME:
+        return Breach(f"frames are padded to {SHORTEST_FRAME} bytes", f"a frame of {length} bytes")
     place = _DATA_AT.get(type(seen.frame))
     if place is None:
-        wanted = SHORTEST
+        wanted = SHORTEST_FRAME
     else:
         wanted = place[0] + getattr(seen.frame, place[1])
-        wanted = wanted if wanted > SHORTEST else SHORTEST
+        wanted = wanted if wanted > SHORTEST_FRAME else SHORTEST_FRAME
         limit = seen.pair.dialect.frame_limit
         if length > limit:
             return Breach(f"frames have at most {limit} bytes in dialect {seen.pair.dialect}", f"{length} bytes")
@@ -87,11 +90,11 @@ def peer_index(seen: Sighting) -> Breach | None:
     known = seen.pair.indexes
     if index == known[-1]:
         return None
-    if seen.pair.lesson is not None and index != UNKNOWN_INDEX and _has_heard(seen):
+    if seen.pair.lesson is not None and index != NO_PEER_INDEX and _has_heard(seen):
         return Breach(f"the destination taught {seen.pair.lesson}", f"dst_src_peer_index {index}")
     if index in known:
         return _outdated(seen, index)
-    if ANY_INDEX in known or (index == UNKNOWN_INDEX and not seen.vantage.as_sent):
+    if ANY_INDEX in known or (index == NO_PEER_INDEX and not seen.vantage.as_sent):
         return None
     taught = " or ".join(_index(each) for each in known)
     return Breach(f"the destination taught {taught}", f"dst_src_peer_index {_index(index)}")
@@ -119,7 +122,7 @@ def _outdated(seen: Sighting, index: int) -> Breach | None:
 
 
 def _index(index: int) -> str:
-    return "0xFFFF (unknown)" if index == UNKNOWN_INDEX else "anything" if index == ANY_INDEX else str(index)
+    return "0xFFFF (unknown)" if index == NO_PEER_INDEX else "anything" if index == ANY_INDEX else str(index)
 
 
 @judges("W-6.1", Announcement, severity="deviation", alone=True)
@@ -142,8 +145,8 @@ def liback_constants(seen: Sighting) -> Breach | None:
     frame = seen.frame
     if frame.liback_type != TrucType.ACK:
         return Breach("the only sub-type of TRUC is 0x55", f"sub-type 0x{frame.liback_type:02x}")
-    if frame.length != 16:
-        return Breach("a liback has 16 bytes of data", f"length {frame.length}")
+    if frame.length != LIBACK_LENGTH:
+        return Breach(f"a liback has {LIBACK_LENGTH} bytes of data", f"length {frame.length}")
     if frame.session != frame.liback_session_id:
         return Breach(
             "both session fields of a liback are the same", f"0x{frame.session:08x} and 0x{frame.liback_session_id:08x}"
@@ -155,8 +158,8 @@ def liback_constants(seen: Sighting) -> Breach | None:
 def connect_constants(seen: Sighting) -> Breach | None:
     """16 bytes of data, number 0, ``is_reply`` 0 or 1."""
     frame = seen.frame
-    if frame.length != 16:
-        return Breach("a CONNECT has 16 bytes of data", f"length {frame.length}")
+    if frame.length != CONNECT_LENGTH:
+        return Breach(f"a CONNECT has {CONNECT_LENGTH} bytes of data", f"length {frame.length}")
     if frame.lib_seqnum:
         return Breach("lib_seqnum of a CONNECT is 0", f"lib_seqnum {frame.lib_seqnum}")
     if frame.is_reply > 1:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from mxwire.rules.registry import MESSAGES, SESSIONED, Breach, judges
-from mxwire.rules.state.sequence import SESSION_MASK
 from mxwire.rules.state.sighting import Sighting, Status
 from mxwire.wire.enums import NackType
+from mxwire.wire.numbers import NO_SESSION, SESSION_NUMBER_MASK
 from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, NackMcp, Notify, Pull, Truc
-from mxwire.wire.remarks import UNKNOWN_SESSION
 
 
 @judges("R-EP-01", NackLib, NackMcp)
@@ -42,9 +41,9 @@ def destination_session(seen: Sighting) -> Breach | None:
     message = seen.message
     if (message is not None and message.session == session) or seen.transfer is not None:
         return None
-    if session == UNKNOWN_SESSION and isinstance(seen.frame, MESSAGES) and is_unconnected(seen):
+    if session == NO_SESSION and isinstance(seen.frame, MESSAGES) and is_unconnected(seen):
         return None
-    if session == UNKNOWN_SESSION and isinstance(seen.frame, (Notify, Pull, Truc)):
+    if session == NO_SESSION and isinstance(seen.frame, (Notify, Pull, Truc)):
         return Breach(
             "the destination's session is known from its CONNECT request, which is awaited first (R-CON-12)",
             "session 0xFFFFFFFF, which is refused",
@@ -60,13 +59,13 @@ def destination_session(seen: Sighting) -> Breach | None:
 
 def is_unconnected(seen: Sighting) -> bool:
     """Whether a number is one of those that a partner has before any handshake (chapter 1)."""
-    return bool(seen.frame.lib_seqnum & SESSION_MASK == SESSION_MASK)
+    return bool(seen.frame.lib_seqnum & SESSION_NUMBER_MASK == SESSION_NUMBER_MASK)
 
 
 @judges("R-RTX-05", *MESSAGES, severity="note")
 def sending_to_the_given_up(seen: Sighting) -> Breach | None:
     """A partner that was given up is as if never connected: what is sent to it all the same has no session."""
-    if seen.frame.session != UNKNOWN_SESSION or not is_unconnected(seen) or not seen.flow.told:
+    if seen.frame.session != NO_SESSION or not is_unconnected(seen) or not seen.flow.told:
         return None
     return Breach(
         "a new connect to the partner that was given up, before anything else is sent",
@@ -81,7 +80,7 @@ def own_session(seen: Sighting) -> Breach | None:
     if endpoint is None or seen.status is Status.STALE:
         return None
     session = frame.target_session_id if isinstance(frame, ConnectReply) else frame.src_session_id
-    if session == UNKNOWN_SESSION:
+    if session == NO_SESSION:
         return Breach("0xFFFFFFFF stands for no session", "an endpoint with that session")
     if session == endpoint.session:
         denied = endpoint.denied.get(session)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from mxwire.rules.registry import Breach, judges
 from mxwire.rules.state.sighting import Sighting
-from mxwire.rules.timing import MILLISECOND, tick
+from mxwire.rules.timing import tick
+from mxwire.units import MILLISECOND
+from mxwire.wire.numbers import HOST_NAME_MAXIMUM, HOST_QUERY_MAGIC
 from mxwire.wire.packets import HostQuery, HostReply
 from mxwire.wire.probes import QUERY_MAGICS
-from mxwire.wire.remarks import HOSTNAME_MAXIMUM
 
-_FIRST_MAGIC = 0x13052008
 _REBUILT_IN = 100 * MILLISECOND
 """A host may have made its peer table anew in this time, so that it has another index for the same peer."""
 
@@ -37,11 +37,11 @@ def query_interval(seen: Sighting) -> Breach | None:
 def query_magic(seen: Sighting) -> Breach | None:
     """The magic starts at 0x13052008 and grows by 1 when all names are forgotten."""
     magic, last = seen.frame.magic, seen.pair.source.magic
-    if magic in (last, _FIRST_MAGIC) or (last is None and not seen.vantage.from_start):
+    if magic in (last, HOST_QUERY_MAGIC) or (last is None and not seen.vantage.from_start):
         return None
     if last is not None and magic == (last + 1) & 0xFFFF_FFFF:
         return None
-    expected = f"0x{_FIRST_MAGIC:08x}" if last is None else f"0x{last:08x} or one more"
+    expected = f"0x{HOST_QUERY_MAGIC:08x}" if last is None else f"0x{last:08x} or one more"
     return Breach(f"the magic is {expected}", f"0x{magic:08x}")
 
 
@@ -83,7 +83,7 @@ def asked_for(seen: Sighting) -> Breach | None:
 def name_length(seen: Sighting) -> Breach | None:
     """1 to 80 bytes with the NUL at the end."""
     frame = seen.frame
-    if not 1 <= frame.length <= HOSTNAME_MAXIMUM:
+    if not 1 <= frame.length <= HOST_NAME_MAXIMUM:
         return Breach("a name has 1 to 80 bytes with its NUL", f"length {frame.length}")
     if len(frame.hostname) == frame.length and frame.hostname[-1]:
         return Breach("a name ends with NUL", repr(frame.hostname))

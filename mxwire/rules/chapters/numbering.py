@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mxwire.rules.registry import NUMBERED, Breach, judges
-from mxwire.rules.state.sequence import SESSION_MASK, WINDOW
 from mxwire.rules.state.sighting import Sighting, Status
+from mxwire.wire.numbers import OUTSTANDING_MAXIMUM, SESSION_NUMBER_MASK
 
 
 @judges("R-SEQ-03", *NUMBERED)
@@ -12,7 +12,7 @@ def session_bits(seen: Sighting) -> Breach | None:
     """The two session bits of every number are those that the receiver asked for."""
     stream = seen.flow.stream
     number = seen.frame.lib_seqnum
-    if stream is None or seen.starts or number & SESSION_MASK == stream.session_bits:
+    if stream is None or seen.starts or number & SESSION_NUMBER_MASK == stream.session_bits:
         return None
     if stream.session is not None and seen.frame.session != stream.session and seen.status is Status.STALE:
         return None
@@ -55,7 +55,10 @@ def first_number(seen: Sighting) -> Breach | None:
 
 def _is_reachable(number: int, start: int) -> bool:
     """Whether the first messages may just not have been seen."""
-    return number & SESSION_MASK == start & SESSION_MASK and (number - start) & ~SESSION_MASK & 0xFFFF < WINDOW
+    return (
+        number & SESSION_NUMBER_MASK == start & SESSION_NUMBER_MASK
+        and (number - start) & ~SESSION_NUMBER_MASK & 0xFFFF < OUTSTANDING_MAXIMUM
+    )
 
 
 @judges("R-SEQ-06", *NUMBERED, when=(Status.NEW,))
@@ -65,9 +68,10 @@ def window(seen: Sighting) -> Breach | None:
     if seen.starts or stream is None or stream.adopted:
         return None
     outstanding = seen.position - stream.acknowledged
-    if outstanding >= WINDOW:
+    if outstanding >= OUTSTANDING_MAXIMUM:
         return Breach(
-            f"at most {WINDOW} numbers are outstanding; 0x{stream.number(stream.acknowledged):04x} is awaited",
+            f"at most {OUTSTANDING_MAXIMUM} numbers are outstanding; "
+            f"0x{stream.number(stream.acknowledged):04x} is awaited",
             f"0x{seen.frame.lib_seqnum:04x} would be number {outstanding + 1}",
         )
     return None

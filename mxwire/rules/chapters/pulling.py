@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from mxwire.rules.registry import Breach, judges
 from mxwire.rules.state.sighting import Sighting, Status
 from mxwire.rules.state.transfers import Transfer
-from mxwire.rules.timing import MILLISECOND, SECOND, pull_limit_most
+from mxwire.rules.timing import pull_limit_most
+from mxwire.units import MILLISECOND, SECOND
+from mxwire.wire.numbers import BLOCKS_IN_FLIGHT, NO_SESSION, PULL_MAGIC
 from mxwire.wire.packets import Pull, PullReply
-from mxwire.wire.remarks import UNKNOWN_SESSION
-
-BLOCKS_IN_FLIGHT: Final = 4
-MAGIC: Final = 0x21071980
 
 
 @judges("R-PUL-01", Pull, also=("D-7", "D-15"), sized=True)
@@ -87,8 +83,8 @@ def handle(seen: Sighting) -> Breach | None:
                 f"offset {frame.pulled_rdma_offset}, total_length {frame.total_length}",
                 frames=(other.first_number, other.last_number),
             )
-    if frame.src_magic != MAGIC ^ frame.src_endpoint:
-        return Breach(f"magic 0x{MAGIC ^ frame.src_endpoint:08x}", f"0x{frame.src_magic:08x}", "deviation")
+    if frame.src_magic != PULL_MAGIC ^ frame.src_endpoint:
+        return Breach(f"magic 0x{PULL_MAGIC ^ frame.src_endpoint:08x}", f"0x{frame.src_magic:08x}", "deviation")
     return None
 
 
@@ -247,7 +243,7 @@ def _offers_another(seen: Sighting) -> bool:
 def refuses_unknown_session(seen: Sighting) -> Breach | None:
     """A PULL with session 0xFFFFFFFF is refused like any other wrong session."""
     transfer = seen.transfer
-    if transfer is None or transfer.session != UNKNOWN_SESSION:
+    if transfer is None or transfer.session != NO_SESSION:
         return None
     return Breach("NACK_MCP 3 for session 0xFFFFFFFF", "the PULL is served", frames=(transfer.last_number,))
 

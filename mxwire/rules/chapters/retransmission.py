@@ -7,7 +7,7 @@ from typing import Final
 from mxwire.rules.registry import NUMBERED, Breach, judges
 from mxwire.rules.state.numbered import content
 from mxwire.rules.state.sighting import Sighting, Status
-from mxwire.rules.timing import MILLISECOND
+from mxwire.units import MILLISECOND
 from mxwire.wire.enums import packet_type_name
 from mxwire.wire.packets import Medium
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from mxwire.rules.registry import Breach, judges
 from mxwire.rules.state.sighting import Sighting, Status
-from mxwire.wire.dialect import SMALL_MAXIMUM, TINY_MAXIMUM
+from mxwire.wire.numbers import FRAGMENTS_TRACKED, SMALL_MAXIMUM, TINY_MAXIMUM
 from mxwire.wire.packets import Medium, Small
-
-TRACKED_FRAGMENTS: Final = 32
 
 
 @judges("R-SND-01", Small, Medium, severity="deviation", alone=True)
@@ -54,8 +50,8 @@ def fragment_order(seen: Sighting) -> Breach | None:
 @judges("R-MED-03", Medium, alone=True)
 def fragment_number(seen: Sighting) -> Breach | None:
     """Receivers track 32 fragments of a message."""
-    if seen.frame.frag_seqnum >= TRACKED_FRAGMENTS:
-        return Breach(f"fragment numbers are below {TRACKED_FRAGMENTS}", f"fragment {seen.frame.frag_seqnum}")
+    if seen.frame.frag_seqnum >= FRAGMENTS_TRACKED:
+        return Breach(f"fragment numbers are below {FRAGMENTS_TRACKED}", f"fragment {seen.frame.frag_seqnum}")
     return None
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mxwire.rules.state.flows import Connect, Flow
 from mxwire.rules.state.hosts import Endpoint
-from mxwire.rules.state.sequence import SESSION_MASK
 from mxwire.rules.state.sighting import Sighting, Status
+from mxwire.wire.numbers import SESSION_NUMBER_MASK
 
 
 def look_request(seen: Sighting) -> None:
@@ -21,7 +21,7 @@ def look_request(seen: Sighting) -> None:
         return
     if seen.vantage.as_sent and _is_counted_anew(seen, known):
         return
-    if (known.start ^ frame.target_recv_seqnum_start) & SESSION_MASK:
+    if (known.start ^ frame.target_recv_seqnum_start) & SESSION_NUMBER_MASK:
         # The requester has given its partner up in the meantime, and counts anew (R-RTX-05).
         return
     early = seen.time_ns - known.last_ns < seen.resend_delay

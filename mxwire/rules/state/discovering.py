@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mxwire.rules.state.flows import ANY_INDEX, UNKNOWN_INDEX
+from mxwire.rules.state.flows import ANY_INDEX
 from mxwire.rules.state.hosts import Announced, Host
-from mxwire.rules.state.sequence import SESSION_MASK, position_of
+from mxwire.rules.state.sequence import position_of
 from mxwire.rules.state.sighting import Sighting
 from mxwire.wire.enums import NackType
+from mxwire.wire.numbers import NO_PEER_INDEX, SESSION_NUMBER_MASK
 from mxwire.wire.probes import QUERY_MAGICS
 
 MAGICS = 16
@@ -24,7 +25,7 @@ def apply_index(seen: Sighting) -> None:
         if seen.vantage.as_sent:
             place = pair.indexes.index(index)
             del pair.indexes[:place], pair.taught_ns[:place]
-    elif ANY_INDEX in pair.indexes and index != UNKNOWN_INDEX:
+    elif ANY_INDEX in pair.indexes and index != NO_PEER_INDEX:
         pair.indexes[pair.indexes.index(ANY_INDEX)] = index
 
 
@@ -81,7 +82,7 @@ def look_nack_lib(seen: Sighting) -> None:
     if flow is None:
         return
     for stream in (flow.stream, flow.former):
-        if stream is not None and frame.lib_seqnum & SESSION_MASK == stream.session_bits:
+        if stream is not None and frame.lib_seqnum & SESSION_NUMBER_MASK == stream.session_bits:
             seen.message = stream.messages.get(position_of(frame.lib_seqnum, stream.next))
             if seen.message is not None:
                 break

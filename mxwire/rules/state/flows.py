@@ -9,9 +9,8 @@ from mxwire.rules.state.hosts import Endpoint, Host
 from mxwire.rules.state.streams import Stream
 from mxwire.rules.state.transfers import Announcement, Transfer
 from mxwire.wire.dialect import Dialect
-from mxwire.wire.remarks import UNKNOWN_SESSION
+from mxwire.wire.numbers import NO_PEER_INDEX, NO_SESSION
 
-UNKNOWN_INDEX: Final = 0xFFFF
 ANY_INDEX: Final = -1
 """The sender may have been taught before the observation began."""
 TOLD_SESSIONS: Final = 4
@@ -121,7 +120,7 @@ class Flow:
     def announced(self, session: int, region: int, counter: int) -> Announcement | None:
         """The large message that a packet to the source speaks of."""
         own = self.source.session
-        if session == UNKNOWN_SESSION and own is not None:
+        if session == NO_SESSION and own is not None:
             session = own
         return self.announcements.get((session, region, counter)) or self.announcements.get((-1, region, counter))
 
@@ -175,7 +174,7 @@ class Pair:
     """What is done with the frames of each class (:mod:`mxwire.rules.plans`)."""
     flows: dict[int, Flow] = field(default_factory=dict)
     """By source endpoint x 256 + destination endpoint."""
-    indexes: list[int] = field(default_factory=lambda: [UNKNOWN_INDEX])
+    indexes: list[int] = field(default_factory=lambda: [NO_PEER_INDEX])
     """What the source may hold for its index in the destination's table, oldest first (wire format, section 5)."""
     taught_ns: list[int | None] = field(default_factory=lambda: [None])
     """When each of the indexes reached the source, where that is known."""
@@ -202,7 +201,7 @@ class Pair:
     def forget(self, since_ns: int | None = None) -> None:
         """The source was restarted; what it was taught after ``since_ns`` it may have heard only since then."""
         kept = since_ns is not None and self.retaught_ns is not None and self.retaught_ns >= since_ns
-        self.indexes = [UNKNOWN_INDEX, self.indexes[-1]] if kept else [UNKNOWN_INDEX]
+        self.indexes = [NO_PEER_INDEX, self.indexes[-1]] if kept else [NO_PEER_INDEX]
         self.taught_ns = [None, self.retaught_ns] if kept else [None]
         self.known_ns = None
         self.transfers = {}

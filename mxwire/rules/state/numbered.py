@@ -6,21 +6,21 @@ from typing import Final
 from zlib import crc32
 
 from mxwire.rules.state.flows import Flow
-from mxwire.rules.state.sequence import (
-    FIRST,
-    GIVEN_UP_DONE,
-    GIVEN_UP_NEXT,
-    NUMBER_MASK,
-    SESSION_MASK,
-    WINDOW,
-    position_of,
-)
+from mxwire.rules.state.sequence import position_of
 from mxwire.rules.state.sighting import Sighting, Status
 from mxwire.rules.state.streams import NO_FRAGMENTS, Content, Message, Stream, stream_from
 from mxwire.rules.state.transfers import ANNOUNCEMENTS, Announcement
 from mxwire.wire.enums import PacketType
+from mxwire.wire.numbers import (
+    ABANDONED_DONE,
+    ABANDONED_NEXT,
+    FIRST_NUMBER,
+    NO_SESSION,
+    NUMBER_MASK,
+    OUTSTANDING_MAXIMUM,
+    SESSION_NUMBER_MASK,
+)
 from mxwire.wire.packets import Frame
-from mxwire.wire.remarks import UNKNOWN_SESSION
 
 _MEDIUM: Final = int(PacketType.MEDIUM)
 _RNDV: Final = int(PacketType.RNDV)
@@ -39,7 +39,7 @@ def look(seen: Sighting) -> None:
         seen.crc = crc32(frame.data)
     if stream is None:
         _look_first(seen, flow, session)
-    elif session == stream.session or session == UNKNOWN_SESSION or stream.session is None:
+    elif session == stream.session or session == NO_SESSION or stream.session is None:
         _look_in(seen, flow, stream)
     elif _is_newer(flow, session, stream.session):
         seen.starts = True
@@ -68,7 +68,7 @@ def _is_newer(flow: Flow, session: int, than: int) -> bool:
 def _look_in(seen: Sighting, flow: Flow, stream: Stream) -> None:
     number = seen.frame.lib_seqnum
     seen.position = position = position_of(number, stream.next)
-    if number & SESSION_MASK != stream.session_bits:
+    if number & SESSION_NUMBER_MASK != stream.session_bits:
         seen.starts = _may_restart(seen, flow)
         seen.status = Status.NEW if seen.starts else Status.STALE
         return
@@ -127,22 +127,22 @@ def look_ack(seen: Sighting, value: int, session: int) -> None:
     """Find the position in the other direction that an acknowledgement speaks of."""
     seen.ack = value
     stream = seen.back.stream
-    if stream is None or value & SESSION_MASK != stream.session_bits or _says_nothing(seen.back, stream, value):
+    if stream is None or value & SESSION_NUMBER_MASK != stream.session_bits or _says_nothing(seen.back, stream, value):
         return
     receiver = seen.flow.destination
-    if session != receiver.session and receiver.session is not None and (session != UNKNOWN_SESSION or receiver.epoch):
+    if session != receiver.session and receiver.session is not None and (session != NO_SESSION or receiver.epoch):
         return
     seen.ack_position = position_of(value, stream.complete)
 
 
 def _says_nothing(back: Flow, stream: Stream, value: int) -> bool:
     """Whether an acknowledgement only says that nothing has come yet, after a partner was given up (R-RTX-05)."""
-    if value & NUMBER_MASK == FIRST:
+    if value & NUMBER_MASK == FIRST_NUMBER:
         # Reset after that: number 1 is awaited, which lies ahead of those that follow a giving up (R-CLS-05).
-        return stream.first & NUMBER_MASK == GIVEN_UP_NEXT
-    if value & NUMBER_MASK != GIVEN_UP_DONE:
+        return stream.first & NUMBER_MASK == ABANDONED_NEXT
+    if value & NUMBER_MASK != ABANDONED_DONE:
         return False
-    asked = value & SESSION_MASK | GIVEN_UP_NEXT
+    asked = value & SESSION_NUMBER_MASK | ABANDONED_NEXT
     return any(asked in told.starts for told in back.told.values())
 
 
@@ -195,11 +195,11 @@ def _add(seen: Sighting) -> Message:
         flow.restart = flow.forgot = False
         seen.position = position_of(frame.lib_seqnum, flow.stream.next)
     stream = flow.stream
-    if stream.session is None and frame.session != UNKNOWN_SESSION:
+    if stream.session is None and frame.session != NO_SESSION:
         stream.session = frame.session
     kind = frame.ptype
     expected = flow.destination.session
-    acceptable = frame.session != UNKNOWN_SESSION and (expected is None or frame.session == expected)
+    acceptable = frame.session != NO_SESSION and (expected is None or frame.session == expected)
     message = Message(
         position=seen.position,
         session=frame.session,
@@ -229,15 +229,15 @@ def _add(seen: Sighting) -> Message:
 def _new_stream(seen: Sighting) -> Stream:
     """A stream that begins where the source was asked to begin, if the number fits that at all."""
     frame, flow = seen.frame, seen.flow
-    session = None if frame.session == UNKNOWN_SESSION else frame.session
+    session = None if frame.session == NO_SESSION else frame.session
     told = flow.told.get(frame.session)
     starts = told.starts if told else [start for each in flow.told.values() for start in each.starts]
     if frame.lib_seqnum in starts:
         return stream_from(frame.lib_seqnum, session, adopted=not flow.fresh)
     for start in reversed(starts):
         if (
-            start & SESSION_MASK == frame.lib_seqnum & SESSION_MASK
-            and (frame.lib_seqnum - start) & NUMBER_MASK < WINDOW
+            start & SESSION_NUMBER_MASK == frame.lib_seqnum & SESSION_NUMBER_MASK
+            and (frame.lib_seqnum - start) & NUMBER_MASK < OUTSTANDING_MAXIMUM
         ):
             return stream_from(start, session, adopted=not flow.fresh)
     return stream_from(frame.lib_seqnum, session, adopted=not starts or not flow.fresh)
@@ -343,6 +343,6 @@ def apply_liback(seen: Sighting) -> None:
     if flow.acknum is None or frame.liback_acknum > flow.acknum or frame.session != flow.acknum_session or anew:
         flow.acknum = frame.liback_acknum
         flow.acknum_ns = seen.time_ns
-    if flow.acknum_session is None or frame.session != UNKNOWN_SESSION:
+    if flow.acknum_session is None or frame.session != NO_SESSION:
         flow.acknum_session = frame.session
     flow.acknum_restart = False

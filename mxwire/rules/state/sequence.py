@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-NUMBER_MASK: Final = 0x3FFF
-SESSION_MASK: Final = 0xC000
-WINDOW: Final = 8191
-"""Most numbers that may be outstanding (R-SEQ-06)."""
-FIRST: Final = 1
-"""What a new partner begins with (chapter 1)."""
-GIVEN_UP_NEXT: Final = 0x30F1
-GIVEN_UP_DONE: Final = 0x0F0E
-"""What a receiver that has given its partner up expects and acknowledges, without the session number (R-RTX-05)."""
+from mxwire.wire.numbers import (
+    NUMBER_MASK,
+    SESSION_NUMBER_STEP,
+)
+
+_HALF: Final = SESSION_NUMBER_STEP // 2
 
 
 def position_of(number: int, near: int) -> int:
     """The position with the lower 14 bits of ``number`` that is closest to the position ``near``."""
-    return near + ((number - near + 0x2000) & NUMBER_MASK) - 0x2000
+    return near + ((number - near + _HALF) & NUMBER_MASK) - _HALF

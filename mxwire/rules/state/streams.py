@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from mxwire.rules.state.sequence import SESSION_MASK, WINDOW
+from mxwire.wire.numbers import OUTSTANDING_MAXIMUM, SESSION_NUMBER_MASK, SESSION_NUMBER_STEP
 
 KEPT_BEHIND: Final = 64
 """Messages that are remembered after they were acknowledged: the sender may not have heard so yet."""
@@ -89,8 +89,8 @@ class Stream:
         self.messages[message.position] = message
         if message.position >= self.next:
             self.next = message.position + 1
-        if self.next - self.floor > WINDOW + KEPT_BEHIND:
-            self._forget(self.next - WINDOW)
+        if self.next - self.floor > OUTSTANDING_MAXIMUM + KEPT_BEHIND:
+            self._forget(self.next - OUTSTANDING_MAXIMUM)
 
     def settle(self) -> None:
         """Count forward what has been seen completely."""
@@ -118,16 +118,16 @@ class Stream:
 
     def number(self, position: int) -> int:
         """A position as it is on the wire."""
-        return position & ~SESSION_MASK & 0xFFFF | self.session_bits
+        return position & ~SESSION_NUMBER_MASK & 0xFFFF | self.session_bits
 
 
 def stream_from(number: int, session: int | None, *, adopted: bool = False) -> Stream:
     """A stream whose first number is the given one, 16 bits as on the wire."""
-    first = (number & ~SESSION_MASK & 0xFFFF) + 0x4000
+    first = (number & ~SESSION_NUMBER_MASK & 0xFFFF) + SESSION_NUMBER_STEP
     return Stream(
         session=session,
         first=first,
-        session_bits=number & SESSION_MASK,
+        session_bits=number & SESSION_NUMBER_MASK,
         next=first,
         complete=first,
         acknowledged=first,

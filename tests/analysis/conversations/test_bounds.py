@@ -12,10 +12,10 @@ from mxwire.analysis.conversations.message import RUNS_KEPT
 from mxwire.analysis.conversations.ranges import Ranges
 from mxwire.analysis.conversations.streams import KEPT_BEHIND
 from mxwire.frames import FrameBatch
-from mxwire.rules.state.sequence import WINDOW
 from mxwire.wire.codec import build
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import MXOE
+from mxwire.wire.numbers import OUTSTANDING_MAXIMUM
 from mxwire.wire.packets import Pull, PullReply, Rndv, Tiny
 from tests.analysis.test_hostile_traffic import crowd
 
@@ -104,16 +104,18 @@ def follow(frames: list[bytes], step_ns: int = 1000):
 
 
 def test_messages_that_nobody_acknowledges_are_let_go():
-    frames = [build(tiny(position), MXOE) for position in range(1, 3 * WINDOW)]
+    frames = [build(tiny(position), MXOE) for position in range(1, 3 * OUTSTANDING_MAXIMUM)]
     follower, early = follow(frames)
     kept = follower._books
     assert len(early) > 0
-    assert len(kept.in_flight) <= WINDOW + KEPT_BEHIND + 1
+    assert len(kept.in_flight) <= OUTSTANDING_MAXIMUM + KEPT_BEHIND + 1
     assert len(kept.lingering) <= books.LINGERING + 1
     (conversation,) = follower.conversations
-    assert len(conversation.flows[0].stream.entries) <= WINDOW + KEPT_BEHIND + 1
+    assert len(conversation.flows[0].stream.entries) <= OUTSTANDING_MAXIMUM + KEPT_BEHIND + 1
     messages = early + follower.finish()
-    assert [each.number for each in sorted(messages, key=lambda each: each.number)] == list(range(1, 3 * WINDOW))
+    assert [each.number for each in sorted(messages, key=lambda each: each.number)] == list(
+        range(1, 3 * OUTSTANDING_MAXIMUM)
+    )
     assert all(each.sender == "open" and each.half_seen for each in messages)
 
 

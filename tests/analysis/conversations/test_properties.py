@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.conversations.order import InOrder
 from mxwire.analysis.message_table import message_fields
+from mxwire.ethernet import mac_text
 from mxwire.frames import FrameBatch
 from mxwire.report.messages import conversation_record, message_layout, message_record
-from mxwire.wire.address import mac_text
 from tests.analysis.conversations.support import (
     CAPTURES,
     HOSTS,

@@ -11,7 +11,7 @@ from mxwire.frames import FrameBatch
 from mxwire.simulation import Scenario, Simulation, draw_scenario
 from mxwire.simulation.host import Host
 from mxwire.simulation.network import Incident
-from mxwire.simulation.schedule import SECOND
+from mxwire.units import SECOND
 from mxwire.wire.dialect import MXOE, Dialect, omx
 
 from .scene import diagnosed, ids

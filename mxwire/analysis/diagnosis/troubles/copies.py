@@ -15,7 +15,7 @@ from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import is_group, pairs_of
 from mxwire.analysis.diagnosis.troubles.order import reordered_pairs
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import SHORTEST_FRAME, mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.encapsulation import ROW
 from mxwire.words import count_of
@@ -50,7 +50,6 @@ COPIES: Final = Diagnosis(
 _LEAST: Final = 2
 _NEARLY_ALL: Final = 0.4
 _SHORTLY_NS: Final = 2_000_000
-_SHORTEST: Final = 60
 _FIRST_HALF: Final = np.uint64(0xFFFFFFFF)
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 _ENOUGH: Final = 8
@@ -169,7 +168,7 @@ def _again(decoded: DecodedBatch) -> NDArray[np.intp]:
     """Places of frames whose header was seen shortly before, in ascending order."""
     located = decoded.located
     # What lies in a row behind the captured bytes has no meaning; frames have 60 bytes at least.
-    which = np.flatnonzero(located.captured >= _SHORTEST)
+    which = np.flatnonzero(located.captured >= SHORTEST_FRAME)
     words = located.row_bytes[which].view("<u8").astype(np.uint64)
     words[located.captured[which] < ROW, -1] &= _FIRST_HALF
     mixed = located.wire_length[which].astype(np.uint64)

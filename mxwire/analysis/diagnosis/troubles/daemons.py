@@ -8,7 +8,7 @@ from typing import Final
 from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.words import count_of
 

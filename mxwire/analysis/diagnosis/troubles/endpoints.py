@@ -14,9 +14,10 @@ from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Par
 from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import groups_of
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import ConnectStatus
+from mxwire.wire.numbers import ENDPOINT_MAXIMUM
 
 CLOSED: Final = Diagnosis(
     id="endpoint-closed",
@@ -79,7 +80,6 @@ KEY: Final = Diagnosis(
     ),
 )
 
-_DEFAULT: Final = 32
 _SEEN_KEPT: Final = 1 << 14
 
 
@@ -182,10 +182,10 @@ class Endpoints(Examiner):
                 closed.setdefault(refuser.address, set()).add(refuser.endpoint)
         for host, used in self._in_use.items():
             used = used - closed.get(host, set())
-            limit = limits.get(host, _DEFAULT)
-            if not (used >= set(range(_DEFAULT)) and len(used) >= min(limit, 2 * _DEFAULT)):
+            limit = limits.get(host, ENDPOINT_MAXIMUM)
+            if not (used >= set(range(ENDPOINT_MAXIMUM)) and len(used) >= min(limit, 2 * ENDPOINT_MAXIMUM)):
                 continue
-            if max(used) >= _DEFAULT and host not in limits:
+            if max(used) >= ENDPOINT_MAXIMUM and host not in limits:
                 # It was given a higher limit, which is not known.
                 continue
             sure: Confidence = "high" if host in limits else "medium"

@@ -14,12 +14,12 @@ from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import groups_of
+from mxwire.ethernet import ETHERTYPE_MXOE, mac_text
 from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch
-from mxwire.wire.address import mac_text
 from mxwire.wire.byteorder import HOST_MAGIC_PREFIX, PULL_MAGIC_PREFIX
 from mxwire.wire.columns import row_type
 from mxwire.wire.encapsulation import HEADER_LENGTH, TAG_TYPES, Located, locate
-from mxwire.wire.enums import ETHERTYPE_MXOE, PacketType, TrucType
+from mxwire.wire.enums import PacketType, TrucType
 from mxwire.wire.formats import (
     CONNECT_REQUEST,
     HOST_QUERY,
@@ -31,6 +31,7 @@ from mxwire.wire.formats import (
     PacketFormat,
 )
 from mxwire.wire.layout import layout_of
+from mxwire.wire.numbers import CONNECT_LENGTH, RNDV_LENGTH
 from mxwire.words import count_of
 
 CHANGED: Final = Diagnosis(
@@ -72,7 +73,6 @@ _TYPES_KEPT: Final = 64
 _PAIRS_KEPT: Final = 4096
 _FRAMES: Final = 3
 _SAMPLES: Final = 8
-_CONNECT_LENGTH: Final = 16
 
 
 @dataclass
@@ -188,11 +188,11 @@ def looks_like_mxoe(located: Located) -> NDArray[np.bool_]:
         return place, located.rows[place].view(row_type(layout, False))
 
     place, view = fields(PacketType.CONNECT, CONNECT_REQUEST)
-    found[place] = (view["length"] == _CONNECT_LENGTH) & (view["is_reply"] <= 1) & (view["lib_seqnum"] == 0)
+    found[place] = (view["length"] == CONNECT_LENGTH) & (view["is_reply"] <= 1) & (view["lib_seqnum"] == 0)
     place, view = fields(PacketType.TRUC, TRUC)
     found[place] = (view["liback.type"] == TrucType.ACK) & (view["session"] == view["liback.session_id"])
     place, view = fields(PacketType.RNDV, RNDV)
-    found[place] = view["length"] == 8
+    found[place] = view["length"] == RNDV_LENGTH
     for packet_type in (PacketType.HOST_QUERY, PacketType.HOST_REPLY):
         place, view = fields(packet_type, HOST_QUERY)
         found[place] = view["magic"] >> 8 == HOST_MAGIC_PREFIX

@@ -12,9 +12,9 @@ from mxwire.analysis.diagnosis.finding import Confidence, Finding, Party, eviden
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.telling import Said, Told
 from mxwire.analysis.diagnosis.traffic import pair_at, pair_key
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
-from mxwire.wire.formats import UNKNOWN_PEER_INDEX
+from mxwire.wire.numbers import NO_PEER_INDEX
 from mxwire.words import count_of
 
 STALE: Final = Diagnosis(
@@ -101,7 +101,7 @@ class Indexes(Examiner):
     def _reused(self, address: list[int], facts: Facts) -> Iterator[Finding]:
         owners: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
         for key, (index, time_ns, frame) in self._told.latest.items():
-            if index != UNKNOWN_PEER_INDEX:
+            if index != NO_PEER_INDEX:
                 user, host = pair_at(key)
                 owners.setdefault((host, index), []).append((time_ns, user, frame))
         for (host, index), told in owners.items():
@@ -121,4 +121,4 @@ class Indexes(Examiner):
 
 
 def _index(value: int) -> str:
-    return "no index (0xffff)" if value == UNKNOWN_PEER_INDEX else f"index {value}"
+    return "no index (0xffff)" if value == NO_PEER_INDEX else f"index {value}"

@@ -13,7 +13,7 @@ from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import pairs_of
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 
 COALESCING: Final = Diagnosis(

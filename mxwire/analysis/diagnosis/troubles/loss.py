@@ -14,7 +14,7 @@ from mxwire.analysis.diagnosis.registry import Examiner, examines
 from mxwire.analysis.diagnosis.troubles.loss_entries import BURST, LOST, TAIL
 from mxwire.analysis.diagnosis.troubles.order import reordered_pairs
 from mxwire.analysis.diagnosis.troubles.reverse import connected_ns
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import mac_text
 from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.words import count_of
 

@@ -11,7 +11,8 @@ from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import groups_of, pairs_of
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import mac_text
+from mxwire.units import SECOND
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.words import count_of
 
@@ -29,7 +30,6 @@ STORM: Final = Diagnosis(
         "See the findings on closed endpoints and changed sessions for the reason.",
     ),
 )
-_SECOND: Final = 1_000_000_000
 _MANY: Final = 50
 _KEPT: Final = 4096
 
@@ -66,7 +66,7 @@ class Nacks(Examiner):
             rate = self._rates.setdefault(key, _Rate())
             mine = place[members]
             rate.total += len(mine)
-            seconds = decoded.batch.timestamp_ns[mine] // _SECOND
+            seconds = decoded.batch.timestamp_ns[mine] // SECOND
             for second, which in groups_of(seconds):
                 rate.number = rate.number + len(which) if second == rate.second else len(which)
                 rate.second = second

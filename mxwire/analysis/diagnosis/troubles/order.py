@@ -15,7 +15,7 @@ from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.sequence import Disorder
 from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
 from mxwire.analysis.observed_order import PROVEN
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import mac_text
 from mxwire.words import count_of
 
 _BUILDS: Final = frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id})

@@ -11,7 +11,7 @@ from mxwire.analysis.diagnosis.facts import Facts, about, voice_of, waits_for_an
 from mxwire.analysis.diagnosis.finding import Confidence, Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import HEADER_SIZE, mac_text
 from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, MXOE, PULL_REPLY_DATA_OFFSET, Dialect
 
 MTU: Final = Diagnosis(
@@ -47,7 +47,6 @@ _PATIENT: Final = 20
 """Transmissions after which a sender has given up by itself, rather than been restarted."""
 _WINDOW: Final = 4
 """Blocks that are asked for before the first one is there (R-PUL-02)."""
-_ETHERNET: Final = 14
 _IP_AND_ICMP: Final = 28
 
 
@@ -217,6 +216,6 @@ def _vanished(source: int, destination: int, behind: list[Message], dialect: Dia
 
 def _advised(made: Finding, dialect: Dialect) -> Finding:
     """With the lengths that the advice speaks of."""
-    needed = dialect.frame_limit - _ETHERNET
+    needed = dialect.frame_limit - HEADER_SIZE
     advice = tuple(each.format(mtu=needed, ping=needed - _IP_AND_ICMP) for each in made.advice)
     return Finding(made.id, made.confidence, made.concerns, made.summary, made.evidence, advice)

@@ -11,7 +11,7 @@ from mxwire.analysis.diagnosis.finding import Confidence, Finding, Party, eviden
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import BYTE_ORDER
 from mxwire.analysis.diagnosis.troubles.ethertypes import FILTERED
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import mac_text
 from mxwire.wire.enums import PacketType
 
 MUTE: Final = Diagnosis(

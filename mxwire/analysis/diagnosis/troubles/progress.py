@@ -12,7 +12,7 @@ from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
 from mxwire.analysis.diagnosis.troubles.indexes import STALE
 from mxwire.analysis.diagnosis.troubles.path import MTU
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import mac_text
 from mxwire.words import count_of
 
 STOPPED: Final = Diagnosis(

@@ -12,7 +12,7 @@ from mxwire.analysis.diagnosis.asking import Heard
 from mxwire.analysis.diagnosis.facts import Facts, about
 from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.words import count_of
 

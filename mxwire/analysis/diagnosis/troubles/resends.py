@@ -10,8 +10,8 @@ from mxwire.analysis.diagnosis.facts import Facts, named, sender_of
 from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, seconds
 from mxwire.analysis.diagnosis.keeping import keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.rules.state.sequence import GIVEN_UP_NEXT, NUMBER_MASK
 from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.numbers import ABANDONED_NEXT, NUMBER_MASK
 from mxwire.words import count_of
 
 NEAR: Final = Diagnosis(
@@ -77,7 +77,7 @@ class Resends(Examiner):
         for block in decoded.columns.of("connect_request"):
             start = block["target_recv_seqnum_start"]
             good = decoded.columns.reason[block.place] == 0
-            for at in (good & (start & NUMBER_MASK == GIVEN_UP_NEXT)).nonzero()[0].tolist():
+            for at in (good & (start & NUMBER_MASK == ABANDONED_NEXT)).nonzero()[0].tolist():
                 place = int(block.place[at])
                 keys, assignment = decoded.hosts.keys, decoded.assignment
                 one = Party(keys[assignment.source[place]], int(block["src_endpoint"][at]))

@@ -15,11 +15,10 @@ from mxwire.analysis.diagnosis.keeping import keep
 from mxwire.analysis.diagnosis.libraries import voice_at, voice_key
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.telling import Said, Told
-from mxwire.rules.state.sequence import SESSION_MASK
-from mxwire.wire.address import mac_text
+from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import ConnectStatus
-from mxwire.wire.remarks import UNKNOWN_SESSION
+from mxwire.wire.numbers import NO_SESSION, SESSION_NUMBER_MASK
 from mxwire.words import count_of
 
 CHANGED: Final = Diagnosis(
@@ -122,7 +121,7 @@ def _asked(decoded: DecodedBatch) -> Said:
         which = np.flatnonzero(good)
         key = voice_key(decoded, block, which, back=True)
         found.append(
-            (key, block.place[which], (block["target_recv_seqnum_start"][which] & SESSION_MASK).astype(np.int64))
+            (key, block.place[which], (block["target_recv_seqnum_start"][which] & SESSION_NUMBER_MASK).astype(np.int64))
         )
     return _said(found)
 
@@ -131,13 +130,13 @@ def _used(decoded: DecodedBatch) -> Said:
     """Which session number each end uses."""
     found = []
     for block in decoded.columns.of(*_NUMBERED):
-        good = (decoded.columns.reason[block.place] == 0) & (block["session"] != UNKNOWN_SESSION)
+        good = (decoded.columns.reason[block.place] == 0) & (block["session"] != NO_SESSION)
         which = np.flatnonzero(good)
         found.append(
             (
                 voice_key(decoded, block, which),
                 block.place[which],
-                (block["lib_seqnum"][which] & SESSION_MASK).astype(np.int64),
+                (block["lib_seqnum"][which] & SESSION_NUMBER_MASK).astype(np.int64),
             )
         )
     return _said(found)

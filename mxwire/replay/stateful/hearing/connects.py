@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mxwire.protocol.sequence import FIRST, SESSION_MASK, number
+from mxwire.protocol.sequence import number
 from mxwire.replay.stateful.expectations import Expectation
 from mxwire.replay.stateful.finding import Finding, Kind
 from mxwire.replay.stateful.hearing.recognition import Recognition
 from mxwire.replay.stateful.pair import Pair
+from mxwire.wire.numbers import FIRST_NUMBER, SESSION_NUMBER_MASK
 from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib
 
 Settled = Callable[[tuple[Any, ...]], bool]
@@ -57,7 +58,7 @@ class Connects:
         else:
             is_new = pair.their_session is None
         if session != pair.their_session:
-            start = was.target_recv_seqnum_start if was is not None else FIRST
+            start = was.target_recv_seqnum_start if was is not None else FIRST_NUMBER
             pair.begin(start, frame.target_recv_seqnum_start)
         elif is_new and was is not None:
             # The recorded endpoint was opened anew meanwhile, and this one was not.
@@ -73,11 +74,11 @@ class Connects:
             return
         self._requests.add(place)
         if frame.src_session_id != pair.their_session:
-            pair.expect_from((pair.expected & SESSION_MASK) | FIRST)
+            pair.expect_from((pair.expected & SESSION_NUMBER_MASK) | FIRST_NUMBER)
         present = state.present.get(pair.mine)
         key = ConnectRequest, pair.mine, pair.theirs
         expectation = self._expected.take_connect(key, state.my_sessions, present)
-        start = FIRST
+        start = FIRST_NUMBER
         if expectation is None:
             self._known.unasked(frame)
         else:

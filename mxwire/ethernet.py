@@ -1,0 +1,65 @@
+"""Ethernet: the header of a frame, and addresses as bytes, text and integers.
+
+A frame is bytes from the destination address on, without preamble and frame check sequence. The fields of its header
+are slices, ``frame[SOURCE]``, since frames are taken apart one by one in places where a call per field would be felt.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from mxwire.errors import MxwireError
+
+ADDRESS_SIZE: Final = 6
+HEADER_SIZE: Final = 14
+"""Bytes of an Ethernet header: destination, source, EtherType."""
+VLAN_TAG_SIZE: Final = 4
+SHORTEST_FRAME: Final = 60
+"""Bytes that the header and the data of a frame are padded to (wire format, section 2)."""
+
+DESTINATION: Final = slice(0, ADDRESS_SIZE)
+SOURCE: Final = slice(ADDRESS_SIZE, 2 * ADDRESS_SIZE)
+ETHERTYPE: Final = slice(2 * ADDRESS_SIZE, HEADER_SIZE)
+"""The EtherType; in a tagged frame that of the tag."""
+TAGGED_ETHERTYPE: Final = slice(2 * ADDRESS_SIZE + VLAN_TAG_SIZE, HEADER_SIZE + VLAN_TAG_SIZE)
+"""The EtherType behind one VLAN tag."""
+
+ETHERTYPE_MXOE: Final = 0x86DF
+"""EtherType of Myrinet Express over Ethernet, both dialects (wire format, section 2)."""
+VLAN_ETHERTYPES: Final = frozenset({0x8100, 0x88A8})
+"""EtherTypes of VLAN tags, which stand before the EtherType of the frame itself."""
+BROADCAST: Final = b"\xff" * ADDRESS_SIZE
+
+_MAC: Final = re.compile(r"[0-9a-f]{2}([:-])[0-9a-f]{2}(?:\1[0-9a-f]{2}){4}", re.IGNORECASE)
+
+
+def ethertype_of(frame: bytes) -> int:
+    """The EtherType behind the two addresses; of a tagged frame, that of the tag."""
+    return int.from_bytes(frame[ETHERTYPE], "big")
+
+
+def tagged_ethertype_of(frame: bytes) -> int | None:
+    """The EtherType behind a VLAN tag, None if there is none."""
+    return int.from_bytes(frame[TAGGED_ETHERTYPE], "big") if ethertype_of(frame) in VLAN_ETHERTYPES else None
+
+
+def is_group(address: bytes) -> bool:
+    """Whether six bytes are the address of several hosts."""
+    return bool(address[0] & 1)
+
+
+def mac_text(address: bytes | int) -> str:
+    """``52:54:00:0a:00:01`` for six bytes, or for the integer of a column."""
+    raw = address.to_bytes(ADDRESS_SIZE, "big") if isinstance(address, int) else address
+    return raw.hex(":")
+
+
+def mac_bytes(text: str) -> bytes:
+    """Six bytes from ``52:54:00:0a:00:01`` or with dashes.
+
+    Raises :class:`~mxwire.errors.MxwireError` for anything else.
+    """
+    if not _MAC.fullmatch(text.strip()):
+        raise MxwireError(f"{text!r} is not an Ethernet address: write it like 52:54:00:0a:00:01")
+    return bytes.fromhex(text.strip().replace(":", "").replace("-", ""))

@@ -1,0 +1,105 @@
+"""Each number of the protocol is written once: in ``wire/numbers.py``, ``ethernet.py`` or ``units.py``, or derived from
+the formats. Everything else imports it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from mxwire import ethernet, units
+from mxwire.wire import numbers
+
+PACKAGE = Path(__file__).parents[1] / "mxwire"
+HOMES = {PACKAGE / "wire" / "numbers.py", PACKAGE / "ethernet.py", PACKAGE / "units.py"}
+MODULES = sorted(set(PACKAGE.rglob("*.py")) - HOMES)
+
+DISTINCTIVE = {
+    value: name
+    for module, names in (
+        (ethernet, ("ETHERTYPE_MXOE",)),
+        (
+            numbers,
+            (
+                "NUMBER_MASK",
+                "SESSION_NUMBER_MASK",
+                "ABANDONED_NEXT",
+                "ABANDONED_DONE",
+                "PULL_MAGIC",
+                "HOST_QUERY_MAGIC",
+                "DEFAULT_KEY",
+                "OUTSTANDING_MAXIMUM",
+                "RENDEZVOUS_THRESHOLD",
+            ),
+        ),
+    )
+    for name in names
+    for value in [getattr(module, name)]
+}
+"""Values that can mean nothing else: a literal of one of them is a second definition."""
+ETHERNET_FIELDS = {(0, 6), (6, 12), (12, 14), (16, 18), (14, None)}
+"""Slices of a frame, with 0 for a missing start."""
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def numbers_of(module: object) -> dict[str, int]:
+    return {name: value for name, value in vars(module).items() if name.isupper() and isinstance(value, int)}
+
+
+def constants(path: Path) -> Iterator[tuple[str, int]]:
+    """Names that a module gives to literal integers, without a leading underscore."""
+    for node in tree(path).body:
+        if isinstance(node, ast.AnnAssign):
+            targets, value = [node.target], node.value
+        elif isinstance(node, ast.Assign):
+            targets, value = node.targets, node.value
+        else:
+            continue
+        if isinstance(value, ast.Constant) and type(value.value) is int:
+            for each in targets:
+                if isinstance(each, ast.Name) and each.id.isupper():
+                    yield each.id.lstrip("_"), value.value
+
+
+def test_something_is_looked_at():
+    assert len(MODULES) > 300 and len(DISTINCTIVE) == 10
+    assert "RNDV" not in dict(constants(PACKAGE / "wire" / "formats.py"))
+    assert dict(constants(PACKAGE / "analysis" / "observed_order.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_number_of_the_protocol_is_written_again(path):
+    found = [
+        f"line {node.lineno}: {node.value:#x} is {DISTINCTIVE[node.value]}"
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Constant) and type(node.value) is int and node.value in DISTINCTIVE
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_name_of_a_number_is_defined_again(path):
+    home = {name for module in (numbers, ethernet, units) for name in numbers_of(module)}
+    assert {name for name, _ in constants(path)}.isdisjoint(home)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_field_of_an_ethernet_header_is_cut_out_by_its_offset(path):
+    found = []
+    for node in ast.walk(tree(path)):
+        if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice) or node.slice.step is not None:
+            continue
+        ends = [node.slice.lower, node.slice.upper]
+        if all(each is None or isinstance(each, ast.Constant) for each in ends):
+            lower, upper = (None if each is None else each.value for each in ends)
+            # A slice of a call is no slice of a frame: fields of a dataclass, for one.
+            if (lower or 0, upper) in ETHERNET_FIELDS and not isinstance(node.value, ast.Call):
+                found.append(f"line {node.lineno}: {ast.unparse(node)}")
+    assert found == []
