@@ -2,10 +2,11 @@
 
     python tools/run_tests.py [--workers N] [TESTS ...]
 
-Three runs of pytest: the tests side by side; those marked ``realtime`` by themselves; and once more, by themselves,
-those that failed. A test that fails and then passes is flaky: it is named and counted, and the third one fails the
-run. With CI=true a skipped test fails the run too. The live hosts are compiled beside the first tests. The last line
-has the total, in pytest's words. As a plugin of pytest (``-p tools.run_tests``) it writes down how a run ended.
+Run pytest three times: the tests in parallel, those marked ``realtime`` one after another, and once more, one after
+another, those that failed. A test that fails and then passes is flaky: it is named and counted, and the third flaky
+test fails the run. With CI=true a skipped test fails the run too. The live hosts are compiled in the background during
+the first run. The last line has the total in pytest's format. The module is also a plugin of pytest
+(``-p tools.run_tests``), which writes the result of a run to a file.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ REALTIME = "realtime"
 MOST_FLAKY = 2
 """More flaky tests fail the run: they hide defects."""
 MOST_RERUN = 30
-"""When more tests fail, something is broken, and to run them again would only take time."""
+"""More failures are not rerun: something is broken."""
 NONE_COLLECTED = 5
 """pytest's exit code where no test was selected."""
 
 
 @dataclass
 class Outcome:
-    """How one or several runs of pytest ended."""
+    """The result of one run of pytest, or of several."""
 
     passed: int = 0
     failed: list[str] = field(default_factory=list)
@@ -47,14 +48,14 @@ class Outcome:
     """Node id and reason."""
 
     def add(self, other: Outcome) -> None:
-        """Count what another run had, too."""
+        """Add the result of another run."""
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
 
 
 class RunError(Exception):
-    """pytest did not come to its end: its exit code."""
+    """A run of pytest that was interrupted or could not start; its exit code."""
 
 
 # --- the plugin
@@ -66,14 +67,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out the many files that have no such test when only those that need a clock are run."""
+    """Skip the collection of files without such tests when only those that need a clock are run."""
     if config.getoption("markexpr") == REALTIME and collection_path.suffix == ".py":
         return "mark.realtime" not in collection_path.read_text(encoding="utf-8") or None
     return None
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Write the file; only the process that prints the summary does."""
+    """Write the file, in the process that prints the summary."""
     path = config.getoption("--outcome")
     if path:
         stats = terminalreporter.stats
@@ -87,7 +88,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def run(title: str, *options: str) -> Outcome:
-    """Run pytest with options; raises :class:`RunError` where it was interrupted or could not run at all."""
+    """Run pytest with options; raises :class:`RunError` if it was interrupted or could not start."""
     print(f"\n{title}", flush=True)
     with tempfile.TemporaryDirectory(prefix="mxwire-tests-") as folder:
         file = Path(folder, "outcome")
@@ -104,14 +105,19 @@ def run(title: str, *options: str) -> Outcome:
 
 
 def run_all(tests: Sequence[str], workers: str) -> tuple[Outcome, list[str]]:
-    """Run the tests; returns what they came to, and which were flaky."""
+    """Run the tests; returns the total, and the node ids of the flaky tests."""
     total = run(
-        "All tests but those that need a clock:", "-n", workers, "--dist=worksteal", f"-m=not {REALTIME}", *tests
+        "Tests in parallel, except those that need a clock:",
+        "-n",
+        workers,
+        "--dist=worksteal",
+        f"-m=not {REALTIME}",
+        *tests,
     )
-    total.add(run("Tests that need a clock, by themselves:", "-n0", f"-m={REALTIME}", *tests))
+    total.add(run("Tests that need a clock, one after another:", "-n0", f"-m={REALTIME}", *tests))
     if not 0 < len(total.failed) <= MOST_RERUN:
         return total, []
-    again = run(f"Once more, by themselves, {_counted(len(total.failed), 'test')} that failed:", "-n0", *total.failed)
+    again = run(f"Rerun, one after another: {_counted(len(total.failed), 'failed test')}", "-n0", *total.failed)
     flaky = [each for each in total.failed if each not in again.failed]
     total.failed = again.failed
     total.passed += len(flaky)
@@ -119,7 +125,7 @@ def run_all(tests: Sequence[str], workers: str) -> tuple[Outcome, list[str]]:
 
 
 def report(total: Outcome, flaky: Sequence[str], seconds: float) -> int:
-    """Print what was odd and the line with the total; returns the exit code."""
+    """Print the flaky, failed and (with CI=true) skipped tests and the total; returns the exit code."""
     in_ci = bool(os.environ.get("CI"))
     print()
     for title, names in (("FLAKY", flaky), ("FAILED", total.failed), ("SKIPPED", total.skipped if in_ci else ())):
@@ -144,7 +150,7 @@ def main() -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", default="auto", help="processes that run tests; default: one per processor")
-    parser.add_argument("--no-compile", action="store_true", help="leave it to the tests of compiled code to compile")
+    parser.add_argument("--no-compile", action="store_true", help="compile only when a test of compiled code starts")
     parser.add_argument("tests", nargs="*", help="files or folders; default: all tests")
     options = parser.parse_args()
     started = time.monotonic()

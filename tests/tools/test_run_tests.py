@@ -15,7 +15,7 @@ ALONE = "@pytest.mark.realtime\ndef test_alone():\n    assert 'PYTEST_XDIST_WORK
 
 
 def flaky(number: int) -> str:
-    """A test that fails beside others, and passes by itself."""
+    """A test that fails in parallel, and passes when it is rerun."""
     return f"def test_flaky_{number}():\n    assert 'PYTEST_XDIST_WORKER' not in os.environ\n"
 
 
@@ -47,7 +47,7 @@ def test_all_is_well(tmp_path):
 def test_a_flaky_test_is_run_again_and_named(tmp_path):
     code, lines = run(tmp_path, GOOD, flaky(1), flaky(2))
     assert (code, total(lines)) == (0, "3 passed, 2 flaky")
-    assert "Once more, by themselves, 2 tests that failed:" in lines
+    assert "Rerun, one after another: 2 failed tests" in lines
     assert [line for line in lines if line.startswith("FLAKY")] == [
         f"FLAKY test_any.py::test_flaky_{number}" for number in (1, 2)
     ]
