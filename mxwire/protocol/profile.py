@@ -5,9 +5,9 @@ Times are nanoseconds, lengths bytes. Tick counts follow the formulas of the rul
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from mxwire.errors import MxwireError
 from mxwire.units import SECOND
@@ -150,6 +150,10 @@ class Profile:
         """Raises :class:`~mxwire.errors.MxwireError` for a clock that does not tick."""
         if not 0 < self.hz <= SECOND:
             raise MxwireError(f"{self.hz} ticks a second: a profile needs 1 to {SECOND}")
+
+    def __reduce__(self) -> tuple[type[Profile], tuple[Any, ...]]:
+        """For pickling, also where the class is compiled: its fields then cannot be set one by one."""
+        return Profile, tuple(getattr(self, each.name) for each in fields(self))
 
     @property
     def tick(self) -> int:
