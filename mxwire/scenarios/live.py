@@ -200,7 +200,10 @@ class _Player:
         """Play the run to its end."""
         run = self._run
         while True:
-            action = run.advance(self._clock())
+            # What has arrived by now is there before time goes on: an answer may have taken longer than a frame may.
+            now = self._clock()
+            self._take(0.0)
+            action = run.advance(now)
             if isinstance(action, Transmit):
                 self._reception.sent(action.frames)
                 self._link.send(FrameBatch.from_frames(action.frames))
@@ -222,8 +225,12 @@ class _Player:
         """Wait for frames of the host until the run wants to go on."""
         run = self._run
         left = 0.0 if run.deadline is None else (run.deadline - self._clock()) / 1e9
-        batch = self._link.receive(min(max(left, 0.0), _SLICE))
+        self._take(min(max(left, 0.0), _SLICE))
+
+    def _take(self, timeout: float) -> None:
+        """Give the run the frames of the host that come within ``timeout`` seconds."""
+        batch = self._link.receive(timeout)
         for place in range(len(batch)):
             raw = batch.frame(place)
             if self._reception.takes(raw):
-                run.arrive(int(batch.timestamp_ns[place]), raw)
+                self._run.arrive(int(batch.timestamp_ns[place]), raw)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from mxwire.link import MemoryLink, MemoryNetwork
 from mxwire.scenarios import Outcome, Script, ScriptError, Verdict, live, load, parse
 from mxwire.scenarios import driver as driver_module
+from mxwire.scenarios.actions import Ask
 from mxwire.scenarios.driver import run_driven
-from mxwire.scenarios.live import new_seed, shift_of
+from mxwire.scenarios.expression import Value
+from mxwire.scenarios.live import new_seed, run_live, shift_of
 from mxwire.scenarios.reception import Reception
 from mxwire.scenarios.run import Run
 from mxwire.wire.dialect import MXOE
@@ -135,6 +138,28 @@ def test_what_must_not_come_early_counts_from_the_beginning_of_a_call(
     finally:
         stand_in.end()
     assert outcome.verdict in WELL, outcome.reason
+
+
+def test_a_frame_that_came_while_the_driver_was_slow_to_answer_is_in_time(
+    stage: tuple[MemoryLink, MemoryNetwork],
+) -> None:
+    class Slow(InThisProcess):
+        def ask(self, action: Ask) -> Mapping[str, Value] | None:
+            time.sleep(0.1)
+            return super().ask(action)
+
+    link, network = stage
+    stand_in = StandIn(lambda: network.attach(address=HOST), network.attach())
+    try:
+        outcome = run_driven(load("medium/one-fragment"), link, Slow(stand_in), MXOE)
+        assert outcome.verdict in WELL, outcome.reason
+        script = parse("title: x\nconnected: once\n> TINY\n? events partner_lost=0\n< TRUC within 60ms\n")
+        target = Slow(stand_in).host(script, MXOE, US)
+        assert not isinstance(target, str)
+        outcome = run_live(script, link, target, application=Slow(stand_in), patience=0)
+        assert outcome.verdict is Verdict.PASS, outcome.reason
+    finally:
+        stand_in.end()
 
 
 def test_consecutive_seeds_have_endpoints_of_their_own() -> None:
