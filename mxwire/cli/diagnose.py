@@ -30,8 +30,10 @@ Examples:
   mxwire diagnose --explain zombie-pull             what it means, and how it is told apart
 
 \b
+Severity: error (something cannot work), warning (it works, but wrong or slower than it could), note (nothing is wrong).
 Confidence: high (hardly anything else looks like this), medium (the likeliest of a few causes), low (a hint).
-Exit code: 0 nothing found, 1 something found, 2 something could not be read, or has no MXoE frame.
+Cost: the time during which transfers stood still because of it, or the frames that it added; "-" if unknown.
+Exit code: 0 nothing found, or only notes; 1 errors or warnings; 2 something could not be read, or has no MXoE frame.
 """
 _INTERVAL = 2.0
 """Seconds between looks at what has been found."""
@@ -132,7 +134,7 @@ def command(
             found = [each for each in examination.findings() if not wanted or each.id in wanted]
             if not found:
                 refuse_empty(reader, decoder)
-            total += len(found)
+            total += sum(each.severity != "note" for each in found)
             if as_json:
                 for each in found:
                     click.echo(finding_line(reader.name, examination, each))

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mxwire.analysis.diagnosis import CATALOGUE, Diagnosis, Evidence, Examination, Finding, Party, catalogue
+from mxwire.analysis.diagnosis.facts import Facts
+from mxwire.analysis.diagnosis.finding import Cost, seconds
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 from mxwire.report.json_line import json_line
@@ -15,6 +17,7 @@ Since = Callable[[int], int]
 """From a time stamp to nanoseconds since the capture began."""
 
 _NAMES_SHOWN = 16
+NO_COST = "cost -"
 SEE = (
     "mxwire diagnose --explain ID tells what a diagnosis means and how it is told apart; mxwire decode -v --frames "
     "NUMBER shows a frame."
@@ -29,7 +32,7 @@ def blocks(path: str, examination: Examination, found: list[Finding]) -> list[Bl
     if names:
         shown.append(Paragraph(names))
     for place, same in enumerate(_grouped(found), 1):
-        shown += _finding(place, same, facts.since_start)
+        shown += _finding(place, same, facts)
     limits = examination.limits()
     if limits:
         shown += [Heading("Not judged", 3), Listing(tuple(map(_sentence, limits)))]
@@ -41,10 +44,27 @@ def blocks(path: str, examination: Examination, found: list[Finding]) -> list[Bl
 def _at_a_glance(examination: Examination, found: list[Finding]) -> str:
     follower = examination.facts.follower
     looked = f"{count_of(follower.frames, 'frame')} and {count_of(follower.messages, 'message')} examined"
-    ids = list(dict.fromkeys(each.id for each in found))
-    if not ids:
+    if not found:
         return f"{looked}: nothing found."
-    return f"{looked}: {', '.join(ids)}."
+    titles = [(CATALOGUE[same[0].id].title, cost_text(same[0].cost, examination.facts)) for same in _grouped(found)]
+    said = (f"{_within(title)}{f' ({cost})' if cost != NO_COST else ''}" for title, cost in titles)
+    return f"{looked}: {'; '.join(said)}."
+
+
+def _within(title: str) -> str:
+    """A title within a sentence."""
+    word = title.split()[0]
+    return title if len(word) > 1 and word.isupper() else title[:1].lower() + title[1:]
+
+
+def cost_text(cost: Cost, facts: Facts) -> str:
+    """A cost beside the duration, or the frames, of the whole capture; ``-`` where it is not known."""
+    parts = []
+    if cost.ns is not None:
+        parts.append(f"{seconds(cost.ns)} of {seconds(facts.duration_ns)}")
+    elif cost.frames:
+        parts.append(f"{cost.frames} of {count_of(facts.follower.frames, 'frame')}")
+    return f"cost {parts[0]}" if parts else NO_COST
 
 
 def _names(examination: Examination, found: list[Finding]) -> str:
@@ -63,26 +83,31 @@ def _grouped(found: Iterable[Finding]) -> Iterator[list[Finding]]:
     yield from groups.values()
 
 
-def _finding(place: int, same: list[Finding], since: Since) -> Iterator[Block]:
+def _finding(place: int, same: list[Finding], facts: Facts) -> Iterator[Block]:
     first = same[0]
-    yield Heading(f"{place}. {CATALOGUE[first.id].title}  [{first.id}, confidence {first.confidence}]", 3)
-    for each in same:
-        sure = "" if each.confidence == first.confidence else f" (confidence {each.confidence})"
-        yield Paragraph(_sentence(each.summary + sure))
-        yield Listing(tuple(_evidence(one, since) for one in each.evidence))
+    costs = [cost_text(each.cost, facts) for each in same]
+    yield Heading(f"{place}. {CATALOGUE[first.id].title}  [{first.id}]", 3)
+    yield Paragraph(f"Severity {first.severity}, confidence {first.confidence}, {costs[0]}.")
+    for each, cost in zip(same, costs, strict=True):
+        differs = [f"confidence {each.confidence}"] if each.confidence != first.confidence else []
+        differs += [cost] if cost != costs[0] else []
+        yield Paragraph(_sentence(f"{each.summary} ({', '.join(differs)})" if differs else each.summary))
+        yield Listing(tuple(_evidence(one, facts.since_start) for one in each.evidence))
     advice = dict.fromkeys(text for each in same for text in each.advice)
     yield Paragraph("What to do:")
     yield Listing(tuple(advice), numbered=True)
 
 
 def _evidence(shown: Evidence, since: Since) -> str:
-    where = ""
-    if shown.frames:
-        where = f"frame{'s' if len(shown.frames) > 1 else ''} {', '.join(map(str, shown.frames))}"
-    if shown.time_ns is not None:
-        at = f"at {since(shown.time_ns) / 1e9:.6f} s"
-        where = f"{where}, {at}" if where else at
-    return f"{shown.text} ({where})" if where else shown.text
+    at = "" if shown.time_ns is None else f"at {since(shown.time_ns) / 1e9:.6f} s"
+    if not shown.frames:
+        return f"{shown.text} ({at})" if at else shown.text
+    # The time is that of the first frame only, so it stands beside that one.
+    first, *others = map(str, shown.frames)
+    if not at:
+        return f"{shown.text} (frame{'s' if others else ''} {', '.join([first, *others])})"
+    also = f"; also {', '.join(others)}" if others else ""
+    return f"{shown.text} (frame {first} {at}{also})"
 
 
 def _sentence(text: str) -> str:
@@ -92,7 +117,7 @@ def _sentence(text: str) -> str:
 
 def headline(found: Finding) -> str:
     """A finding in a line, for who watches."""
-    return f"{found.id} ({found.confidence}): {found.summary}"
+    return f"{found.id} ({found.severity}, {found.confidence}): {found.summary}"
 
 
 # For programs
@@ -108,7 +133,10 @@ def finding_line(path: str, examination: Examination, found: Finding) -> str:
         id=found.id,
         title=diagnosis.title,
         group=diagnosis.group,
+        severity=found.severity,
         confidence=found.confidence,
+        cost_ns=found.cost.ns,
+        cost_frames=found.cost.frames,
         concerns=[_party(each, facts.name(each.address)) for each in found.concerns],
         summary=found.summary,
         evidence=[

@@ -13,14 +13,15 @@ def test_findings_say_what_who_why_and_what_to_do():
     run = mxwire("diagnose", CAPTURES / "mxoe-discovery-static.pcap")
     assert run.code == 1 and not run.err
     for text in (
-        "6 frames and 0 messages examined: mute-peer.",
-        "1. A host never answers  [mute-peer, confidence high]",
+        "6 frames and 0 messages examined: a host never answers (cost 2.6 s of 2.6 s).",
+        "1. A host never answers  [mute-peer]",
+        "Severity error, confidence high, cost 2.6 s of 2.6 s.",
         "52:54:00:0a:00:02 never sent a frame",
-        "(frames 1, 2, 3, 4, at 0.000000 s)",
+        "(frame 1 at 0.000000 s; also 2, 3, 4)",
         "What to do:",
         "mxwire diagnose --explain ID",
     ):
-        assert text in run.out
+        assert text in " ".join(run.out.split()) or text in run.out
     assert all(len(line) <= 100 for line in run.lines)
 
 
@@ -42,11 +43,28 @@ def test_json_has_findings_and_a_summary_a_file():
     ]
     assert finding["evidence"][0]["frames"] == [76]
     assert set(finding) == {
-        *("record", "file", "id", "title", "group", "confidence", "concerns", "summary", "evidence", "advice")
+        *("record", "file", "id", "title", "group", "severity", "confidence", "cost_ns", "cost_s", "cost_frames"),
+        *("concerns", "summary", "evidence", "advice"),
     }
     assert [each["record"] for each in (first, second)] == ["summary", "summary"]
     assert first["ids"] == ["no-reverse-connect"] and second["ids"] == [] and second["not_judged"] == []
     assert [each["file"] for each in (first, second)] == [str(each) for each in files]
+
+
+def test_findings_are_sorted_by_cost():
+    """In a network that loses, copies and reorders frames: a second at the end of a message costs more than copies."""
+    run = mxwire("diagnose", "--json", CAPTURES / "mxoe-lossy-1M.pcap")
+    findings = [each for each in run.objects if each["record"] == "finding"]
+    costs = [each["cost_ns"] or 0 for each in findings]
+    assert costs == sorted(costs, reverse=True)
+    assert [each["id"] for each in findings][:3] == ["frames-lost", "tail-loss", "late-reverse-connect"]
+    assert 2.0 <= findings[0]["cost_s"] < 2.02, "the pull timer of 1000 ms expires twice"
+    assert findings[-1]["severity"] == "note" and findings[-1]["cost_ns"] is findings[-1]["cost_frames"] is None
+
+
+def test_notes_alone_are_no_failure():
+    run = mxwire("diagnose", "--only", "pulls-out-of-order", CAPTURES / "mxoe-rndv-offset.pcap")
+    assert run.code == 0 and "Severity note" in run.out
 
 
 def test_only_limits_what_is_reported_and_the_exit_code():
@@ -88,12 +106,11 @@ def test_a_bad_file_does_not_keep_the_others_from_being_read(tmp_path):
     assert run.code == 2 and "wrong-key" in run.out and "bad.pcap" in run.err
 
 
-@pytest.mark.parametrize("kept", [30, 400])
-def test_a_cut_file_is_diagnosed_as_far_as_it_goes(tmp_path, kept):
+def test_a_cut_file_is_diagnosed_as_far_as_it_goes(tmp_path):
     cut = tmp_path / "cut.pcap"
-    cut.write_bytes((CAPTURES / "mxoe-discovery-static.pcap").read_bytes()[:kept])
+    cut.write_bytes((CAPTURES / "mxoe-discovery-static.pcap").read_bytes()[:400])
     run = mxwire("diagnose", cut)
-    assert run.code in (0, 1) and "examined" in run.out
+    assert run.code == 1 and "examined" in run.out
 
 
 def test_a_capture_in_a_pipe():

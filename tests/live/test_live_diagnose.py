@@ -17,7 +17,7 @@ def test_findings_are_told_while_it_watches_and_in_full_at_the_end(jumbo_cable):
         assert "wrong-key (high)" in watching.until("wrong-key")
         assert watching.end() == 1
     said = "".join(watching.said)
-    assert "Connecting with a wrong key  [wrong-key, confidence high]" in said
+    assert "Connecting with a wrong key  [wrong-key]" in said
     assert "key 0xdeadbeef was answered with BAD_KEY (frame 5" in said
 
 

@@ -97,7 +97,7 @@ class Notice(Entry):
 class Repeat:
     """Something that was sent again: a message, or a request for a block."""
 
-    __slots__ = ("after_ns", "cause", "end", "explained", "frame", "longest_gap", "missing", "time_ns")
+    __slots__ = ("after_ns", "cause", "end", "explained", "frame", "longest_gap", "missing", "quiet_ns", "time_ns")
 
     def __init__(
         self,
@@ -108,6 +108,7 @@ class Repeat:
         end: int = 0,
         missing: tuple[int, int] = (0, 0),
         explained: bool = False,
+        quiet_ns: int | None = None,
     ) -> None:
         self.frame = frame
         self.time_ns = time_ns
@@ -119,6 +120,8 @@ class Repeat:
         """Of a request: the first byte of the message behind the block."""
         self.missing, self.longest_gap = missing
         """Of a request: how many bytes of the block had not been seen, and how many of them at a stretch."""
+        self.quiet_ns = after_ns if quiet_ns is None else quiet_ns
+        """How long nothing of it had passed, in nanoseconds: less than ``after_ns`` where replies came."""
         self.explained = explained
         """Of a request: whether a later block was complete first, and had been requested first (R-MEA-15)."""
 

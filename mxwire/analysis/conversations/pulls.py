@@ -231,7 +231,7 @@ class Pulls:
         if len(pull.requests) < REPEATS_KEPT:
             missing = pull.ranges.missing(block.start, block.end)
             pull.requests.append(
-                Repeat(number, time_ns, since, cause, block.end, missing, _was_passed(transfer, block))
+                Repeat(number, time_ns, since, cause, block.end, missing, _was_passed(transfer, block), quiet)
             )
 
     # Replies

@@ -11,13 +11,14 @@ import numpy as np
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.diagnosis import troubles as troubles  # registers the diagnoses
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Confidence, Finding
+from mxwire.analysis.diagnosis.finding import Confidence, Finding, Severity
 from mxwire.analysis.diagnosis.limits import limits
 from mxwire.analysis.diagnosis.registry import CATALOGUE, EXAMINERS, Examiner, catalogue
 from mxwire.frames import FrameBatch
 from mxwire.wire.decoder import DecodedBatch, Decoder
 
 _ORDER: Final[dict[Confidence, int]] = {"high": 0, "medium": 1, "low": 2}
+_SEVERITY: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
 _LESS: Final[dict[Confidence, Confidence]] = {"high": "medium", "medium": "low", "low": "low"}
 _HOLES: Final = ("capture-incomplete", "capture-one-direction")
 """Where the capture lacks frames, what depends on seeing every frame is less sure."""
@@ -71,13 +72,19 @@ class Examination:
         self._take(self.facts.follower.finish())
 
     def findings(self) -> list[Finding]:
-        """What is wrong, in the order of the catalogue, the surest first; nothing that follows from something else."""
+        """What is wrong, the most costly first, then by severity; nothing that follows from something else."""
         places = {each.id: place for place, each in enumerate(catalogue())}
         found = [each for examiner in self._examiners for each in examiner.findings(self.facts)]
         found = [each for each in found if not any(_explains(other, each) for other in found)]
         if any(each.id in _HOLES for each in found):
             found = [_less_sure(each) for each in found]
-        return sorted(found, key=lambda each: (places[each.id], _ORDER[each.confidence], each.concerns))
+
+        def rank(each: Finding) -> tuple[object, ...]:
+            cost = each.cost
+            severity, sure = _SEVERITY[each.severity], _ORDER[each.confidence]
+            return -(cost.ns or 0), severity, -(cost.frames or 0), sure, places[each.id], each.concerns
+
+        return sorted(found, key=rank)
 
     def limits(self) -> list[str]:
         """What could not be judged, a sentence each."""

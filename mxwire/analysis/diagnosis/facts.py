@@ -120,6 +120,11 @@ class Facts:
         """What a host is called, where it told."""
         return self.follower.names.get(address)
 
+    @property
+    def duration_ns(self) -> int:
+        """From the first MXoE frame to the last, in nanoseconds."""
+        return 0 if self.first_ns is None else self.last_ns - self.first_ns
+
     def since_start(self, time_ns: int) -> int:
         """Nanoseconds since the first frame of the capture, of whatever protocol."""
         start = self.decoder.start_ns

@@ -12,6 +12,10 @@ Confidence = Literal["high", "medium", "low"]
 """``high``: hardly anything else looks like this; ``medium``: the likeliest of a few causes, named in the advice;
 ``low``: a hint, worth a look."""
 
+Severity = Literal["error", "warning", "note"]
+"""``error``: something cannot work; ``warning``: it works, but wrong or slower than it could; ``note``: nothing is
+wrong."""
+
 FRAMES_SHOWN: Final = 8
 """Frames of one piece of evidence that are named."""
 
@@ -43,6 +47,19 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """What a trouble costs; None where the capture does not tell."""
+
+    ns: int | None = None
+    """Nanoseconds during which transfers stood still because of it; waits at the same time count once."""
+    frames: int | None = None
+    """Frames that were sent, or recorded, in addition because of it."""
+
+
+UNKNOWN_COST: Final = Cost()
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One trouble of a capture."""
 
@@ -55,11 +72,22 @@ class Finding:
     evidence: tuple[Evidence, ...]
     advice: tuple[str, ...]
     """What to do, the likeliest remedy first."""
+    severity: Severity = "warning"
+    cost: Cost = UNKNOWN_COST
 
 
 def evidence(text: str, frames: Iterable[int] = (), time_ns: int | None = None) -> Evidence:
     """Evidence with at most :data:`FRAMES_SHOWN` frames, each once."""
     return Evidence(text, tuple(dict.fromkeys(frames))[:FRAMES_SHOWN], time_ns)
+
+
+def standstill(waits: Iterable[tuple[int, int]]) -> int | None:
+    """Nanoseconds that at least one of the waits covers, each from when until when; None where there is none."""
+    total, until = 0, 0
+    for start, end in sorted(waits):
+        total += max(end - max(start, until), 0)
+        until = max(until, end)
+    return total or None
 
 
 def seconds(nanoseconds: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party
+from mxwire.analysis.diagnosis.finding import UNKNOWN_COST, Confidence, Cost, Evidence, Finding, Party, Severity
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations import Message
@@ -47,15 +47,23 @@ class Diagnosis:
     """From what it must be told apart, and by what."""
     advice: tuple[str, ...]
     """What to do, the likeliest remedy first; sentences."""
+    severity: Severity = "warning"
     needs: frozenset[Need] = frozenset()
     follows_from: frozenset[str] = frozenset()
     """Diagnoses that explain this one: where one of them concerns the same hosts, this one is not reported."""
 
     def found(
-        self, confidence: Confidence, concerns: tuple[Party, ...], summary: str, shown: list[Evidence], *first: str
+        self,
+        confidence: Confidence,
+        concerns: tuple[Party, ...],
+        summary: str,
+        shown: list[Evidence],
+        *first: str,
+        cost: Cost = UNKNOWN_COST,
     ) -> Finding:
         """A finding of it; ``first`` is advice for this case, which goes before the general one."""
-        return Finding(self.id, confidence, concerns, summary, tuple(shown), (*first, *self.advice))
+        advice = *first, *self.advice
+        return Finding(self.id, confidence, concerns, summary, tuple(shown), advice, self.severity, cost)
 
 
 class Examiner(ABC):

@@ -19,6 +19,7 @@ _NEW: Final[frozenset[str]] = frozenset({"N3", "N4"})
 
 DIALECT: Final = Diagnosis(
     id="dialect-mismatch",
+    severity="error",
     title="A build compatible with MX talks to a native one",
     group="builds",
     users_see="Hosts find each other and connect, messages up to 128 bytes arrive, longer ones never do. The card's "
@@ -36,6 +37,7 @@ DIALECT: Final = Diagnosis(
 )
 GENERATION: Final = Diagnosis(
     id="generation-mismatch",
+    severity="error",
     title="Native builds of different generations",
     group="builds",
     users_see="Hosts with different releases of Open-MX exchange small messages, and some large ones; mediums arrive "
@@ -52,6 +54,7 @@ GENERATION: Final = Diagnosis(
 )
 FRAME_LIMIT: Final = Diagnosis(
     id="frame-limit-mismatch",
+    severity="error",
     title="Native builds with different frame limits",
     group="builds",
     users_see="Small messages arrive; mediums of more than one fragment and large messages hang, or fail after 500 s.",
@@ -63,6 +66,7 @@ FRAME_LIMIT: Final = Diagnosis(
 )
 BYTE_ORDER: Final = Diagnosis(
     id="byte-order-mismatch",
+    severity="error",
     title="The byte order option differs",
     group="builds",
     users_see="Hosts seem to find each other, but do not learn names and never connect.",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.diagnosis.facts import Facts, first_frame, named
-from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence
+from mxwire.analysis.diagnosis.finding import Confidence, Cost, Evidence, Finding, Party, evidence
 from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import is_group, pairs_of
@@ -137,7 +137,7 @@ class Copies(Examiner):
                     # A PULL that is repeated because of reordered replies, and a reply that comes after the repeated
                     # one, look the same.
                     sure = "low"
-                yield COPIES.found(sure, parties, summary, shown)
+                yield COPIES.found(sure, parties, summary, shown, cost=Cost(frames=number))
 
     def _doubled(self, facts: Facts) -> Iterator[Finding]:
         """Pairs of hosts of which nearly every frame was recorded twice."""

@@ -21,6 +21,7 @@ from mxwire.wire.numbers import ENDPOINT_MAXIMUM
 
 CLOSED: Final = Diagnosis(
     id="endpoint-closed",
+    severity="error",
     title="Nobody has that endpoint open",
     group="connections",
     users_see='Connecting fails with "remote endpoint closed", or messages that seemed sent are lost: the sender\'s '
@@ -39,6 +40,7 @@ CLOSED: Final = Diagnosis(
 )
 RANGE: Final = Diagnosis(
     id="endpoint-out-of-range",
+    severity="error",
     title="An endpoint number that the host does not have",
     group="connections",
     users_see='Connecting fails with "bad endpoint id".',
@@ -51,6 +53,7 @@ RANGE: Final = Diagnosis(
 )
 EXHAUSTED: Final = Diagnosis(
     id="endpoints-exhausted",
+    severity="error",
     title="All endpoints of a host are in use",
     group="connections",
     users_see="Opening an endpoint fails on a host with many processes (busy, or no resources); jobs with many ranks a "
@@ -67,6 +70,7 @@ EXHAUSTED: Final = Diagnosis(
 )
 KEY: Final = Diagnosis(
     id="wrong-key",
+    severity="error",
     title="Connecting with a wrong key",
     group="connections",
     users_see='Connecting fails with "bad connection key", although the endpoint is there.',

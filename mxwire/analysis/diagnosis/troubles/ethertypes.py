@@ -36,6 +36,7 @@ from mxwire.words import count_of
 
 CHANGED: Final = Diagnosis(
     id="ethertype-changed",
+    severity="error",
     title="The EtherType was changed",
     group="path",
     users_see="Hosts do not see each other although the network is fine; peers discovered by omxoed have no names.",
@@ -51,6 +52,7 @@ CHANGED: Final = Diagnosis(
 )
 FILTERED: Final = Diagnosis(
     id="ethertype-filtered",
+    severity="error",
     title="EtherType 0x86DF is filtered on the way",
     group="path",
     users_see="Ping and ssh between the hosts work, but no MXoE host answers another one.",

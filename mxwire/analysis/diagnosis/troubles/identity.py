@@ -17,6 +17,7 @@ from mxwire.wire.text import hostname_text
 
 MAC: Final = Diagnosis(
     id="duplicate-mac",
+    severity="error",
     title="Two hosts have the same Ethernet address",
     group="peers",
     users_see="Connections to a host work and fail in turn; sessions are refused although nobody was restarted. Cloned "

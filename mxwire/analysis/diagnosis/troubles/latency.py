@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.conversations import Conversation, Message
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Finding, Party, evidence
+from mxwire.analysis.diagnosis.finding import Cost, Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import pairs_of
 from mxwire.ethernet import mac_text
@@ -150,7 +150,8 @@ class Latency(Examiner):
             summary = (
                 f"frames from {mac_text(source)} to {mac_text(destination)} come every {pause / 1000:.0f} microseconds"
             )
-            yield COALESCING.found("medium", (Party(destination), Party(source)), summary, [evidence(text)])
+            cost = Cost(int(pause * number))
+            yield COALESCING.found("medium", (Party(destination), Party(source)), summary, [evidence(text)], cost=cost)
         for conversation, trips in self._trips.items():
             step = _step(trips.samples)
             if step is not None:
@@ -193,4 +194,6 @@ def _asleep(conversation: Conversation, trips: _Trips, slow: float, fast: float,
     )
     summary = f"between {mac_text(one.address)} and {mac_text(other.address)} messages are slow after each pause"
     parties = Party(one.address), Party(other.address)
-    return SLEEP.found("medium", parties, summary, [evidence(text, [frame])])
+    slept = sum(idle >= _PAUSE_NS for idle, _, _ in trips.samples)
+    cost = Cost(int((slow - fast) * slept))
+    return SLEEP.found("medium", parties, summary, [evidence(text, [frame])], cost=cost)

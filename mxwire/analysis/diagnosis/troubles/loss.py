@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.conversations.message import Pulled, Repeat
 from mxwire.analysis.diagnosis.facts import Facts, about, voice_of
-from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, seconds
+from mxwire.analysis.diagnosis.finding import Confidence, Cost, Evidence, Finding, Party, evidence, seconds, standstill
 from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN
 from mxwire.analysis.diagnosis.registry import Examiner, examines
 from mxwire.analysis.diagnosis.troubles.loss_entries import BURST, LOST, TAIL
@@ -112,7 +112,8 @@ class Loss(Examiner):
         number = len({message.number for message, _ in tails})
         waited = f"{count_of(number, 'large message')} to {mac_text(pair[1])} waited for the timer at the end"
         summary = _at_least(len(tails), _KEPT_OF_RECENT) + waited
-        return TAIL.found("high", (Party(pair[0]), Party(pair[1])), summary, shown)
+        cost = Cost(standstill(_waits(each for _, each in tails)))
+        return TAIL.found("high", (Party(pair[0]), Party(pair[1])), summary, shown, cost=cost)
 
 
 def _is_pull_lost(message: Message, reordered: bool) -> bool:
@@ -152,7 +153,23 @@ def _lost_finding(pair: Pair, lost: list[Message], pulled: list[Message]) -> Fin
     # Only early requests, and no reply that never passed: behind here replies may just as well be reordered.
     certain = lost or any(_missing(pull) or _timers(pull) for each in pulled if (pull := each.pull) is not None)
     several = len(lost) + again > 1
-    return LOST.found("high" if several and certain else "medium", (Party(pair[0]), Party(pair[1])), summary, shown)
+    waits = [wait for each in lost for wait in _waits(each.resends)]
+    waits += [wait for each in pulled if each.pull is not None for wait in _waits(_by_timer(each.pull.requests))]
+    repeated = sum(each.repeated_frames for each in lost)
+    repeated += sum(each.pull.repeated_replies for each in pulled if each.pull is not None)
+    cost = Cost(standstill(waits), repeated)
+    sure: Confidence = "high" if several and certain else "medium"
+    return LOST.found(sure, (Party(pair[0]), Party(pair[1])), summary, shown, cost=cost)
+
+
+def _by_timer(requests: Iterable[Repeat]) -> list[Repeat]:
+    """Those that nothing but the timer of 1000 ms caused (R-PUL-08): until then the transfer stood still."""
+    return [each for each in requests if each.cause == "timer"]
+
+
+def _waits(repeats: Iterable[Repeat]) -> list[tuple[int, int]]:
+    """The time before each repetition in which nothing passed: from when until when."""
+    return [(each.time_ns - each.quiet_ns, each.time_ns) for each in repeats]
 
 
 def _at_least(number: int, kept: int) -> str:
@@ -198,4 +215,6 @@ def _burst_finding(pair: Pair, bursts: list[tuple[Message, Repeat]], dialect: Di
     ]
     times = _at_least(len(bursts), _KEPT_OF_RECENT) + count_of(len(bursts), "time")
     summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])} whole bursts are lost, {times}"
-    return BURST.found("high" if len(bursts) > 1 else "medium", (Party(pair[0]), Party(pair[1])), summary, shown)
+    cost = Cost(standstill(_waits(_by_timer(each for _, each in bursts))))
+    sure: Confidence = "high" if len(bursts) > 1 else "medium"
+    return BURST.found(sure, (Party(pair[0]), Party(pair[1])), summary, shown, cost=cost)

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Finding, Party, evidence
+from mxwire.analysis.diagnosis.finding import Cost, Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import groups_of, pairs_of
 from mxwire.ethernet import mac_text
@@ -86,4 +86,4 @@ class Nacks(Examiner):
                 )
             ]
             summary = f"{mac_text(refuser)} refuses what {mac_text(sender)} sends, {rate.most} times a second"
-            yield STORM.found("high", (Party(sender), Party(refuser)), summary, shown)
+            yield STORM.found("high", (Party(sender), Party(refuser)), summary, shown, cost=Cost(frames=rate.total))

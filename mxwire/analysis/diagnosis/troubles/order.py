@@ -8,7 +8,7 @@ from typing import Final
 
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence, seconds
+from mxwire.analysis.diagnosis.finding import Confidence, Cost, Evidence, Finding, Party, evidence, seconds, standstill
 from mxwire.analysis.diagnosis.keeping import SHOWN, keep
 from mxwire.analysis.diagnosis.numbering import Numbering, Passed
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
@@ -43,6 +43,7 @@ ORDER: Final = Diagnosis(
 )
 PULLS: Final = Diagnosis(
     id="pulls-out-of-order",
+    severity="note",
     title="A busy host sends PULLs out of order",
     group="processes",
     users_see="Nothing, or single blocks that are transferred twice.",
@@ -138,7 +139,8 @@ def _reordered(pair: Pair, found: Reordered) -> Finding:
     way = f"from {mac_text(pair[0])} to {mac_text(pair[1])}"
     summary = f"{way} {count_of(found.late, 'frame')} came after later ones"
     sure: Confidence = "high" if found.late > 1 else "medium"
-    return ORDER.found(sure, (Party(pair[0]), Party(pair[1])), summary, shown)
+    waits = [*frames.waits, *(wait for each in found.messages for wait in each.waits)]
+    return ORDER.found(sure, (Party(pair[0]), Party(pair[1])), summary, shown, cost=Cost(standstill(waits)))
 
 
 def _message_evidence(passed: Passed) -> Evidence:

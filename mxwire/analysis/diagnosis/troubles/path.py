@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.diagnosis.facts import Facts, about, voice_of, waits_for_another
-from mxwire.analysis.diagnosis.finding import Confidence, Finding, Party, evidence
+from mxwire.analysis.diagnosis.finding import Confidence, Cost, Finding, Party, evidence, standstill
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
 from mxwire.ethernet import HEADER_SIZE, mac_text
@@ -16,6 +16,7 @@ from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, MXOE, PULL_REPLY_DATA_OFFSET
 
 MTU: Final = Diagnosis(
     id="mtu-too-small",
+    severity="error",
     title="Long frames do not get through: an MTU is too small",
     group="path",
     users_see="Connecting and short messages work, messages above some length hang. Both hosts are fine, the network "
@@ -200,7 +201,8 @@ def _finding(
     summary = (
         f"from {mac_text(source)} to {mac_text(destination)} {shorter} pass, those of {shortest} bytes and more do not"
     )
-    return _advised(MTU.found(confidence, concerns, summary, shown), dialect)
+    cost = Cost(standstill((each.first_ns, each.last_ns) for each in hung))
+    return _advised(MTU.found(confidence, concerns, summary, shown, cost=cost), dialect)
 
 
 def _vanished(source: int, destination: int, behind: list[Message], dialect: Dialect) -> Finding:
@@ -211,11 +213,12 @@ def _vanished(source: int, destination: int, behind: list[Message], dialect: Dia
         about(each, f"came {each.transmissions} times; it waits for a message before it, which never did")
         for each in behind[:3]
     ]
-    return _advised(MTU.found("medium", concerns, summary, shown), dialect)
+    cost = Cost(standstill((each.first_ns, each.last_ns) for each in behind))
+    return _advised(MTU.found("medium", concerns, summary, shown, cost=cost), dialect)
 
 
 def _advised(made: Finding, dialect: Dialect) -> Finding:
     """With the lengths that the advice speaks of."""
     needed = dialect.frame_limit - HEADER_SIZE
     advice = tuple(each.format(mtu=needed, ping=needed - _IP_AND_ICMP) for each in made.advice)
-    return Finding(made.id, made.confidence, made.concerns, made.summary, made.evidence, advice)
+    return replace(made, advice=advice)

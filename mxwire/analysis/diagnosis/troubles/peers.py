@@ -7,7 +7,7 @@ from typing import Final
 
 from mxwire.analysis.diagnosis.asking import unanswered
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Confidence, Finding, Party, evidence
+from mxwire.analysis.diagnosis.finding import Confidence, Cost, Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import BYTE_ORDER
 from mxwire.analysis.diagnosis.troubles.ethertypes import FILTERED
@@ -16,6 +16,7 @@ from mxwire.wire.enums import PacketType
 
 MUTE: Final = Diagnosis(
     id="mute-peer",
+    severity="error",
     title="A host never answers",
     group="peers",
     users_see="Connecting to a host times out, its name stays unknown (omx_info shows a peer without a name).",
@@ -37,6 +38,7 @@ MUTE: Final = Diagnosis(
 )
 INCOMPLETE: Final = Diagnosis(
     id="discovery-incomplete",
+    severity="error",
     title="A host is there, but does not know who asks",
     group="peers",
     users_see="Some hosts can talk to each other and others cannot; connects time out in one direction, or names stay "
@@ -69,16 +71,17 @@ class Peers(Examiner):
         for asked in unanswered(facts):
             confidence: Confidence = "high" if asked.questions >= _SURE else "medium"
             parties = Party(asked.destination), Party(asked.source)
+            cost = Cost(asked.way.last_ns - asked.way.first_ns)
             shown = [asked.evidence()]
             if asked.seen:
                 others = next(facts.traffic.sent_by(asked.destination))
                 text = f"{mac_text(asked.destination)} is there: it sent frames to {mac_text(others.destination)}"
                 shown.append(evidence(text, [others.first_frame], others.first_ns))
                 summary = f"{mac_text(asked.destination)} drops what {mac_text(asked.source)} sends"
-                yield INCOMPLETE.found(confidence, parties, summary, shown)
+                yield INCOMPLETE.found(confidence, parties, summary, shown, cost=cost)
             else:
                 summary = f"{mac_text(asked.destination)} never sent a frame, whatever {mac_text(asked.source)} asked"
-                yield MUTE.found(confidence, parties, summary, shown)
+                yield MUTE.found(confidence, parties, summary, shown, cost=cost)
         yield from self._nameless(facts)
 
     @staticmethod

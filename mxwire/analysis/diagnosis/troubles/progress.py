@@ -7,7 +7,7 @@ from typing import Final
 
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.diagnosis.facts import Facts, about, sender_of, voice_of, waits_for_another
-from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence, seconds
+from mxwire.analysis.diagnosis.finding import Confidence, Cost, Evidence, Finding, Party, evidence, seconds
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
 from mxwire.analysis.diagnosis.troubles.indexes import STALE
@@ -139,7 +139,8 @@ class Progress(Examiner):
             summary = (
                 f"the library of {receiver} said nothing to {sender} for {seconds(until - found.first_ns)}{ending}"
             )
-            yield STOPPED.found(sure, (receiver, sender), summary, shown)
+            cost = Cost(until - found.first_ns)
+            yield STOPPED.found(sure, (receiver, sender), summary, shown, cost=cost)
 
 
 def _is_prompt(message: Message) -> bool:

@@ -33,6 +33,7 @@ DROPPED: Final = Diagnosis(
 )
 CUT: Final = Diagnosis(
     id="capture-frames-cut",
+    severity="note",
     title="The capture cut frames",
     group="capture",
     users_see="Payloads cannot be extracted or compared.",

@@ -31,6 +31,7 @@ NEAR: Final = Diagnosis(
 )
 REACHED: Final = Diagnosis(
     id="partner-given-up",
+    severity="error",
     title="A partner was given up",
     group="processes",
     users_see="All requests to a host fail as unreachable at the same moment; after connecting again, messages of the "

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from mxwire.analysis.conversations import Connect, Flow, Message
 from mxwire.analysis.diagnosis.facts import Facts, ends, voice_of
-from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, seconds
+from mxwire.analysis.diagnosis.finding import Cost, Evidence, Finding, Party, evidence, seconds, standstill
 from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
 from mxwire.analysis.diagnosis.libraries import Voice
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
@@ -106,9 +107,8 @@ class Reverse(Examiner):
         caller = Party(voice.source, voice.source_endpoint)
         silent = Party(voice.destination, voice.destination_endpoint)
         summary = f"{caller} has connected to {silent}, which never connects back"
-        made = NONE.found("high", (silent, caller), summary, shown)
-        advice = tuple(each.format(silent=silent) for each in made.advice)
-        return Finding(made.id, made.confidence, made.concerns, made.summary, made.evidence, advice)
+        made = NONE.found("high", (silent, caller), summary, shown, cost=Cost(frames=repeated or None))
+        return replace(made, advice=tuple(each.format(silent=silent) for each in made.advice))
 
     def _stalls(self) -> Iterator[Finding]:
         by_voice: dict[Voice, list[tuple[Flow, Message, int]]] = {}
@@ -126,7 +126,8 @@ class Reverse(Examiner):
             late, other = ends(stalls[0][0])
             times = "" if len(stalls) == 1 else f", {len(stalls)} times"
             summary = f"{late} connects back to {other} only after it has sent{times}"
-            yield LATE.found("high", (late, other), summary, shown)
+            waits = [(connected_ns(flow) or last_ns, last_ns) for flow, _, last_ns in stalls]
+            yield LATE.found("high", (late, other), summary, shown, cost=Cost(standstill(waits)))
 
 
 def connected_ns(flow: Flow) -> int | None:

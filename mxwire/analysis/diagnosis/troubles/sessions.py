@@ -23,6 +23,7 @@ from mxwire.words import count_of
 
 CHANGED: Final = Diagnosis(
     id="session-changed",
+    severity="error",
     title="A partner was restarted, and nobody connected again",
     group="connections",
     users_see='After a program was restarted, messages to it fail with "bad session"; others, that connect anew, work.',
@@ -38,6 +39,7 @@ CHANGED: Final = Diagnosis(
 )
 BITS: Final = Diagnosis(
     id="session-number-differs",
+    severity="error",
     title="The session number in sequence numbers does not fit",
     group="connections",
     users_see="After a connection had been given up and opened again, messages vanish: they are sent again and again, "

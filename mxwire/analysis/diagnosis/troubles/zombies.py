@@ -7,7 +7,7 @@ from typing import Final
 
 from mxwire.analysis.conversations import Message
 from mxwire.analysis.diagnosis.facts import Facts, named, sender_of, voice_of
-from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence
+from mxwire.analysis.diagnosis.finding import Confidence, Cost, Evidence, Finding, Party, evidence
 from mxwire.analysis.diagnosis.keeping import KEPT, keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.path import MTU
@@ -46,7 +46,7 @@ class Zombies(Examiner):
 
     def __init__(self) -> None:
         self._closed: dict[Party, list[tuple[int, int]]] = {}
-        self._found: dict[tuple[Party, Party], tuple[Confidence, str, list[Evidence]]] = {}
+        self._found: dict[tuple[Party, Party], tuple[Confidence, str, list[Evidence], int]] = {}
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Which endpoints say that they are closed, or another one."""
@@ -92,7 +92,8 @@ class Zombies(Examiner):
         sure: Confidence = "high" if after_nack or len(shown) > 1 else "medium"
         key = puller, sender_of(message.flow)
         if key not in self._found and len(self._found) < KEPT:
-            self._found[key] = sure, f"{puller} goes on pulling {named(message)} for nobody", shown
+            useless = pull.re_requests + pull.repeated_replies
+            self._found[key] = sure, f"{puller} goes on pulling {named(message)} for nobody", shown, useless
 
     @staticmethod
     def _is_silent(message: Message, facts: Facts) -> bool:
@@ -104,5 +105,5 @@ class Zombies(Examiner):
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Endpoints whose pulls have outlived them."""
-        for (puller, owner), (sure, summary, shown) in self._found.items():
-            yield ZOMBIE.found(sure, (puller, owner), summary, shown)
+        for (puller, owner), (sure, summary, shown, useless) in self._found.items():
+            yield ZOMBIE.found(sure, (puller, owner), summary, shown, cost=Cost(frames=useless))
