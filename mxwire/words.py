@@ -8,9 +8,13 @@ _ALIKE = 0.6
 """How alike two words are, from 0 to 1, before one may be a slip for the other."""
 
 
-def count_of(number: int, noun: str, several: str = "", *, none: str = "0") -> str:
-    """``1 frame``, ``2 frames``; ``several`` is the plural where it has no plain s, ``none`` stands for zero."""
-    return f"{number or none} {noun if number == 1 else several or noun + 's'}"
+def count_of(number: int, noun: str, several: str = "", *, none: str = "0", grouped: bool = False) -> str:
+    """``1 frame``, ``2 frames``; ``several`` is the plural where it has no plain s, ``none`` stands for zero.
+
+    ``grouped`` separates thousands: ``12,000 frames``.
+    """
+    shown = none if not number else f"{number:,}" if grouped else str(number)
+    return f"{shown} {noun if number == 1 else several or noun + 's'}"
 
 
 def nearest(word: str, known: Iterable[str], most: int = 3) -> list[str]:

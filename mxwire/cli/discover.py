@@ -12,6 +12,7 @@ import click
 from mxwire.cli.live import Live, live_options, time_option
 from mxwire.cli.notes import end_interrupted_line, note
 from mxwire.report.json_line import json_line
+from mxwire.words import count_of
 
 if TYPE_CHECKING:
     from mxwire.host.asking import Sighting, Survey
@@ -76,7 +77,7 @@ def command(live: Live, seconds: float, count: int | None, ask_dialect: bool, as
 
 def _why_none(frames: int) -> str:
     if frames:
-        return f"{frames} frames came, but none of a host"
+        return f"{count_of(frames, 'frame')} came, but none of a host"
     return "no frame came; is another host running there (mxwire serve), and is it the right interface (mxwire doctor)?"
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli.options import FILE, dialect_option, ethertype_option, message_option
+from mxwire.words import count_of
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations import Message
@@ -103,7 +104,8 @@ def _tell(
         click.echo(json_line(told | {"gaps": [list(each) for each in gaps]}))
         return
     if not to_output:
-        click.echo(f"message {message.number}: {length} bytes written to {target}")
+        click.echo(f"message {message.number}: {count_of(length, 'byte')} written to {target}")
     if gaps:
         missing = sum(end - start for start, end in gaps)
-        note(f"{missing} bytes are missing, zeros in their place: {_gaps_text(gaps, LISTED)}")
+        verb = "is" if missing == 1 else "are"
+        note(f"{count_of(missing, 'byte')} {verb} missing, zeros in their place: {_gaps_text(gaps, LISTED)}")

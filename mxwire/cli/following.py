@@ -15,6 +15,7 @@ from mxwire.ethernet import ETHERTYPE_MXOE, mac_bytes
 from mxwire.report.messages import COOKED
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import Dialect, dialect_or_auto
+from mxwire.words import count_of
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,6 @@ def tell_limits(path: str, follower: Follower, decoder: Decoder) -> None:
     if follower.cooked:
         note(f"{path}: {COOKED[0].lower()}{COOKED[1:].rstrip('.')}")
     if follower.malformed:
-        note(f"{path}: {follower.malformed} malformed frames were left out (mxwire decode shows them)")
+        note(f"{path}: {count_of(follower.malformed, 'malformed frame')} left out (mxwire decode shows them)")
     if follower.evicted:
-        note(f"{path}: {follower.evicted} messages were given up, as too many were in flight at a time")
+        note(f"{path}: {count_of(follower.evicted, 'message')} abandoned, as too many were in flight at a time")

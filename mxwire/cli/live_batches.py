@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
+from mxwire.words import count_of
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -179,7 +180,7 @@ def live_source(
 
 
 def _summary(source: LiveSource) -> str:
-    said = f"{source.name}: {source.frames} frames in {source.seconds:.1f} s"
+    said = f"{source.name}: {count_of(source.frames, 'frame')} in {source.seconds:.1f} s"
     if source.dropped:
         return f"{said}; {source.dropped} more passed too fast to be looked at: capture them (mxwire capture -w FILE)"
     return f"{said}, 0 dropped"

@@ -7,6 +7,7 @@ import sys
 import click
 
 from mxwire.cli import progress
+from mxwire.words import count_of
 
 
 def note(text: str) -> None:
@@ -25,7 +26,7 @@ def wrote(number: int, noun: str, target: object, *, what: str = "") -> None:
 
 def counted(number: int, noun: str) -> str:
     """``1 frame``, ``1,234 frames``."""
-    return f"{number:,} {noun}" + "s" * (number != 1)
+    return count_of(number, noun, grouped=True)
 
 
 def listening(interface: str, seconds: float | None = None, frames: int | None = None) -> None:

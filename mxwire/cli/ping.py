@@ -14,6 +14,7 @@ from mxwire.cli.serve import Number
 from mxwire.report.json_line import json_line
 from mxwire.units import MILLISECOND
 from mxwire.wire.numbers import DEFAULT_KEY
+from mxwire.words import count_of
 
 if TYPE_CHECKING:
     from mxwire.host import Host
@@ -154,7 +155,7 @@ class _Lines:
 
     def end(self, statistics: RoundTrips, seconds: float) -> None:
         """The summary, as ping(8) words it."""
-        more = f", +{statistics.duplicates} duplicates" if statistics.duplicates else ""
+        more = f", +{count_of(statistics.duplicates, 'duplicate')}" if statistics.duplicates else ""
         more += f", {statistics.refused} refused" if statistics.refused else ""
         click.echo(f"\n--- {self._destination} ping statistics ---")
         click.echo(

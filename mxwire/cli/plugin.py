@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli.group import CommandGroup
+from mxwire.words import count_of
 
 if TYPE_CHECKING:
     from mxwire.plugin import Place, Program, Report
@@ -152,8 +153,9 @@ def _tell(report: Report) -> None:
             ("loaded", how),
             (
                 "decoded",
-                f"{report.decoded.total()} frames of {len(report.decoded)} types, {same} mxwire: "
-                f"{report.expected.total()} frames of {len(report.expected)} types",
+                f"{count_of(report.decoded.total(), 'frame')} of {count_of(len(report.decoded), 'type')}, "
+                f"{same} mxwire: "
+                f"{count_of(report.expected.total(), 'frame')} of {count_of(len(report.expected), 'type')}",
             ),
         ]
     for name, text in lines:

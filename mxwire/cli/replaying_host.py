@@ -31,6 +31,7 @@ from mxwire.replay.stateful.script import Script, script_of
 from mxwire.replay.stateful.watching import Keep, Watch
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import Dialect, dialect_or_auto
+from mxwire.words import count_of
 
 _TIMEOUT: Final = 5.0
 _OURS, _THEIRS = bytes.fromhex("020000000001"), bytes.fromhex("020000000002")
@@ -197,7 +198,7 @@ def _script(wishes: HostWishes) -> Script:
         tell_notes(reader.name, decoder)
         script = script_of(decoded, reader.name, wishes.played, wishes.against, wishes.dialect)
     if script.malformed:
-        note(f"{wishes.file}: {script.malformed} frames that make no sense are left out")
+        note(f"{wishes.file}: {count_of(script.malformed, 'malformed frame')} left out")
     return script
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from mxwire.cli.live import Live
-from mxwire.cli.notes import note
+from mxwire.cli.notes import counted, note
 from mxwire.cli.replaying_source import Source
 from mxwire.cli.replaying_wishes import Wishes
 from mxwire.errors import MxwireError
@@ -31,14 +31,15 @@ def summarize(result: Result, source: Source, wishes: Wishes) -> None:
         click.echo(line)
     if source.cut:
         how = "were filled up with zeros" if wishes.pad else "were left out (--pad fills them up with zeros)"
-        note(f"{source.cut:,} frames, which the capture has not kept whole, {how}")
+        note(f"{counted(source.cut, 'frame')}, which the capture has not kept whole, {how}")
     sys.stdout.flush()
 
 
 def _lines(result: Result) -> Iterator[str]:
     times = f" in {result.loops} loops" if result.loops > 1 else ""
     yield (
-        f"sent {result.frames:,} frames, {result.bytes:,} bytes{times} in {result.taken_ns / 1e9:.6f} s: "
+        f"sent {counted(result.frames, 'frame')}, {counted(result.bytes, 'byte')}{times} "
+        f"in {result.taken_ns / 1e9:.6f} s: "
         f"{result.frames_per_second:,.0f} frames/s, {result.bits_per_second / 1e6:,.1f} Mbit/s"
     )
     errors = result.errors
@@ -48,7 +49,7 @@ def _lines(result: Result) -> Iterator[str]:
             f"99 % within {errors.percentile_ns(99) / 1e3:,.0f} µs, the latest by {errors.largest_ns / 1e3:,.1f} µs"
         )
     if result.refused:
-        yield f"{result.refused:,} frames were not taken by the interface"
+        yield f"{counted(result.refused, 'frame')} refused by the interface"
     answers = result.answers_by_type()
     text = ", ".join(f"{name} {count:,}" for name, count in answers.items())
     yield f"came back: {text or 'nothing'}"
@@ -81,7 +82,7 @@ def tell_plan(wishes: Wishes) -> None:
         click.echo(json_line(told))
     else:
         when = "as fast as possible" if pace.hurried else f"in {last / 1e9:.6f} s"
-        note(f"would send {frames:,} frames, {size:,} bytes {when}")
+        note(f"would send {counted(frames, 'frame')}, {counted(size, 'byte')} {when}")
 
 
 def _tell_frame(piece: Piece, place: int, when: int, hurried: bool, as_json: bool) -> None:

@@ -25,6 +25,11 @@ from mxwire.units import MICROSECOND, SECOND
 from mxwire.wire.dialect import dialect_by_name
 
 _IN_MICROSECONDS: Final = ("delay", "jitter", "held", "coalescing", "gap")
+_LEGEND: Final = (
+    "excused: messages not delivered, and not owed, as an application died or a partner was declared dead; incidents: "
+    "kills, crashes, pauses, stalls, partitions, filters and MTU changes; steps: events of the simulation; fallen: "
+    "breaches of invariants that do not apply to this run; deviations: breaches of rules that only recommend."
+)
 _FAILURES_SHOWN: Final = 20
 _CHUNK: Final = 8
 
@@ -111,7 +116,7 @@ def campaign(seeds: range, jobs: int | None, fixed: dict[str, Any], as_json: boo
     if as_json:
         return bool(failed)
     rows = {"seeds": done, "failed": len(failed), "virtual time": f"{virtual / SECOND:.0f} s", **sums}
-    show([_table(rows), Paragraph(f"digest of all runs {digest.hexdigest()}")])
+    show([_table(rows), Paragraph(_LEGEND), Paragraph(f"digest of all runs {digest.hexdigest()}")])
     if failed:
         show(_failures(failed))
     return bool(failed)
@@ -144,7 +149,7 @@ def tell(outcome: Outcome, as_json: bool) -> bool:
         click.echo(json_line(as_object(outcome)))
         return not outcome.held
     rows = {"virtual time": f"{outcome.duration / SECOND:.6f} s", **outcome.counts}
-    blocks: list[Block] = [_table(rows), Paragraph(f"digest {outcome.digest}")]
+    blocks: list[Block] = [_table(rows), Paragraph(_LEGEND), Paragraph(f"digest {outcome.digest}")]
     for why in dict.fromkeys(outcome.fallen.values()):
         names = [name for name, reason in outcome.fallen.items() if reason == why]
         blocks.append(Paragraph(f"not held against the engine, because {why}: {', '.join(names)}"))
@@ -175,7 +180,7 @@ def as_object(outcome: Outcome) -> dict[str, Any]:
 
 
 def _table(rows: Mapping[str, Any]) -> Block:
-    columns = (Column("what"), Column("how much", right=True))
+    columns = (Column("property"), Column("value", right=True))
     return Table(columns, tuple(Row((name, str(value))) for name, value in rows.items()))
 
 

@@ -193,7 +193,10 @@ def _told(tally: _Tally, sent: _Sent, status: Status) -> None:
     )
     if status is Status.MESSAGE_TRUNCATED:
         tally.short += 1
-        note(f"{sent.name}: the receiver took {request.transferred:,} of {request.length:,} bytes ({status.text})")
+        note(
+            f"{sent.name}: the receiver took {request.transferred:,} of "
+            f"{counted(request.length, 'byte')} ({status.text})"
+        )
 
 
 # Receiving.
@@ -266,7 +269,9 @@ def _one(endpoint: Endpoint, wanted: Receiving, strangers: Strangers, shown: Bar
     try:
         request = endpoint.ireceive(wanted.match, wanted.mask, maximum=size)
     except MemoryError:
-        raise MemoryError(f"a message of {waiting.length:,} bytes finds no room in memory: see --maximum") from None
+        raise MemoryError(
+            f"a message of {counted(waiting.length, 'byte')} finds no room in memory: see --maximum"
+        ) from None
 
     def tick() -> None:
         arrived = sum(each.asked for each in endpoint.engine.card.pulls.values() if each.context is request.inner)
@@ -293,7 +298,8 @@ def _told_received(tally: _Tally, message: Message, to_stderr: bool) -> None:
     )
     cut = f" of {message.length:,}, the rest is cut off (message truncated: see --maximum)" * message.truncated
     tally.say(
-        f"message {tally.messages} from {place_of(source)}, match {message.match_info:#x}: {len(message):,} bytes{cut}",
+        f"message {tally.messages} from {place_of(source)}, match {message.match_info:#x}: "
+        f"{counted(len(message), 'byte')}{cut}",
         to_stderr,
     )
 

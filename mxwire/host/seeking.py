@@ -170,7 +170,7 @@ def _seen(hosting: Hosting) -> str:
     heard = sum(each.statistics().received for each in hosting.core.links)
     where = ", ".join(each.name for each in hosting.core.links)
     if not others:
-        return f"no other host was seen on {where} ({heard} frames heard)"
+        return f"no other host was seen on {where} ({count_of(heard, 'frame')} heard)"
     named = [f"{each.name or 'nameless'} ({mac_text(each.address)})" for each in others[:_SHOWN]]
     more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
     return f"seen on {where} were {', '.join(named)}{more}"

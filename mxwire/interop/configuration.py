@@ -101,6 +101,8 @@ def read_configuration(path: str) -> Configuration:
     try:
         with Path(path).open("rb") as file:
             content = tomllib.load(file)
+    except FileNotFoundError:
+        raise MxwireError(f"{path}: no such file; check the path") from None
     except OSError as error:
         raise MxwireError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -11,6 +11,7 @@ from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 from mxwire.report.times import seconds_text, time_text
 from mxwire.wire.detection import Detection
+from mxwire.words import count_of
 
 _NOT_RECORDED: Final = 0
 """Stands for the receiver of a frame in a Linux cooked capture."""
@@ -39,18 +40,20 @@ def blocks(path: str, file: dict[str, Any], inventory: Inventory) -> list[Block]
 
 def _facts(file: dict[str, Any], inventory: Inventory) -> Iterator[str]:
     compressed = f", compressed with {file['compression']}" if file["compression"] else ""
-    size = f", {file['bytes']} bytes" if file["bytes"] is not None else ""
+    size = f", {count_of(file['bytes'], 'byte')}" if file["bytes"] is not None else ""
     yield f"{file['format']}{compressed}{size}"
     if inventory.first_ns is not None:
         lasts = seconds_text(inventory.duration_ns).strip()
         yield f"{lasts} s from {time_text(inventory.first_ns)} UTC on"
-    yield f"{inventory.frames} MXoE frames, {inventory.bytes} bytes on the wire"
+    yield f"{count_of(inventory.frames, 'MXoE frame')}, {count_of(inventory.bytes, 'byte')} on the wire"
     if inventory.skipped:
         yield f"{inventory.skipped} other frames, left out"
     if inventory.cut:
-        yield f"{inventory.cut} frames were cut by the capture (snap length {file['snap_length']})"
+        yield f"{count_of(inventory.cut, 'frame')} cut by the capture (snap length {file['snap_length']})"
     if inventory.vlans:
-        yield "VLANs: " + ", ".join(f"{vlan} ({count} frames)" for vlan, count in sorted(inventory.vlans.items()))
+        yield "VLANs: " + ", ".join(
+            f"{vlan} ({count_of(count, 'frame')})" for vlan, count in sorted(inventory.vlans.items())
+        )
     if inventory.asked_dialect:
         yield f"read as dialect {inventory.asked_dialect}, as asked; what the frames show is below"
     for host in inventory.swapped_hosts:

@@ -14,6 +14,7 @@ from mxwire.report.summary import summary, type_text
 from mxwire.report.times import seconds_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.packets import PullReply, Truc
+from mxwire.words import count_of
 
 STEPS: Final = 20_000
 """Steps of a ladder that are remembered; runs of replies are one."""
@@ -108,9 +109,9 @@ class Ladder:
 
 def _reply_text(step: Step) -> str:
     if step.count == 1:
-        return f"{step.bytes} bytes at {step.offset}"
+        return f"{count_of(step.bytes, 'byte')} at {step.offset}"
     where = f"at {step.offset}" if step.straight else "out of order"
-    return f"{step.count} frames, {step.bytes} bytes {where}"
+    return f"{count_of(step.count, 'frame')}, {count_of(step.bytes, 'byte')} {where}"
 
 
 def ladder_lines(message: Message, ladder: Ladder, start_ns: int, width: int | None = None) -> Iterator[str]:
@@ -119,7 +120,7 @@ def ladder_lines(message: Message, ladder: Ladder, start_ns: int, width: int | N
     Where that does not fit into ``width`` characters, times are from the first frame only, and labels are cut.
     """
     flow = message.flow
-    length = "of unknown length" if message.length is None else f"{message.length} bytes"
+    length = "of unknown length" if message.length is None else f"{count_of(message.length, 'byte')}"
     yield (
         f"message {message.number}: {message.kind}, {length}, match {match_text(message.match)}, "
         f"{_end_text(flow)} → {_end_text(flow.back)}"
@@ -131,7 +132,7 @@ def ladder_lines(message: Message, ladder: Ladder, start_ns: int, width: int | N
     yield ""
     yield from _drawn(flow, ladder, start_ns, width)
     if ladder.dropped:
-        yield f"… and {ladder.dropped} more frames"
+        yield f"… and {count_of(ladder.dropped, 'more frame')}"
 
 
 def _drawn(flow: Flow, ladder: Ladder, start_ns: int, width: int | None) -> Iterator[str]:

@@ -9,6 +9,7 @@ from mxwire.analysis.merging import Alignment, Counts, Plan
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Row, Table
 from mxwire.report.times import seconds_text
+from mxwire.words import count_of
 
 _COLUMNS: Final = (
     Column("frames"),
@@ -40,12 +41,12 @@ def merge_blocks(first: str, second: str, made: Plan, target: str | None, writte
     ]
     if target is not None:
         where = "standard output" if target == "-" else target
-        blocks.append(Listing((f"{written} frames written to {where}",)))
+        blocks.append(Listing((f"{count_of(written or 0, 'frame')} written to {where}",)))
     return blocks
 
 
 def _facts(made: Plan) -> Iterator[str]:
-    yield f"{made.both} frames are in both; {made.alignment.compared} of them tell the clocks"
+    yield f"{count_of(made.both, 'frame')} in both; {made.alignment.compared} of them compare the clocks"
     yield from _clock(made.alignment)
     ends = {"first": "A", "second": "B"}
     for side, delay in made.delays.items():
@@ -53,13 +54,14 @@ def _facts(made: Plan) -> Iterator[str]:
         hosts = ", ".join(mac_text(each) for each, where in sorted(made.alignment.sides.items()) if where == side)
         yield (
             f"from {way}: at least {_microseconds(delay.least_ns)}, median {_microseconds(delay.median_ns)} "
-            f"({delay.frames} frames; hosts at {ends[side]}: {hosts})"
+            f"({count_of(delay.frames, 'frame')}; hosts at {ends[side]}: {hosts})"
         )
     if not made.alignment.sides:
         yield "no frame is later in one than in the other: both were captured at the same place"
     if made.alignment.acausal:
         yield (
-            f"{made.alignment.acausal} frames arrive before they were sent, by any steady clock: one of the clocks was "
+            f"{count_of(made.alignment.acausal, 'frame')} received before being sent, by any steady clock: one of the "
+            "clocks was "
             "set meanwhile, or times were not taken when frames passed; the order of frames is not sure"
         )
 

@@ -164,7 +164,7 @@ def message_notes(message: Message) -> Iterator[str]:
         notice = pull.notice
         if notice is not None:
             if notice.total_length != message.length:
-                yield f"{notice.total_length} bytes taken"
+                yield f"{count_of(notice.total_length, 'byte')} taken"
             if notice.transmissions > 1:
                 yield f"NOTIFY sent {notice.transmissions} times"
             if notice.nack is not None:
@@ -175,7 +175,7 @@ def message_notes(message: Message) -> Iterator[str]:
 
 
 def _copies(count: int) -> str:
-    return "1 copy" if count == 1 else f"{count} copies"
+    return count_of(count, "copy", "copies")
 
 
 def message_record(message: Message, names: Mapping[int, str]) -> dict[str, Any]:
@@ -305,9 +305,9 @@ def _remarks(conversation: Conversation) -> Iterator[str]:
         yield "ended by a new opening of one of its endpoints"
     late = sum(flow.late for flow in conversation.flows)
     if late:
-        yield f"{late} late copies of messages that were done"
+        yield f"{count_of(late, 'late copy', 'late copies')} of messages that were done"
     if conversation.connect_count > len(conversation.connects):
-        yield f"{conversation.connect_count - len(conversation.connects)} more connects"
+        yield f"{count_of(conversation.connect_count - len(conversation.connects), 'more connect')}"
 
 
 def conversation_record(conversation: Conversation, follower: Follower) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from mxwire.wire.packets import (
 )
 from mxwire.wire.remarks import remarks
 from mxwire.wire.text import hostname_text, sequence_text
+from mxwire.words import count_of
 
 
 def summary(frame: Frame | Malformed, dialect: Dialect) -> str:
@@ -92,7 +93,7 @@ def _region(frame: Rndv | Pull | Notify) -> str:
 
 
 def _raw(frame: Raw, dialect: Dialect) -> str:
-    return f"opaque, {len(frame.opaque)} bytes"
+    return f"opaque, {count_of(len(frame.opaque), 'byte')}"
 
 
 def _announcement(frame: Announcement, dialect: Dialect) -> str:
@@ -131,7 +132,7 @@ def _connect_reply(frame: ConnectReply, dialect: Dialect) -> str:
 
 
 def _inline(frame: Tiny | Small, dialect: Dialect) -> str:
-    return f"{_numbers(frame)}: {frame.length} bytes {_match(frame)}"
+    return f"{_numbers(frame)}: {count_of(frame.length, 'byte')} {_match(frame)}"
 
 
 def _medium(frame: Medium, dialect: Dialect) -> str:
@@ -141,14 +142,16 @@ def _medium(frame: Medium, dialect: Dialect) -> str:
         # A pipeline above 31 is nonsense from a hostile sender; the receiver's shift is 32 bits wide.
         start = frame.frag_seqnum << (frame.frag_pipeline & 31)
     return (
-        f"{_numbers(frame)} fragment {frame.frag_seqnum}: {frame.frag_length} bytes at {start} of {frame.length} "
-        f"{_match(frame)}"
+        f"{_numbers(frame)} fragment {frame.frag_seqnum}: {count_of(frame.frag_length, 'byte')} at {start} "
+        f"of {frame.length} {_match(frame)}"
     )
 
 
 def _rndv(frame: Rndv, dialect: Dialect) -> str:
     offset = f" offset {frame.pulled_rdma_offset}" if frame.pulled_rdma_offset else ""
-    return f"{_numbers(frame)}: {frame.msg_length} bytes to pull from {_region(frame)}{offset} {_match(frame)}"
+    return (
+        f"{_numbers(frame)}: {count_of(frame.msg_length, 'byte')} to pull from {_region(frame)}{offset} {_match(frame)}"
+    )
 
 
 def _pull(frame: Pull, dialect: Dialect) -> str:
@@ -156,20 +159,20 @@ def _pull(frame: Pull, dialect: Dialect) -> str:
     last = frame.frame_index + frames - 1
     which = f"frames {frame.frame_index}..{last}" if frames > 1 else f"frame {frame.frame_index}"
     return (
-        f"{which}: {frame.block_length} bytes of {frame.total_length} from {_region(frame)} "
+        f"{which}: {count_of(frame.block_length, 'byte')} of {frame.total_length} from {_region(frame)} "
         f"handle 0x{frame.src_pull_handle:08x}"
     )
 
 
 def _pull_reply(frame: PullReply, dialect: Dialect) -> str:
     return (
-        f"frame {frame.frame_seqnum}: {frame.frame_length} bytes at {frame.msg_offset} "
+        f"frame {frame.frame_seqnum}: {count_of(frame.frame_length, 'byte')} at {frame.msg_offset} "
         f"handle 0x{frame.dst_pull_handle:08x}"
     )
 
 
 def _notify(frame: Notify, dialect: Dialect) -> str:
-    return f"{_numbers(frame)}: {frame.total_length} bytes pulled from {_region(frame)}"
+    return f"{_numbers(frame)}: {count_of(frame.total_length, 'byte')} pulled from {_region(frame)}"
 
 
 def _nack_lib(frame: NackLib, dialect: Dialect) -> str:

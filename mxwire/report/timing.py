@@ -12,6 +12,7 @@ from mxwire.analysis.timing.round_trips import Lengths
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 from mxwire.report.messages import COOKED
 from mxwire.report.times import duration_text, seconds_text
+from mxwire.words import count_of
 
 LENGTHS_SHOWN: Final = 40
 """Different lengths that get a row each; of more, classes of lengths do."""
@@ -57,20 +58,26 @@ def delays_of(timing: Timing) -> Mapping[str, Samples]:
 def _facts(timing: Timing) -> Iterator[str]:
     duration = timing.last_ns - (timing.first_ns or 0) if timing.frames else 0
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(timing.kinds.items()))
-    yield f"{timing.frames} frames in {seconds_text(duration).strip()} s"
-    yield f"{timing.messages} messages" + (f": {kinds}; {timing.message_bytes} bytes received" if kinds else "")
+    yield f"{count_of(timing.frames, 'frame')} in {seconds_text(duration).strip()} s"
+    yield f"{count_of(timing.messages, 'message')}" + (
+        f": {kinds}; {count_of(timing.message_bytes, 'byte')} received" if kinds else ""
+    )
     if timing.frames:
         share = timing.repeated_frames / timing.frames
-        again = f"{timing.repeated_frames} frames were sent or asked for again ({share:.1%})"
-        yield f"{again}, {timing.copied_frames} are copies"
-        yield f"at most {timing.most_outstanding} numbered packets of one direction unacknowledged at a time"
+        again = f"{count_of(timing.repeated_frames, 'frame')} retransmitted or re-requested ({share:.1%})"
+        yield f"{again}, {count_of(timing.copied_frames, 'duplicate')}"
+        packets = count_of(timing.most_outstanding, "numbered packet")
+        yield f"at most {packets} of one direction unacknowledged at a time"
         line = timing.line.line()
         busiest = int(line.frames.argmax())
         frames, size = line.frames[busiest], line.in_flight[busiest]
         if frames:
-            yield f"{frames:.1f} frames with {size:.0f} bytes in flight in the busiest {duration_text(line.width_ns)}"
+            flying = f"{frames:.1f} frames, {count_of(round(size), 'byte')}"
+            yield f"in flight at the busiest time, averaged over {duration_text(line.width_ns)}: {flying}"
 
 
+_UNITS: Final = (("s", 1e9), ("ms", 1e6), ("µs", 1e3))
+"""Units of time and their nanoseconds, the largest first."""
 _COLUMNS: Final = tuple(
     Column(each, right=True)
     for each in ("length", "times", "median µs", "95 % sure", "least", "10 %", "90 %", "99 %", "most", "MB/s")
@@ -136,8 +143,12 @@ def _delays(delays: list[tuple[str, Samples]]) -> Table:
 
 
 def _gaps(timing: Timing) -> Table:
-    columns = (Column("gaps", right=True), *(Column(f"{share:.0%} below µs", right=True) for share in _GAP_SHARES))
-    cells = (str(timing.gaps.total), *(f"{timing.gaps.percentile(share) / 1e3:.1f}" for share in _GAP_SHARES))
+    found = [(share, timing.gaps.percentile(share)) for share in _GAP_SHARES]
+    units = [next(each for each in _UNITS if below >= each[1] or each is _UNITS[-1]) for _, below in found]
+    headings = [f"{share:.0%} below {unit}" for (share, _), (unit, _) in zip(found, units, strict=True)]
+    columns = (Column("gaps", right=True), *(Column(each, right=True) for each in headings))
+    scaled = (_scaled(below, size, 3) for (_, below), (_, size) in zip(found, units, strict=True))
+    cells = (str(timing.gaps.total), *scaled)
     return Table(columns, (Row(cells),))
 
 

@@ -14,6 +14,7 @@ from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.formats import RAW
 from mxwire.wire.layout import Field, Layout, layout_of
 from mxwire.wire.text import hostname_text, sequence_text
+from mxwire.words import count_of
 
 SEQUENCE_FIELDS: Final = frozenset({"lib_seqnum", "lib_piggyack", "liback.lib_seqnum", "target_recv_seqnum_start"})
 _BYTES_SHOWN: Final = 16
@@ -64,7 +65,7 @@ def field_lines(decoded: DecodedBatch, index: int) -> Iterator[FieldLine]:
     if len(row) > end:
         rest = row[end:]
         meaning = "Undefined bytes behind the packet." if name else "Not decoded."
-        yield FieldLine("padding", end + shift, len(rest), rest, None, f"{len(rest)} bytes", meaning, False)
+        yield FieldLine("padding", end + shift, len(rest), rest, None, f"{count_of(len(rest), 'byte')}", meaning, False)
 
 
 def _values(frame: object, layout: Layout) -> dict[str, int | bytes]:
@@ -126,7 +127,7 @@ def _data_text(raw: bytes, size: int) -> str:
     head = raw[:_TEXT_SHOWN]
     shown = f" {head.decode('ascii')!r}" if head and all(32 <= each < 127 for each in head) else ""
     more = "…" if shown and size > len(head) else ""
-    return f"{size} bytes{cut}{shown}{more}"
+    return f"{count_of(size, 'byte')}{cut}{shown}{more}"
 
 
 def tree(decoded: DecodedBatch, index: int, width: int | None = None) -> Iterator[str]:

@@ -187,7 +187,7 @@ class Simulation:
         counts = {
             "messages": len(world.ledger.messages),
             "delivered": world.ledger.counts["delivered"],
-            "excused": world.ledger.counts["excused"],
+            "excused": sum(bool(each.excuse) and not each.delivered for each in world.ledger.messages),
             "frames": world.network.frames,
             "frames lost": world.network.lost,
             "incidents": len(world.disturbances),

@@ -24,9 +24,9 @@ def test_tables():
     assert "Half round trips: half the time from a ping to the next ping" in run.out
     (row,) = [line.split() for line in run.lines if line.split()[:2] == ["8192", "2"]]
     assert row[2] == "3070" and row[-1] == "2.668"
-    assert " bytes in flight in the busiest " in run.out
+    assert "in flight at the busiest time, averaged over " in run.out
     assert "last byte to liback" in run.out and "Gaps between frames" in run.out
-    assert "23 frames were sent or asked for again (7.5%)" in run.out
+    assert "23 frames retransmitted or re-requested (7.5%)" in run.out
 
 
 def test_json():

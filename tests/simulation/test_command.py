@@ -27,7 +27,7 @@ from mxwire.wire.dialect import dialect_by_name
 from tests.cli.support import ROOT, mxwire
 
 SMALL = ("--messages", 8, "--largest", 40_000)
-KEYS = {"seed", "held", "duration_ns", "counts", "digest", "fallen", "breaches", "scenario", "command"}
+KEYS = {"seed", "held", "duration_ns", "duration_s", "counts", "digest", "fallen", "breaches", "scenario", "command"}
 COUNTS = {
     "messages",
     "delivered",
@@ -124,7 +124,7 @@ def test_a_run_as_an_object() -> None:
 def test_a_run_for_a_person() -> None:
     run = mxwire("simulate", *SMALL)
     assert run.code == 0 and run.err == ""
-    assert run.lines[0].split() == ["what", "how", "much"]
+    assert run.lines[0].split() == ["property", "value"]
     digest = one()["digest"]
     assert f"digest {digest}" in run.out
     assert "all 13 invariants held: delivery, once, order" in run.out

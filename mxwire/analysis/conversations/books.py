@@ -12,6 +12,7 @@ from mxwire.analysis.conversations.rows import WayKey
 from mxwire.analysis.conversations.watch import Role, Watch
 from mxwire.rules import CAPTURE
 from mxwire.rules.timing import pull_timer_least, resend_delay_least, slack
+from mxwire.words import count_of
 
 RESEND_NS: Final = resend_delay_least(CAPTURE)
 """Frames that come again sooner than this are copies, not retransmissions (R-RTX-01)."""
@@ -251,7 +252,7 @@ def _say_what_is_missing(message: Message) -> None:
     if message.pull is None:
         # A sender sends a message as a whole, so also of one that was refused there was more.
         if message.complete_ns is None and (message.receiver == "received" or message.nack is not None):
-            message.lacks(f"{(message.length or 0) - message.bytes_seen} bytes not seen")
+            message.lacks(f"{count_of((message.length or 0) - message.bytes_seen, 'byte')} not seen")
     else:
         _say_what_is_missing_of_a_pull(message, message.pull)
     if message.ack is not None and message.ack.time_ns < message.first_ns:
@@ -265,4 +266,4 @@ def _say_what_is_missing_of_a_pull(message: Message, pull: Pulled) -> None:
         message.lacks("requests for it were not seen")
     notice = pull.notice
     if notice is not None and pull.ranges.total < notice.total_length:
-        message.lacks(f"{notice.total_length - pull.ranges.total} bytes not seen")
+        message.lacks(f"{count_of(notice.total_length - pull.ranges.total, 'byte')} not seen")

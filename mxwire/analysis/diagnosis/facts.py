@@ -19,6 +19,7 @@ from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.detection import Detection, Detector
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import NO_SESSION
+from mxwire.words import count_of
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations import Flow
@@ -164,7 +165,7 @@ def frames_of(messages: Iterable[Message]) -> list[int]:
 
 def named(message: Message) -> str:
     """A message, as evidence calls it."""
-    length = "" if message.length is None else f" of {message.length} bytes"
+    length = "" if message.length is None else f" of {count_of(message.length, 'byte')}"
     return f"message {message.number} ({message.kind}{length})"
 
 
