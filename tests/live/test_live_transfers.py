@@ -9,6 +9,8 @@ from random import Random
 
 import pytest
 
+from mxwire.cli.notes import counted
+
 from .commands import INTERRUPTED, mxwire, running
 from .namespaces import Laboratory, Port
 
@@ -62,7 +64,7 @@ def test_standard_input_and_output_are_pipes(ports, tmp_path, way):
         assert sender.returncode == 0, complaints
         _, said = receiver.communicate(timeout=60)
     assert receiver.returncode == 0 and (tmp_path / "out").read_bytes() == content
-    assert f"received {count} messages, 200,000 bytes" in said
+    assert f"received {counted(int(count), 'message')}, 200,000 bytes" in said
 
 
 def test_a_small_message_needs_little_memory(ports):
