@@ -748,6 +748,27 @@ def a_message_is_sent_again_after_later_ones(on):
     on.send(on.b.liback())
 
 
+def a_sender_dies(on: Scene) -> None:
+    """Its endpoint is opened again by another process, which connects."""
+    on.connect().send(on.a.rndv(40_000), on.b.liback(), on.b.pull(40_000), on.a.nack_pull(2))
+    on.a.session += 1
+    on.a.connects = on.b.connects = 0
+    on.a.next = on.a.expected = on.b.next = on.b.expected = 1
+    on.connect()
+
+
+@shows("notify-for-former-process")
+def the_successor_of_a_killed_sender_gets_its_notify(on):
+    a_sender_dies(on)
+    on.send(on.b.notify(0), on.a.liback())
+
+
+@misses("notify-for-former-process")
+def the_notify_is_for_another_region(on):
+    a_sender_dies(on)
+    on.send(on.b.notify(0, pulled_rdma_id=5), on.a.liback())
+
+
 PULLS_OF_A_BUSY_HOST = [0, 1, 4, 2, 3, 5, 6, 7]
 
 

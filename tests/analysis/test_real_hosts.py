@@ -1,4 +1,4 @@
-"""Recordings of discover, ping and doctor with two real hosts: probes convict nobody, and are reported as such."""
+"""Recordings with real hosts, of probes and of a killed sender: what convicts nobody is reported as a note."""
 
 from __future__ import annotations
 
@@ -35,3 +35,11 @@ def test_a_query_is_told_by_its_magic(magic, probe):
     query = HostQuery(dst_mac=b"\2" * 6, src_mac=b"\4" * 6, src_dst_peer_index=1, magic=magic)
     parsed = codec_of(MXOE).parse(codec_of(MXOE).build(query))
     assert is_probe(parsed) is probe
+
+
+def test_a_notify_for_a_killed_sender_is_a_note():
+    """The real host sends it to the new process (R-MEA-14)."""
+    run = mxwire("diagnose", "--json", RECORDINGS[0].parent / "sender-killed.pcapng")
+    (found,) = [each for each in run.objects if each["record"] == "finding"]
+    assert (found["id"], found["severity"], run.code) == ("notify-for-former-process", "note", 0)
+    assert [each["frames"] for each in found["evidence"]] == [[22], [27]]
