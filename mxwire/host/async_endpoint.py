@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 from mxwire.host.calls import (
     CONNECT_TIMEOUT,
     LINGER,
-    Abandoning,
     Delivered,
     EndpointCalls,
     Probing,
-    ReceivingWhole,
     some,
 )
 from mxwire.host.errors import HostError
 from mxwire.host.message import Message, Waiting
 from mxwire.host.pending import AllOf, AnyOf, Pending
-from mxwire.host.request import Receiving, Request, Sending
+from mxwire.host.request import Request, Sending
 from mxwire.host.seeking import ConnectCall
 from mxwire.protocol import ALL_BITS, Partner, Peer
 from mxwire.wire.numbers import DEFAULT_KEY
@@ -88,10 +86,7 @@ class AsyncEndpoint(EndpointCalls):
         ``partner`` is the sender, to reply to. Nothing is lost at a timeout, unless the message was being transferred:
         then the ``request`` of the error may be waited for again.
         """
-        if buffer is None and maximum is None:
-            return await self._wait(ReceivingWhole(self, match_info, mask), timeout)
-        request = Receiving(*self._post_receive(buffer, match_info, mask, maximum))
-        return await self._wait(Abandoning(self, request), timeout)
+        return await self._wait(self._receive(buffer, match_info, mask, maximum), timeout)
 
     async def probe(
         self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS, *, timeout: float | None = None

@@ -146,14 +146,27 @@ class EndpointCalls:
                     Status.BAD_REQUEST, "a receive needs a buffer, or maximum=: the longest message it takes"
                 )
             buffer = bytearray(maximum)
-        core = self._core
+        return self._posted(buffer, match_info, mask), bytes_of(buffer)
+
+    def _posted(self, buffer: Any, match_info: SupportsIndex | None, mask: SupportsIndex) -> EngineRequest:
+        core, engine = self._core, self.engine
         with core.section:
             core.must_be_open()
             value, mask = matching(match_info, mask)
-            request = post(self.engine, buffer, value, mask)
+            request = engine.receive(buffer, value, mask)
             if not request.waiting:
                 core.flush()
-        return request, bytes_of(buffer)
+        return request
+
+    def _receive(
+        self, buffer: Any, match_info: SupportsIndex | None, mask: SupportsIndex, maximum: int | None
+    ) -> Abandoning:
+        """Post a receive for one wait; without ``buffer`` and ``maximum`` for a message of any length."""
+        if buffer is None and maximum is None:
+            request = Receiving(self._posted(None, match_info, mask), None)
+        else:
+            request = Receiving(*self._post_receive(buffer, match_info, mask, maximum))
+        return Abandoning(self, request)
 
     def _close(self) -> None:
         with self._core.section:
@@ -186,11 +199,6 @@ def some(requests: Sequence[Request[Any]]) -> Sequence[Request[Any]]:
 def matching(match_info: SupportsIndex | None, mask: SupportsIndex) -> tuple[SupportsIndex, SupportsIndex]:
     """Value and mask of a receive: no match info takes any message."""
     return (0, 0) if match_info is None else (match_info, mask)
-
-
-def post(engine: EngineEndpoint, buffer: Any, value: SupportsIndex, mask: SupportsIndex) -> Any:
-    """Post a receive."""
-    return engine.receive(buffer, value, mask)
 
 
 def probed(engine: EngineEndpoint, value: SupportsIndex, mask: SupportsIndex) -> Waiting | None:
@@ -226,43 +234,6 @@ class Probing(Pending[Waiting]):
         return HostTimeoutError(f"no message {_matching_text(self._value, self._mask)} within {seconds:g} s")
 
 
-class ReceivingWhole(Pending[Message]):
-    """Waits for a message and takes it into a buffer of just its size."""
-
-    __slots__ = ("_calls", "_mask", "_request", "_value")
-
-    def __init__(self, calls: EndpointCalls, match_info: SupportsIndex | None, mask: SupportsIndex) -> None:
-        self._calls = calls
-        self._value, self._mask = matching(match_info, mask)
-        self._request: Receiving | None = None
-
-    def ready(self) -> bool:
-        """Whether it is there and all of it has arrived."""
-        engine = self._calls.engine
-        if self._request is None:
-            if not engine.open:
-                return True
-            found = engine.probe(self._value, self._mask)
-            if found is None:
-                return False
-            buffer = bytearray(found.length)
-            self._request = Receiving(post(engine, buffer, self._value, self._mask), memoryview(buffer))
-            self._calls._core.touch()
-        return self._request.done
-
-    def result(self) -> Message:
-        """The message."""
-        if self._request is None:
-            raise closed_while("a receive", self._calls.engine)
-        return self._request.result()
-
-    def late(self, seconds: float) -> HostError:
-        """Nothing, or not all of it, has come."""
-        if self._request is not None:
-            return self._request.late(seconds)
-        return HostTimeoutError(f"no message {_matching_text(self._value, self._mask)} within {seconds:g} s")
-
-
 class Abandoning(Pending[Message]):
     """Waits for a receive that nobody else knows of: it is taken back when the wait is given up."""
 
@@ -281,7 +252,10 @@ class Abandoning(Pending[Message]):
         return self._request.result()
 
     def late(self, seconds: float) -> HostError:
-        """It has not ended; where it is too late to take it back, it goes on."""
+        """No message has come, or not all of it; a receive that was matched continues, and may be waited for."""
+        inner: Any = self._request.inner
+        if inner.waiting:
+            return HostTimeoutError(f"no message {_matching_text(inner.value, inner.mask)} within {seconds:g} s")
         return self._request.late(seconds)
 
     def abandon(self) -> None:

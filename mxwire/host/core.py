@@ -67,7 +67,6 @@ class Core:
         self._due_known = False
         self._looked = self.now
         """When it was last looked whether something is due."""
-        self._touched = False
 
     # What the faces turn.
 
@@ -111,14 +110,10 @@ class Core:
         if self.ended is None:
             self._send(self.links[interface], batch)
 
-    def touch(self) -> None:
-        """A waiter has called the engine while it was asked whether it is ready."""
-        self._touched = True
-
     def ready(self, pending: Pending[Any]) -> bool:
-        """Ask whether somebody's wait is over, and let leave what the question has made ready."""
+        """Check whether a wait is over, and transmit what the check has queued."""
         done = pending.ready()
-        if self._touched:
+        if not done and self.node.eager():
             self.flush()
             done = pending.ready()
         return done
@@ -189,18 +184,17 @@ class Core:
                         link.send(frames)
                     else:
                         few.send_few(frames)
-            self._due_known = self._touched = False
+            self._due_known = False
             self._tell()
-            if not self._touched:
+            if not self.node.eager():
                 break
         if self.after is not None:
             self.after()
 
     def _settle(self, now: int) -> None:
         """Tell what frames have changed that want no answer yet."""
-        self._touched = False
         self._tell()
-        if self._touched:
+        if self.node.eager():
             self._transmit(now, False)
         elif self.after is not None:
             self.after()

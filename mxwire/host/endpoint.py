@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 from mxwire.host.calls import (
     CONNECT_TIMEOUT,
     LINGER,
-    Abandoning,
     Delivered,
     EndpointCalls,
     Probing,
-    ReceivingWhole,
     some,
 )
 from mxwire.host.errors import HostError
 from mxwire.host.message import Message, Waiting
 from mxwire.host.pending import AllOf, AnyOf, Pending
-from mxwire.host.request import Receiving, Request, Sending
+from mxwire.host.request import Request, Sending
 from mxwire.host.seeking import ConnectCall
 from mxwire.protocol import ALL_BITS, Partner, Peer
 from mxwire.wire.numbers import DEFAULT_KEY
@@ -85,10 +83,7 @@ class Endpoint(EndpointCalls):
         ``partner`` is the sender, to reply to. Nothing is lost at a timeout, unless the message was being transferred:
         then the ``request`` of the error may be waited for again.
         """
-        if buffer is None and maximum is None:
-            return self._wait(ReceivingWhole(self, match_info, mask), timeout)
-        request = Receiving(*self._post_receive(buffer, match_info, mask, maximum))
-        return self._wait(Abandoning(self, request), timeout)
+        return self._wait(self._receive(buffer, match_info, mask, maximum), timeout)
 
     def probe(
         self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS, *, timeout: float | None = None

@@ -192,7 +192,6 @@ class Hosting:
         known = peers.by_address(key)
         if known is None:
             known = self.core.node.add_peer(key)
-            self.core.touch()
         return known
 
     def heard(self) -> list[Peer]:
@@ -206,7 +205,6 @@ class Hosting:
         found = self.core.node.peers.refresh()
         for each in found:
             self.core.node.add_peer(each.address)
-            self.core.touch()
         return bool(found)
 
     # The end.

@@ -116,14 +116,18 @@ class Receiving(Request[Message]):
 
     __slots__ = ("_view",)
 
-    def __init__(self, inner: EngineRequest, view: memoryview) -> None:
+    def __init__(self, inner: EngineRequest, view: memoryview | None) -> None:
         super().__init__(inner)
         self._view = view
 
     def _outcome(self) -> Message:
         inner = self.inner
         assert inner.status is not None
-        return Message(self._view[: inner.transferred], inner.match_info, inner.partner, inner.length, inner.status)
+        view = self._view
+        if view is None:
+            # The engine has allocated it at the match; a receive that was cancelled before has none.
+            view = memoryview(getattr(inner, "buffer", None) or b"")
+        return Message(view[: inner.transferred], inner.match_info, inner.partner, inner.length, inner.status)
 
 
 class Connecting(Request[Partner]):

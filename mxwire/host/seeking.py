@@ -38,7 +38,6 @@ class _Impatience:
             self._known |= known
             self._asked = core.now
             core.node.ask_names()
-            core.touch()
 
 
 class PeerAppears(Pending[Peer]):
@@ -95,7 +94,6 @@ class ConnectCall(Pending[Partner]):
                 return False
             self._must_not_be_elsewhere(peer)
             self._request = Connecting(self._calls.engine.connect(peer, self._number, self._key))
-            self._hosting.core.touch()
         return self._request.done
 
     def result(self) -> Partner:

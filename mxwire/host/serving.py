@@ -110,7 +110,6 @@ class Service(Pending[None]):
         memory = bytearray(0) if thrown else self._memory(min(found.length, self.longest))
         client.arriving.append(Taking(endpoint.receive(memory, 0, 0), memory, thrown))
         self._active[client] = None
-        self._core.touch()
 
     def _memory(self, length: int) -> bytearray:
         """Where a message goes: one of its own to be sent back, or one for all."""
@@ -140,4 +139,3 @@ class Service(Pending[None]):
         if answered:
             data = memoryview(taken.memory)[: request.transferred]
             client.leaving.append(client.partner.endpoint.send(client.partner, data, request.match_info))
-            self._core.touch()

@@ -53,6 +53,52 @@ def test_every_size(dialect, expected, synchronous):
     assert not world.nodes[1].interfaces[0].timers
 
 
+@pytest.mark.parametrize("synchronous", [False, True])
+@pytest.mark.parametrize("expected", [True, False])
+def test_memory_that_is_allocated_at_the_match(expected, synchronous):
+    """R-MAT-01, R-MAT-02: as many bytes as the message has, whether it comes before or after the receive."""
+    world = World(dialect=MXOE)
+    one, two, there, _ = world.pair()
+    for target, partner in ((two, there), (one, world.connect(one, one, 0))):
+        for length in edges(MXOE):
+            receive = target.receive(None, length) if expected else None
+            assert receive is None or receive.buffer is None
+            send = one.send(partner, pattern(length), length, synchronous=synchronous)
+            world.settle()
+            receive = receive or target.receive(None, length)
+            world.settle()
+            assert statuses(send, receive) == [Status.SUCCESS] * 2, length
+            assert (receive.length, receive.transferred, receive.buffer) == (length, length, pattern(length))
+
+
+@pytest.mark.interpreted("it replaces a built-in of the module")
+def test_a_message_for_which_no_memory_can_be_allocated(monkeypatch):
+    """R-MSC-01: none of it fits, and the receive ends as truncated."""
+    world = World(dialect=MXOE)
+    one, two, there, _ = world.pair()
+
+    def no_memory(length: int = 0) -> bytearray:
+        if length:
+            raise MemoryError
+        return bytearray()
+
+    monkeypatch.setattr("mxwire.protocol.library.receiving.bytearray", no_memory, raising=False)
+    for length in (5, 100_000):
+        receive = two.receive(None, length)
+        send = one.send(there, pattern(length), length)
+        world.settle()
+        assert (receive.status, receive.length, receive.transferred) == (Status.MESSAGE_TRUNCATED, length, 0)
+        assert send.done
+
+
+def test_a_cancelled_receive_allocates_nothing():
+    world = World(dialect=MXOE)
+    _, two, _, _ = world.pair()
+    receive = two.receive(None, 1)
+    assert two.cancel(receive)
+    assert (receive.status, receive.buffer) == (Status.CANCELLED, None)
+
+
 @pytest.mark.parametrize("dialect", DIALECTS, ids=str)
 @pytest.mark.parametrize("offset", [0, 1, 100, 4095, 5000, 65535 // 2])
 def test_messages_that_do_not_start_with_their_region(dialect, offset):

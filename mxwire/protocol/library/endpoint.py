@@ -164,6 +164,7 @@ class Endpoint:
     def receive(self, buffer: Any, match_info: SupportsIndex = 0, mask: SupportsIndex = ALL_BITS) -> Receiving:
         """Post a receive into any writable buffer, or a sequence of up to 256 (R-MAT-01).
 
+        With ``buffer`` None, memory of the message's length is allocated at the match: the request's ``buffer``.
         It takes the first message whose match information, masked, equals ``match_info``.
         Raises :class:`~mxwire.protocol.errors.LocalProtocolError` for a value outside of the mask, or a mask that
         the context ids do not allow (R-MAT-04).
@@ -171,7 +172,8 @@ class Endpoint:
         self._must_be_open()
         self._must_not_be_in_handler()
         match_info, mask = self._checked_match(match_info, mask)
-        request = Receiving(self, Segments(buffer, writable=True), match_info, mask)
+        memory = None if buffer is None else Segments(buffer, writable=True)
+        request = Receiving(self, memory, match_info, mask)
         message = self.matching.post(request)
         if message is not None:
             request.waiting = False

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _SUCCESS: Final = Status.SUCCESS
 _TRUNCATED: Final = Status.MESSAGE_TRUNCATED
 _NOTHING: Final = (_SUCCESS, 0)
+_UNALLOCATED: Final = Segments(b"")
+"""Stands for the memory of a receive that is allocated at the match."""
 
 
 class ReceivingState(StrEnum):
@@ -77,15 +79,17 @@ RECEIVING: Final = Table(
 class Receiving(ListedRequest):
     """A receive."""
 
-    __slots__ = ("_epoch", "_outcome", "_rendezvous", "mask", "memory", "order", "value", "waiting")
+    __slots__ = ("_epoch", "_outcome", "_rendezvous", "buffer", "mask", "memory", "order", "value", "waiting")
 
     kind = RequestKind.RECEIVE
     table = RECEIVING
 
-    def __init__(self, endpoint: Endpoint, memory: Segments, value: int, mask: int) -> None:
+    def __init__(self, endpoint: Endpoint, memory: Segments | None, value: int, mask: int) -> None:
         super().__init__(endpoint, None, value, 0)
-        self.memory = memory
-        """Where the message goes."""
+        self.memory = _UNALLOCATED if memory is None else memory
+        """Where the message goes; None allocates memory of the message's length when the receive is matched."""
+        self.buffer: bytearray | None = None
+        """The memory allocated at the match."""
         self.value = value
         self.mask = mask
         """A message matches if its match information, masked, is ``value`` (R-MAT-01)."""
@@ -99,6 +103,17 @@ class Receiving(ListedRequest):
         self.partner = partner
         self.match_info = match_info
         self.length = length
+        if self.memory is _UNALLOCATED:
+            self._allocate(length)
+
+    def _allocate(self, length: int) -> None:
+        """Allocate the memory of a matched message; without memory for it, none of it fits (R-MSC-01)."""
+        try:
+            self.buffer = bytearray(length)
+        except MemoryError:
+            # The length is the sender's word: up to 4 GiB in a single RNDV.
+            self.buffer = bytearray()
+        self.memory = Segments(self.buffer, writable=True)
 
     def _whole(self) -> tuple[Status, int]:
         """Status and length of a message that has arrived, as far as it fits (R-MSC-01)."""
