@@ -1,11 +1,11 @@
-# make run   installs the package alone and shows its main job on real captures
-# make test  installs the rest and runs all checks and tests, which build the documentation too
-#            with another Python: make test PYTHON=python3.13 (in .venv-python3.13)
-# make bench measures decoding against the tools people know
-# make compiled  compiles what runs for each frame, into build/compiled
-# make docs  builds the documentation into site/
+# make run       install the package alone and show its main job on real captures
+# make test      install the rest and run all checks and tests, which also build the documentation
+#                with another Python: make test PYTHON=python3.13 (in .venv-python3.13)
+# make bench     measure decoding beside other tools
+# make compiled  compile the modules that run for every frame, into build/compiled
+# make docs      build the documentation into site/
 
-# Another Python that is named on the command line has an environment of its own.
+# Another Python named on the command line gets its own environment.
 VENV ?= .venv$(if $(filter command,$(origin PYTHON)),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 MXWIRE := $(BIN)/mxwire
@@ -25,7 +25,7 @@ run: $(VENV)/.run
 	@echo; echo '$$ mxwire diagnose $(WRONG)'; $(MXWIRE) diagnose $(WRONG) || test $$? -eq 1
 	@echo; echo '$$ mxwire interop --implementation open-mx-1.5 --implementation native-mx --case sizes'
 	@$(MXWIRE) interop --implementation open-mx-1.5 --implementation native-mx --case sizes
-	@echo; echo 'That was mxwire. To go on: source $(BIN)/activate, then mxwire --help.'
+	@echo; echo 'That was mxwire. Next: source $(BIN)/activate, then mxwire --help.'
 
 test: setup system
 	@$(MAKE) --no-print-directory check unit
@@ -38,12 +38,13 @@ check: setup
 	$(BIN)/python -m mxwire.dissector.build --check
 	$(BIN)/python -m mxwire.rules.index --check
 	$(BIN)/python tools/readme.py --check
+	$(BIN)/python tools/prose.py
 	$(BIN)/python -m mxwire.cli.names --check
 
 unit: setup
 	@$(BIN)/python tools/run_tests.py
 
-# Apart from the tests themselves, which take half as long again with it.
+# Separate from the other targets, since the tests take half as long again with coverage.
 coverage: setup
 	@rm -f .coverage .coverage.*
 	@$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered
@@ -61,18 +62,18 @@ setup: $(VENV)/.test
 
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
-# The package and what it depends on. The environment is made only where there is none that works, so that a new release
-# of mxwire does not throw away what the tests need.
+# The package and its dependencies. The environment is created only if there is no working one, so that a new release of
+# mxwire does not discard the packages of the tests.
 $(VENV)/.run: pyproject.toml mxwire/__init__.py
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
-		echo 'Setting up $(VENV): a Python environment of its own for mxwire.'; sh tools/make-venv $(VENV); }
+		echo 'Setting up $(VENV): a separate Python environment for mxwire.'; sh tools/make-venv $(VENV); }
 	@echo 'Installing mxwire and its dependencies into $(VENV): about 140 MB, of which pip downloads 25 MB.'
 	@$(PIP_INSTALL) .
 	@touch $@
 
-# All that checks, tests and documentation need besides.
+# Additional packages for checks, tests and documentation.
 $(VENV)/.test: $(VENV)/.run
-	@echo 'Installing what tests and documentation need into $(VENV): about 950 MB more. This takes a minute or two.'
+	@echo 'Installing the packages for tests and documentation into $(VENV): about 950 MB more. This takes a minute or two.'
 	@$(PIP_INSTALL) '.[table,site,fast,scapy,plot,docs,test]'
 	@touch $@
 

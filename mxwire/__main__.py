@@ -1,4 +1,4 @@
-"""The ``mxwire`` command, and ``python -m mxwire``: nothing is imported before somebody minds Ctrl-C."""
+"""The ``mxwire`` command, and ``python -m mxwire``: Ctrl-C is handled before anything is imported."""
 
 import sys
 

@@ -1,10 +1,10 @@
-"""The errors that a user of mxwire meets: one clear line each, saying what, where and what to do."""
+"""Errors caused by the user: one clear line each, with the problem, its place and the remedy."""
 
 from __future__ import annotations
 
 
 class MxwireError(Exception):
-    """Input or use that mxwire cannot work with; its text is one line meant for the user.
+    """Invalid input or use; the text is one line for the user.
 
     Commands print it and exit with code 2.
     """
@@ -19,4 +19,4 @@ class CaptureNotFoundError(CaptureError, FileNotFoundError):
 
 
 class OutputError(MxwireError):
-    """The output cannot be written: going on with other input would be in vain."""
+    """The output cannot be written: processing more input would be useless."""

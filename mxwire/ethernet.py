@@ -1,7 +1,7 @@
 """Ethernet: the header of a frame, and addresses as bytes, text and integers.
 
-A frame is bytes from the destination address on, without preamble and frame check sequence. The fields of its header
-are slices, ``frame[SOURCE]``, since frames are taken apart one by one in places where a call per field would be felt.
+A frame is the bytes from the destination address on, without preamble and frame check sequence. The header fields are
+slices, ``frame[SOURCE]``, because a function call per field would be too slow where frames are handled one by one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ HEADER_SIZE: Final = 14
 """Bytes of an Ethernet header: destination, source, EtherType."""
 VLAN_TAG_SIZE: Final = 4
 SHORTEST_FRAME: Final = 60
-"""Bytes that the header and the data of a frame are padded to (wire format, section 2)."""
+"""Length in bytes to which the header and the data of a frame are padded (wire format, section 2)."""
 
 DESTINATION: Final = slice(0, ADDRESS_SIZE)
 SOURCE: Final = slice(ADDRESS_SIZE, 2 * ADDRESS_SIZE)
@@ -28,7 +28,7 @@ TAGGED_ETHERTYPE: Final = slice(2 * ADDRESS_SIZE + VLAN_TAG_SIZE, HEADER_SIZE + 
 ETHERTYPE_MXOE: Final = 0x86DF
 """EtherType of Myrinet Express over Ethernet, both dialects (wire format, section 2)."""
 VLAN_ETHERTYPES: Final = frozenset({0x8100, 0x88A8})
-"""EtherTypes of VLAN tags, which stand before the EtherType of the frame itself."""
+"""EtherTypes of VLAN tags, which precede the EtherType of the frame itself."""
 BROADCAST: Final = b"\xff" * ADDRESS_SIZE
 
 _MAC: Final = re.compile(r"[0-9a-f]{2}([:-])[0-9a-f]{2}(?:\1[0-9a-f]{2}){4}", re.IGNORECASE)
@@ -45,18 +45,18 @@ def tagged_ethertype_of(frame: bytes) -> int | None:
 
 
 def is_group(address: bytes) -> bool:
-    """Whether six bytes are the address of several hosts."""
+    """Return whether six bytes are a multicast or broadcast address."""
     return bool(address[0] & 1)
 
 
 def mac_text(address: bytes | int) -> str:
-    """``52:54:00:0a:00:01`` for six bytes, or for the integer of a column."""
+    """Return ``52:54:00:0a:00:01`` for six bytes, or for the integer of a column."""
     raw = address.to_bytes(ADDRESS_SIZE, "big") if isinstance(address, int) else address
     return raw.hex(":")
 
 
 def mac_bytes(text: str) -> bytes:
-    """Six bytes from ``52:54:00:0a:00:01`` or with dashes.
+    """Return six bytes from ``52:54:00:0a:00:01`` or the same with dashes.
 
     Raises :class:`~mxwire.errors.MxwireError` for anything else.
     """

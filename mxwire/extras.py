@@ -1,4 +1,4 @@
-"""Optional dependencies: one sentence for each package that the core installation does not bring."""
+"""Optional dependencies: an error with the ``pip`` command for each package outside the core installation."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from mxwire.errors import MxwireError
 
 
 class MissingExtraError(MxwireError, ImportError):
-    """A package of an extra is not installed; the text names the ``pip`` command that installs it."""
+    """A missing package of an extra; the text contains the ``pip`` command that installs it."""
 
 
 def install_command(extra: str) -> str:
-    """The command that installs the packages of ``extra``; mxwire itself is not on PyPI yet."""
+    """Return the command that installs the packages of ``extra``; mxwire itself is not on PyPI yet."""
     return f"pip install '.[{extra}]' in a checkout of mxwire"
 
 

@@ -1,7 +1,7 @@
-"""FrameBatch: many frames as one value, which captures, links, the simulator and the decoders exchange.
+"""FrameBatch: many frames as one value, exchanged by captures, links, the simulator and the decoders.
 
-A batch is one buffer and a few arrays over it. Taking some of its frames, by a slice or a mask, copies nothing; what
-works on frames one by one is meant for tests and small captures, and loops over the columns are for the rest.
+A batch is one buffer and a few arrays over it. Selecting frames by a slice or a mask copies nothing.
+Methods for single frames are meant for tests and small captures; use array operations on the columns otherwise.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ class FrameBatch:
     """
 
     buffer: NDArray[np.uint8]
-    """The bytes of all frames, and whatever lies between them."""
+    """The bytes of all frames, possibly with other bytes between them."""
     offset: NDArray[np.int64]
-    """Where each frame starts in the buffer, in bytes."""
+    """Start of each frame in the buffer, in bytes."""
     length: NDArray[np.int64]
-    """How many bytes of each frame are in the buffer (captured)."""
+    """Number of bytes of each frame in the buffer (captured)."""
     wire_length: NDArray[np.int64]
-    """How many bytes each frame had on the wire, without frame check sequence; more than ``length`` where
-    the capture cut it."""
+    """Number of bytes of each frame on the wire, without frame check sequence; greater than ``length`` if the
+    capture truncated it."""
     timestamp_ns: NDArray[np.int64]
-    """When each frame was seen, in nanoseconds since 1970 (or since whatever the source counts from)."""
+    """Time of capture, in nanoseconds since 1970 (or since the epoch of the source)."""
     number: NDArray[np.int64]
-    """The place of each frame in its source, counted from 1."""
+    """Position of each frame in its source, counted from 1."""
     link_type: int = LINKTYPE_ETHERNET
-    """How the frames start: a LINKTYPE number of the pcap registry, the same for all frames of a batch."""
+    """Link-layer header of all frames of the batch, as a LINKTYPE number of the pcap registry."""
 
     def __len__(self) -> int:
-        """The number of frames."""
+        """Return the number of frames."""
         return len(self.offset)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -60,17 +60,17 @@ class FrameBatch:
     def __getitem__(self, which: slice | NDArray[np.bool_] | NDArray[np.intp]) -> FrameBatch: ...
 
     def __getitem__(self, which: int | slice | NDArray[np.bool_] | NDArray[np.intp]) -> bytes | FrameBatch:
-        """``batch[3]`` is the captured bytes of one frame, as :meth:`frame`; a slice, a mask or an array of places
-        gives a batch, as :meth:`select`.
+        """Return the captured bytes of one frame (``batch[3]``), as :meth:`frame`, or a batch for a slice, a mask or an
+        array of positions, as :meth:`select`.
 
-        Raises :class:`IndexError` where there is no such frame, and :class:`TypeError` for other types.
+        Raises :class:`IndexError` if there is no such frame, and :class:`TypeError` for other types.
         """
         if isinstance(which, (slice, np.ndarray)):
             return self.select(which)
         return self.frame(as_index(which))
 
     def __repr__(self) -> str:
-        """The number of frames and bytes, and the frame numbers of the source."""
+        """Return the number of frames and bytes, and the range of frame numbers."""
         count = count_of(len(self.offset), "frame")
         if not len(self.offset):
             return f"<FrameBatch of {count}>"
@@ -78,12 +78,12 @@ class FrameBatch:
         return f"<FrameBatch of {count}, numbers {self.number[0]} to {self.number[-1]}, {octets}>"
 
     def frame(self, index: int) -> bytes:
-        """The captured bytes of the frame at ``index`` (from 0), as a copy."""
+        """Return the captured bytes of the frame at ``index`` (from 0), as a copy."""
         start = int(self.offset[index])
         return self.buffer[start : start + int(self.length[index])].tobytes()
 
     def select(self, which: slice | NDArray[np.bool_] | NDArray[np.intp]) -> FrameBatch:
-        """The frames that a slice, a mask or an array of places selects, over the same buffer."""
+        """Return the frames selected by a slice, a mask or an array of positions, over the same buffer."""
         return FrameBatch(
             self.buffer,
             self.offset[which],
@@ -95,11 +95,11 @@ class FrameBatch:
         )
 
     def part(self, first: int, end: int) -> FrameBatch:
-        """The frames from ``first`` to before ``end``, over the same buffer."""
+        """Return the frames from ``first`` up to, not including, ``end``, over the same buffer."""
         return self.select(slice(first, end))
 
     def compact(self) -> FrameBatch:
-        """The same frames over a copy of their bytes alone."""
+        """Return the same frames over a buffer that holds only their bytes."""
         copied = FrameBatch.from_frames([self.frame(place) for place in range(len(self))])
         return FrameBatch(
             copied.buffer,
@@ -120,7 +120,7 @@ class FrameBatch:
         link_type: int = LINKTYPE_ETHERNET,
         first_number: int = 1,
     ) -> FrameBatch:
-        """A batch that holds a copy of each of ``frames``, complete as on the wire.
+        """Return a batch with a copy of each of ``frames``, which are complete as on the wire.
 
         ``timestamps_ns`` has one entry per frame; without it all are 0.
         """
@@ -142,7 +142,7 @@ class FrameBatch:
 
 
 def concatenate(batches: Sequence[FrameBatch]) -> FrameBatch:
-    """The frames of one or more batches of one link type, one after the other, over a buffer of their own."""
+    """Return the frames of one or more batches of one link type, in order, over a new buffer."""
     batches = [each.compact() if 2 * int(each.length.sum()) < each.buffer.nbytes else each for each in batches]
     starts = np.cumsum([0, *(len(each.buffer) for each in batches)])[:-1].tolist()
     return FrameBatch(

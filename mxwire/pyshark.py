@@ -15,17 +15,17 @@ from mxwire.plugin.programs import Tshark
 def open_capture(
     path: str | Path, display_filter: str | None = None, *, tshark_path: str | Path | None = None, **options: Any
 ) -> Any:
-    """A ``pyshark.FileCapture`` of a capture, to be iterated and closed (or used in ``with``).
+    """Return a ``pyshark.FileCapture`` of a capture, to be iterated and closed (or used in ``with``).
 
-    The plugin need not be installed; where it is, it is used as installed. ``display_filter`` is Wireshark's, for
+    The plugin need not be installed; an installed one is used. ``display_filter`` is Wireshark's, for
     example ``mxoe.ptype == 41``; all other options are those of ``pyshark.FileCapture`` (``override_prefs``,
-    ``custom_parameters``, …). Raises :class:`~mxwire.errors.MxwireError` where pyshark, tshark or the capture is
-    missing, or the plugin does not load.
+    ``custom_parameters``, …). Raises :class:`~mxwire.errors.MxwireError` if pyshark, tshark or the capture is
+    missing, or if the plugin does not load.
     """
     pyshark = import_extra("pyshark", "pyshark", "mxwire.pyshark")
     tshark = Tshark(tshark_path)
     if not Path(path).is_file():
-        raise MxwireError(f"{path}: there is no such file")
+        raise MxwireError(f"{path}: no such file")
     arguments = loading_arguments(tshark)
     ensure_loads(tshark, arguments, Path(path))
     if options.get("eventloop") is None:
@@ -43,7 +43,7 @@ def open_capture(
 
 
 def _ensure_event_loop() -> None:
-    """Give this thread the event loop that pyshark asks for; ``asyncio.run`` leaves a thread without one."""
+    """Set the event loop that pyshark requires in this thread; ``asyncio.run`` leaves a thread without one."""
     policy = asyncio.get_event_loop_policy()
     try:
         policy.get_event_loop()

@@ -11,11 +11,11 @@ _CHECKOUT: Final = Path(__file__).parents[1] / "replay"
 
 
 def scenario_folder() -> Path:
-    """The folder of the library."""
+    """Return the folder of the library."""
     return _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
 
 
 def scenario_names() -> list[str]:
-    """The names of the library's scenarios (``connect/bad-key``), in order."""
+    """Return the names of the library's scenarios (``connect/bad-key``), in order."""
     folder = scenario_folder()
     return sorted(each.relative_to(folder).with_suffix("").as_posix() for each in folder.rglob(f"*{SCENARIO_SUFFIX}"))

@@ -1,4 +1,4 @@
-"""Captures as data frames of polars, each by one call."""
+"""Captures as polars data frames, by one call each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Units of time, in the nanoseconds that times have everywhere in mxwire."""
+"""Units of time in nanoseconds, the unit of all times in mxwire."""
 
 from __future__ import annotations
 

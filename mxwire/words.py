@@ -1,15 +1,15 @@
-"""How things are said to a person, the same in all rooms."""
+"""Counts, and suggestions for mistyped words, in the same form in all rooms."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 _ALIKE = 0.6
-"""How alike two words are, from 0 to 1, before one may be a slip for the other."""
+"""Similarity of two words, from 0 to 1, from which one may be a misspelling of the other."""
 
 
 def count_of(number: int, noun: str, several: str = "", *, none: str = "0", grouped: bool = False) -> str:
-    """``1 frame``, ``2 frames``; ``several`` is the plural where it has no plain s, ``none`` stands for zero.
+    """Return ``1 frame``, ``2 frames``; ``several`` is an irregular plural, ``none`` the text for zero.
 
     ``grouped`` separates thousands: ``12,000 frames``.
     """
@@ -18,7 +18,7 @@ def count_of(number: int, noun: str, several: str = "", *, none: str = "0", grou
 
 
 def nearest(word: str, known: Iterable[str], most: int = 3) -> list[str]:
-    """Up to ``most`` known words that ``word`` may be a slip or the beginning of, in any case, the likeliest first."""
+    """Return up to ``most`` known words that resemble ``word`` or begin with it, ignoring case, best first."""
     from difflib import get_close_matches
 
     wanted = word.strip().lower()
@@ -29,7 +29,7 @@ def nearest(word: str, known: Iterable[str], most: int = 3) -> list[str]:
 
 
 def suggestion(word: str, known: Iterable[str], *, lister: str = "", most: int = 3) -> str:
-    """The end of an error about an unknown word: up to ``most`` near ones, and ``lister``, the command for all."""
+    """Return the end of an error about an unknown word: up to ``most`` similar words, and the command ``lister``."""
     near = nearest(word, known, most)
     listed = f"; {lister} lists them all" if lister else ""
     return (f" (did you mean {' or '.join(near)}?)" if near else "") + listed

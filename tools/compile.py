@@ -1,10 +1,10 @@
-"""mxwire with its engine and its live hosts compiled: faster, the same in all else.
+"""Compile mxwire's engine and live hosts: the same behaviour, faster.
 
     python tools/compile.py [FOLDER]
 
-Copies the package to FOLDER (build/compiled) and compiles what runs for each frame there with mypyc, from the very
-source that runs otherwise. It is used by whoever has FOLDER in PYTHONPATH. Nothing is done where FOLDER is up to date.
-Wants a C compiler and the headers of Python.
+Copy the package to FOLDER (build/compiled) and compile the modules that run for every frame with mypyc, from the same
+source. Programs with FOLDER in PYTHONPATH use the result. If FOLDER is up to date, do nothing. Needs a C compiler and
+the headers of Python.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ COMPILED = (
     "link/tap.py",
     "link/wakeup.py",
 )
-"""What runs for each frame, below the package.
+"""Modules that run for every frame, relative to the package.
 
-Compiled code lets no other thread go on, and no signal come, before it calls a function that is not. Who spins does so
-every 10 ms, when he asks the socket for errors (``link/packet_socket.py``).
+Compiled code does not release the interpreter lock or handle signals before it calls an interpreted function. Polling
+loops do so every 10 ms, when they check the socket for errors (``link/packet_socket.py``).
 """
 LEFT = {
-    "protocol/status.py": "an enumeration of numbers, which mypyc takes for numbers",
-    "protocol/counters.py": "what it counts in is a dict",
+    "protocol/status.py": "an enumeration of numbers, which mypyc treats as plain numbers",
+    "protocol/counters.py": "a subclass of dict",
 }
-"""What of it is left as it is, and why; packages and exceptions are, too, since there is nothing to gain."""
+"""Files of these that stay interpreted, with the reason; so do packages and exceptions, which would gain nothing."""
 _BUILD = """
 import sys
 from mypyc.build import mypycify
@@ -58,18 +58,18 @@ setup(name="mxwire-compiled", packages=[], ext_modules=modules, script_args=["--
 
 
 class CompileError(Exception):
-    """It cannot be compiled here."""
+    """A missing dependency, or a failure of the compilers."""
 
 
 def sources(package: Path) -> list[Path]:
-    """The files to compile."""
+    """Return the files to compile."""
     found = {path for pattern in COMPILED for path in package.glob(pattern)}
     left = {package / each for each in LEFT}
     return sorted(path for path in found - left if path.name not in ("__init__.py", "errors.py"))
 
 
 def missing() -> str | None:
-    """What is not there that compiling wants, and how to get it; None: nothing."""
+    """Return the first missing dependency and how to install it, or None."""
     for module in ("mypyc", "setuptools"):
         if find_spec(module) is None:
             return f"no {module} (pip install 'mypy[mypyc]')"
@@ -81,7 +81,7 @@ def missing() -> str | None:
 
 
 def digest(package: Path) -> str:
-    """Of all that decides what comes out."""
+    """Return a digest of everything that determines the result."""
     from mypy.version import __version__
 
     with (ROOT / "pyproject.toml").open("rb") as file:
@@ -93,9 +93,9 @@ def digest(package: Path) -> str:
 
 
 def compile_into(folder: Path) -> bool:
-    """Make or renew the compiled package in a folder; whether there was anything to do.
+    """Compile the package into a folder, and return whether it was out of date.
 
-    Raises :class:`CompileError` with what is missing, or what the compilers said.
+    Raises :class:`CompileError` with the missing dependency or the output of the compilers.
     """
     lacking = missing()
     if lacking is not None:
@@ -116,14 +116,14 @@ def _renew(folder: Path) -> bool:
     command = [sys.executable, "-c", _BUILD, str(ROOT / "pyproject.toml"), *names]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise CompileError(f"the compilers gave up:\n{done.stdout}{done.stderr}")
+        raise CompileError(f"compiling failed:\n{done.stdout}{done.stderr}")
     shutil.rmtree(folder / "build")
     stamp.write_text(wanted)
     return True
 
 
 def main() -> int:
-    """The command."""
+    """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
     folder = parser.parse_args().folder.resolve()

@@ -1,4 +1,4 @@
-"""A wheel with mxwire compiled, for who asks for it: MXWIRE_COMPILE=1 pip install ."""
+"""Build a wheel with mxwire compiled, on request: MXWIRE_COMPILE=1 pip install ."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import compile as compiling
 
 
 class CompiledWheel(BuildHookInterface):  # type: ignore[type-arg,unused-ignore]
-    """Puts what was compiled beside the sources, which tracebacks show."""
+    """A build hook that adds the compiled modules beside their sources, which tracebacks show."""
 
     def _wanted(self) -> bool:
         return bool(os.environ.get("MXWIRE_COMPILE"))
 
     def dependencies(self) -> list[str]:
-        """What compiling wants: the compiler, and what mxwire's types are made of."""
+        """Return the build dependencies: the compiler, and the packages whose types mxwire uses."""
         return ["mypy[mypyc]>=1.13", "numpy>=1.26", "construct==2.10.70"] if self._wanted() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
-"""Bring the outputs in README.md up to date, or with --check say whether they are.
+"""Update the command outputs in README.md, or with --check report whether they are current.
 
-README.md has the markers of the documentation, ``<!-- output: mxwire … -->``, and unlike its pages also what they stand
-for, since it is read as it is.
+README.md has the markers of the documentation, ``<!-- output: mxwire … -->``. Unlike the pages of the documentation it
+also contains the outputs, since it is read without being built.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rendering.page import refreshed  # noqa: E402
 
 
 def main() -> int:
-    """Returns the exit code: 1 if README.md is not current (with --check) or cannot be made."""
+    """Return the exit code: 1 if README.md is not current (with --check) or a command fails."""
     text = README.read_text(encoding="utf-8")
     try:
         made = refreshed(text, README.name)

@@ -90,7 +90,7 @@ def test_a_stale_plugin_is_an_error():
 
 
 def test_what_is_missing_is_told_in_one_line(tmp_path):
-    with pytest.raises(MxwireError, match=r"nowhere\.pcap: there is no such file"):
+    with pytest.raises(MxwireError, match=r"nowhere\.pcap: no such file"):
         open_capture("nowhere.pcap")
     with pytest.raises(MxwireError, match="there is no program /nowhere/tshark"):
         open_capture(EVERY_TYPE, tshark_path="/nowhere/tshark")

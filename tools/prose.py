@@ -1,0 +1,140 @@
+"""Refuse expressions that the contributor guide rules out, and suggest the term to write instead.
+
+    python tools/prose.py [FILES ...]
+
+Checked are docstrings, comments and texts of Python files (help, errors, headings), Markdown, titles and comments of
+scenarios, comments and texts of the Wireshark plugin, and comments of the Makefile and of TOML files. The expressions
+are those quoted in the last column of the glossary in CONTRIBUTING.md, and the patterns below. Code spans and quoted
+text are not prose. Without FILES the whole tree is checked, except what is PENDING. Each offence is one line with file,
+line, expression and suggestion; the exit code is then 1.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import sys
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PENDING = ["replay/", "captures/", "docs/", "dissectors/", "benchmarks/", "CHANGELOG.md", "mxwire/analysis/"]
+PENDING += ["mxwire/capture/", "mxwire/cli/", "mxwire/dissector/", "mxwire/host/", "mxwire/interop/", "mxwire/link/"]
+PENDING += ["mxwire/plugin/", "mxwire/protocol/", "mxwire/pytest_plugin/", "mxwire/replay/", "mxwire/report/"]
+PENDING += ["mxwire/rules/", "mxwire/scapy/", "mxwire/scenarios/", "mxwire/simulation/", "mxwire/wire/"]
+"""Files and folders that have not been rewritten yet, relative to ROOT."""
+CHECKED = (
+    "*.md",
+    "docs/**/*.md",
+    "docs/**/*.py",
+    "mxwire/**/*.py",
+    "tools/*",
+    "benchmarks/**/*.py",
+    "benchmarks/live_roles",
+)
+CHECKED += ("examples/*.toml", "captures/*.md", "replay/**/*.mxs", "dissectors/**/*.lua", "Makefile", "pyproject.toml")
+UNITS = r"(?:second|minute|frame|line|message|host|file|page|case|cell|row|column|rule|length|object|block|packet|pair)"
+VERBS = r"(?:\w+s|has|had|was|can|may|must|will|would|that|which|of)"
+END = r"\n\s*\n"
+CLAUSE = rf"(?:(?!{END})[^.?!:])*"
+SUGGESTIONS = {
+    rf"\b(?:an?|one|few|\d[\d,]*)\s+\w+\s+an?\s+{UNITS}\b(?!\s+{VERBS}\b)": "per",
+    r"\b(?:(?:frame|message|byte|packet|call|time|run|line)s|replies|\d\S*)\s+a\s+second\b": "per second",
+    r"(?<!there )\b(?:is|are|was|were)\s+no\s+(?!(?:longer|more|less|need|one|\w+er)\b)[a-z]+": "is not a …, has no …",
+    r"(?<!there )\b(?:is|are|was|were)\s+(?-i:none)\b(?!\s+of)": "is absent, is None",
+    r"\b(?:held|hold|holds|holding)\s+(?:\w+\s+){0,3}against\b": "check against, compare with",
+    r"\blet(?:s|ting)?\s+(?:\w+\s+){1,4}leave\b": "transmit",
+    rf"(?:(?<=[.!?] )|^(?:#+ |\* |- )?)(?-i:What|Who)\s{CLAUSE}(?:[.!]|(?={END})|\Z)": "a noun as the subject",
+}
+"""Patterns refused anywhere, in addition to the glossary, each with the suggestion."""
+FIRST = r"\A\s*(?:What|Who|Whose|Whether|Where|How)\b"
+"""Refused at the beginning of a docstring."""
+
+
+@cache
+def refused() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return the patterns refused anywhere, each with its suggestion."""
+    found = {}
+    glossary = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("### Glossary")[2].partition("\n## ")[0]
+    for line in glossary.splitlines():
+        term, _, last = line.strip("| ").partition("|")
+        for phrase in re.findall(r'"([^"]+)"', last.rpartition("|")[2]):
+            found[rf"\b{re.escape(phrase)}\b".replace(r"\ ", r"\s+")] = term.strip()
+    if not found:
+        raise SystemExit("CONTRIBUTING.md has no glossary")
+    phrases = sorted(found.items(), key=lambda item: -len(item[0]))  # "asked for again" before "asked for"
+    return tuple((re.compile(pattern, re.I), instead) for pattern, instead in phrases) + tuple(
+        (re.compile(pattern, re.I | re.M), instead) for pattern, instead in SUGGESTIONS.items()
+    )
+
+
+def texts(path: Path) -> Iterator[tuple[int, str, bool]]:
+    """Yield the prose of a file: its first line, the text, and whether it is a docstring."""
+    source = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        yield 1, re.sub(r"(?ms)^ *```.*?^ *```|<!--.*?-->", _blank, source), False
+    elif path.suffix == ".py" or source.startswith("#!/usr/bin/env python"):
+        yield from _python(source)
+    elif path.suffix == ".lua":
+        for found in re.finditer(r'--([^\n]*(?:\n[ \t]*--[^\n]*)*)|"((?:[^"\\\n]|\\.)*)"', source):
+            yield source.count("\n", 0, found.start()) + 1, (found[1] or found[2] or "").replace("--", "  "), False
+    else:
+        for number, line in enumerate(source.splitlines(), 1):
+            if found := re.match(r"\s*#(?!!)(.*)|(?:title|about|history):(.*)", line):
+                yield number, found[1] or found[2] or "", False
+
+
+def _python(source: str) -> Iterator[tuple[int, str, bool]]:
+    lines = iter(source.splitlines(keepends=True))
+    comment: list[tuple[int, str]] = []  # consecutive lines, since an expression may be broken between two
+    for token in tokenize.generate_tokens(lambda: next(lines, "")):
+        if token.type == tokenize.COMMENT:
+            if comment and token.start[0] > comment[-1][0] + 1:
+                yield comment[0][0], "\n".join(line for _, line in comment), False
+                comment = []
+            comment.append((token.start[0], token.string.lstrip("# ")))
+    if comment:
+        yield comment[0][0], "\n".join(line for _, line in comment), False
+    tree = ast.parse(source)
+    documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value, id(node) in documented
+
+
+def _blank(found: re.Match[str]) -> str:
+    return "\n" * found[0].count("\n")
+
+
+def offences(path: Path) -> Iterator[str]:
+    """Yield a line for each refused expression in a file."""
+    for first, text, documented in texts(path):
+        prose = re.sub(r'``[^`]+``|`[^`\n]+`|"[^"\n]*"', lambda found: "~" * len(found[0]), text)
+        patterns = [(re.compile(FIRST), "an imperative or a noun phrase; Return whether …, True if …")] * documented
+        taken: list[range] = []
+        for pattern, instead in (*patterns, *refused()):
+            for found in pattern.finditer(prose):
+                if not any(found.start() in each or found.end() - 1 in each for each in taken):
+                    taken.append(range(*found.span()))
+                    line = first + text.count("\n", 0, found.start())
+                    yield f"{os.path.relpath(path)}:{line}: {' '.join(found[0].split())!r}: write {instead}"
+
+
+def main(arguments: list[str]) -> int:
+    """Return the exit code: 1 if anything is refused."""
+    paths = [Path(each).resolve() for each in arguments] or sorted(
+        path
+        for pattern in CHECKED
+        for path in ROOT.glob(pattern)
+        if path.is_file() and not path.relative_to(ROOT).as_posix().startswith(tuple(PENDING))
+    )
+    found = [line for path in paths for line in offences(path)]
+    print("\n".join(found) or f"{len(paths)} checked, and nothing to improve")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
