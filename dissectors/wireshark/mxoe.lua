@@ -1295,7 +1295,7 @@ local EXPERT = {
   { "nack_mcp.unmatched", "sequence", "note", "No PULL in the capture was refused by this" },
   { "analysis.retransmission", "sequence", "note", "This message has been sent before (R-RTX-02)" },
   { "analysis.duplicate", "sequence", "note", "The same again within a moment: the network, or the capture, has doubled the frame" },
-  { "analysis.out_of_order", "sequence", "warn", "Comes after a later one of the same direction" },
+  { "analysis.out_of_order", "sequence", "note", "Follows a later one of the same direction" },
   { "analysis.early", "sequence", "note", "Comes before an earlier message, which is missing; the receiver stores it (R-ORD-03)" },
   { "analysis.obsolete", "sequence", "note", "The receiver has acknowledged this number already, and drops the frame (R-ORD-03)" },
   { "analysis.gap", "sequence", "warn", "The previous message is not in the capture" },

@@ -11,19 +11,21 @@ EPILOG = """\b
 Examples:
   mxwire info trace.pcap                    hosts, dialects, endpoints, packets, messages, nacks
   mxwire info captures/*.pcap               one after the other
+  mxwire info --quick big.pcapng.zst        without counting messages
   mxwire info --json trace.pcap | jq .hosts
 """
 
 
 @click.command(epilog=EPILOG)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a file, a line each.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per file.")
+@click.option("--quick", is_flag=True, help="Do not count messages, which takes most of the time.")
 @dialect_option
 @ethertype_option
-def command(files: tuple[str, ...], as_json: bool, dialect: str, ethertypes: tuple[int, ...]) -> None:
-    """Tell what is in captures: duration, hosts, dialects, endpoints, packets and messages.
+def command(files: tuple[str, ...], as_json: bool, quick: bool, dialect: str, ethertypes: tuple[int, ...]) -> None:
+    """Show what is in captures: duration, hosts, dialects, endpoints, packets and messages.
 
-    Dialects are shown with the evidence for them and how sure it is. Keys are those presented to an endpoint by
+    Dialects are shown with their evidence and its confidence. Keys are those presented to an endpoint by
     connect requests. Repeated frames are retransmissions and duplicates of messages already seen.
     """
     from mxwire.analysis.inventory import Inventory
@@ -39,7 +41,7 @@ def command(files: tuple[str, ...], as_json: bool, dialect: str, ethertypes: tup
     for path in files:
         with failures.noted(), capture_of(path) as reader:
             decoder = Decoder(chosen, ethertypes or (ETHERTYPE_MXOE,))
-            inventory = Inventory()
+            inventory = Inventory(messages=not quick)
             for decoded in decoded_batches(decoder, reader):
                 inventory.observe(decoded)
             inventory.finish(decoder)

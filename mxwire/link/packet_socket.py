@@ -79,15 +79,12 @@ def take_error(opened: socket.socket) -> int:
 
 
 def _how_to_be_allowed() -> str:
-    """The message for who has not the capability."""
+    """Return the message for a process without the capability."""
     python = Path(sys.executable)
     if python.is_symlink():
         # Of the copies in DIR/bin, this is the one that pip lets scripts run on.
         copy = "python3 -m venv --copies DIR; sudo setcap cap_net_raw+ep DIR/bin/python"
-        give = f"give it to a Python of its own ({copy})"
+        give = f"grant it to a separate Python ({copy})"
     else:
-        give = f"give it to this Python (sudo setcap cap_net_raw+ep {python})"
-    return (
-        f"raw Ethernet frames need the capability CAP_NET_RAW: run this with sudo, or {give}, "
-        f"or in a systemd service with AmbientCapabilities=CAP_NET_RAW"
-    )
+        give = f"grant it to this Python (sudo setcap cap_net_raw+ep {python})"
+    return f"raw Ethernet frames need CAP_NET_RAW: use sudo, or {give}"

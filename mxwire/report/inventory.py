@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from mxwire.analysis.inventory import Inventory
-from mxwire.analysis.messages_seen import KINDS, SIZE_CLASSES
+from mxwire.analysis.messages_seen import KINDS, SIZE_CLASSES, MessageCounter
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 from mxwire.report.times import seconds_text, time_text
@@ -29,8 +29,8 @@ def blocks(path: str, file: dict[str, Any], inventory: Inventory) -> list[Block]
         if inventory.endpoints:
             shown += [Heading("Endpoints", 3), _endpoints(inventory)]
         shown += [Heading("Packets", 3), _types(inventory)]
-        if inventory.messages.messages:
-            shown += [Heading("Messages", 3), _messages(inventory)]
+        if inventory.messages is not None and inventory.messages.messages:
+            shown += [Heading("Messages", 3), _messages(inventory.messages)]
         if inventory.nacks:
             shown += [Heading("Nacks", 3), _nacks(inventory)]
         if inventory.faults:
@@ -139,8 +139,7 @@ def _types(inventory: Inventory) -> Table:
     return Table(columns, tuple(sorted(rows, key=lambda row: -int(row.cells[1]))))
 
 
-def _messages(inventory: Inventory) -> Table:
-    counter = inventory.messages
+def _messages(counter: MessageCounter) -> Table:
     columns = Column("kind", code=True), *_right("length", "messages", "bytes"), Column("repeated frames", right=True)
     rows = []
     for kind in KINDS:
@@ -221,11 +220,15 @@ def as_object(path: str, file: dict[str, Any], inventory: Inventory) -> dict[str
             for (address, number), facts in sorted(inventory.endpoints.items())
         ],
         "types": {name: {"frames": facts.frames, "bytes": facts.bytes} for name, facts in inventory.types.items()},
-        "messages": [
+        "messages": None
+        if counter is None
+        else [
             {"kind": kind.upper(), "size_class": size, "messages": count, "bytes": counter.bytes[kind, size]}
             for (kind, size), count in sorted(counter.messages.items())
         ],
-        "repeated_frames": {kind.upper(): count for kind, count in sorted(counter.repeated.items()) if count},
+        "repeated_frames": None
+        if counter is None
+        else {kind.upper(): count for kind, count in sorted(counter.repeated.items()) if count},
         "nacks": [
             {"type": kind, "reason": reason, "frames": count}
             for (kind, reason), count in sorted(inventory.nacks.items())

@@ -69,7 +69,9 @@ def test_crowd_is_decoded_and_addresses_stay_exact():
     assert decoder.hosts.is_full
     assert inventory.frames == 120_000 and len(inventory.hosts) <= LIMIT + 1
     assert len(inventory.endpoints) <= LIMIT
-    assert sum(inventory.messages.messages.values()) + sum(inventory.messages.repeated.values()) == 120_000
+    counter = inventory.messages
+    assert counter is not None
+    assert sum(counter.messages.values()) + sum(counter.repeated.values()) == 120_000
 
 
 def test_one_builder_names_hosts_of_several_captures():

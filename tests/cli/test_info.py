@@ -116,3 +116,14 @@ def test_capture_without_our_frames(tmp_path):
     run = mxwire("info", tmp_path / "ip.pcap")
     assert run.code == 2 and "0 MXoE frames" in run.out
     assert "no MXoE frames (EtherType 0x86df) among 1 frame;" in run.err
+
+
+def test_quick_leaves_messages_out_and_nothing_else():
+    (whole,), (quick,) = (mxwire("info", "--json", *option, EVERY_TYPE).objects for option in ((), ("--quick",)))
+    assert quick["messages"] is quick["repeated_frames"] is None and whole["messages"]
+    left = {"messages", "repeated_frames"}
+    assert {key: quick[key] for key in quick if key not in left} == {
+        key: whole[key] for key in whole if key not in left
+    }
+    text = mxwire("info", "--quick", EVERY_TYPE).out
+    assert "Packets" in text and "Messages" not in text

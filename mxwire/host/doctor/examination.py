@@ -36,7 +36,7 @@ def examine(interface: str, dialect: Dialect, seconds: float, **options: Any) ->
     try:
         tap = Tap.open(interface, promiscuous=False)
     except LinkError as error:
-        yield problem("permission", str(error), "get the capability, and come again")
+        yield problem("permission", str(error), "get the capability and try again")
         return
     with tap:
         yield ok("permission", "raw Ethernet frames are permitted")

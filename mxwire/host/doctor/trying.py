@@ -112,7 +112,7 @@ def peers(sightings: list[Sighting], dialect: Dialect, length: int | None) -> It
         yield warning(
             "peers",
             "no other host was heard, so that nothing could be tried with one",
-            "start one on another computer on this Ethernet (mxwire serve -i IF), and come again",
+            "start one on another computer on this Ethernet (mxwire serve -i IF), and try again",
         )
     for each in sightings:
         yield from _peer(each, dialect, length)
