@@ -627,9 +627,13 @@ def test_doctor_says_how_to_get_permission(silent):
 
 
 def as_nobody(port: Port, *words: str) -> Done:
-    """A command of a user who may nothing; its modules are loaded before, since he may not read them."""
+    """Run a command as a user without privileges.
+
+    Its modules are imported as root: this user may be unable to read the installation. difflib is among them, as click
+    imports it while it parses an option with one dash.
+    """
     names = ["asking", "doctor"]
-    script = "import os\nfrom mxwire.cli import main\nimport mxwire.link, mxwire.host, mxwire.cli.capturing\n"
+    script = "import difflib, os\nfrom mxwire.cli import main\nimport mxwire.link, mxwire.host, mxwire.cli.capturing\n"
     script += "".join(f"import mxwire.host.{each}\n" for each in names)
     script += "import mxwire.cli.discover, mxwire.cli.ping, mxwire.cli.capture, mxwire.cli.doctor\n"
     script += f"os.setgroups([])\nos.setgid({NOBODY})\nos.setuid({NOBODY})\nmain({[*words, '-i', port.interface]!r})"
