@@ -17,7 +17,6 @@ import numpy as np
 from mxwire import __version__
 from mxwire.capture import create_capture
 from mxwire.capture.writer import CaptureWriter
-from mxwire.cli.decoding import Json, Lines, Request, Text
 from mxwire.cli.live_batches import Signals, passing
 from mxwire.cli.notes import counted, end_interrupted_line, listening, note
 from mxwire.errors import MxwireError
@@ -26,7 +25,9 @@ from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch
 from mxwire.host.names import static_peers
 from mxwire.link import Tap
 from mxwire.link.interface import read_interface
+from mxwire.report.frame_output import FrameJson, FrameListing, FrameText
 from mxwire.report.json_line import json_line
+from mxwire.report.terminal import is_coloured
 from mxwire.wire.codec import TYPE_OFFSET, codec_of
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import MXOE, Dialect, dialect_or_auto
@@ -237,25 +238,13 @@ class _Printer:
 
     def __init__(self, wishes: Wishes) -> None:
         self._decoder = Decoder(wishes.dialect, (wishes.ethertype,))
-        request = Request.of(types=(), hosts=(), frames=None, as_json=wishes.as_json, **_PLAIN)
-        self._text: Text = Json(request, several=False) if wishes.as_json else Lines(request, several=False)
+        style = click.style if is_coloured() else None
+        self._text: FrameText = FrameJson() if wishes.as_json else FrameListing(style=style)
         self._text.begin(wishes.interface, self._decoder)
 
     def show(self, batch: FrameBatch) -> None:
         decoded = self._decoder.decode(batch)
         self._text.show(decoded, np.arange(len(decoded)))
-
-
-_PLAIN: Final[dict[str, Any]] = {
-    "endpoint": None,
-    "dialect": "auto",
-    "ethertypes": (),
-    "fields": None,
-    "verbose": False,
-    "target": None,
-    "count": None,
-    "clock": "relative",
-}
 
 
 def run(wishes: Wishes) -> None:

@@ -1,17 +1,26 @@
-"""``mxwire decode``: every frame of a capture, in a line, as a tree, as JSON, as columns or into a table."""
+"""``mxwire decode``: the frames of captures as lines, trees, JSON Lines, columns or a table."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mxwire.cli.completion import catalogued, offers, packet_types
-from mxwire.cli.options import FILE, FrameRanges, Range, dialect_option, ethertype_option, table_option
+from mxwire.cli.options import FILE, FrameRanges, dialect_option, ethertype_option, table_option
+from mxwire.errors import MxwireError
+from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.report.legend import legend_text
 
 if TYPE_CHECKING:
-    from mxwire.cli.decoding import Request
+    from collections.abc import Sequence
+
+    from mxwire.analysis.selection import FrameSelection
+    from mxwire.report.frame_output import FrameOutput
+    from mxwire.wire.dialect import Dialect
 
 EPILOG = f"""\b
 Lines: frame number, seconds, source → destination, endpoints, type, and the fields that matter.
@@ -34,10 +43,56 @@ Examples:
 """
 
 
+@dataclass(frozen=True, slots=True)
+class DecodeOptions:
+    """Parsed options of ``mxwire decode``."""
+
+    selection: FrameSelection
+    dialect: Dialect | None
+    ethertypes: tuple[int, ...]
+    count: int | None
+    verbose: bool
+    as_json: bool
+    fields: list[str] | None
+    target: Path | None
+    time_format: str
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        types: tuple[str, ...],
+        hosts: tuple[str, ...],
+        frames: list[tuple[int, int | None]] | None,
+        endpoint: int | None,
+        dialect: str,
+        ethertypes: tuple[int, ...],
+        fields: str | None,
+        **rest: Any,
+    ) -> DecodeOptions:
+        """Parse the options; raise :class:`~mxwire.errors.MxwireError` if they contradict each other."""
+        from mxwire.analysis.selection import FrameSelection
+        from mxwire.wire.dialect import dialect_or_auto
+
+        made = cls(
+            selection=FrameSelection.of(types, hosts, frames, endpoint),
+            dialect=dialect_or_auto(dialect),
+            ethertypes=ethertypes or (ETHERTYPE_MXOE,),
+            fields=_field_names(fields) if fields is not None else None,
+            **rest,
+        )
+        # Refuse options that would otherwise be ignored.
+        if made.target is not None and (made.as_json or made.verbose):
+            raise MxwireError(f"--to writes a table: {'--json' if made.as_json else '--verbose'} does not go with it")
+        if made.fields is not None and made.verbose and not made.as_json:
+            raise MxwireError("--fields prints columns: --verbose does not go with it")
+        return made
+
+
 @click.command(epilog=EPILOG)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
 @click.option("-v", "--verbose", is_flag=True, help="Every field with value, meaning and bytes.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per frame.")
 @click.option(
     "--fields",
     metavar="A,B",
@@ -70,17 +125,100 @@ Examples:
 @ethertype_option
 @click.option(
     "--time",
-    "clock",
+    "time_format",
     type=click.Choice(["relative", "delta", "absolute"]),
     default="relative",
     show_default=True,
     help="Seconds since the first frame, seconds since the frame shown before, or date and time (UTC).",
 )
-def command(
-    files: tuple[str, ...], types: tuple[str, ...], hosts: tuple[str, ...], frames: list[Range] | None, **options: Any
-) -> None:
+def command(files: tuple[str, ...], **given: Any) -> None:
     """Decode captures (pcap, pcapng, gzip or zstd; - is standard input) frame by frame."""
-    from mxwire.cli.decoding import Request, run
+    from mxwire.cli.notes import note, wrote
+    from mxwire.cli.reading import Failures, tell_undecided
 
-    request: Request = Request.of(types=types, hosts=hosts, frames=frames, **options)
-    run(files, request)
+    options: DecodeOptions = DecodeOptions.of(**given)
+    failures = Failures()
+    undecided: list[str] = []
+    shown = 0
+    with ExitStack() as stack:
+        output = _output(options, files, stack)
+        for path in files:
+            with failures.noted():
+                left = None if options.count is None else options.count - shown
+                shown += _decode(path, options, output, left, undecided)
+            if shown == options.count:
+                break
+    if options.target is not None and (shown or not failures.count):
+        wrote(shown, "frame", options.target)
+    tell_undecided(undecided, len(files))
+    if not shown and not failures.count and options.selection.is_limited:
+        note("no frame matches the selection")
+    failures.end()
+
+
+def _decode(path: str, options: DecodeOptions, output: FrameOutput, most: int | None, undecided: list[str]) -> int:
+    """Decode one file; return the number of frames shown, at most ``most``."""
+    from mxwire.cli.reading import capture_of, decoded_batches, is_undecided, refuse_empty, tell_notes
+    from mxwire.wire.decoder import Decoder
+
+    decoder = Decoder(options.dialect, options.ethertypes)
+    shown = 0
+    with capture_of(path) as reader:
+        output.begin(reader.name, decoder)
+        for decoded in decoded_batches(decoder, reader, streams=options.target is None):
+            places = options.selection.places(decoded)[: None if most is None else most - shown]
+            output.show(decoded, places)
+            shown += len(places)
+            if shown == most or (len(decoded) and options.selection.is_over(int(decoded.batch.number[-1]))):
+                return shown
+        refuse_empty(reader, decoder)
+        tell_notes(reader.name, decoder)
+        if is_undecided(decoder):
+            undecided.append(reader.name)
+    return shown
+
+
+def _output(options: DecodeOptions, files: tuple[str, ...], stack: ExitStack) -> FrameOutput:
+    from mxwire.report.frame_output import FrameColumns, FrameJson, FrameListing, FrameTable
+    from mxwire.report.terminal import is_coloured
+
+    several = len(files) > 1
+    if options.target is not None:
+        from mxwire.analysis.table import TableWriter
+        from mxwire.cli.reading import refuse_overwriting
+
+        refuse_overwriting(files, options.target)
+        return FrameTable(stack.enter_context(TableWriter(options.target, options.fields)))
+    if options.as_json:
+        return FrameJson(options.fields, verbose=options.verbose, several=several)
+    if options.fields is not None:
+        return FrameColumns(options.fields)
+    style = click.style if is_coloured() else None
+    return FrameListing(options.time_format, verbose=options.verbose, several=several, style=style)
+
+
+def _field_names(text: str) -> list[str]:
+    """Names of columns; raise :class:`~mxwire.errors.MxwireError` for unknown and repeated ones."""
+    from mxwire.analysis.table import COLUMN_NAMES
+
+    names = [each.strip() for each in text.split(",") if each.strip()]
+    for name in names:
+        if name not in COLUMN_NAMES:
+            raise MxwireError(_unknown_field(name, COLUMN_NAMES))
+    if len(set(names)) < len(names):
+        raise MxwireError(f"--fields names a field twice: {text}")
+    if not names:
+        raise MxwireError("--fields names no field: write it like --fields frame,type,lib_seqnum")
+    return names
+
+
+def _unknown_field(name: str, known: Sequence[str]) -> str:
+    """The error for an unknown field: the field behind a label of the lines, or the nearest names."""
+    from mxwire.report.legend import LEGEND
+    from mxwire.words import suggestion
+
+    lister = "mxwire formats --fields"
+    label = LEGEND.get(name.lower())
+    if label is None:
+        return f"no field {name!r}{suggestion(name, known, lister=lister, most=1)}"
+    return f"no field {name!r}: the label in a line stands for {label.fields_text}; {lister} lists them all"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from mxwire.analysis.conversations import Follower, Message, Role, Watch
 from mxwire.analysis.conversations.order import InOrder
@@ -11,62 +10,11 @@ from mxwire.cli.live_batches import LiveSource, Source
 from mxwire.cli.notes import note
 from mxwire.cli.reading import capture_of, judged_batches, tell_notes
 from mxwire.errors import MxwireError
-from mxwire.ethernet import ETHERTYPE_MXOE, mac_bytes
+from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.report.messages import COOKED
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import Dialect, dialect_or_auto
 from mxwire.words import count_of
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Which messages are wanted; None where there is no such limit."""
-
-    hosts: frozenset[int] | None
-    endpoint: int | None
-    kinds: frozenset[str] | None
-    match: int | None
-    incomplete: bool
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether anything was chosen at all."""
-        return self != Choice(None, None, None, None, False)
-
-    def takes(self, message: Message) -> bool:
-        """Whether a message is wanted."""
-        ends = message.flow, message.flow.back
-        return (
-            (self.hosts is None or not self.hosts.isdisjoint(each.address for each in ends))
-            and (self.endpoint is None or self.endpoint in [each.endpoint for each in ends])
-            and (self.kinds is None or message.kind in self.kinds)
-            and (self.match is None or self.match == message.match)
-            and (not self.incomplete or message.is_incomplete)
-        )
-
-
-def choice(
-    hosts: tuple[str, ...], endpoint: int | None, kinds: tuple[str, ...], match: str | None, incomplete: bool
-) -> Choice:
-    """Understand the options; raises :class:`~mxwire.errors.MxwireError` for what is not possible."""
-    return Choice(
-        hosts=frozenset(int.from_bytes(mac_bytes(each), "big") for each in hosts) or None,
-        endpoint=endpoint,
-        kinds=frozenset(each.upper() for each in kinds) or None,
-        match=None if match is None else match_number(match),
-        incomplete=incomplete,
-    )
-
-
-def match_number(text: str) -> int:
-    """Match information as a user writes it: hexadecimal, with or without 0x."""
-    try:
-        number = int(text, 16)
-    except ValueError:
-        number = -1
-    if not 0 <= number < 1 << 64:
-        raise MxwireError(f"--match {text}: is not match information: write it in hexadecimal, like 0x1000")
-    return number
 
 
 def decoder_of(dialect: str, ethertypes: tuple[int, ...]) -> Decoder:

@@ -69,14 +69,15 @@ def command(
     """List the messages of captures: TINY, SMALL, MEDIUM and large ones (RNDV), each once, however often its frames
     were sent."""
     from mxwire.analysis.conversations import Follower
-    from mxwire.cli.following import choice, decoder_of, followed
+    from mxwire.analysis.selection import MessageSelection
+    from mxwire.cli.following import decoder_of, followed
     from mxwire.cli.notes import note, wrote
     from mxwire.cli.reading import Failures, refuse_empty
     from mxwire.errors import MxwireError
 
     if target is not None and as_json:
         raise MxwireError("--to writes a table: --json does not go with it")
-    chosen = choice(hosts, endpoint, kinds, match, incomplete)
+    chosen = MessageSelection.of(hosts, endpoint, kinds, match, incomplete)
     failures = Failures()
     shown = seen = 0
     with ExitStack() as stack:

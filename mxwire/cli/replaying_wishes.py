@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mxwire.cli.decoding import Selection
-from mxwire.cli.options import Range
+from mxwire.analysis.selection import FrameRange, FrameSelection
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.replay.raw import AsRecorded, AtTopSpeed, Pace, pace_at
@@ -22,7 +21,7 @@ class Wishes:
 
     file: str
     interface: str | None
-    selection: Selection
+    selection: FrameSelection
     pace: Callable[[], Pace]
     loop: int
     mapped: tuple[str, ...]
@@ -44,7 +43,7 @@ class Wishes:
         top_speed: bool,
         loop: int | None,
         types: tuple[str, ...],
-        frames: list[Range] | None,
+        frames: list[FrameRange] | None,
         hosts: tuple[str, ...],
         endpoints: tuple[str, ...],
         ethertype: int | None,
@@ -60,7 +59,7 @@ class Wishes:
             raise MxwireError("--dry-run with --loop 0 would never end: say how often")
         return cls(
             interface=interface,
-            selection=Selection.of(types, hosts, frames, _endpoint(endpoints)),
+            selection=FrameSelection.of(types, hosts, frames, _endpoint(endpoints)),
             pace=_pace(speed, rate, top_speed),
             loop=1 if loop is None else loop,
             ethertype=ETHERTYPE_MXOE if ethertype is None else ethertype,

@@ -108,6 +108,7 @@ def test_discover_tells_who_is_there(served):
         "our_index",
         "dialect",
         "answer_ns",
+        "answer_s",
         "queries",
         "answers",
         "announced",

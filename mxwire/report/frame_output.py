@@ -1,0 +1,166 @@
+"""Output of decoded frames: lines and trees, JSON Lines, columns, or a table file."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mxwire.report.frame_line import FrameLines
+from mxwire.report.json_line import json_line
+from mxwire.report.record import RECORD_KEYS, record
+from mxwire.report.summary import type_text
+from mxwire.report.terminal import terminal_width
+from mxwire.report.tree import tree
+from mxwire.wire.codec import Malformed
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mxwire.analysis.table import TableWriter
+    from mxwire.wire.decoder import DecodedBatch, Decoder
+
+
+class FrameOutput(ABC):
+    """A destination of decoded frames."""
+
+    def begin(self, path: str, decoder: Decoder) -> None:
+        """Start the frames of a capture."""
+        self.path = path
+        self.decoder = decoder
+
+    @abstractmethod
+    def show(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
+        """Output the frames of a batch at ``places``."""
+
+
+class FrameTable(FrameOutput):
+    """All columns in a table file."""
+
+    def __init__(self, table: TableWriter) -> None:
+        self._table = table
+
+    def show(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
+        """Append rows."""
+        self._table.write(decoded, self.path, None if len(places) == len(decoded) else places)
+
+
+class FrameText(FrameOutput):
+    """Lines of text on standard output."""
+
+    def show(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
+        """Print the lines of the frames at ``places``."""
+        for place in places.tolist():
+            for line in self.lines(decoded, place):
+                sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+    @abstractmethod
+    def lines(self, decoded: DecodedBatch, place: int) -> Iterator[str]:
+        """The lines of one frame."""
+
+
+class FrameJson(FrameText):
+    """JSON Lines: one object per frame; ``several``: with the name of its capture."""
+
+    def __init__(self, fields: Sequence[str] | None = None, *, verbose: bool = False, several: bool = False) -> None:
+        self._fields = fields
+        self._verbose = verbose
+        self._several = several
+
+    def lines(self, decoded: DecodedBatch, place: int) -> Iterator[str]:
+        """The object of one frame."""
+        made = record(decoded, place, verbose=self._verbose)
+        if self._fields is not None:
+            made["fields"] = {name: value for name, value in made["fields"].items() if name in self._fields}
+        yield json_line({"file": self.path} | made if self._several else made, self.decoder.start_ns)
+
+
+class FrameColumns(FrameText):
+    """Tab-separated values; an empty value if a frame lacks the field."""
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        self._fields = fields
+
+    def lines(self, decoded: DecodedBatch, place: int) -> Iterator[str]:
+        """The values of one frame."""
+        flat = _flat(record(decoded, place), self.path)
+        yield "\t".join(_cell(flat.get(name)) for name in self._fields)
+
+
+class FrameListing(FrameText):
+    """One line per frame, no wider than the terminal; ``verbose``: with its tree of fields below.
+
+    ``style`` colours a line: it takes the line and the colour as ``fg``. ``several``: captures get headings.
+    """
+
+    def __init__(
+        self,
+        time_format: str = "relative",
+        *,
+        verbose: bool = False,
+        several: bool = False,
+        style: Callable[..., str] | None = None,
+    ) -> None:
+        self._verbose = verbose
+        self._lines = FrameLines(time_format, None)
+        self._several = several
+        self._style = style
+
+    def begin(self, path: str, decoder: Decoder) -> None:
+        """Start the frames of a capture, under its name if there are several."""
+        super().begin(path, decoder)
+        self._lines.restart()
+        if self._several:
+            sys.stdout.write(f"== {path}\n")
+
+    def show(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
+        """Print the frames at ``places``, fitted to the terminal's current width."""
+        self._width = terminal_width()
+        self._lines.resize(self._width)
+        self._lines.start_ns = self.decoder.start_ns or 0
+        super().show(decoded, places)
+
+    def lines(self, decoded: DecodedBatch, place: int) -> Iterator[str]:
+        """The line of one frame, and the lines of its tree."""
+        colour = _colour(decoded.frame(place)) if self._style else None
+        for line in self._lines.lines(decoded, place):
+            yield self._style(line, fg=colour) if self._style else line
+        if self._verbose:
+            yield from tree(decoded, place, self._width)
+            yield ""
+
+
+def _flat(made: dict[str, Any], path: str) -> dict[str, Any]:
+    """A record with the names of the table's columns."""
+    general = {name: made[name] for name in RECORD_KEYS if name not in ("fields", "payload", "malformed", "length")}
+    flat: dict[str, Any] = {"file": path} | general | {"wire_length": made["length"]} | made["fields"]
+    for group in ("payload", "malformed"):
+        flat |= {f"{group}_{name}": value for name, value in (made[group] or {}).items()}
+    return flat
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+_COLOURS = {
+    "NACK_LIB": "red",
+    "NACK_MCP": "red",
+    "CONNECT": "cyan",
+    "RNDV": "green",
+    "NOTIFY": "green",
+    "PULL": "yellow",
+    "TRUC": "bright_black",
+    "RAW": "magenta",
+    "HOST_QUERY": "magenta",
+    "HOST_REPLY": "magenta",
+}
+
+
+def _colour(frame: Any) -> str | None:
+    return "bright_red" if isinstance(frame, Malformed) else _COLOURS.get(type_text(frame))
