@@ -34,9 +34,9 @@ def _diagnosis(diagnosis: Diagnosis) -> str:
     parts = [
         f"### {diagnosis.title} {{ #{diagnosis.id} }}",
         f"`{diagnosis.id}`",
-        f"**What users see.** {diagnosis.users_see}",
-        f"**What the capture shows.** {diagnosis.capture_shows}",
-        f"**How it is told apart.** {diagnosis.told_apart}",
+        f"**Symptoms.** {diagnosis.users_see}",
+        f"**In the capture.** {diagnosis.capture_shows}",
+        f"**Distinction.** {diagnosis.told_apart}",
         f"**What to do.**\n\n{advice}",
         f"**An example**, {source}:",
         _diagnosed(diagnosis, example),

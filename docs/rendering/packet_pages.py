@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mxwire.report.document import Heading, markdown
-from mxwire.report.formats import View, details, listing, type_names, views
+from mxwire.report.formats import LayoutView, details, listing, type_names, views
 from mxwire.wire.dialect import omx
 from mxwire.wire.formats import MEDIUM_OMX_N3
 from mxwire.wire.layout import layout_of
@@ -26,7 +26,7 @@ def packet_page(name: str) -> str:
     packet_type = shown[0].layout.packet_type
     blocks = details(shown, drawn=True)
     if any(view.layout.name == MEDIUM_OMX_N3.name for view in shown):
-        old = View(layout_of(MEDIUM_OMX_N3), omx(generation="N3"), is_common=False)
+        old = LayoutView(layout_of(MEDIUM_OMX_N3), omx(generation="N3"), is_common=False)
         blocks += [Heading(f"{name}, dialect omx of Open-MX 1.0.901 to 1.3.1"), *listing(old)]
     used = EXAMPLE_CAPTURES if any(not view.is_common for view in shown) else EXAMPLE_CAPTURES[:1]
     examples = [f"<!-- output: mxwire decode -v --type {name} --count 1 captures/{capture} -->" for capture in used]

@@ -95,7 +95,7 @@ _FIELDS: Final[Mapping[str, tuple[ColumnKind, _Getter]]] = {
     "nacks": ("UInt32", _of_message("nacks")),
     "nack_ns": ("Int64", _via("nack", "time_ns")),
     "nack_reason": ("String", _via("nack", "reason")),
-    "given_up_ns": ("Int64", _of_message("given_up_ns")),
+    "abandoned_ns": ("Int64", _of_message("abandoned_ns")),
     "region": ("UInt32", _of_pull("region")),
     "region_counter": ("UInt8", _of_pull("counter")),
     "requested": ("UInt32", _of_pull("requested")),

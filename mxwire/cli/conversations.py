@@ -10,8 +10,8 @@ from mxwire.ethernet import mac_bytes
 
 EPILOG = """\b
 A conversation is between two endpoints in the openings that their session ids name: an endpoint that is
-opened again begins another one. "again" counts what was sent or asked for once more, "copies" what the
-network or the capture doubled.
+reopened begins another one. "retransmits" counts retransmitted frames and re-requests, "duplicates" frames
+that the network or the capture doubled.
 
 \b
 Examples:

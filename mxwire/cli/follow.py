@@ -29,10 +29,10 @@ def command(file: str, number: int, as_json: bool, dialect: str, ethertypes: tup
 
     from mxwire.cli.following import decoder_of, watched
     from mxwire.report.json_line import json_line
-    from mxwire.report.ladder import Ladder, ladder_lines
+    from mxwire.report.ladder import MessageLadder, ladder_lines
     from mxwire.report.terminal import terminal_width
 
-    ladder = Ladder()
+    ladder = MessageLadder()
     decoder = decoder_of(dialect, ethertypes)
     message = watched(file, number, decoder, lambda decoded, frames, _: ladder.take(decoded, frames))
     if as_json:

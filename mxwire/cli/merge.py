@@ -44,7 +44,7 @@ def command(first: str, second: str, target: str | None, keep_both: bool, as_jso
     from mxwire.errors import MxwireError
     from mxwire.report.document import plain, show
     from mxwire.report.json_line import json_line
-    from mxwire.report.merging import merge_blocks, merge_record
+    from mxwire.report.merge import merge_blocks, merge_record
 
     if "-" in (first, second):
         raise MxwireError("captures are read twice to be merged: - cannot be one of them; write it to a file first")

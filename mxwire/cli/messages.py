@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Lines: number, seconds of its first frame, source → destination, endpoints, kind, length in bytes, match
 information, how many frames are its own, the time until its sender could know that it was done, how it
-ended as the sender knows (acked, notified, truncated, failed, nacked, given up, open) and as the receiver
+ended as the sender knows (acked, notified, truncated, failed, nacked, abandoned, open) and as the receiver
 knows (received, truncated, failed, refused, announced, unknown), and what was not plain about it.
 
 \b

@@ -87,7 +87,7 @@ def command(
     from mxwire.ethernet import ETHERTYPE_MXOE, mac_bytes
     from mxwire.report.document import show
     from mxwire.report.rules import select
-    from mxwire.report.verification import Findings, blocks, finding_line, host_lines, junit
+    from mxwire.report.verification import FindingSample, blocks, finding_line, host_lines, junit
     from mxwire.wire.decoder import Decoder
     from mxwire.wire.dialect import dialect_or_auto
 
@@ -98,11 +98,11 @@ def command(
     addresses = {mac_bytes(host) for host in hosts} or None
     numbers = [rule.number for rule in select(rules.split(","))] if rules is not None else None
     failures = Failures()
-    verified: list[tuple[str, OrderedVerification, Findings]] = []
+    verified: list[tuple[str, OrderedVerification, FindingSample]] = []
     violations = 0
     for name in inputs.names:
         with failures.noted(), inputs.open(name, ethertypes) as reader:
-            decoder, findings = Decoder(chosen, ethertypes or (ETHERTYPE_MXOE,)), Findings()
+            decoder, findings = Decoder(chosen, ethertypes or (ETHERTYPE_MXOE,)), FindingSample()
             verification = OrderedVerification(
                 vantage,
                 hosts=addresses,

@@ -1,1 +1,1 @@
-"""How findings are shown: lines, trees, tables and diagrams. No decoding happens here."""
+"""Presentation of results: lines, trees, tables, diagrams and JSON records. Nothing is decoded here."""

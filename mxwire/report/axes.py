@@ -1,4 +1,7 @@
-"""What plots of messages by their length are made of; matplotlib is an optional extra, and comes in as arguments."""
+"""Axes and curves shared by the plots of messages by length.
+
+matplotlib is an optional extra: its objects come in as arguments, and nothing here imports it before it is needed.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +19,17 @@ BANDWIDTH: Final = "#c2410c"
 MARK: Final = "#8a8f98"
 FONT: Final[dict[Any, Any]] = {"svg.fonttype": "none", "svg.hashsalt": "mxwire", "font.size": 10}
 _CLOSE: Final = 1e-9
+"""Relative error allowed in ``value``: a power of ten computed in floating point may be off by one bit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One length."""
+    """Latency and bandwidth of one message length."""
 
     length: int
-    """Bytes of a message."""
+    """Message length in bytes."""
     mean: float
-    """Half the round trip in µs, or the whole of it where answers are empty."""
+    """Half the round trip in µs, or the whole round trip for unidirectional measurements."""
     median: float
     p99: float
     megabytes: float
@@ -33,27 +37,27 @@ class Measurement:
 
 
 def check() -> None:
-    """Raise :class:`~mxwire.extras.MissingExtraError` where matplotlib is not installed."""
+    """Raise :class:`~mxwire.extras.MissingExtraError` if matplotlib is not installed."""
     import_extra("matplotlib", "plot", "--plot")
 
 
 def tidy(axes: Any) -> None:
-    """A light grid behind the data, and no frame where nothing is read."""
+    """Draw a light grid behind the data, and remove the top and right borders."""
     axes.grid(True, which="major", color="#e5e7eb", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def places_of(measured: Sequence[Measurement]) -> list[float]:
-    """Where each length stands on the axis, which is logarithmic from 1 on: 0 has a place of its own before that."""
+    """The positions of lengths on the logarithmic axis; 0 is placed at 0.5."""
     return [each.length or 0.5 for each in measured]
 
 
 def latency(axes: Any, measured: Sequence[Measurement], unidirectional: bool) -> None:
-    """Median, mean and 99 % of the times."""
+    """Plot median, mean and 99th percentile of the latency."""
     places = places_of(measured)
     median, p99 = [each.median for each in measured], [each.p99 for each in measured]
-    axes.fill_between(places, median, p99, color=LATENCY, alpha=0.12, linewidth=0, label="median to 99 %")
+    axes.fill_between(places, median, p99, color=LATENCY, alpha=0.12, linewidth=0, label="median to p99")
     axes.plot(places, median, color=LATENCY, marker="o", markersize=4, label="median")
     axes.plot(places, [each.mean for each in measured], color=LATENCY, linestyle=":", linewidth=1.2, label="mean")
     vertical_axis(axes, min(median), max(p99))
@@ -62,11 +66,11 @@ def latency(axes: Any, measured: Sequence[Measurement], unidirectional: bool) ->
 
 
 def bandwidth(axes: Any, measured: Sequence[Measurement]) -> None:
-    """MB/s, with the best named."""
+    """Plot the bandwidth in MB/s, and annotate the maximum."""
     some = [each for each in measured if each.length]
     axes.plot(places_of(some), [each.megabytes for each in some], color=BANDWIDTH, marker="o", markersize=4)
     axes.set_ylabel("bandwidth, MB/s")
-    axes.set_xlabel("length of a message, bytes")
+    axes.set_xlabel("message length, bytes")
     if some:
         rates = [each.megabytes for each in some]
         vertical_axis(axes, min(rates), max(rates) * 1.6)
@@ -82,7 +86,7 @@ def bandwidth(axes: Any, measured: Sequence[Measurement]) -> None:
 
 
 def marks(axes: Any, measured: Sequence[Measurement], dialect: Dialect, *, named: bool) -> None:
-    """Where the kind of message changes, and where it takes one more frame."""
+    """Mark the lengths at which the message type changes or one more fragment is needed."""
     places = places_of(measured)
     low, high = min(places), max(places)
     for edge in range(dialect.fragment_payload, RENDEZVOUS_THRESHOLD, dialect.fragment_payload):
@@ -116,7 +120,7 @@ def marks(axes: Any, measured: Sequence[Measurement], dialect: Dialect, *, named
 
 
 def length_axis(axes: Any, measured: Sequence[Measurement]) -> None:
-    """A logarithmic axis of lengths, with powers of four at it."""
+    """Set up a logarithmic axis of lengths with ticks at powers of four."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
     lengths = sorted({each.length for each in measured})
@@ -142,7 +146,7 @@ def _size(length: int) -> str:
 
 
 def vertical_axis(axes: Any, low: float, high: float) -> None:
-    """A logarithmic axis from one round number to another, with round numbers at it."""
+    """Set up a logarithmic axis from ``low`` to ``high``, extended to round numbers, with ticks at round numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.set_yscale("log")
@@ -153,7 +157,7 @@ def vertical_axis(axes: Any, low: float, high: float) -> None:
 
 
 def _round_down(value: float) -> float:
-    """The next of 1, 2, 5, 10, 20 … that is not above a number."""
+    """The largest of 1, 2, 5, 10, 20 … that does not exceed ``value``."""
     power: float = 10.0 ** math.floor(math.log10(value))
     return max(step * power for step in (1, 2, 5) if step * power <= value * (1 + _CLOSE))
 
@@ -164,5 +168,5 @@ def _round_up(value: float) -> float:
 
 
 def number_text(value: float) -> str:
-    """A number with as many digits as a reader wants."""
+    """Format a number with about three significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""Whether two hosts can talk, for people and for programs."""
+"""The compatibility of two hosts as blocks of a report and as JSON records."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 
 _SHOWS: Final = (
-    Column("it shows"),
+    Column("observation"),
     Column("", wraps=True),
     Column("frames", right=True),
-    Column("first", right=True),
+    Column("first frame", right=True),
 )
 _CLASSES: Final = (
     Column("class"),
-    Column("is", wraps=True),
+    Column("covers", wraps=True),
     Column("works"),
-    Column("why not", wraps=True),
+    Column("reason", wraps=True),
 )
 _SEEN: Final = (Column("messages"), Column("A to B", right=True), Column("B to A", right=True))
 _CONCLUSIONS: Final = {
-    "yes": "They can talk about everything.",
-    "unknown": "Nothing that was seen speaks against it; what is unknown was not seen.",
-    "partly": "They can talk, but not about everything.",
-    "no": "They cannot talk about everything they might want to.",
+    "yes": "They can communicate.",
+    "unknown": "Nothing observed prevents it; unknown classes were not observed.",
+    "partly": "They can communicate, with the limits listed above.",
+    "no": "They can communicate, but not with all classes of messages.",
 }
 _NAMED: Final = 6
-"""Builds that are named where several are possible."""
-_NOTHING: Final = "They cannot talk at all."
+"""Up to this many candidate builds are listed by name."""
+_NOTHING: Final = "They cannot communicate at all."
 
 
 def compatibility_blocks(one: Side, other: Side, judgement: Judgement, exchanged: Exchanged | None) -> list[Block]:
-    """Everything that was found, for people."""
+    """The observations about both sides, the verdict per message class, and the changes that help."""
     shown: list[Block] = []
     for letter, side in (("A", one), ("B", other)):
         shown += _side(letter, side)
-    shown += [Heading("Can they talk?"), Table(_CLASSES, tuple(_class_rows(judgement)))]
+    shown += [Heading("Can they communicate?"), Table(_CLASSES, tuple(_class_rows(judgement)))]
     changes = dict.fromkeys(change for answer in judgement.values() for change in answer.change.split("; ") if change)
     shown.append(Paragraph(_conclusion(judgement)))
     if changes:
         shown += [Heading("What to change", 3), Listing(tuple(changes))]
     if exchanged:
         classes = [each for each in CLASSES if _any(exchanged, each)]
-        rows = tuple(Row((each, *(_arrived(exchanged, way, each) for way in (0, 1)))) for each in classes)
+        rows = tuple(Row((each, *(_arrived(exchanged, direction, each) for direction in (0, 1)))) for each in classes)
         if rows:
-            shown += [Heading("What arrived between them in this capture", 3), Table(_SEEN, rows)]
+            shown += [Heading("Messages delivered between them in this capture", 3), Table(_SEEN, rows)]
     return shown
 
 
@@ -68,10 +68,10 @@ def _build(side: Side) -> str:
         return f"Built as {_name(side)}."
     names = list(dict.fromkeys(each.dialect.name for each in side.candidates))
     if len(names) == 1:
-        return f"Built as {names[0]}, as far as it shows."
+        return f"Built as {names[0]}, as far as the frames show."
     if len(names) > _NAMED:
-        return "Nothing that was seen tells what it was built as."
-    return f"What it was built as is not certain; it may be {', '.join(names[:-1])} or {names[-1]}."
+        return "No frame shows how it was built."
+    return f"Its build is uncertain; candidates: {', '.join(names[:-1])} or {names[-1]}."
 
 
 def _name(side: Side) -> str:
@@ -98,18 +98,18 @@ def _conclusion(judgement: Judgement) -> str:
 
 
 def _any(exchanged: Exchanged, name: MessageClass) -> bool:
-    return any(exchanged.get((way, name), (0, 0))[1] for way in (0, 1))
+    return any(exchanged.get((direction, name), (0, 0))[1] for direction in (0, 1))
 
 
-def _arrived(exchanged: Exchanged, way: int, name: MessageClass) -> str:
-    arrived, every = exchanged.get((way, name), (0, 0))
+def _arrived(exchanged: Exchanged, direction: int, name: MessageClass) -> str:
+    arrived, every = exchanged.get((direction, name), (0, 0))
     return f"{arrived} of {every}" if every else ""
 
 
 def compatibility_records(
     one: Side, other: Side, judgement: Judgement, exchanged: Exchanged | None
 ) -> Iterator[dict[str, Any]]:
-    """The same for programs."""
+    """The same as JSON records."""
     for letter, side in (("A", one), ("B", other)):
         yield {
             "record": "side",
@@ -135,7 +135,8 @@ def compatibility_records(
         }
         if exchanged is not None:
             record["arrived"] = {
-                way: list(exchanged.get((place, name), (0, 0))) for place, way in enumerate(("A to B", "B to A"))
+                direction: list(exchanged.get((place, name), (0, 0)))
+                for place, direction in enumerate(("A to B", "B to A"))
             }
         yield record
     yield {"record": "conclusion", "text": _conclusion(judgement)}

@@ -1,4 +1,4 @@
-"""What a diagnosis found, for people and for programs; and the catalogue of what it can find."""
+"""Findings of a diagnosis as blocks of a report and as JSON records, and the catalogue of diagnoses."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
 Since = Callable[[int], int]
-"""From a time stamp to nanoseconds since the capture began."""
+"""Converts a timestamp to nanoseconds since the start of the capture."""
 
 _NAMES_SHOWN = 16
 NO_COST = "cost -"
 SEE = (
-    "mxwire diagnose --explain ID tells what a diagnosis means and how it is told apart; mxwire decode -v --frames "
-    "NUMBER shows a frame."
+    "mxwire diagnose --explain ID explains a diagnosis and how to distinguish it; mxwire decode -v --frames NUMBER "
+    "shows a frame."
 )
 
 
 def blocks(path: str, examination: Examination, found: list[Finding]) -> list[Block]:
-    """Findings, one heading for each diagnosis, and what could not be judged."""
+    """Findings, grouped by diagnosis with one heading each, and the limits of the examination."""
     facts = examination.facts
     shown: list[Block] = [Heading(path), Paragraph(_at_a_glance(examination, found))]
     names = _names(examination, found)
@@ -43,22 +43,22 @@ def blocks(path: str, examination: Examination, found: list[Finding]) -> list[Bl
 
 def _at_a_glance(examination: Examination, found: list[Finding]) -> str:
     follower = examination.facts.follower
-    looked = f"{count_of(follower.frames, 'frame')} and {count_of(follower.messages, 'message')} examined"
+    examined = f"{count_of(follower.frames, 'frame')} and {count_of(follower.messages, 'message')} examined"
     if not found:
-        return f"{looked}: nothing found."
+        return f"{examined}: nothing found."
     titles = [(CATALOGUE[same[0].id].title, cost_text(same[0].cost, examination.facts)) for same in _grouped(found)]
-    said = (f"{_within(title)}{f' ({cost})' if cost != NO_COST else ''}" for title, cost in titles)
-    return f"{looked}: {'; '.join(said)}."
+    named = (f"{_within(title)}{f' ({cost})' if cost != NO_COST else ''}" for title, cost in titles)
+    return f"{examined}: {'; '.join(named)}."
 
 
 def _within(title: str) -> str:
-    """A title within a sentence."""
+    """The title as it stands within a sentence: without its capital, unless its first word is an acronym."""
     word = title.split()[0]
     return title if len(word) > 1 and word.isupper() else title[:1].lower() + title[1:]
 
 
 def cost_text(cost: Cost, facts: Facts) -> str:
-    """A cost beside the duration, or the frames, of the whole capture; ``-`` where it is not known."""
+    """A cost relative to the duration, or the frame count, of the whole capture; ``cost -`` if unknown."""
     parts = []
     if cost.ns is not None:
         parts.append(f"{seconds(cost.ns)} of {seconds(facts.duration_ns)}")
@@ -68,15 +68,15 @@ def cost_text(cost: Cost, facts: Facts) -> str:
 
 
 def _names(examination: Examination, found: list[Finding]) -> str:
-    """What the hosts that findings concern are called, as far as they told."""
+    """The names of the hosts affected by ``found``, as far as the capture contains them."""
     hosts = sorted({party.address for each in found for party in each.concerns})
     known = [(host, examination.facts.name(host)) for host in hosts]
-    told = [f"{mac_text(host)} is {name}" for host, name in known if name]
-    return f"{', '.join(told[:_NAMES_SHOWN])}." if told else ""
+    named = [f"{mac_text(host)} is {name}" for host, name in known if name]
+    return f"{', '.join(named[:_NAMES_SHOWN])}." if named else ""
 
 
 def _grouped(found: Iterable[Finding]) -> Iterator[list[Finding]]:
-    """Findings with the same diagnosis, in their order."""
+    """Group findings by diagnosis, keeping their order."""
     groups: dict[str, list[Finding]] = {}
     for each in found:
         groups.setdefault(each.id, []).append(each)
@@ -102,7 +102,7 @@ def _evidence(shown: Evidence, since: Since) -> str:
     at = "" if shown.time_ns is None else f"at {since(shown.time_ns) / 1e9:.6f} s"
     if not shown.frames:
         return f"{shown.text} ({at})" if at else shown.text
-    # The time is that of the first frame only, so it stands beside that one.
+    # The time is that of the first frame only, so it is printed beside that number.
     first, *others = map(str, shown.frames)
     if not at:
         return f"{shown.text} (frame{'s' if others else ''} {', '.join([first, *others])})"
@@ -116,15 +116,15 @@ def _sentence(text: str) -> str:
 
 
 def headline(found: Finding) -> str:
-    """A finding in a line, for who watches."""
+    """A finding as one line, for live monitoring."""
     return f"{found.id} ({found.severity}, {found.confidence}): {found.summary}"
 
 
-# For programs
+# JSON records
 
 
 def finding_line(path: str, examination: Examination, found: Finding) -> str:
-    """A finding as a JSON object."""
+    """A finding as a JSON line."""
     diagnosis, facts = CATALOGUE[found.id], examination.facts
     return _line(
         facts.decoder.start_ns,
@@ -153,7 +153,7 @@ def finding_line(path: str, examination: Examination, found: Finding) -> str:
 
 
 def summary_line(path: str, examination: Examination, found: list[Finding]) -> str:
-    """What was looked at, as a JSON object."""
+    """The scope of the examination as a JSON line."""
     follower = examination.facts.follower
     return _line(
         None,
@@ -179,7 +179,7 @@ def _line(start_ns: int | None, **fields: object) -> str:
 
 
 def diagnosis_line(diagnosis: Diagnosis) -> str:
-    """An entry of the catalogue as a JSON object."""
+    """An entry of the catalogue as a JSON line."""
     return _line(
         None,
         record="diagnosis",
@@ -188,7 +188,7 @@ def diagnosis_line(diagnosis: Diagnosis) -> str:
         group=diagnosis.group,
         users_see=diagnosis.users_see,
         capture_shows=diagnosis.capture_shows,
-        told_apart=diagnosis.told_apart,
+        distinction=diagnosis.told_apart,
         advice=advice_of(diagnosis),
         needs=sorted(diagnosis.needs),
         follows_from=sorted(diagnosis.follows_from),
@@ -196,29 +196,29 @@ def diagnosis_line(diagnosis: Diagnosis) -> str:
 
 
 def catalogue_table() -> Table:
-    """All diagnoses in a table."""
-    columns = Column("id", code=True), Column("what it is", wraps=True)
+    """All diagnoses as a table."""
+    columns = Column("id", code=True), Column("title", wraps=True)
     return Table(columns, tuple(Row((each.id, each.title)) for each in catalogue()))
 
 
 def explanation(diagnosis: Diagnosis) -> list[Block]:
-    """All that the catalogue says of a diagnosis."""
+    """The catalogue entry of a diagnosis as blocks."""
     shown: list[Block] = [
         Heading(f"{diagnosis.id}: {diagnosis.title}"),
-        Paragraph(f"What users see: {diagnosis.users_see}"),
-        Paragraph(f"What the capture shows: {diagnosis.capture_shows}"),
-        Paragraph(f"How it is told apart: {diagnosis.told_apart}"),
+        Paragraph(f"Symptoms: {diagnosis.users_see}"),
+        Paragraph(f"In the capture: {diagnosis.capture_shows}"),
+        Paragraph(f"Distinction: {diagnosis.told_apart}"),
         Paragraph("What to do:"),
         Listing(advice_of(diagnosis), numbered=True),
     ]
     if diagnosis.needs:
-        shown.append(Paragraph(f"The capture must have: {', '.join(sorted(diagnosis.needs))}."))
+        shown.append(Paragraph(f"Requires of the capture: {', '.join(sorted(diagnosis.needs))}."))
     if diagnosis.follows_from:
-        shown.append(Paragraph(f"Not reported where it follows from: {', '.join(sorted(diagnosis.follows_from))}."))
+        shown.append(Paragraph(f"Not reported as a consequence of: {', '.join(sorted(diagnosis.follows_from))}."))
     return shown
 
 
 def advice_of(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """Advice without the values of a case."""
+    """The advice of a diagnosis, with general terms in place of the values of a case."""
     general = {"mtu": "the frame limit less 14", "ping": "the MTU less 28", "silent": "the silent endpoint"}
     return tuple(each.format_map(general) for each in diagnosis.advice)

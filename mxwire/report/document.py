@@ -1,7 +1,7 @@
-"""What a report says, apart from how it looks: blocks that become plain text, a styled terminal or Markdown.
+"""The content of a report as blocks, rendered as plain text, styled terminal output or Markdown.
 
-A command builds one list of blocks and hands it to :func:`show`; pages of the documentation are made of the same
-blocks by :func:`markdown`. So a pipe, a terminal and the site always say the same.
+A command builds one list of blocks and passes it to :func:`show`; :func:`markdown` renders the same blocks for the
+documentation. Pipes, terminals and the site therefore always have the same content.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 PLAIN_WIDTH = 100
-"""Columns of text that goes into a pipe or a file, unless COLUMNS says otherwise."""
+"""Width of text written to a pipe or file, unless COLUMNS sets another."""
 WIDEST_WIDTH = 140
-"""Longer lines than this are hard to read, however wide the terminal."""
+"""Maximum width, however wide the terminal: longer lines are hard to read."""
 _GAP = "  "
 _TIME = re.compile(r"(\d) (s|ms|us)\b")
 _SMALLEST_COLUMN = 8
-"""A column that wraps is not made narrower than this, or than its longest word if that is shorter."""
+"""Minimum width of a column that wraps, unless its longest word is shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The title of what follows."""
+    """A title."""
 
     text: str
     level: int = 2
-    """2 for a part of a page, 3 for a part of that."""
+    """2 for a section of a page, 3 for a subsection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Items one below the other."""
+    """A list of items, one per line."""
 
     items: tuple[str, ...]
     numbered: bool = False
@@ -56,7 +56,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Verbatim:
-    """Lines that must stay as they are, such as a drawing."""
+    """Preformatted lines, such as a drawing."""
 
     text: str
 
@@ -67,25 +67,25 @@ class Column:
 
     heading: str
     right: bool = False
-    """Aligned to the right, as numbers are."""
+    """Right-aligned, as numbers are."""
     wraps: bool = False
-    """Takes the width that the other columns leave, and breaks its text over several lines."""
+    """Takes the width that the other columns leave, and wraps its text."""
     code: bool = False
-    """Holds names that users type or find in output, rather than words."""
+    """Contains identifiers rather than prose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table; a cell may have several lines."""
+    """A row of a table; cells may contain newlines."""
 
     cells: tuple[str, ...]
     muted: bool = False
-    """Less important than the others."""
+    """Dimmed on terminals, as less important than other rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under the headings of their columns."""
+    """A table with column headings."""
 
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
@@ -95,7 +95,7 @@ Block = Heading | Paragraph | Listing | Verbatim | Table
 
 
 def show(blocks: Sequence[Block]) -> None:
-    """Print to standard output: styled where that gets colours, as on a terminal, plain text anywhere else."""
+    """Print blocks to standard output: styled where colours are on, as on a terminal, else as plain text."""
     if is_coloured():
         _show_styled(blocks)
     else:
@@ -103,18 +103,18 @@ def show(blocks: Sequence[Block]) -> None:
 
 
 def plain(blocks: Sequence[Block], width: int | None = None) -> str:
-    """The blocks as plain text, at most ``width`` columns wide where their words allow it."""
+    """Render blocks as plain text of at most ``width`` columns, as far as unbreakable words allow."""
     width = width or output_width()
     return "\n".join(_plain_block(block, width) for block in blocks)
 
 
 def markdown(blocks: Sequence[Block]) -> str:
-    """The blocks as Markdown, for the documentation."""
+    """Render blocks as Markdown, for the documentation."""
     return "\n\n".join(_markdown_block(block) for block in blocks) + "\n"
 
 
 def output_width() -> int:
-    """Columns to fill: those of the terminal, `PLAIN_WIDTH` where there is none, at most `WIDEST_WIDTH`."""
+    """The width of the terminal, or ``PLAIN_WIDTH`` without one; at most ``WIDEST_WIDTH``."""
     return min(shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns, WIDEST_WIDTH)
 
 
@@ -144,7 +144,7 @@ def _plain_item(mark: str, text: str, width: int) -> str:
 
 
 def _filled(text: str, width: int, first: str = "", others: str = "") -> str:
-    """Text in lines of a width; a number and its unit stay together."""
+    """Wrap text to ``width`` columns, keeping each number on one line with its unit."""
     lines = textwrap.fill(
         _TIME.sub("\\1\N{NO-BREAK SPACE}\\2", text),
         width,
@@ -170,8 +170,8 @@ def _table_lines(table: Table, width: int) -> Iterator[str]:
 
 
 def _column_widths(table: Table, width: int) -> list[int]:
-    """Natural widths; what is too much for the line is taken from the columns that wrap, and then from headings of
-    several words. What is in the other cells is never cut: rather the table is wider than the line."""
+    """Column widths that fit ``width``: natural ones, reduced first in columns that wrap, then by breaking headings
+    of several words. Other cells are never cut, even if the table then exceeds ``width``."""
     widths = [max(len(column.heading), _longest_line(table, place)) for place, column in enumerate(table.columns)]
     excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
     for least in (_least_width, _least_with_broken_heading):
@@ -186,7 +186,7 @@ def _column_widths(table: Table, width: int) -> list[int]:
 
 
 def _headings(table: Table, widths: Sequence[int]) -> list[list[str]]:
-    """The lines of each heading, the same number for all, the last ones on a line."""
+    """The lines of each heading, padded at the top to the same number of lines."""
     broken = [_wrapped(column.heading, width) for column, width in zip(table.columns, widths, strict=True)]
     most = max(map(len, broken), default=1)
     return [[""] * (most - len(lines)) + lines for lines in broken]
@@ -229,10 +229,10 @@ def _aligned(text: str, width: int, column: Column) -> str:
 
 
 def _show_styled(blocks: Sequence[Block]) -> None:
-    """Print with rich, which is imported only here because that takes longer than most commands."""
+    """Print with rich, imported lazily because its import takes longer than most commands."""
     width = output_width()
     needed = [max(width, _table_width(block, width)) if isinstance(block, Table) else width for block in blocks]
-    # A table that is wider than the terminal goes over the end of its lines, rather than losing what is in its cells.
+    # A table wider than the terminal overflows its lines rather than losing the contents of its cells.
     console = styled_console(max(needed, default=width))
     for place, block in enumerate(blocks):
         if place:
@@ -246,7 +246,7 @@ def _table_width(table: Table, width: int) -> int:
 
 
 def renderable(block: Block) -> RenderableType:
-    """A block for rich, for who shows it in a way of his own."""
+    """A block as a rich renderable, for embedding in other rich output."""
     return _styled_block(block, output_width())
 
 
@@ -281,7 +281,7 @@ def _styled_table(table: Table, width: int) -> RichTable:
 
     widths = _column_widths(table, width)
     headings = _headings(table, widths)
-    # With the line between the columns, the padding is the gap of plain text.
+    # Padding plus the column separator equals the gap of plain text.
     styled = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", show_edge=False)
     for column, lines, wide in zip(table.columns, headings, widths, strict=True):
         styled.add_column(
@@ -314,7 +314,7 @@ def _markdown_block(block: Block) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Text with whatever means something to Markdown or HTML made harmless."""
+    """Escape text for Markdown and HTML."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     for special in "\\`*_[]|":
         text = text.replace(special, "\\" + special)

@@ -1,4 +1,4 @@
-"""What two hosts have sent to each other, as a ladder: all frames of a short exchange, whatever they belong to."""
+"""A short exchange between two hosts as a ladder with one arrow per frame."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from mxwire.wire.codec import parse
 from mxwire.wire.dialect import Dialect
 
 WIDEST: Final = 96
-"""Most characters between the two."""
+"""Maximum characters between the two hosts."""
 _MARK: Final = "  ◀ not as expected"
 
 
 def exchange_lines(
     frames: FrameBatch, sent: Sequence[bool], dialect: Dialect, *, names: tuple[str, str], marked: int | None = None
 ) -> Iterator[str]:
-    """A line a frame; ``sent`` says which of them the one on the left has sent, ``marked`` which was wrong.
+    """One line per frame, with times in milliseconds since the first frame.
 
-    Times count from the first frame, in milliseconds.
+    ``sent`` is True for frames from the left host; ``marked`` is the place of an unexpected frame.
     """
     labels = []
     for place in range(len(frames)):

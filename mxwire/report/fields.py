@@ -1,4 +1,4 @@
-"""The fields of decoded frames: columns of the table, names for ``--fields``, with type and meaning."""
+"""Reference of the fields of decoded frames: table columns and ``--fields`` names, with types and meanings."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from mxwire.report.json_line import json_line
 from mxwire.wire.decoder import Decoder
 
 _MEANINGS: Final = {
-    "file": "The capture, as it was named on the command line.",
-    "frame": "Number of the frame in its capture, from 1, frames of other protocols counted too.",
-    "time_ns": "When the frame was captured, in nanoseconds since 1970 (UTC).",
-    "wire_length": "Bytes of the frame on the wire, without frame check sequence.",
-    "captured": "Bytes of the frame in the capture; fewer than wire_length where a snap length cut it.",
+    "file": "The capture, as named on the command line.",
+    "frame": "Frame number in its capture, from 1, including frames of other protocols.",
+    "time_ns": "Capture time in nanoseconds since 1970 (UTC).",
+    "wire_length": "Length of the frame on the wire in bytes, without frame check sequence.",
+    "captured": "Captured bytes of the frame; fewer than wire_length if a snap length cut it.",
     "source": "Ethernet address of the sender.",
-    "destination": "Ethernet address of the receiver; null in Linux cooked captures, which do not have it.",
-    "vlan": "VLAN ids, the outermost first; null for untagged frames.",
-    "dialect": "What the two hosts speak; null where nothing decides it and the frame was read as mxoe.",
-    "type": "Name of the packet type, or its number where it has no name.",
-    "hostname": "The name in a HOST_REPLY.",
-    "payload_offset": "Where the data starts in the captured frame.",
-    "payload_length": "Announced bytes of data; null for frames without data and for malformed ones.",
-    "malformed_reason": "Why the frame cannot be what it claims; null where nothing is wrong.",
-    "malformed_offset": "The byte of the captured frame where it went wrong.",
+    "destination": "Ethernet address of the receiver; null in Linux cooked captures, which do not record it.",
+    "vlan": "VLAN ids, outermost first; null for untagged frames.",
+    "dialect": "Dialect of the pair of hosts; null if undetermined, in which case the frame was decoded as mxoe.",
+    "type": "Packet type: name, or number if it has no name.",
+    "hostname": "Host name in a HOST_REPLY.",
+    "payload_offset": "Offset of the data in the captured frame, in bytes.",
+    "payload_length": "Announced length of the data in bytes; null for frames without data and for malformed ones.",
+    "malformed_reason": "Reason why the frame is malformed; null for well-formed frames.",
+    "malformed_offset": "Offset of the offending byte in the captured frame.",
 }
-"""Of the columns that are no fields of packets."""
+"""Meanings of the columns that are not packet fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldMeaning:
-    """What a field means in some packet types."""
+    """The meaning of a field in a group of packet types."""
 
     name: str
     data_type: str
@@ -45,7 +45,7 @@ class FieldMeaning:
 
 
 def field_meanings() -> Iterator[FieldMeaning]:
-    """All fields in the order of the table's columns; one has several entries where its meaning depends on the type."""
+    """All fields in column order; a field has several entries if its meaning depends on the packet type."""
     schema = TableBuilder().frame(Decoder().decode(FrameBatch.from_frames([])), "").schema
     meanings: dict[str, dict[str, list[str]]] = {}
     for view in views():
@@ -63,8 +63,8 @@ def fields_table() -> Table:
     rows, before = [], ""
     for each in field_meanings():
         where = "all" if len(each.packet_types) == len(type_names()) else ", ".join(each.packet_types)
-        again = each.name == before
-        rows.append(Row(("" if again else each.name, "" if again else each.data_type, where, each.meaning)))
+        repeated = each.name == before
+        rows.append(Row(("" if repeated else each.name, "" if repeated else each.data_type, where, each.meaning)))
         before = each.name
     columns = (
         Column("field", code=True),
@@ -76,7 +76,7 @@ def fields_table() -> Table:
 
 
 def fields_overview() -> list[Block]:
-    """The table, and its use."""
+    """The table of fields and a usage line."""
     use = "mxwire decode --fields frame,type,lib_seqnum FILE prints fields; --to FILE.parquet writes all as columns."
     return [fields_table(), Paragraph(use)]
 

@@ -1,6 +1,6 @@
-"""The packet formats as a person or a program wants to read them: tables, receiver's tests, diagrams, JSON lines.
+"""The packet formats as tables, lists of receiver checks, diagrams and JSON lines.
 
-Everything here is derived from the layouts, so that it cannot say anything else than the decoder does.
+Everything is derived from the layouts, so it cannot disagree with the decoder.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _DIALECTS: Final[dict[DialectChoice, tuple[Dialect, ...]]] = {
 }
 _SUGGESTIONS: Final = 3
 _TESTS: Final = (
-    "A frame is malformed by these tests, in this order; only then does a receiver look at its endpoints, sessions and "
-    "peers:"
+    "A frame is malformed if it fails one of these checks, in this order; only then does a receiver look at its "
+    "endpoints, sessions and peers:"
 )
 
 _OVERVIEW_COLUMNS: Final = (
@@ -40,7 +40,7 @@ _OVERVIEW_COLUMNS: Final = (
     Column("section"),
     Column("header", right=True),
     Column("dialects"),
-    Column("what it is for", wraps=True),
+    Column("purpose", wraps=True),
 )
 _FIELD_COLUMNS: Final = (
     Column("frame", right=True),
@@ -58,18 +58,18 @@ _DIFFERENCE_COLUMNS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """One layout, and for whom it is shown."""
+class LayoutView:
+    """A layout and the dialect to show it for."""
 
     layout: Layout
     dialect: Dialect
-    """The dialect whose sizes the receiver's tests are shown with."""
+    """The dialect whose sizes appear in the receiver's checks."""
     is_common: bool
-    """Whether both dialects have this layout."""
+    """True if both dialects have this layout."""
 
     @property
     def title(self) -> str:
-        """The packet type, the layout where the type has several, and the dialect."""
+        """The packet type, the layout's name if the type has several, and the dialect."""
         packet_type = self.layout.packet_type
         name = f"{packet_type.name} ({packet_type.value})"
         if has_own_name(self.layout):
@@ -78,32 +78,32 @@ class View:
 
 
 def has_own_name(layout: Layout) -> bool:
-    """Whether a layout is called differently from its packet type."""
+    """Return True if the name of ``layout`` differs from that of its packet type."""
     return layout.name != layout.packet_type.name.lower()
 
 
-# Choosing
+# Selection
 
 
-def views(name: str | None = None, dialect: DialectChoice = "both") -> list[View]:
-    """The layouts of a packet type or with a layout's name, all of them without a name, in order of type.
+def views(name: str | None = None, dialect: DialectChoice = "both") -> list[LayoutView]:
+    """The layouts of the packet type or layout ``name`` (all without a name), in order of type.
 
-    Where the dialects differ, a layout stands there once for each. Raises :class:`~mxwire.errors.MxwireError` for a
-    name that does not exist.
+    A layout that differs between the dialects appears once per dialect. Raises :class:`~mxwire.errors.MxwireError` for
+    an unknown name.
     """
     wanted = None if name is None else _layout_names(name)
-    found: dict[tuple[PacketType, str], list[View]] = {}
+    found: dict[tuple[PacketType, str], list[LayoutView]] = {}
     for each in _DIALECTS[dialect]:
         for packet_format in each.formats:
             if wanted is None or packet_format.name in wanted:
                 known = found.setdefault((packet_format.packet_type, packet_format.name), [])
                 if all(view.layout.format is not packet_format for view in known):
-                    known.append(View(layout_of(packet_format), each, _is_common(packet_format)))
+                    known.append(LayoutView(layout_of(packet_format), each, _is_common(packet_format)))
     return [view for known in found.values() for view in known]
 
 
 def type_names() -> list[str]:
-    """The packet types that have a layout, as the specification writes them."""
+    """Names of the packet types that have a layout, in the specification's spelling."""
     return list(dict.fromkeys(each.packet_type.name for each in MXOE.formats))
 
 
@@ -117,7 +117,7 @@ def _is_common(packet_format: PacketFormat) -> bool:
 
 
 def _layout_names(name: str) -> set[str]:
-    """The layouts that a user means by the name or number of a packet type, or by the name of a layout."""
+    """Resolve the name or number of a packet type, or the name of a layout, to names of layouts."""
     wanted = name.strip().lower().replace("-", "_")
     number = _number(wanted)
     of_type = {
@@ -158,19 +158,19 @@ def _reason(packet_type: PacketType) -> Reason:
 
 
 def overview(dialect: DialectChoice = "both") -> list[Block]:
-    """A table of all packet types, and how to see one."""
+    """A table of all packet types, and usage lines."""
     return [
         overview_table(dialect),
         Paragraph(
             "header: bytes from the destination address to the last fixed field, in mxoe and in omx where they differ."
         ),
-        Paragraph("One packet: mxwire formats PULL; drawn: mxwire formats PULL --diagram; for programs: --json."),
+        Paragraph("One packet: mxwire formats PULL; as a diagram: mxwire formats PULL --diagram; as JSON: --json."),
     ]
 
 
 def overview_table(dialect: DialectChoice = "both") -> Table:
-    """All packet types in a table, those without a layout too."""
-    by_type: dict[PacketType, dict[str, list[View]]] = {each: {} for each in PacketType}
+    """All packet types as a table, including those without a layout."""
+    by_type: dict[PacketType, dict[str, list[LayoutView]]] = {each: {} for each in PacketType}
     for view in views(dialect=dialect):
         by_type[view.layout.packet_type].setdefault(view.layout.name, []).append(view)
     rows = []
@@ -183,15 +183,17 @@ def overview_table(dialect: DialectChoice = "both") -> Table:
     return Table(_OVERVIEW_COLUMNS, tuple(rows))
 
 
-def _overview_row(packet_type: PacketType, of_layout: list[View]) -> Row:
+def _overview_row(packet_type: PacketType, of_layout: list[LayoutView]) -> Row:
     view = of_layout[0]
     name = packet_type.name + (f"\n{view.layout.name}" if has_own_name(view.layout) else "")
     headers = "/".join(str(each.layout.header_end) for each in _distinct_headers(of_layout))
-    alike = "alike" if view.is_common else "differ"
-    return Row((str(packet_type.value), name, view.layout.format.section, headers, alike, view.layout.format.summary))
+    dialects = "same" if view.is_common else "differ"
+    return Row(
+        (str(packet_type.value), name, view.layout.format.section, headers, dialects, view.layout.format.summary)
+    )
 
 
-def _distinct_headers(of_layout: list[View]) -> list[View]:
+def _distinct_headers(of_layout: list[LayoutView]) -> list[LayoutView]:
     same = len({view.layout.header_end for view in of_layout}) == 1
     return of_layout[:1] if same else of_layout
 
@@ -203,8 +205,8 @@ def _sentence(text: str) -> str:
 # One packet
 
 
-def details(shown: Sequence[View], *, drawn: bool = False, listed: bool = True) -> list[Block]:
-    """Layouts one after the other, as diagrams or tables or both; then in what the dialects differ."""
+def details(shown: Sequence[LayoutView], *, drawn: bool = False, listed: bool = True) -> list[Block]:
+    """Layouts as diagrams (``drawn``), tables (``listed``) or both, and the differences between dialects."""
     blocks: list[Block] = []
     for place, view in enumerate(shown):
         blocks += [Heading(view.title), *describe(view)]
@@ -219,41 +221,41 @@ def details(shown: Sequence[View], *, drawn: bool = False, listed: bool = True) 
     return blocks
 
 
-def describe(view: View) -> list[Block]:
-    """What a packet is for and how long it is."""
+def describe(view: LayoutView) -> list[Block]:
+    """The purpose of a packet and its length."""
     layout = view.layout
     return [Paragraph(f"{layout.format.summary} {_length_text(layout)} [section {layout.format.section}]")]
 
 
-def listing(view: View) -> list[Block]:
-    """The fields of a layout in a table, and what makes a frame malformed."""
+def listing(view: LayoutView) -> list[Block]:
+    """The fields of a layout as a table, and the receiver's checks."""
     tests = Listing(tuple(check_sentences(view)), numbered=True)
     return [field_table(view.layout), Paragraph(_TESTS), tests]
 
 
-def drawing(view: View) -> list[Block]:
-    """The diagram of a layout, with a legend where it needs one."""
+def drawing(view: LayoutView) -> list[Block]:
+    """The diagram of a layout, with a legend if needed."""
     legend = [Paragraph(LEGEND)] if has_undefined_bytes(view.layout) else []
     return [Verbatim(diagram(view.layout)), *legend]
 
 
 def field_table(layout: Layout) -> Table:
-    """The fields of a layout: where they are and what they mean."""
+    """A table of the fields of a layout: offset, size, name, meaning and section."""
     return Table(_FIELD_COLUMNS, tuple(_field_row(layout, each) for each in layout.fields))
 
 
-def check_sentences(view: View) -> list[str]:
-    """What makes a frame malformed, in the order of a receiver."""
+def check_sentences(view: LayoutView) -> list[str]:
+    """The conditions of a well-formed frame, in the order in which a receiver checks them."""
     layout = view.layout
-    tests = [(Reason.BAD_HEADER_LENGTH, f"the frame has {layout.header_end} bytes at least, the whole header")]
+    tests = [(Reason.BAD_HEADER_LENGTH, f"the frame has at least {layout.header_end} bytes, the whole header")]
     if layout.name in FRAME_MAXIMUM:
-        tests.append((Reason.RAW_TOO_LARGE, f"the frame has {FRAME_MAXIMUM[layout.name]} bytes at most"))
+        tests.append((Reason.RAW_TOO_LARGE, f"the frame has at most {FRAME_MAXIMUM[layout.name]} bytes"))
     tests += [(check.reason, _check_text(check, view)) for check in CHECKS.get(layout.name, ())]
     return [f'"{reason.text}" unless {text}' for reason, text in tests]
 
 
 def difference_table(one: Layout, other: Layout) -> Table:
-    """The fields that two layouts of a packet have in different places or sizes, or that only one has."""
+    """The fields that differ in offset or size between two layouts of a packet, or exist in only one."""
     names = dict.fromkeys(each.name for layout in (one, other) for each in layout.fields)
     rows = []
     for name in names:
@@ -268,7 +270,7 @@ def _length_text(layout: Layout) -> str:
     payload = layout.payload
     header = f"The header has {layout.header_end} bytes"
     if payload is None:
-        padded = f"; the frame is padded to {minimum}" if layout.header_end < minimum else ", and so has the frame"
+        padded = f"; the frame is padded to {minimum}" if layout.header_end < minimum else ", as has the frame"
         return f"{header}{padded}."
     if layout.format.extra_length is not None:
         return f"{header}, {payload.name} follows; the frame has {minimum} + {layout.format.extra_length} bytes."
@@ -282,7 +284,7 @@ def _field_row(layout: Layout, each: Field) -> Row:
     size = "n" if each.size is None else str(each.size)
     meaning = each.meaning
     if each.size is None:
-        meaning += f"\nn = {each.length_field}." if each.length_field else "\nn: whatever the frame has left."
+        meaning += f"\nn = {each.length_field}." if each.length_field else "\nn: the rest of the frame."
     values = _shown_values(layout, each)
     if values:
         meaning += f"\nValues: {values}."
@@ -290,13 +292,13 @@ def _field_row(layout: Layout, each: Field) -> Row:
 
 
 def _shown_values(layout: Layout, each: Field) -> str:
-    """The names of values; of all the packet types, only the one that this layout has."""
+    """The names of values; for ``ptype`` only this layout's own."""
     own = layout.packet_type
     names = ((own.value, own.name),) if each.name == "ptype" else each.values
     return ", ".join(f"{value} {name}" for value, name in names)
 
 
-def _check_text(check: Check, view: View) -> str:
+def _check_text(check: Check, view: LayoutView) -> str:
     if check.test == "fits the frame":
         return f"{check.field} is at most the length of the frame - {view.layout.header_end}"
     if check.bound != "receive_slot":
@@ -307,16 +309,16 @@ def _check_text(check: Check, view: View) -> str:
 
 def _place(each: Field | None) -> str:
     if each is None:
-        return "does not exist"
+        return "absent"
     size = "" if each.size is None else f", {each.size} byte{'s' if each.size > 1 else ''}"
     return f"offset {each.offset}{size}{', undefined' if each.kind == 'undefined' else ''}"
 
 
-# For programs
+# JSON lines
 
 
 def json_lines(name: str | None = None, dialect: DialectChoice = "both") -> Iterator[str]:
-    """One JSON object a field; what the dialects have in common is there once for each of them."""
+    """One JSON object per field and dialect."""
     for family in _families(dialect):
         for view in views(name, family):
             for each in view.layout.fields:

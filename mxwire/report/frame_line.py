@@ -1,4 +1,4 @@
-"""Frames in lines that fit a terminal, or are whole where nothing limits them."""
+"""One-line form of frames, fitted to the terminal or unlimited."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from mxwire.wire.decoder import DecodedBatch
 
 _WHOLE_ADDRESS: Final = 17
 _TAIL: Final = 8
-"""Characters of an address without the three octets of its vendor."""
+"""Characters of an address without its three vendor octets."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
-    """Widths of the columns before the summary."""
+class _LineLayout:
+    """Widths of the columns before the summary, in characters."""
 
     number: int
     digits: int
-    """Of fractions of seconds."""
+    """Decimal digits of seconds."""
     address: int
     arrow: str
     endpoints: int
@@ -33,12 +33,12 @@ class _Layout:
 
     @property
     def least(self) -> int:
-        """Columns of a terminal that this is good for: with most summaries whole."""
+        """The minimum terminal width, at which most summaries are complete."""
         return self.indent + _SUMMARY
 
     @property
     def indent(self) -> int:
-        """Where the summary begins."""
+        """The column at which the summary begins."""
         columns = (self.number, self.digits + 5, 2 * self.address + len(self.arrow), self.endpoints, _TYPE)
         return sum(columns) + len(columns) * len(self.gap)
 
@@ -46,28 +46,28 @@ class _Layout:
 _LEADING_ZEROS: Final = re.compile(r"\bmatch 0x0+(?=[0-9a-f])")
 _TYPE: Final = 10
 _SUMMARY: Final = 48
-_WHOLE: Final = _Layout(6, 9, _WHOLE_ADDRESS, " → ", 7, "  ")
+_WHOLE: Final = _LineLayout(6, 9, _WHOLE_ADDRESS, " → ", 7, "  ")
 _LAYOUTS: Final = (
     _WHOLE,
-    _Layout(6, 6, _TAIL, " → ", 5, "  "),
-    _Layout(5, 6, _TAIL, "→", 5, " "),
+    _LineLayout(6, 6, _TAIL, " → ", 5, "  "),
+    _LineLayout(5, 6, _TAIL, "→", 5, " "),
 )
 """From the widest to the narrowest."""
 
 
-def layout_for(width: int | None) -> _Layout:
-    """The widest layout for a terminal of ``width`` columns; None: no terminal."""
+def layout_for(width: int | None) -> _LineLayout:
+    """The widest layout for a terminal of ``width`` columns; the full one if None (no terminal)."""
     if width is None:
         return _WHOLE
     return next((each for each in _LAYOUTS if each.least <= width), _LAYOUTS[-1])
 
 
 class FrameLines:
-    """Writes frames as lines of at most ``width`` columns; None: as long as they are.
+    """Formats frames as lines of at most ``width`` columns, or of any length if ``width`` is None.
 
-    Where there is little room, addresses are shown without the octets of the vendor, times in microseconds, and a
-    summary that is too long ends in an ellipsis; only what is wrong with malformed frames goes on in further lines.
-    ``clock`` is ``relative`` (seconds since ``start_ns``), ``delta`` (seconds since the last line) or ``absolute``.
+    On narrow terminals, addresses omit their vendor octets, times have microseconds, and a summary that is too long
+    ends in an ellipsis; only the reason of malformed frames wraps to further lines. ``clock`` is ``relative`` (seconds
+    since ``start_ns``), ``delta`` (seconds since the previous line) or ``absolute``.
     """
 
     def __init__(self, clock: str, width: int | None) -> None:
@@ -77,22 +77,22 @@ class FrameLines:
         self.resize(width)
 
     def resize(self, width: int | None) -> None:
-        """Adapt to a terminal that has another width now."""
+        """Adapt to a new terminal width."""
         self._width = width
         self._layout = layout_for(width)
 
     def restart(self) -> None:
-        """Forget the last line: what follows is of another capture."""
+        """Forget the previous line, before frames of another capture."""
         self._last_ns = None
 
     def lines(self, decoded: DecodedBatch, place: int) -> Iterator[str]:
-        """The line of a frame; more only for malformed ones."""
+        """Format the frame at ``place``: one line, or several for a malformed frame."""
         layout, located, frame = self._layout, decoded.located, decoded.frame(place)
         source = mac_text(int(located.source[place]))
         destination = mac_text(int(located.destination[place])) if located.has_destination else "?"
-        told = summary(frame, decoded.dialect(place))
+        text = summary(frame, decoded.dialect(place))
         if layout is not _WHOLE:
-            told = _LEADING_ZEROS.sub("match 0x", told)
+            text = _LEADING_ZEROS.sub("match 0x", text)
         head = layout.gap.join(
             (
                 f"{int(decoded.batch.number[place]):{layout.number}}",
@@ -103,15 +103,15 @@ class FrameLines:
                 "",
             )
         )
-        if self._width is None or len(head) + len(told) <= self._width:
-            yield head + told
+        if self._width is None or len(head) + len(text) <= self._width:
+            yield head + text
         elif isinstance(frame, Malformed):
             room = max(self._width - len(head), _SMALLEST_ROOM)
-            pieces = textwrap.wrap(told, room, break_on_hyphens=False)
+            pieces = textwrap.wrap(text, room, break_on_hyphens=False)
             yield head + pieces[0]
             yield from (" " * len(head) + each for each in pieces[1:])
         else:
-            yield head + told[: max(self._width - len(head) - 1, 0)] + "…"
+            yield head + text[: max(self._width - len(head) - 1, 0)] + "…"
 
     def _time(self, timestamp_ns: int) -> str:
         digits = self._layout.digits
@@ -124,4 +124,4 @@ class FrameLines:
 
 
 _SMALLEST_ROOM: Final = 20
-"""Columns of a text in several lines, be the terminal as narrow as it may."""
+"""Minimum width of wrapped text, however narrow the terminal."""

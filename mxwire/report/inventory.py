@@ -1,4 +1,4 @@
-"""An inventory as blocks to read, and as one JSON object."""
+"""An inventory as blocks of a report, and as one record for JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mxwire.wire.detection import Detection
 from mxwire.words import count_of
 
 _NOT_RECORDED: Final = 0
-"""Stands for the receiver of a frame in a Linux cooked capture."""
+"""Address of the unrecorded receivers in Linux cooked captures."""
 
 
 def _right(*headings: str) -> tuple[Column, ...]:
@@ -22,7 +22,7 @@ def _right(*headings: str) -> tuple[Column, ...]:
 
 
 def blocks(path: str, file: dict[str, Any], inventory: Inventory) -> list[Block]:
-    """Everything the inventory knows, for people."""
+    """The whole inventory as blocks of a report."""
     shown: list[Block] = [Heading(path), Listing(tuple(_facts(file, inventory)))]
     if inventory.frames:
         shown += [Heading("Hosts", 3), _hosts(inventory), Heading("Dialects", 3), *_dialects(inventory)]
@@ -43,11 +43,11 @@ def _facts(file: dict[str, Any], inventory: Inventory) -> Iterator[str]:
     size = f", {count_of(file['bytes'], 'byte')}" if file["bytes"] is not None else ""
     yield f"{file['format']}{compressed}{size}"
     if inventory.first_ns is not None:
-        lasts = seconds_text(inventory.duration_ns).strip()
-        yield f"{lasts} s from {time_text(inventory.first_ns)} UTC on"
+        duration = seconds_text(inventory.duration_ns).strip()
+        yield f"{duration} s from {time_text(inventory.first_ns)} UTC"
     yield f"{count_of(inventory.frames, 'MXoE frame')}, {count_of(inventory.bytes, 'byte')} on the wire"
     if inventory.skipped:
-        yield f"{inventory.skipped} other frames, left out"
+        yield f"{count_of(inventory.skipped, 'other frame')}, ignored"
     if inventory.cut:
         yield f"{count_of(inventory.cut, 'frame')} cut by the capture (snap length {file['snap_length']})"
     if inventory.vlans:
@@ -55,7 +55,7 @@ def _facts(file: dict[str, Any], inventory: Inventory) -> Iterator[str]:
             f"{vlan} ({count_of(count, 'frame')})" for vlan, count in sorted(inventory.vlans.items())
         )
     if inventory.asked_dialect:
-        yield f"read as dialect {inventory.asked_dialect}, as asked; what the frames show is below"
+        yield f"decoded as dialect {inventory.asked_dialect}, as requested; the detected dialects are below"
     for host in inventory.swapped_hosts:
         yield f"{mac_text(host)} sends its integers in little-endian order (endian option off)"
 
@@ -65,7 +65,7 @@ def _hosts(inventory: Inventory) -> Table:
         Column("host", code=True),
         Column("name", code=True),
         *_right("sent", "received"),
-        Column("its index at its peers"),
+        Column("its index at peers"),
     )
     rows = []
     for address, facts in inventory.hosts.items():
@@ -80,7 +80,7 @@ def _host_text(address: int) -> str:
 
 
 def _pairs(inventory: Inventory) -> list[tuple[list[str], Detection]]:
-    """The pairs of hosts with their addresses; of a cooked capture, which does not record receivers, the senders."""
+    """Pairs of hosts with their addresses; only the senders for cooked captures, which do not record receivers."""
     pairs = []
     for found in inventory.detections:
         known = [host for host in found.hosts if host in inventory.hosts]
@@ -93,22 +93,22 @@ def _dialects(inventory: Inventory) -> Iterator[Block]:
     columns = (
         Column("hosts", code=True),
         Column("dialect", code=True),
-        Column("sure", right=True),
-        Column("because", wraps=True),
+        Column("confidence", right=True),
+        Column("evidence", wraps=True),
     )
     rows = []
     for addresses, found in _pairs(inventory):
         hosts = " ".join(addresses) if len(addresses) == 2 else f"{addresses[0]} and its peers"
-        name = found.dialect.name if found.dialect else "not decided"
-        because = "; ".join(
+        name = found.dialect.name if found.dialect else "undetermined"
+        evidence = "; ".join(
             f"{each.text} ({each.frames}, first in frame {each.first_frame})" for each in found.evidence
         )
-        sure = f"{found.confidence:.0%}" if found.dialect else "-"
-        rows.append(Row((hosts, name, sure, because or "no packet here differs between the dialects")))
+        confidence = f"{found.confidence:.0%}" if found.dialect else "-"
+        rows.append(Row((hosts, name, confidence, evidence or "none: no packet here differs between the dialects")))
     if rows:
         yield Table(columns, tuple(rows))
     else:
-        yield Paragraph("No two hosts have exchanged frames; broadcasts are alike in both dialects.")
+        yield Paragraph("No two hosts have exchanged frames, and broadcasts are the same in both dialects.")
 
 
 def _endpoints(inventory: Inventory) -> Table:
@@ -164,7 +164,7 @@ def _faults(inventory: Inventory) -> Table:
 
 
 def as_object(path: str, file: dict[str, Any], inventory: Inventory) -> dict[str, Any]:
-    """Everything the inventory knows, with stable keys, for programs."""
+    """The whole inventory as a record with stable keys."""
     counter = inventory.messages
     return {
         "file": path,

@@ -1,4 +1,4 @@
-"""Objects for ``--json``: one per line, with times in seconds beside those in nanoseconds."""
+"""JSON Lines output: one object per line, with each time in seconds beside the nanoseconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INSTANTS: Final = frozenset(
         "first_ns",
         "last_ns",
         "complete_ns",
-        "given_up_ns",
+        "abandoned_ns",
         "ack_ns",
         "refused_ack_ns",
         "nack_ns",
@@ -27,20 +27,21 @@ INSTANTS: Final = frozenset(
         "offset_at_ns",
     }
 )
-"""Keys of points in time, in nanoseconds since 1970; other keys with ``_ns`` are durations."""
+"""Keys of points in time, in nanoseconds since 1970; all other ``_ns`` keys are durations."""
 
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def json_line(record: dict[str, Any], start_ns: int | None = None) -> str:
-    """A record as JSON, without a newline; ``start_ns`` is the time of the capture's first frame."""
+    """Format a record as JSON without a newline; ``start_ns`` is the time of the capture's first frame."""
     return _ENCODE(with_seconds(record, start_ns))
 
 
 def with_seconds(record: dict[str, Any], start_ns: int | None = None) -> dict[str, Any]:
-    """A copy of a record in which each ``X_ns``, at any depth, is followed by ``X_s``: the same in seconds.
+    """A copy of ``record`` with ``X_s``, in seconds, after each ``X_ns`` at any depth.
 
-    A point in time is also followed by ``X_relative_s``, its seconds since ``start_ns``, unless that is None.
+    Points in time also get ``X_relative_s``, the seconds since ``start_ns``, unless that is None. Integers in
+    nanoseconds exceed 2**53, beyond which jq and JavaScript round them.
     """
     made: dict[str, Any] = {}
     for key, value in record.items():
@@ -59,7 +60,7 @@ def with_seconds(record: dict[str, Any], start_ns: int | None = None) -> dict[st
 
 
 def without_seconds(record: dict[str, Any]) -> dict[str, Any]:
-    """The record that :func:`with_seconds` was given."""
+    """Undo :func:`with_seconds`."""
     added = {f"{key[:-3]}{end}" for key in record if key.endswith("_ns") for end in ("_s", "_relative_s")}
     return {key: _without(value) for key, value in record.items() if key not in added}
 
@@ -71,7 +72,7 @@ def _without(value: Any) -> Any:
 
 
 def _seconds(nanoseconds: Any) -> Any:
-    """A number, or a list of numbers, divided once, so that it is the nearest to the exact value; None stays."""
+    """Convert a number, a list of numbers or None, by one division each: the result is the nearest float."""
     if isinstance(nanoseconds, list):
         return [each / SECOND for each in nanoseconds]
     return None if nanoseconds is None else nanoseconds / SECOND

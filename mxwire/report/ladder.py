@@ -1,4 +1,4 @@
-"""The frames of one message as a ladder: two hosts, and arrows between them."""
+"""The frames of one message as a ladder: arrows between two hosts."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from mxwire.wire.packets import PullReply, Truc
 from mxwire.words import count_of
 
 STEPS: Final = 20_000
-"""Steps of a ladder that are remembered; runs of replies are one."""
+"""Steps kept per ladder, to bound memory; a run of replies is one step."""
 WIDEST: Final = 104
 """Most characters between the two hosts."""
 _BESIDE: Final = 45
-"""Characters of the numbers of frames and their times before the ladder, …"""
+"""Characters to the left of the ladder: frame numbers and both times, …"""
 _TIME_NARROW: Final = 14
-"""… and of the times where there is little room."""
+"""… and in the narrow form, the remaining time alone."""
 
 
 @dataclass(slots=True)
-class Step:
-    """A frame of the message, or a run of replies with no other frame of it in between."""
+class LadderStep:
+    """A frame of the message, or a run of replies without another of its frames in between."""
 
     role: Role
     first: int
@@ -41,14 +41,14 @@ class Step:
     type: str
     text: str
     offset: int = 0
-    """Of replies: where the data of the first begins in the message, and where that of the last ends."""
+    """Replies only: offset of the first reply's data in the message, in bytes; ``end`` is the end of the last one's."""
     end: int = 0
     bytes: int = 0
     straight: bool = True
-    """Each of them follows the one before it without a gap."""
+    """Each reply continues where the previous one ended."""
 
     def as_object(self, message: int) -> dict[str, Any]:
-        """The step with stable keys."""
+        """The step as a record for JSON; ``message`` is the message's number."""
         return {
             "message": message,
             "role": self.role.value,
@@ -64,16 +64,16 @@ class Step:
         }
 
 
-class Ladder:
-    """Gathers the steps, batch by batch."""
+class MessageLadder:
+    """Collects the steps of one message, batch by batch."""
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[LadderStep] = []
         self.dropped = 0
-        """Frames beyond what is remembered."""
+        """Frames not kept, beyond ``STEPS``."""
 
     def take(self, decoded: DecodedBatch, frames: Iterable[tuple[int, Role]]) -> None:
-        """Take the frames of a batch, given as their places and what they are to the message."""
+        """Add frames of a batch, given as places in it and their roles in the message."""
         for place, role in frames:
             frame = decoded.frame(place)
             number, time_ns = int(decoded.batch.number[place]), int(decoded.batch.timestamp_ns[place])
@@ -85,8 +85,8 @@ class Ladder:
             source, destination = int(decoded.located.source[place]), int(decoded.located.destination[place])
             text = summary(frame, decoded.dialect(place))
             if role is Role.ACK and not isinstance(frame, Truc):
-                text = f"(acknowledges this one) {text}"
-            step = Step(role, number, number, 1, time_ns, time_ns, source, destination, type_text(frame), text)
+                text = f"(acks this message) {text}"
+            step = LadderStep(role, number, number, 1, time_ns, time_ns, source, destination, type_text(frame), text)
             if isinstance(frame, PullReply):
                 step.offset, step.end = frame.msg_offset, frame.msg_offset + frame.frame_length
                 step.bytes = frame.frame_length
@@ -94,7 +94,7 @@ class Ladder:
             self.steps.append(step)
 
     def _continues(self, frame: PullReply, number: int, time_ns: int) -> bool:
-        """Add a reply to those before it, if it follows them."""
+        """Extend the last step by a reply; False if the last step is not a run of replies."""
         last = self.steps[-1] if self.steps else None
         if last is None or last.role is not Role.REPLY:
             return False
@@ -107,23 +107,23 @@ class Ladder:
         return True
 
 
-def _reply_text(step: Step) -> str:
+def _reply_text(step: LadderStep) -> str:
     if step.count == 1:
         return f"{count_of(step.bytes, 'byte')} at {step.offset}"
     where = f"at {step.offset}" if step.straight else "out of order"
     return f"{count_of(step.count, 'frame')}, {count_of(step.bytes, 'byte')} {where}"
 
 
-def ladder_lines(message: Message, ladder: Ladder, start_ns: int, width: int | None = None) -> Iterator[str]:
-    """The message in words, then its ladder; times count from ``start_ns`` and from the first frame.
+def ladder_lines(message: Message, ladder: MessageLadder, start_ns: int, width: int | None = None) -> Iterator[str]:
+    """A summary of the message, then its ladder, with times since ``start_ns`` and since its first frame.
 
-    Where that does not fit into ``width`` characters, times are from the first frame only, and labels are cut.
+    If that exceeds ``width`` characters, only the time since the first frame is shown, and labels are cut.
     """
     flow = message.flow
     length = "of unknown length" if message.length is None else f"{count_of(message.length, 'byte')}"
     yield (
         f"message {message.number}: {message.kind}, {length}, match {match_text(message.match)}, "
-        f"{_end_text(flow)} → {_end_text(flow.back)}"
+        f"{_endpoint_text(flow)} → {_endpoint_text(flow.back)}"
     )
     yield f"sender: {message.sender}; receiver: {message.receiver}"
     notes = "; ".join(message_notes(message))
@@ -135,18 +135,18 @@ def ladder_lines(message: Message, ladder: Ladder, start_ns: int, width: int | N
         yield f"… and {count_of(ladder.dropped, 'more frame')}"
 
 
-def _drawn(flow: Flow, ladder: Ladder, start_ns: int, width: int | None) -> Iterator[str]:
+def _drawn(flow: Flow, ladder: MessageLadder, start_ns: int, width: int | None) -> Iterator[str]:
     labels = [f"{each.type} {each.text}" for each in ladder.steps]
     inner = room_for(labels, WIDEST)
-    one, other = _end_text(flow), _end_text(flow.back)
+    one, other = _endpoint_text(flow), _endpoint_text(flow.back)
     narrow = width is not None and _BESIDE + inner + len(other) > width
     frames = [str(each.first) if each.first == each.last else f"{each.first}-{each.last}" for each in ladder.steps]
     aside = max(map(len, ["frame", *frames])) if narrow else 13
     if width is not None and narrow:
         inner = room_for(labels, max(NARROWEST, width - aside - _TIME_NARROW))
-        yield f"{'frame':>{aside}}  {'after ms':>10}  {one}{other:>{max(inner - len(one), len(other) + 1)}}"
+        yield f"{'frame':>{aside}}  {'ms':>10}  {one}{other:>{max(inner - len(one), len(other) + 1)}}"
     else:
-        yield f"{'frame':>{aside}}  {'seconds':>14}  {'after ms':>12}  {one:{inner}}{other}"
+        yield f"{'frame':>{aside}}  {'seconds':>14}  {'ms':>12}  {one:{inner}}{other}"
     first_ns = ladder.steps[0].time_ns if ladder.steps else 0
     for step, which, label in zip(ladder.steps, frames, labels, strict=True):
         after = (step.time_ns - first_ns) / 1e6
@@ -154,5 +154,5 @@ def _drawn(flow: Flow, ladder: Ladder, start_ns: int, width: int | None) -> Iter
         yield f"{which:>{aside}}  {times}  {arrow(label, inner, step.source == flow.address)}"
 
 
-def _end_text(flow: Flow) -> str:
+def _endpoint_text(flow: Flow) -> str:
     return f"{host_text(flow)} endpoint {'?' if flow.endpoint is None else flow.endpoint}"

@@ -1,4 +1,4 @@
-"""What live commands find out, as blocks of a report."""
+"""Results of live commands as blocks of a report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HOSTS: Final = (
 
 
 def hosts_table(records: Sequence[Mapping[str, Any]]) -> Table:
-    """Hosts that were discovered, from their records for JSON."""
+    """A table of discovered hosts, from their JSON records."""
     return Table(_HOSTS, tuple(_host(each) for each in records))
 
 

@@ -1,4 +1,4 @@
-"""Messages and conversations, in lines for people and as records for programs."""
+"""Messages and conversations as text lines, tables and JSON records."""
 
 from __future__ import annotations
 
@@ -15,61 +15,65 @@ from mxwire.report.times import seconds_text
 from mxwire.wire.enums import ConnectStatus
 from mxwire.words import count_of
 
-COOKED: Final = "A Linux cooked capture names no destinations: acks, pulls and their replies cannot be put together."
+COOKED: Final = (
+    "A Linux cooked capture does not record destinations: acks, pulls and replies cannot be matched to their messages."
+)
 
 
 def host_text(flow: Flow) -> str:
-    """A host's address; ``?`` where the capture does not have it."""
+    """The address of the sending host; ``?`` if the capture does not record it."""
     return mac_text(flow.address) if flow.address else "?"
 
 
-def ends_text(flow: Flow) -> str:
-    """``5→3``: the endpoints of a flow, as far as they are known."""
+def endpoints_of(flow: Flow) -> str:
+    """The endpoints of a flow as ``5→3``, with ``?`` for an unknown one."""
     return "→".join("?" if each is None else str(each) for each in (flow.endpoint, flow.back.endpoint))
 
 
 def match_text(match: int | None) -> str:
-    """Match information in hexadecimal."""
+    """Match information in hexadecimal; ``?`` if unknown."""
     return "?" if match is None else f"0x{match:x}"
 
 
 @dataclass(frozen=True, slots=True)
 class MessageLayout:
-    """The columns of messages in lines: for a terminal that has room for them, or without a limit."""
+    """Columns of the one-line form of messages, for terminals of different widths."""
 
     gap: str
     widths: dict[str, int]
-    """By heading; columns that are not there are not shown."""
+    """Column widths in characters, by heading; other columns are omitted."""
     digits: int
-    """Of fractions of the seconds at which a message begins."""
+    """Decimal digits of the start time in seconds."""
     address: int
-    """Characters of an address, from its end."""
+    """Trailing characters of an address to show."""
     arrow: str = " → "
 
     @property
     def width(self) -> int:
-        """Columns of a line without remarks."""
+        """Characters of a line without remarks."""
         return sum(self.widths.values()) + len(self.gap) * (len(self.widths) - 1)
 
     def heading(self) -> str:
-        """The line above the messages."""
+        """The heading line."""
         texts = {each: each for each in self.widths} | {"source → destination": f"source{self.arrow}destination"}
+        if self.widths["endpoints"] < len("endpoints"):
+            texts["endpoints"] = "ep"
         return self._row(texts)
 
     def lines(self, message: Message, since_ns: int, width: int | None = None) -> Iterator[str]:
-        """A message; its start counts from ``since_ns``. Remarks that do not fit go into lines of their own."""
+        """Format a message with its start time since ``since_ns``; remarks that do not fit wrap to further lines."""
         flow = message.flow
         row = self._row(
             {
                 "#": str(message.number),
                 "seconds": seconds_text(message.first_ns - since_ns, self.digits).strip(),
                 "source → destination": f"{self._host(flow)}{self.arrow}{self._host(flow.back)}",
-                "ends": ends_text(flow),
+                "endpoints": endpoints_of(flow),
                 "kind": message.kind,
                 "length": "?" if message.length is None else str(message.length),
                 "match": match_text(message.match),
                 "frames": str(message.frame_count),
-                "took ms": f"{(message.end_ns - message.first_ns) / 1e6:.3f}",
+                "ms": f"{(message.end_ns - message.first_ns) / 1e6:.3f}",
                 "sender": message.sender,
                 "receiver": message.receiver,
             }
@@ -99,16 +103,23 @@ _COLUMNS: Final = {
     "#": 6,
     "seconds": 14,
     "source → destination": 37,
-    "ends": 5,
+    "endpoints": 9,
     "kind": 6,
     "length": 10,
     "match": 18,
     "frames": 6,
-    "took ms": 12,
+    "ms": 12,
     "sender": 9,
     "receiver": 9,
 }
-_SHORT_COLUMNS: Final = _COLUMNS | {"#": 5, "seconds": 11, "source → destination": 19, "match": 10, "took ms": 10}
+_SHORT_COLUMNS: Final = _COLUMNS | {
+    "#": 5,
+    "seconds": 11,
+    "source → destination": 19,
+    "endpoints": 5,
+    "match": 10,
+    "ms": 10,
+}
 _WHOLE: Final = MessageLayout("  ", _COLUMNS, 9, 17)
 _LAYOUTS: Final = (
     _WHOLE,
@@ -121,10 +132,10 @@ _LAYOUTS: Final = (
             "#": 4,
             "seconds": 8,
             "source → destination": 17,
-            "ends": 4,
+            "endpoints": 4,
             "kind": 6,
             "length": 8,
-            "took ms": 8,
+            "ms": 8,
             "sender": 8,
             "receiver": 9,
         },
@@ -133,60 +144,56 @@ _LAYOUTS: Final = (
         "→",
     ),
 )
-"""From the widest to the narrowest; narrow ones show addresses without the octets of the vendor."""
+"""From the widest to the narrowest; all but the first omit the vendor octets of addresses."""
 
 
 def message_layout(width: int | None) -> MessageLayout:
-    """The widest layout that a terminal of ``width`` columns has room for; None: no terminal."""
+    """The widest layout that fits ``width`` columns; the full one if ``width`` is None (no terminal)."""
     if width is None:
         return _WHOLE
     return next((each for each in _LAYOUTS if each.width <= width), _LAYOUTS[-1])
 
 
 def message_notes(message: Message) -> Iterator[str]:
-    """What was not plain about a message."""
+    """Remarks on a message: retransmissions, duplicates, refusals and missing parts."""
     if message.transmissions > 1:
         yield f"sent {message.transmissions} times"
     if message.duplicates:
-        yield _copies(message.duplicates)
+        yield count_of(message.duplicates, "duplicate")
     if message.nack is not None:
         yield f"nack {message.nack.reason}"
     pull = message.pull
     if pull is not None:
         if pull.re_requests:
-            yield f"{count_of(pull.re_requests, 'request')} again"
+            yield count_of(pull.re_requests, "re-request")
         if pull.repeated_replies:
-            yield f"{count_of(pull.repeated_replies, 'reply', 'replies')} again"
+            yield f"{count_of(pull.repeated_replies, 'reply', 'replies')} retransmitted"
         if pull.duplicate_replies + pull.duplicate_pulls:
-            yield _copies(pull.duplicate_replies + pull.duplicate_pulls)
+            yield count_of(pull.duplicate_replies + pull.duplicate_pulls, "duplicate")
         if pull.refusal is not None:
             yield f"{count_of(pull.nacks, 'pull')} refused: {pull.refusal.reason}"
         notice = pull.notice
         if notice is not None:
             if notice.total_length != message.length:
-                yield f"{count_of(notice.total_length, 'byte')} taken"
+                yield f"{count_of(notice.total_length, 'byte')} received"
             if notice.transmissions > 1:
                 yield f"NOTIFY sent {notice.transmissions} times"
             if notice.nack is not None:
                 yield f"NOTIFY refused: {notice.nack.reason}"
     if message.refused_ack is not None and message.ack is None:
-        yield "its ack names no session"
+        yield "ack without a session"
     yield from message.half_seen
 
 
-def _copies(count: int) -> str:
-    return count_of(count, "copy", "copies")
-
-
 def message_record(message: Message, names: Mapping[int, str]) -> dict[str, Any]:
-    """A message as a JSON object: match information in hexadecimal, frames as ranges."""
+    """A message as a record for JSON: match information in hexadecimal, frames as ranges."""
     fields = message_fields(message, names)
     fields["match"] = None if message.match is None else f"0x{message.match:016x}"
     fields["frames"] = [list(each) for each in message.frames]
     fields["resends"] = [
         {"frame": each.frame, "time_ns": each.time_ns, "after_ns": each.after_ns} for each in message.resends
     ]
-    fields["requests_again"] = [
+    fields["re_requested"] = [
         {"frame": each.frame, "time_ns": each.time_ns, "after_ns": each.after_ns, "cause": each.cause}
         for each in (message.pull.requests if message.pull is not None else ())
     ]
@@ -195,7 +202,7 @@ def message_record(message: Message, names: Mapping[int, str]) -> dict[str, Any]
 
 # Conversations
 
-_ENDS: Final = (
+_SIDES: Final = (
     Column("#", right=True),
     Column("host", code=True),
     Column("name", code=True),
@@ -207,32 +214,33 @@ _ENDS: Final = (
     Column("SMALL", right=True),
     Column("MEDIUM", right=True),
     Column("RNDV", right=True),
-    Column("again", right=True),
-    Column("copies", right=True),
+    Column("retransmits", right=True),
+    Column("duplicates", right=True),
     Column("libacks", right=True),
     Column("nacks", right=True),
 )
 
 
 def conversation_blocks(path: str, follower: Follower, chosen: list[Conversation], start_ns: int) -> list[Block]:
-    """The conversations of a capture: two rows each, one for what each end sent, and what is to be said of them."""
+    """Conversations as blocks: one table row per side (what it sent), their connects, and remarks."""
     shown: list[Block] = [Heading(path)]
     if not chosen:
         return [*shown, Paragraph("No conversation.")]
-    rows = tuple(_end_row(follower, each, side) for each in chosen for side in (0, 1))
-    shown += [Table(_ENDS, rows), Heading("Connects", 3), _connects(chosen, start_ns)]
-    said = [(each.number, text) for each in chosen for text in _remarks(each)]
-    if said:
+    rows = tuple(_side_row(follower, each, side) for each in chosen for side in (0, 1))
+    shown += [Table(_SIDES, rows), Heading("Connects", 3), _connects(chosen, start_ns)]
+    remarks = [(each.number, text) for each in chosen for text in _remarks(each)]
+    if remarks:
         columns = (Column("#", right=True), Column("remark", wraps=True))
-        shown += [Heading("Remarks", 3), Table(columns, tuple(Row((str(number), text)) for number, text in said))]
+        shown += [Heading("Remarks", 3), Table(columns, tuple(Row((str(number), text)) for number, text in remarks))]
     if follower.forgotten_conversations:
-        shown.append(Paragraph(f"{follower.forgotten_conversations} earlier conversations were forgotten."))
+        forgotten = count_of(follower.forgotten_conversations, "earlier conversation")
+        shown.append(Paragraph(f"Not shown, to limit memory: {forgotten}."))
     if follower.cooked:
         shown.append(Paragraph(COOKED))
     return shown
 
 
-def _end_row(follower: Follower, conversation: Conversation, side: int) -> Row:
+def _side_row(follower: Follower, conversation: Conversation, side: int) -> Row:
     flow = conversation.flows[side]
     session = conversation.session(side)
     kinds = (str(flow.messages[kind]) for kind in ("TINY", "SMALL", "MEDIUM", "RNDV"))
@@ -258,13 +266,13 @@ def _connects(chosen: list[Conversation], start_ns: int) -> Table:
     columns = (
         Column("#", right=True),
         Column("seconds", right=True),
-        Column("asked by", code=True),
+        Column("initiator", code=True),
         Column("endpoint", right=True),
         Column("number", right=True),
         Column("key", code=True),
         Column("requests", right=True),
         Column("answer"),
-        Column("after ms", right=True),
+        Column("ms", right=True),
     )
     rows = [_connect_row(each, connect, start_ns) for each in chosen for connect in each.connects]
     return Table(columns, tuple(rows))
@@ -289,7 +297,7 @@ def _connect_row(conversation: Conversation, connect: Connect, start_ns: int) ->
 
 
 def connect_answer(connect: Connect) -> tuple[str, int | None]:
-    """What came back on a connect, and when."""
+    """The outcome of a connect (status, nack reason or ``none``), and its time in nanoseconds."""
     if connect.answered_ns is not None:
         known = connect.status in tuple(ConnectStatus)
         status = ConnectStatus(connect.status or 0).name if known else f"status {connect.status}"
@@ -301,30 +309,30 @@ def connect_answer(connect: Connect) -> tuple[str, int | None]:
 
 def _remarks(conversation: Conversation) -> Iterator[str]:
     yield from conversation.half_seen
-    if conversation.began_anew:
-        yield "ended by a new opening of one of its endpoints"
+    if conversation.restarted:
+        yield "ended when one of its endpoints was reopened"
     late = sum(flow.late for flow in conversation.flows)
     if late:
-        yield f"{count_of(late, 'late copy', 'late copies')} of messages that were done"
+        yield f"{count_of(late, 'late duplicate')} of completed messages"
     if conversation.connect_count > len(conversation.connects):
         yield f"{count_of(conversation.connect_count - len(conversation.connects), 'more connect')}"
 
 
 def conversation_record(conversation: Conversation, follower: Follower) -> dict[str, Any]:
-    """A conversation as a JSON object."""
+    """A conversation as a record for JSON."""
     return {
         "conversation": conversation.number,
         "start_ns": conversation.first_ns,
         "end_ns": conversation.last_ns,
-        "ends": [_end_record(conversation, side, follower) for side in (0, 1)],
+        "endpoints": [_side_record(conversation, side, follower) for side in (0, 1)],
         "connects": [_connect_record(each) for each in conversation.connects],
         "connect_count": conversation.connect_count,
-        "began_anew": conversation.began_anew,
+        "restarted": conversation.restarted,
         "half_seen": conversation.half_seen,
     }
 
 
-def _end_record(conversation: Conversation, side: int, follower: Follower) -> dict[str, Any]:
+def _side_record(conversation: Conversation, side: int, follower: Follower) -> dict[str, Any]:
     flow = conversation.flows[side]
     return {
         "host": mac_text(flow.address) if flow.address else None,

@@ -1,4 +1,4 @@
-"""Latency and bandwidth against the length of messages, drawn with matplotlib, which is an optional extra."""
+"""Plots of latency and bandwidth by message length, for ``mxwire perf``; matplotlib is an optional extra."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["Measurement", "check", "draw"]
 def draw(
     path: Path, measured: Sequence[Measurement], dialect: Dialect, partner: str, *, unidirectional: bool = False
 ) -> None:
-    """Draw what was measured into a file, whose ending says of what kind it is.
+    """Draw measurements into the file ``path``; its suffix selects the format.
 
-    Raises :class:`~mxwire.errors.MxwireError` where matplotlib is not installed, or the file cannot be written.
+    Raises :class:`~mxwire.errors.MxwireError` if matplotlib is not installed, or the file cannot be written.
     """
     check()
     import matplotlib as mpl

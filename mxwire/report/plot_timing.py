@@ -1,4 +1,4 @@
-"""What timing found, as a figure: latency and bandwidth by length, bytes in flight over time, gaps between frames."""
+"""Timing statistics as a figure: latency and bandwidth by length, bytes in flight over time, gaps between frames."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mxwire.report.timing import timing_blocks
 from mxwire.wire.dialect import MXOE
 
 SUFFIXES: Final = (".svg", ".png", ".html")
-"""The file name endings that a figure can be written to."""
+"""Supported file name suffixes."""
 _REPEAT: Final = "#b91c1c"
 _PAGE: Final = """<!doctype html>
 <html lang="en">
@@ -46,16 +46,16 @@ svg {{ width: 100%; height: auto }} pre {{ overflow-x: auto; font-size: 13px; li
 
 
 def check_plot(path: Path) -> None:
-    """Raises :class:`~mxwire.errors.MxwireError` where a figure could not be written to ``path``."""
+    """Raise :class:`~mxwire.errors.MxwireError` if a figure cannot be written to ``path``."""
     check_format(path, "figure", SUFFIXES)
     check_place(path)
     check()
 
 
 def draw_timing(path: Path, name: str, timing: Timing) -> None:
-    """Draw what was measured in the capture ``name`` into a file.
+    """Draw the measurements of the capture ``name`` into the file ``path``; its suffix selects the format.
 
-    Raises :class:`~mxwire.errors.MxwireError` where matplotlib is not installed, or the file cannot be written.
+    Raises :class:`~mxwire.errors.MxwireError` if matplotlib is not installed, or the file cannot be written.
     """
     check_plot(path)
     import matplotlib as mpl
@@ -81,7 +81,7 @@ def draw_timing(path: Path, name: str, timing: Timing) -> None:
 
 
 def _page(name: str, timing: Timing, figure: str) -> str:
-    """The figure and its numbers on a page that needs nothing else."""
+    """A self-contained HTML page with the figure and its numbers."""
     return _PAGE.format(
         title=html.escape(name),
         figure=figure[figure.index("<svg") :],
@@ -90,7 +90,7 @@ def _page(name: str, timing: Timing, figure: str) -> str:
 
 
 def measurements(lengths: Lengths) -> list[Measurement]:
-    """Durations by length as points of a plot, in µs and MB/s; durations of 0 have no place on its axes."""
+    """Durations by length as points of a plot, in µs and MB/s, without durations of 0: the axes are logarithmic."""
     found = []
     for length, samples in sorted(lengths.by_length.items()):
         estimate = samples.estimate()
@@ -121,7 +121,7 @@ def _figure(pyplot: Any, name: str, timing: Timing) -> Any:
 
 
 def _best(timing: Timing) -> tuple[str, Lengths]:
-    """What is drawn as latency: the first of these that was found."""
+    """The measurement to plot as latency, with its axis label: the most direct one available."""
     for what, lengths in (
         ("half a round trip, µs", timing.iterations),
         ("half a round trip to the last byte, µs", timing.answers),
@@ -137,7 +137,7 @@ def _by_length(
     latency(above, measured, False)
     above.set_ylabel(what)
     bandwidth(below, measured)
-    _sure(above, measured, lengths)
+    _intervals(above, measured, lengths)
     below.sharex(above)
     for axes in (above, below):
         marks(axes, measured, timing.dialect or MXOE, named=axes is above)
@@ -145,9 +145,9 @@ def _by_length(
     above.tick_params(labelbottom=False)
 
 
-def _sure(axes: Any, measured: list[Measurement], lengths: Lengths) -> None:
-    """Bars from which the median is not far with 95 % confidence."""
-    label = "median, 95 % sure"
+def _intervals(axes: Any, measured: list[Measurement], lengths: Lengths) -> None:
+    """Draw the 95 % confidence interval of each median as a bar."""
+    label = "median, 95 % CI"
     for each in measured:
         estimate = lengths.by_length[each.length].estimate()
         if estimate is None or estimate.median_low is None or estimate.median_high is None:
@@ -159,7 +159,7 @@ def _sure(axes: Any, measured: list[Measurement], lengths: Lengths) -> None:
 
 
 def _over_time(axes: Any, timing: Timing) -> None:
-    """Bytes in flight, and when something was sent or asked for again."""
+    """Plot bytes in flight over time, with marks at retransmissions and re-requests."""
     line = timing.line.line()
     seconds = line.width_ns / 1e9 * np.arange(len(line.in_flight) + 1)
     axes.stairs(line.in_flight / 1024, seconds, fill=True, color=BANDWIDTH, alpha=0.35, label="in flight")
@@ -172,15 +172,15 @@ def _over_time(axes: Any, timing: Timing) -> None:
     if len(at):
         top = axes.get_ylim()[1]
         middle = (seconds[at] + seconds[at + 1]) / 2
-        label = "sent or asked for again"
+        label = "retransmitted or re-requested"
         axes.plot(middle, np.full(len(at), top * 0.96), "v", color=_REPEAT, markersize=5, label=label)
         axes.vlines(middle, 0, top * 0.96, color=_REPEAT, linewidth=0.5, alpha=0.5)
-        # Above the panel: markers and what was in flight may be anywhere in it.
+        # Above the panel, since the curve and the marks may be anywhere in it.
         axes.legend(loc="lower right", bbox_to_anchor=(1, 0.98), borderaxespad=0, frameon=False, ncols=2)
 
 
 def _gaps(axes: Any, timing: Timing) -> None:
-    """How often gaps of each size are between frames of one sender."""
+    """Plot a histogram of the gaps between frames of one sender."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     edges = timing.gaps.edges_ns / 1e3
@@ -192,7 +192,7 @@ def _gaps(axes: Any, timing: Timing) -> None:
         axes.set_xlim(edges[max(used[0] - 1, 0)], edges[min(used[-1] + 2, len(edges) - 1)])
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _duration(value)))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
-    axes.set_xlabel("gap between two frames of one sender")
+    axes.set_xlabel("gap between consecutive frames of one sender")
     axes.set_ylabel("gaps")
 
 

@@ -1,4 +1,4 @@
-"""A frame as one JSON object with stable keys."""
+"""Frames as JSON records with stable keys."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ RECORD_KEYS: Final = (
     "payload",
     "malformed",
 )
-"""The keys of every record, in order."""
+"""Keys of every record, in order."""
 
 
 def record(decoded: DecodedBatch, index: int, *, verbose: bool = False) -> dict[str, Any]:
-    """The frame at ``index`` of a batch as an object for JSON: :data:`RECORD_KEYS`, and ``layout`` if verbose."""
+    """The frame at ``index`` as a record: the keys of :data:`RECORD_KEYS`, and ``layout`` if ``verbose``."""
     batch, located = decoded.batch, decoded.located
     frame = decoded.frame(index)
     captured, shift = int(batch.length[index]), int(located.shift[index])
@@ -60,7 +60,7 @@ def record(decoded: DecodedBatch, index: int, *, verbose: bool = False) -> dict[
 
 
 def fields_of(frame: Frame | Malformed, decoded: DecodedBatch, index: int) -> dict[str, int | str]:
-    """All fields by specification name: integers; addresses and the host name as text."""
+    """The readable fields of ``frame`` by specification name: integers, or text for addresses and host names."""
     if isinstance(frame, Malformed):
         raw = dict(frame.fields)
     else:
@@ -73,7 +73,7 @@ def fields_of(frame: Frame | Malformed, decoded: DecodedBatch, index: int) -> di
 
 @cache
 def _attributes(layout: Layout) -> tuple[tuple[str, str], ...]:
-    """Names of a layout's fields in the specification and in the frame classes."""
+    """Pairs of a field's specification name and its attribute in the frame classes."""
     shown = [each for each in layout.fields if each.kind in ("mac", "integer") or each.text]
     return tuple((each.name, each.attribute) for each in shown)
 
@@ -85,7 +85,7 @@ def _plain(name: str, value: int | bytes) -> int | str:
 
 
 def _payload(frame: Frame | Malformed, decoded: DecodedBatch, index: int, shift: int) -> dict[str, int] | None:
-    """Where the data lies in the captured frame; the announced length, even if the capture cut it."""
+    """Offset of the data in the captured frame, and its announced length, even if the capture cut it."""
     if isinstance(frame, Malformed):
         return None
     payload = decoded.codec(index).layout(frame.layout_name).payload

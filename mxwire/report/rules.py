@@ -1,4 +1,4 @@
-"""The rules of the specification as a person or a program wants to read them."""
+"""The rules of the specification as tables, details and JSON lines."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _COLUMNS: Final = (
     Column("rule", code=True),
     Column("force"),
     Column("judged"),
-    Column("what it says", wraps=True),
+    Column("rule text", wraps=True),
     Column("engine", right=True),
     Column("tests", right=True),
 )
 _JUDGED: Final = {
     "wire": "from the wire",
     "inside": "only from inside a host",
-    "not": "by nobody",
+    "not": "not at all",
 }
 LEGEND: Final = (
-    "judged: from the wire (by mxwire.rules.Judge), only inside a host, or not at all. engine, tests: in how many "
-    "places of the engine and of the tests the rule is named; mxwire rules NUMBER lists them."
+    "judged: from the wire (by mxwire.rules.Judge), only inside a host, or not at all. engine, tests: number of "
+    "references to the rule in the engine and the tests; mxwire rules NUMBER lists them."
 )
 
 
 def select(numbers: Sequence[str] = (), chapter: str | None = None) -> list[Rule]:
-    """The rules with these numbers, or beginnings of numbers, in these cases or any, and of a chapter.
+    """Select rules by ``numbers`` (or their prefixes, in any case) and by chapter title; all by default.
 
-    Raises :class:`~mxwire.errors.MxwireError` for a number or chapter that does not exist.
+    Raises :class:`~mxwire.errors.MxwireError` for an unknown number or chapter.
     """
     rules = list(CATALOGUE.values())
     if numbers:
@@ -68,7 +68,7 @@ def _chapters(title: str) -> list[str]:
 
 
 def overview(rules: Sequence[Rule]) -> list[Block]:
-    """A table for each chapter."""
+    """One table per chapter."""
     found = places()
     blocks: list[Block] = []
     for title in dict.fromkeys(rule.chapter for rule in rules):
@@ -90,7 +90,7 @@ def _row(rule: Rule, found: Places) -> Row:
 
 
 def details(rules: Sequence[Rule]) -> list[Block]:
-    """Everything about each rule: its text, who judges it, and where it is implemented and tested."""
+    """Each rule in full: its text, how it is judged, and where it is implemented and tested."""
     return [block for rule in rules for block in _details(rule, places()[rule.number])]
 
 
@@ -102,7 +102,7 @@ def _details(rule: Rule, found: Places) -> Iterator[Block]:
         judged += f": {rule.why}"
     yield Paragraph(f"{judged}.")
     if rule.checker_only:
-        yield Paragraph("Of use to a checker of real hosts only; the engine has nothing to implement.")
+        yield Paragraph("Only for checkers of real hosts; the engine has nothing to implement.")
     for title, listed in (("In the engine", found.engine), ("Judged by", found.judge), ("Tested by", found.tests)):
         if listed:
             yield Heading(title, 3)
@@ -110,7 +110,7 @@ def _details(rule: Rule, found: Places) -> Iterator[Block]:
 
 
 def json_lines(rules: Sequence[Rule]) -> Iterator[str]:
-    """One JSON object for each rule: the fields of :class:`~mxwire.rules.Rule`, and its places."""
+    """One JSON object per rule: the fields of :class:`~mxwire.rules.Rule`, and its references."""
     found = places()
     for rule in rules:
         yield json_line(asdict(rule) | asdict(found[rule.number]))

@@ -1,4 +1,4 @@
-"""A frame in a few words, as Wireshark's info column tells it."""
+"""One-line summaries of frames, as in Wireshark's info column."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ from mxwire.words import count_of
 
 
 def summary(frame: Frame | Malformed, dialect: Dialect) -> str:
-    """The fields that matter, in a line; malformed frames with the reason and where."""
+    """The important fields of a frame in one line, with remarks; the reason and offset if it is malformed."""
     if isinstance(frame, Malformed):
         return _malformed(frame)
-    told = _TELLERS[type(frame)](frame, dialect)
-    odd = remarks(frame, dialect)
-    return f"{told}  [{'; '.join(odd)}]" if odd else told
+    text = _SUMMARIES[type(frame)](frame, dialect)
+    notes = remarks(frame, dialect)
+    return f"{text}  [{'; '.join(notes)}]" if notes else text
 
 
 def type_text(frame: Frame | Malformed) -> str:
-    """The specification's name of the packet type; ``?`` where the frame ends before it."""
+    """The specification's name of the packet type; ``?`` if the frame ends before its type byte."""
     if isinstance(frame, Malformed):
         return "?" if frame.packet_type is None else packet_type_name(frame.packet_type)
     return packet_type_name(frame.ptype)
 
 
 def endpoints_text(frame: Frame | Malformed) -> str:
-    """``5→3`` for packets that name both endpoints, else nothing."""
+    """``5→3`` for packets with endpoint fields, else an empty string."""
     has = frame.fields.get if isinstance(frame, Malformed) else partial(_attribute, frame)
-    ends = [has("src_endpoint"), has("dst_endpoint")]
-    if ends == [None, None]:
+    endpoints = [has("src_endpoint"), has("dst_endpoint")]
+    if endpoints == [None, None]:
         return ""
-    return "→".join("" if end is None else str(end) for end in ends)
+    return "→".join("" if each is None else str(each) for each in endpoints)
 
 
 def _attribute(frame: Frame, name: str) -> int | None:
@@ -184,7 +184,7 @@ def _nack_mcp(frame: NackMcp, dialect: Dialect) -> str:
     return f"{_name(NackType, frame.nack_type)} for pull handle 0x{frame.src_pull_handle:08x}"
 
 
-_TELLERS: Final[dict[type[Frame], Callable[[Any, Dialect], str]]] = {
+_SUMMARIES: Final[dict[type[Frame], Callable[[Any, Dialect], str]]] = {
     Raw: _raw,
     Announcement: _announcement,
     HostQuery: _host_query,

@@ -1,4 +1,4 @@
-"""Standard output as a terminal: its colours and its width."""
+"""Properties of standard output as a terminal: colours and width."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _choice = "auto"
 
 
 def choose_colour(choice: str) -> None:
-    """Set what the user wants, one of :data:`COLOUR_CHOICES`, for the rest of the process."""
+    """Set the user's choice, one of :data:`COLOUR_CHOICES`, for the whole process."""
     global _choice
     _choice = choice
 
 
 def is_coloured() -> bool:
-    """Whether standard output gets colours and other styles.
+    """Return True if standard output gets colours and other styles.
 
-    The user's choice comes first, then NO_COLOR and FORCE_COLOR where they are not empty; else a terminal does, unless
-    it is a dumb one.
+    The user's choice takes precedence, then non-empty NO_COLOR, then FORCE_COLOR; otherwise colours are on for
+    terminals that are not dumb.
     """
     if _choice != "auto":
         return _choice == "always"
@@ -36,12 +36,12 @@ def is_coloured() -> bool:
 
 
 def terminal_width() -> int | None:
-    """Columns of the terminal that standard output is; None where it is none, and lines may be as long as they are."""
+    """Columns of the terminal; None, for lines of any length, if standard output is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def styled_console(width: int | None = None) -> Console:
-    """A console for coloured output of a width, of the terminal's where that is None; also into a pipe."""
+    """A rich console with colours even into a pipe, of the terminal's width unless ``width`` is given."""
     from rich.console import Console
 
     dumb = os.environ.get("TERM", "dumb") in ("dumb", "unknown")
@@ -56,4 +56,4 @@ def styled_console(width: int | None = None) -> Console:
 
 
 _ANY_HEIGHT: Final = 25
-"""rich believes a width only together with a height."""
+"""rich honours a given width only together with a height."""

@@ -1,4 +1,4 @@
-"""Times as people read them, exact to the nanosecond."""
+"""Text forms of times."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from mxwire.units import SECOND
 
 
 def seconds_text(nanoseconds: int, digits: int = 9) -> str:
-    """Nanoseconds as seconds with so many digits behind the point, cut off, aligned to the right."""
+    """Seconds with ``digits`` decimals, truncated and right-aligned."""
     sign = "-" if nanoseconds < 0 else ""
     whole, rest = divmod(abs(nanoseconds), SECOND)
     return f"{sign}{whole}.{f'{rest:09}'[:digits]}".rjust(digits + 5)
 
 
 def time_text(timestamp_ns: int) -> str:
-    """A time stamp as date and time, UTC; as plain seconds where the calendar does not reach."""
+    """Date and time in UTC; plain seconds if outside the range of the calendar."""
     whole, rest = divmod(timestamp_ns, SECOND)
     try:
         date = datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -25,12 +25,12 @@ def time_text(timestamp_ns: int) -> str:
 
 
 def day_text(timestamp_ns: int, digits: int) -> str:
-    """The time of the day of a time stamp, UTC, with so many digits behind the point."""
+    """Time of day in UTC, with ``digits`` decimals."""
     whole, rest = divmod(timestamp_ns, SECOND)
     of_day = whole % 86_400
     return f"{of_day // 3600:02}:{of_day // 60 % 60:02}:{of_day % 60:02}.{f'{rest:09}'[:digits]}"
 
 
 def duration_text(nanoseconds: float) -> str:
-    """A short time in milliseconds, exact to the microsecond: ``0.123 ms``."""
+    """Milliseconds with three decimals: ``0.123 ms``."""
     return f"{nanoseconds / 1_000_000:.3f} ms"

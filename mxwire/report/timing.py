@@ -1,4 +1,4 @@
-"""What timing found, as tables for people and as records for programs."""
+"""Timing statistics as tables and JSON records."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from mxwire.report.times import duration_text, seconds_text
 from mxwire.words import count_of
 
 LENGTHS_SHOWN: Final = 40
-"""Different lengths that get a row each; of more, classes of lengths do."""
-_ITERATION: Final = "Half round trips: half the time from a ping to the next ping"
-_ANSWER: Final = "Half round trips: half the time from the first frame of a ping to the last byte of its pong"
+"""Up to this many message lengths get one row each; beyond it, rows are length classes."""
+_ITERATION: Final = "Half round trips: half the ping-to-ping interval"
+_ANSWER: Final = "Half round trips: half of the time from the first frame of a ping to the last byte of its pong"
 _TRANSFER: Final = "Transfers: from the first frame of a message to its last byte"
 _GAP_SHARES: Final = (0.01, 0.1, 0.5, 0.9, 0.99)
 
 
 def timing_blocks(path: str, timing: Timing) -> list[Block]:
-    """Everything that was measured, for people."""
+    """All measurements as blocks of a report."""
     shown: list[Block] = [Heading(path), Listing(tuple(_facts(timing)))]
     for title, lengths in (
         (_ITERATION, timing.iterations),
@@ -43,15 +43,15 @@ def timing_blocks(path: str, timing: Timing) -> list[Block]:
 
 
 def delays_of(timing: Timing) -> Mapping[str, Samples]:
-    """What is measured beside round trips, by its name."""
+    """Delays other than round trips, by name."""
     return {
         "last byte to piggyback": timing.ack_delays["piggyback"],
         "last byte to liback": timing.ack_delays["liback"],
         "last byte to NOTIFY": timing.notify_delay,
-        "message sent again": timing.resend_delay,
-        "block asked for again early": timing.re_request_delays["early"],
-        "block asked for again by timer": timing.re_request_delays["timer"],
-        "block asked for again": timing.re_request_delays["unknown"],
+        "message retransmitted": timing.resend_delay,
+        "block re-requested early": timing.re_request_delays["early"],
+        "block re-requested by timer": timing.re_request_delays["timer"],
+        "block re-requested": timing.re_request_delays["unknown"],
     }
 
 
@@ -64,23 +64,23 @@ def _facts(timing: Timing) -> Iterator[str]:
     )
     if timing.frames:
         share = timing.repeated_frames / timing.frames
-        again = f"{count_of(timing.repeated_frames, 'frame')} retransmitted or re-requested ({share:.1%})"
-        yield f"{again}, {count_of(timing.copied_frames, 'duplicate')}"
+        repeated = f"{count_of(timing.repeated_frames, 'frame')} retransmitted or re-requested ({share:.1%})"
+        yield f"{repeated}, {count_of(timing.duplicate_frames, 'duplicate')}"
         packets = count_of(timing.most_outstanding, "numbered packet")
-        yield f"at most {packets} of one direction unacknowledged at a time"
+        yield f"at most {packets} unacknowledged per direction"
         line = timing.line.line()
         busiest = int(line.frames.argmax())
         frames, size = line.frames[busiest], line.in_flight[busiest]
         if frames:
             flying = f"{frames:.1f} frames, {count_of(round(size), 'byte')}"
-            yield f"in flight at the busiest time, averaged over {duration_text(line.width_ns)}: {flying}"
+            yield f"peak in flight, averaged over {duration_text(line.width_ns)}: {flying}"
 
 
 _UNITS: Final = (("s", 1e9), ("ms", 1e6), ("µs", 1e3))
 """Units of time and their nanoseconds, the largest first."""
 _COLUMNS: Final = tuple(
     Column(each, right=True)
-    for each in ("length", "times", "median µs", "95 % sure", "least", "10 %", "90 %", "99 %", "most", "MB/s")
+    for each in ("length", "n", "median µs", "95 % CI", "min", "p10", "p90", "p99", "max", "MB/s")
 )
 
 
@@ -101,14 +101,14 @@ def _row(name: str, samples: Samples, length: int | None) -> Row:
             name,
             str(found.count),
             _scaled(found.median, 1e3),
-            _sure(found, 1e3, 1),
+            _interval(found, 1e3, 1),
             *(_scaled(each, 1e3) for each in times),
             "-" if not length or not found.median else _figures(length / found.median * 1e3, 3),
         )
     )
 
 
-def _sure(found: Estimate, unit: float, digits: int) -> str:
+def _interval(found: Estimate, unit: float, digits: int) -> str:
     if found.median_low is None or found.median_high is None:
         return "-"
     return f"{_scaled(found.median_low, unit, digits)} to {_scaled(found.median_high, unit, digits)}"
@@ -119,13 +119,13 @@ def _scaled(nanoseconds: float, unit: float, digits: int = 1) -> str:
 
 
 def _figures(value: float, digits: int) -> str:
-    """A number with so many decimals, or as many as leave four figures."""
+    """A number with ``digits`` decimals, or fewer so that four significant figures remain."""
     before = len(str(int(value)))
     return f"{value:.{min(digits, max(4 - before, 0))}f}"
 
 
 def _delays(delays: list[tuple[str, Samples]]) -> Table:
-    headings = ("times", "median", "95 % sure", "least", "10 %", "90 %", "99 %", "most")
+    headings = ("n", "median", "95 % CI", "min", "p10", "p90", "p99", "max")
     columns = (Column("from … to"), *(Column(each, right=True) for each in headings))
     rows = []
     for name, samples in delays:
@@ -135,7 +135,7 @@ def _delays(delays: list[tuple[str, Samples]]) -> Table:
         cells = (
             str(found.count),
             _scaled(found.median, 1e6, 3),
-            _sure(found, 1e6, 3),
+            _interval(found, 1e6, 3),
             *(_scaled(each, 1e6, 3) for each in times),
         )
         rows.append(Row((name, *cells)))
@@ -145,8 +145,8 @@ def _delays(delays: list[tuple[str, Samples]]) -> Table:
 def _gaps(timing: Timing) -> Table:
     found = [(share, timing.gaps.percentile(share)) for share in _GAP_SHARES]
     units = [next(each for each in _UNITS if below >= each[1] or each is _UNITS[-1]) for _, below in found]
-    headings = [f"{share:.0%} below {unit}" for (share, _), (unit, _) in zip(found, units, strict=True)]
-    columns = (Column("gaps", right=True), *(Column(each, right=True) for each in headings))
+    headings = [f"p{share * 100:.0f} {unit}" for (share, _), (unit, _) in zip(found, units, strict=True)]
+    columns = (Column("n", right=True), *(Column(each, right=True) for each in headings))
     scaled = (_scaled(below, size, 3) for (_, below), (_, size) in zip(found, units, strict=True))
     cells = (str(timing.gaps.total), *scaled)
     return Table(columns, (Row(cells),))
@@ -156,7 +156,7 @@ def _gaps(timing: Timing) -> Table:
 
 
 def timing_records(timing: Timing) -> Iterator[dict[str, Any]]:
-    """Everything that was measured as objects with stable keys; durations in nanoseconds."""
+    """All measurements as records with stable keys; durations in nanoseconds."""
     yield {
         "record": "capture",
         "frames": timing.frames,
@@ -166,7 +166,7 @@ def timing_records(timing: Timing) -> Iterator[dict[str, Any]]:
         "kinds": dict(sorted(timing.kinds.items())),
         "message_bytes": timing.message_bytes,
         "repeated_frames": timing.repeated_frames,
-        "copied_frames": timing.copied_frames,
+        "duplicate_frames": timing.duplicate_frames,
         "most_outstanding": timing.most_outstanding,
         "dialect": timing.dialect.name if timing.dialect else None,
     }

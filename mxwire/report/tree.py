@@ -1,4 +1,4 @@
-"""A frame with every field, value, meaning and byte."""
+"""The tree form of a frame: every field with offset, value, bytes and meaning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEQUENCE_FIELDS: Final = frozenset({"lib_seqnum", "lib_piggyack", "liback.lib_se
 _BYTES_SHOWN: Final = 16
 _TEXT_SHOWN: Final = 32
 _MEANING_ROOM: Final = 30
-"""Columns that a meaning needs beside the bytes; with fewer it goes below the value."""
+"""Minimum columns for a meaning beside the bytes; with fewer, it is printed below the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +29,20 @@ class FieldLine:
 
     name: str
     offset: int
-    """In the captured frame."""
+    """Offset in the captured frame, in bytes."""
     size: int
     raw: bytes
-    """The bytes as captured; fewer than ``size`` where the capture or the frame was cut."""
+    """The captured bytes; fewer than ``size`` if the capture or the frame was cut."""
     value: int | None
     text: str
-    """The value as people read it."""
+    """The value as text."""
     meaning: str
     defined: bool
-    """False for bytes that the sender never wrote."""
+    """False for undefined bytes, which the sender never writes."""
 
 
 def field_lines(decoded: DecodedBatch, index: int) -> Iterator[FieldLine]:
-    """Every field of a frame in order of offset, then its padding; of a malformed one, what there is of it."""
+    """Every field of a frame in order of offset, then its padding; for a malformed frame, the readable fields."""
     frame = decoded.frame(index)
     name = frame.layout_name
     layout = layout_of(RAW) if name is None else decoded.codec(index).layout(name)
@@ -64,7 +64,7 @@ def field_lines(decoded: DecodedBatch, index: int) -> Iterator[FieldLine]:
         yield _line(field, place, size, raw, values.get(field.name))
     if len(row) > end:
         rest = row[end:]
-        meaning = "Undefined bytes behind the packet." if name else "Not decoded."
+        meaning = "Undefined bytes after the packet." if name else "Not decoded."
         yield FieldLine("padding", end + shift, len(rest), rest, None, f"{count_of(len(rest), 'byte')}", meaning, False)
 
 
@@ -131,12 +131,12 @@ def _data_text(raw: bytes, size: int) -> str:
 
 
 def tree(decoded: DecodedBatch, index: int, width: int | None = None) -> Iterator[str]:
-    """The lines of a frame's tree: offset, name, value, bytes, meaning.
+    """The lines of a frame's tree: offset, name, value, bytes and meaning of each field.
 
-    With a ``width`` in columns, bytes and meanings that do not fit go on in further lines.
+    With a ``width`` in columns, bytes and meanings that do not fit wrap to further lines.
     """
     frame = decoded.frame(index)
-    dialect = decoded.dialect_name(index) or "not decided"
+    dialect = decoded.dialect_name(index) or "undetermined"
     order = ", little-endian sender" if decoded.is_swapped(index) else ""
     tags = "".join(f", VLAN {each}" for each in decoded.vlan(index))
     layout = f" ({frame.layout_name})" if frame.layout_name else ""
@@ -165,7 +165,7 @@ def _fitted(line: FieldLine, name_width: int, width: int | None) -> Iterator[str
         yield head + first
         yield from (" " * len(head) + each for each in others)
         return
-    # The meaning goes below the value, and the bytes only if they have no room beside it.
+    # The meaning goes below the value; the bytes do too if they do not fit beside it.
     beside = f"{start:{bytes_at - 2}}  {shown}".rstrip()
     if len(beside) <= width:
         yield beside

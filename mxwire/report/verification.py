@@ -1,4 +1,4 @@
-"""What a verification found, for people, for programs, and for what collects test results."""
+"""Results of a verification as blocks of a report, JSON lines and JUnit XML."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 from mxwire.report.json_line import json_line
 from mxwire.rules import CATALOGUE, Violation
+from mxwire.words import count_of
 
 SHOWN: Final = 10
-"""Findings of one rule and host that are shown to people; the others are counted."""
+"""Findings shown per rule, severity and host; further ones are only counted."""
 _HOSTS: Final = (
     Column("host", code=True),
     Column("verdict"),
@@ -29,33 +30,35 @@ _RULES: Final = (
     Column("rule", code=True),
     Column("severity"),
     Column("host", code=True),
-    Column("times", right=True),
-    Column("what it says", wraps=True),
+    Column("count", right=True),
+    Column("rule text", wraps=True),
 )
 _ORDER: Final = ("violation", "deviation", "note")
-DISORDERED: Final = "Frames are in the wrong order in this capture: what rests on it is noted, and held against nobody."
-SEE: Final = "mxwire rules NUMBER tells more of a rule; mxwire decode -v --frames NUMBER shows a frame."
+DISORDERED: Final = (
+    "Frames are in the wrong order in this capture: findings that depend on the order are notes, and blame no host."
+)
+SEE: Final = "mxwire rules NUMBER shows more about a rule; mxwire decode -v --frames NUMBER shows a frame."
 
 
-class Findings:
-    """The findings that are shown to people: the first of each rule, severity and host."""
+class FindingSample:
+    """The first findings of each rule, severity and host, for display."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, str, bytes], list[Violation]] = defaultdict(list)
 
     def add(self, found: Violation) -> None:
-        """Keep a finding if it is one of the first of its kind."""
+        """Keep a finding if it is among the first ``SHOWN`` of its kind."""
         kept = self._kept[found.rule, found.severity, found.host]
         if len(kept) < SHOWN:
             kept.append(found)
 
     def of(self, rule: str, severity: str, host: bytes) -> list[Violation]:
-        """The first findings of a kind."""
+        """The kept findings of a rule, severity and host."""
         return self._kept[rule, severity, host]
 
 
-def blocks(path: str, verification: Verification, findings: Findings) -> list[Block]:
-    """Hosts and their verdicts, rules that were not kept, and the findings."""
+def blocks(path: str, verification: Verification, findings: FindingSample) -> list[Block]:
+    """Hosts with their verdicts, the rules broken, and the findings."""
     hosts = verification.shown()
     shown: list[Block] = [Heading(path), Table(_HOSTS, tuple(_host(each) for each in hosts))]
     kinds = sorted(
@@ -63,9 +66,17 @@ def blocks(path: str, verification: Verification, findings: Findings) -> list[Bl
         key=lambda kind: (_ORDER.index(kind[1]), kind[0], kind[2].address),
     )
     if verification.cooked:
-        shown.append(Paragraph("A Linux cooked capture names no destinations: only single frames were judged."))
+        shown.append(
+            Paragraph(
+                "A Linux cooked capture does not record destinations: only rules about single frames were checked."
+            )
+        )
     elif verification.lossy:
-        shown.append(Paragraph("Frames passed that were not captured: from there on only single frames were judged."))
+        shown.append(
+            Paragraph(
+                "The capture lacks frames: after the first missing one, only rules about single frames were checked."
+            )
+        )
     if isinstance(verification, OrderedVerification) and verification.disordered:
         shown.append(Paragraph(DISORDERED))
     if not kinds:
@@ -74,7 +85,7 @@ def blocks(path: str, verification: Verification, findings: Findings) -> list[Bl
         Row((rule, severity, mac_text(host.address), str(host.findings[rule, severity]), CATALOGUE[rule].text))
         for rule, severity, host in kinds
     )
-    shown += [Heading("Rules not kept", 3), Table(_RULES, rows), Heading("Findings", 3)]
+    shown += [Heading("Rules broken", 3), Table(_RULES, rows), Heading("Findings", 3)]
     for rule, severity, host in kinds:
         shown += _findings(findings.of(rule, severity, host.address), host.findings[rule, severity])
     return [*shown, Paragraph(SEE)]
@@ -91,7 +102,7 @@ def _findings(kept: list[Violation], count: int) -> Iterator[Block]:
     yield Paragraph(f"{first.rule}, {first.severity}, {mac_text(first.host)}: {first.expected}")
     lines = [_finding(each, "" if each.expected == first.expected else f"; expected: {each.expected}") for each in kept]
     if count > len(kept):
-        lines.append(f"… and {count - len(kept)} more (--json tells them all)")
+        lines.append(f"… and {count - len(kept)} more (--json lists all)")
     yield Listing(tuple(lines))
 
 
@@ -101,7 +112,7 @@ def _finding(found: Violation, expected: str) -> str:
 
 
 def finding_line(path: str, found: Violation, start_ns: int | None = None) -> str:
-    """A finding as a JSON object; ``start_ns`` is the time of the capture's first frame."""
+    """A finding as a JSON line; ``start_ns`` is the time of the capture's first frame."""
     return _line(
         start_ns,
         record="finding",
@@ -117,7 +128,7 @@ def finding_line(path: str, found: Violation, start_ns: int | None = None) -> st
 
 
 def host_lines(path: str, verification: Verification) -> Iterator[str]:
-    """The verdict on each host as a JSON object; before them, what kept rules from being applied, if anything did."""
+    """One JSON line per host with its verdict, preceded by one about the capture if it limits the rules applied."""
     disordered = isinstance(verification, OrderedVerification) and verification.disordered
     if verification.cooked or verification.lossy or disordered:
         yield _line(
@@ -145,8 +156,8 @@ def _line(start_ns: int | None = None, **fields: object) -> str:
     return json_line(fields, start_ns)
 
 
-def junit(verified: Iterable[tuple[str, Verification, Findings]]) -> str:
-    """All verdicts as JUnit XML: a suite for each host of each capture, a case for each rule it was held against."""
+def junit(verified: Iterable[tuple[str, Verification, FindingSample]]) -> str:
+    """All verdicts as JUnit XML: one suite per capture and host, one case per rule checked."""
     root = ElementTree.Element("testsuites", name="mxwire verify")
     for path, verification, findings in verified:
         for record in verification.shown():
@@ -155,7 +166,7 @@ def junit(verified: Iterable[tuple[str, Verification, Findings]]) -> str:
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
 
 
-def _suite(path: str, record: HostRecord, findings: Findings) -> ElementTree.Element:
+def _suite(path: str, record: HostRecord, findings: FindingSample) -> ElementTree.Element:
     rules = sorted(record.rules)
     broken = {rule for rule, severity in record.findings if severity == "violation"}
     name = f"{path} {mac_text(record.address)}"
@@ -163,12 +174,12 @@ def _suite(path: str, record: HostRecord, findings: Findings) -> ElementTree.Ele
     suite = ElementTree.Element("testsuite", {"name": name, **counts})
     for rule in rules:
         case = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": f"{rule}: {CATALOGUE[rule].text}"})
-        times = {severity: record.findings[rule, severity] for severity in _ORDER}
-        for severity in (each for each in _ORDER if times[each]):
+        counts_of = {severity: record.findings[rule, severity] for severity in _ORDER}
+        for severity in (each for each in _ORDER if counts_of[each]):
             kept = findings.of(rule, severity, record.address)
             tag = "failure" if severity == "violation" else "system-out"
-            said = ElementTree.SubElement(case, tag)
+            element = ElementTree.SubElement(case, tag)
             if tag == "failure":
-                said.set("message", f"{times[severity]} times; expected: {kept[0].expected}")
-            said.text = "\n".join(map(str, kept))
+                element.set("message", f"{count_of(counts_of[severity], 'finding')}; expected: {kept[0].expected}")
+            element.text = "\n".join(map(str, kept))
     return suite

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mxwire.cli.following import decoder_of, watched
-from mxwire.report.ladder import Ladder, ladder_lines
+from mxwire.report.ladder import MessageLadder, ladder_lines
 from tests.cli.support import CAPTURES, EVERY_TYPE, mxwire
 from tests.conformance.words import pattern
 
@@ -19,11 +19,11 @@ def test_conversations_with_their_connects():
     run = mxwire("conversations", NACKED)
     assert (run.code, run.err) == (0, "")
     assert "nack BAD_ENDPT" in run.out and "nack ENDPT_CLOSED" in run.out and "0x1526d55d" in run.out
-    assert "ended by a new opening" in run.out
+    assert "ended when one of its endpoints was reopened" in run.out
     four = mxwire("conversations", "--json", NACKED).objects
     assert [each["conversation"] for each in four] == [1, 2, 3, 4]
-    assert [each["ends"][1]["endpoint"] for each in four] == [7, 40, 3, 3]
-    assert four[2]["ends"][0]["messages"] == {"TINY": 1, "SMALL": 1, "MEDIUM": 1, "RNDV": 2}
+    assert [each["endpoints"][1]["endpoint"] for each in four] == [7, 40, 3, 3]
+    assert four[2]["endpoints"][0]["messages"] == {"TINY": 1, "SMALL": 1, "MEDIUM": 1, "RNDV": 2}
     assert four[0]["connects"][0]["answer"] == "nack ENDPT_CLOSED"
     assert mxwire("conversations", "--json", "--endpoint", "40", NACKED).objects == [four[1]]
 
@@ -47,12 +47,12 @@ def test_the_ladder_of_a_large_message():
     assert "│─ RNDV" in steps[0] and steps[0].endswith("▶│") and "│◀" in steps[1]
     assert len({len(line) for line in steps}) == 1
     assert "9 frames, 32769 bytes at 0" in steps[3]
-    assert "(acknowledges this one) " in steps[6]
+    assert "(acks this message) " in steps[6]
 
 
 @pytest.mark.parametrize("width", [76, 80, 100, 120, 200])
 def test_the_ladder_fits_a_terminal(width):
-    decoder, ladder = decoder_of("auto", ()), Ladder()
+    decoder, ladder = decoder_of("auto", ()), MessageLadder()
     message = watched(str(EVERY_TYPE), 11, decoder, lambda decoded, frames, _: ladder.take(decoded, frames))
     lines = [*ladder_lines(message, ladder, decoder.start_ns, width)]
     drawn = lines[lines.index("") + 1 :]

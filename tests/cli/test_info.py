@@ -95,7 +95,7 @@ def test_cut_frames_and_snap_length():
 
 def test_undecided_dialect_is_said():
     words = " ".join(mxwire("info", CAPTURES / "mxoe-connect.pcap").out.split())
-    assert "not decided - no packet here differs" in words
+    assert "undetermined - none: no packet here differs" in words
 
 
 def test_all_shipped_captures(tmp_path):

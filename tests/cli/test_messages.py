@@ -27,7 +27,7 @@ def test_a_line_a_message():
     assert lines[4].index("RNDV") == heading.index("kind")
     assert lines[4].index("truncated") == heading.index("sender")
     assert lines[4].split()[2:11] == [FIRST, "→", SECOND, "5→3", "RNDV", "50000", "0x5", "6", lines[4].split()[10]]
-    assert lines[4].endswith("[10000 bytes taken]")
+    assert lines[4].endswith("[10000 bytes received]")
 
 
 def test_json_has_everything_and_stable_keys():
@@ -43,7 +43,7 @@ def test_json_has_everything_and_stable_keys():
     assert (first["source"], first["source_endpoint"], first["destination"]) == (FIRST, 5, SECOND)
     assert first["sender"] == "notified" and first["receiver"] == "received" and first["half_seen"] == []
     assert first["bytes_seen"] == first["notify_length"] == 1048576
-    assert first["re_requests"] == len(first["requests_again"]) > 0
+    assert first["re_requests"] == len(first["re_requested"]) > 0
     assert sum(last - start + 1 for start, last in first["frames"]) == first["frame_count"]
     assert "file" not in first
     several = mxwire("messages", "--json", LOSSY, TRUNCATED).objects
@@ -106,7 +106,7 @@ def test_a_cooked_capture_says_what_it_lacks(tmp_path):
         frames = [head + batch.frame(index)[14:] for index in range(len(batch))]
         writer.write(FrameBatch.from_frames(frames, batch.timestamp_ns.tolist(), link_type=LINKTYPE_LINUX_SLL))
     run = mxwire("messages", path)
-    assert run.code == 0 and "names no destinations" in run.err
+    assert run.code == 0 and "does not record destinations" in run.err
     assert all("the other direction was not seen" in line for line in run.lines[1:])
 
 

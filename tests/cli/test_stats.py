@@ -21,10 +21,10 @@ drawn = pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reaso
 def test_tables():
     run = mxwire("stats", PINGPONG)
     assert (run.code, run.err) == (0, "")
-    assert "Half round trips: half the time from a ping to the next ping" in run.out
+    assert "Half round trips: half the ping-to-ping interval" in run.out
     (row,) = [line.split() for line in run.lines if line.split()[:2] == ["8192", "2"]]
     assert row[2] == "3070" and row[-1] == "2.668"
-    assert "in flight at the busiest time, averaged over " in run.out
+    assert "peak in flight, averaged over " in run.out
     assert "last byte to liback" in run.out and "Gaps between frames" in run.out
     assert "23 frames retransmitted or re-requested (7.5%)" in run.out
 
@@ -35,7 +35,7 @@ def test_json():
         "capture", "transfer", "transfer_class", "delay", "gaps", "in_flight",
     }  # fmt: skip
     causes = {each["what"]: each["count"] for each in records if each["record"] == "delay"}
-    assert causes["block asked for again by timer"] == 2
+    assert causes["block re-requested by timer"] == 2
     assert records[0]["dialect"] == "mxoe"
     gaps = next(each for each in records if each["record"] == "gaps")
     assert len(gaps["edges_ns"]) == len(gaps["counts"]) + 1 and sum(gaps["counts"]) == gaps["count"]
@@ -56,7 +56,7 @@ def test_a_figure_as_svg(tmp_path):
         rf"mxwire: wrote plots of [\d,]+ frames to {re.escape(str(target))}\n", run.err
     )
     texts = {text.strip() for each in ElementTree.parse(target).iter() for text in [each.text or ""] if text.strip()}
-    assert {"half a round trip, µs", "bandwidth, MB/s", "KiB in flight", "sent or asked for again"} <= texts
+    assert {"half a round trip, µs", "bandwidth, MB/s", "KiB in flight", "retransmitted or re-requested"} <= texts
     assert "fragments of 4,096" in texts and "to 128" in texts
     again = tmp_path / "again.svg"
     mxwire("stats", "--plot", again, PINGPONG)
@@ -70,7 +70,7 @@ def test_a_figure_as_png_and_a_page(tmp_path):
     assert mxwire("stats", "--plot", tmp_path / "page.html", LOSSY).code == 0
     page = (tmp_path / "page.html").read_text()
     HTMLParser().feed(page)
-    assert "<svg" in page and "block asked for again early" in page and "http-equiv" not in page
+    assert "<svg" in page and "block re-requested early" in page and "http-equiv" not in page
     assert "<script" not in page
 
 

@@ -131,7 +131,7 @@ def test_a_cooked_capture_is_judged_frame_by_frame(tmp_path):
         frames = [head + batch.frame(index)[14:] for index in range(len(batch))]
         writer.write(FrameBatch.from_frames(frames, batch.timestamp_ns.tolist(), link_type=LINKTYPE_LINUX_SLL))
     run = mxwire("verify", path)
-    assert run.code == 0 and "only single frames were judged" in run.out
+    assert run.code == 0 and "only rules about single frames were checked" in run.out
 
 
 def test_a_lossy_capture_accuses_nobody(wrong):

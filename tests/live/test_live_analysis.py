@@ -63,7 +63,7 @@ def test_verify_tells_findings_at_once_and_verdicts_at_the_end(jumbo_cable):
         assert f"frame {len(frames) + 1})" in line
         assert watching.end() == 1
     said = "".join(watching.said)
-    assert "fail" in said and "Rules not kept" in said
+    assert "fail" in said and "Rules broken" in said
 
 
 @pytest.mark.realtime
@@ -87,7 +87,7 @@ def test_stats_and_conversations_are_told_at_ctrl_c(jumbo_cable):
     summary = stats.objects[0]
     assert summary["frames"] == len(frames)
     (conversation,) = conversations.objects
-    assert sum(end["frames"] for end in conversation["ends"]) == len(frames)
+    assert sum(end["frames"] for end in conversation["endpoints"]) == len(frames)
 
 
 def test_an_interface_that_goes_ends_it_after_the_summary(jumbo_cable):

@@ -12,7 +12,7 @@ from mxwire.report.diagram import MARGIN, diagram, has_undefined_bytes
 from mxwire.report.document import markdown, plain
 from mxwire.report.formats import (
     DialectChoice,
-    View,
+    LayoutView,
     check_sentences,
     details,
     difference_table,
@@ -36,7 +36,7 @@ EVERY_LAYOUT = [*(view.layout for view in EVERY_VIEW), layout_of(MEDIUM_OMX_N3)]
 
 def label(value: object) -> str | None:
     match value:
-        case View():
+        case LayoutView():
             return value.title
         case Layout():
             return f"{value.name}-{value.header_end}"
@@ -116,7 +116,7 @@ def test_addresses_straddle_rows_without_a_border_inside() -> None:
 
 @pytest.mark.parametrize("view", EVERY_VIEW, ids=label)
 @pytest.mark.parametrize("drawn", [False, True])
-def test_all_looks_hold_the_same_words(view: View, drawn: bool) -> None:
+def test_all_looks_hold_the_same_words(view: LayoutView, drawn: bool) -> None:
     blocks = details([view], drawn=drawn, listed=not drawn)
     text = plain(blocks, 100)
     assert text.isascii(), "the output of a command must not depend on the locale"
@@ -143,7 +143,7 @@ def test_the_overview_names_every_packet_type() -> None:
 
 
 @pytest.mark.parametrize("view", EVERY_VIEW, ids=label)
-def test_every_check_is_in_words(view: View) -> None:
+def test_every_check_is_in_words(view: LayoutView) -> None:
     sentences = check_sentences(view)
     checks = CHECKS.get(view.layout.name, ())
     assert sentences[0].startswith('"bad header length" unless')
@@ -166,9 +166,9 @@ def test_differences_name_every_field_that_moves() -> None:
     medium = {row.cells for row in difference_table(*(view.layout for view in views("medium"))).rows}
     assert medium == {
         ("length", "offset 20, 2 bytes", "offset 20, 4 bytes"),
-        ("pad", "offset 22, 2 bytes, undefined", "does not exist"),
-        ("frag_pipeline", "offset 43, 1 byte", "does not exist"),
-        ("pad1", "does not exist", "offset 43, 1 byte, undefined"),
+        ("pad", "offset 22, 2 bytes, undefined", "absent"),
+        ("frag_pipeline", "offset 43, 1 byte", "absent"),
+        ("pad1", "absent", "offset 43, 1 byte, undefined"),
     }
 
 

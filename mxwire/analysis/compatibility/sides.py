@@ -80,7 +80,7 @@ class _Host:
     queries: tuple[int, int] = (0, 0)
     transmissions: int = 1
     """The most of one message."""
-    given_up: bool = False
+    abandoned: bool = False
     resend_delays: tuple[int, int, int] = (0, 0, 0)
     """From one transmission of a message to the next: the shortest, the longest, and how many there were."""
     defects: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -199,7 +199,7 @@ class Sides:
         host = self._hosts.get(source)
         if host is not None:
             host.transmissions = max(host.transmissions, message.transmissions)
-            host.given_up = host.given_up or message.sender == "given up"
+            host.abandoned = host.abandoned or message.sender == "abandoned"
             for each in message.resends:
                 shortest, longest, count = host.resend_delays
                 least = min(shortest, each.after_ns) if count else each.after_ns
@@ -245,7 +245,7 @@ def _facts(host: _Host, shown: Shown, detection: Detection | None) -> Iterator[F
         yield Fact("regions", f"large messages start within their page, at {largest} for example", count, first)
     yield from _discovery(host)
     if host.transmissions > 1:
-        end = ", and then given up: its resend limit" if host.given_up else ""
+        end = ", then abandoned: its resend limit" if host.abandoned else ""
         yield Fact("resends", f"up to {host.transmissions} transmissions of a message{end}")
     shortest, longest, count = host.resend_delays
     if count:

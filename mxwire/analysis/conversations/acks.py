@@ -83,7 +83,7 @@ def _acknowledge_unseen(flow: Flow, value: int) -> None:
 
 
 def _says_nothing(flow: Flow, stream: Stream, value: int) -> bool:
-    """Whether an acknowledgement only says that nothing has come since a partner was given up (R-RTX-05)."""
+    """Whether an acknowledgement only says that nothing has come since a partner was abandoned (R-RTX-05)."""
     return stream.first & NUMBER_MASK == ABANDONED_NEXT or value & SESSION_NUMBER_MASK | ABANDONED_NEXT in flow.told
 
 

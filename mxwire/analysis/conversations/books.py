@@ -95,8 +95,8 @@ class Books:
         """A new conversation; ``sessions`` are those that flow 0 and flow 1 go to."""
         if partners.conversations:
             former = partners.conversations[-1]
-            former.began_anew = True
-            self._close(former, given_up=True)
+            former.restarted = True
+            self._close(former, abandoned=True)
         conversation = self.open(partners.ends, time_ns)
         for flow, session in zip(conversation.flows, sessions, strict=True):
             flow.session = session
@@ -145,21 +145,21 @@ class Books:
         flow.conversation.last_ns = time_ns
         return flow
 
-    def _close(self, conversation: Conversation, *, given_up: bool = False) -> None:
+    def _close(self, conversation: Conversation, *, abandoned: bool = False) -> None:
         """Nothing more is expected of a conversation."""
         for flow in conversation.flows:
             if flow.stream is not None:
-                self.end_stream(flow, given_up=given_up)
+                self.end_stream(flow, abandoned=abandoned)
 
-    def end_stream(self, flow: Flow, *, given_up: bool) -> None:
+    def end_stream(self, flow: Flow, *, abandoned: bool) -> None:
         """The unfinished messages of a flow will not be finished any more."""
         assert flow.stream is not None
         for entry in flow.stream.entries.values():
             message = entry.message if isinstance(entry, Notice) else entry
             assert isinstance(message, Message)
-            if message.state == FLYING and (isinstance(entry, Message) or not given_up):
-                if given_up and message.given_up_ns is None:
-                    message.given_up_ns = self.now_ns
+            if message.state == FLYING and (isinstance(entry, Message) or not abandoned):
+                if abandoned and message.abandoned_ns is None:
+                    message.abandoned_ns = self.now_ns
                 self.settle(message)
 
     # Messages

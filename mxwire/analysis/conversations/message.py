@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["TINY", "SMALL", "MEDIUM", "RNDV"]
 How = Literal["piggyback", "liback"]
-SenderKnows = Literal["acked", "notified", "truncated", "failed", "nacked", "given up", "open"]
+SenderKnows = Literal["acked", "notified", "truncated", "failed", "nacked", "abandoned", "open"]
 """What the sender of a message knows of its end. ``open``: nothing, as far as the capture goes; of a large message
 ``acked`` means that its announcement arrived, no more (R-MAT-05)."""
 ReceiverKnows = Literal["received", "truncated", "failed", "refused", "announced", "unknown"]
@@ -205,13 +205,13 @@ class Message(Entry):
     """
 
     __slots__ = (
+        "abandoned_ns",
         "bytes_seen",
         "complete_ns",
         "duplicates",
         "flow",
         "fragments",
         "frame_count",
-        "given_up_ns",
         "half_seen",
         "kind",
         "last_sent_ns",
@@ -276,7 +276,7 @@ class Message(Entry):
         self.nacks = 0
         self.pull: Pulled | None = None
         """How it was pulled, if it is a large one."""
-        self.given_up_ns: int | None = None
+        self.abandoned_ns: int | None = None
         """When it was seen that one side had begun anew before the message was done."""
         self.half_seen: tuple[str, ...] = ()
         """What the capture does not show of it."""
@@ -295,9 +295,9 @@ class Message(Entry):
                 ended = self.pull.notice.first_ns if self.pull is not None and self.pull.notice is not None else None
             case "nacked":
                 ended = self.nack.time_ns if self.nack is not None else None
-            case "given up":
+            case "abandoned":
                 refusal = self.pull.refusal if self.pull is not None else None
-                ended = refusal.time_ns if self.given_up_ns is None and refusal is not None else self.given_up_ns
+                ended = refusal.time_ns if self.abandoned_ns is None and refusal is not None else self.abandoned_ns
         return self.last_ns if ended is None else max(ended, self.first_ns)
 
     @property
@@ -310,12 +310,12 @@ class Message(Entry):
                 ended = self._transferred(self.pull, notice)
                 return "notified" if ended == "received" else ended
             if self.pull.is_withdrawn:
-                return "given up"
+                return "abandoned"
         if self.nack is not None and (self.ack is None or self.nack.time_ns <= self.ack.time_ns):
             return "nacked"
-        if self.ack is not None and (self.pull is None or self.given_up_ns is None) and told(self.ack.time_ns):
+        if self.ack is not None and (self.pull is None or self.abandoned_ns is None) and told(self.ack.time_ns):
             return "acked"
-        return "open" if self.given_up_ns is None else "given up"
+        return "open" if self.abandoned_ns is None else "abandoned"
 
     @property
     def receiver(self) -> ReceiverKnows:
@@ -336,7 +336,7 @@ class Message(Entry):
 
     def _is_told(self, time_ns: int) -> bool:
         """Whether the sender still wanted to know at that time."""
-        return self.given_up_ns is None or time_ns <= self.given_up_ns
+        return self.abandoned_ns is None or time_ns <= self.abandoned_ns
 
     def _transferred(self, pull: Pulled, notice: Notice) -> Literal["received", "truncated", "failed"]:
         """What a NOTIFY means: who wants nothing does not pull (R-RDV-04), who fails has pulled (R-NOT-01)."""

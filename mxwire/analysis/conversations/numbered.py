@@ -215,7 +215,7 @@ class Numbered:
 
     def _begin(self, flow: Flow, sequence: int) -> tuple[Stream, int, None]:
         """The sender numbers anew: after it gave its partner up, or without a reason that was seen."""
-        self.books.end_stream(flow, given_up=True)
+        self.books.end_stream(flow, abandoned=True)
         if flow.former is not None:
             flow.unseen += flow.former.missing
         flow.former = flow.stream

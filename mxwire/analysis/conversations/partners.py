@@ -100,7 +100,7 @@ class Conversation:
     """From the end that was seen sending first, and from the other."""
     connects: list[Connect] = field(default_factory=list)
     connect_count: int = 0
-    began_anew: bool = False
+    restarted: bool = False
     """Another conversation of the same endpoints follows: one of them was opened again."""
 
     def session(self, side: int) -> int | None:

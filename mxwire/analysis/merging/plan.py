@@ -21,7 +21,7 @@ class Counts:
     """All of them."""
     outside: int
     """The other capture had not begun yet, or had ended."""
-    copies: int
+    duplicates: int
     """Doubles of frames that both have."""
     sent: int
     """They were sent at this end, and did not arrive at the other, or were not captured there."""
@@ -31,7 +31,7 @@ class Counts:
     @property
     def unknown(self) -> int:
         """Frames that come from neither end, as far as that is known."""
-        return self.only - self.outside - self.copies - self.sent - self.arrived
+        return self.only - self.outside - self.duplicates - self.sent - self.arrived
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +100,16 @@ def _counts(
     begun, ended = int(other_ns.min()), int(other_ns.max())
     outside = (time_ns[places] < begun) | (time_ns[places] > ended)
     places = places[~outside]
-    copies = _copies(capture, pairs, places)
-    places = places[~copies]
+    duplicates = _duplicates(capture, pairs, places)
+    places = places[~duplicates]
     here = _from(capture.source[places], alignment, side)
     there = _from(capture.source[places], alignment, "second" if side == "first" else "first")
     return Counts(
-        len(capture), int(alone.sum()), int(outside.sum()), int(copies.sum()), int(here.sum()), int(there.sum())
+        len(capture), int(alone.sum()), int(outside.sum()), int(duplicates.sum()), int(here.sum()), int(there.sum())
     )
 
 
-def _copies(capture: Fingerprints, pairs: Places, places: Places) -> NDArray[np.bool_]:
+def _duplicates(capture: Fingerprints, pairs: Places, places: Places) -> NDArray[np.bool_]:
     """Which of the frames at ``places`` are the same as one of ``pairs`` of about the same time."""
     keys = capture.keys(capture.cut)
     alike = np.isin(keys[places], keys[pairs])

@@ -83,7 +83,7 @@ class Timing:
         return sum(flow.retransmissions + flow.re_requests for flow in flows)
 
     @property
-    def copied_frames(self) -> int:
+    def duplicate_frames(self) -> int:
         """Copies that the network or the capture made."""
         return sum(flow.duplicates for each in self.follower.conversations for flow in each.flows)
 

@@ -31,17 +31,17 @@ ENDINGS = {
     "mxoe-early": {("acked", "received"): 13, ("open", "unknown"): 2},
     "mxoe-no-reverse-connect": {("acked", "received"): 10, ("notified", "received"): 1, ("acked", "failed"): 1},
     "mxoe-nack-lib": {("nacked", "refused"): 9},
-    "mxoe-nack-mcp-closed": {("given up", "failed"): 1},
+    "mxoe-nack-mcp-closed": {("abandoned", "failed"): 1},
     "mxoe-nack-mcp-session": {("acked", "failed"): 1},
     "mxoe-resends-exhausted": {
-        ("given up", "received"): 3,
-        ("given up", "failed"): 1,
+        ("abandoned", "received"): 3,
+        ("abandoned", "failed"): 1,
         ("nacked", "refused"): 1,
         ("open", "unknown"): 1,
     },
     "mxoe-stopped-receiver": {("acked", "received"): 3, ("notified", "received"): 1},
     "mxoe-truncated": {("acked", "received"): 4, ("truncated", "truncated"): 2},
-    "omx9000-receiver-killed": {("given up", "announced"): 1, ("nacked", "refused"): 1},
+    "omx9000-receiver-killed": {("abandoned", "announced"): 1, ("nacked", "refused"): 1},
 }
 """How messages ended for sender and receiver, where not all were simply received: from the logs of the recordings."""
 LOSSY = {"mxoe-lossy-1M", "omx9000-lossy-1M", "mxoe-nack-mcp-rdmawin", "omx9000-nack-mcp-rdmawin"}
@@ -153,7 +153,7 @@ def test_connects_are_told_with_their_answers():
         (0, 0, 1, 1),
     ]
     assert [(each.number, each.status) for each in second.connects] == [(0, 0)]
-    assert first.began_anew and not second.began_anew
+    assert first.restarted and not second.restarted
     assert first.session(1) == second.session(1) and first.session(0) != second.session(0)
 
 

@@ -54,7 +54,7 @@ def problems(scenario: Scenario) -> list[str]:
 def disagreements(message: Message, known: Planned) -> list[str]:
     found = []
     # Who is restarted before it acknowledges leaves nothing on the wire that says what it had.
-    silent = message.given_up_ns is not None and message.receiver == "unknown"
+    silent = message.abandoned_ns is not None and message.receiver == "unknown"
     if known.delivered and not known.excuse and not silent and message.receiver not in ("received", "truncated"):
         found.append(f"was delivered, but the receiver knows: {message.receiver}")
     if message.receiver == "received" and not known.delivered and not known.excuse and message.kind == "RNDV":

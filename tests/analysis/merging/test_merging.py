@@ -125,7 +125,7 @@ def test_what_was_lost_is_kept_and_counted():
     lost = [len(frames) - len(ends[1]), len(frames) - len(ends[0])]
     assert [made.first.only, made.second.only] == lost
     # Retransmissions of the same moment look like doubles; nothing else is taken for what it is not.
-    assert [made.first.sent + made.first.copies, made.second.sent + made.second.copies] == lost
+    assert [made.first.sent + made.first.duplicates, made.second.sent + made.second.duplicates] == lost
     assert (merge.origin == 0).sum() == sum(data[6:12] == FIRST_HOST for _, data, _ in frames)
 
 
@@ -142,7 +142,7 @@ def test_doubled_frames_of_a_mirror_port_are_known_as_such():
     made = planned((doubled, second))
     assert made.both == len(second)
     # The last copies come when the other recording has ended.
-    assert made.first.copies + made.first.outside == len(first) and made.first.outside < 3
+    assert made.first.duplicates + made.first.outside == len(first) and made.first.outside < 3
     assert made.first.sent == made.first.arrived == 0
 
 

@@ -72,7 +72,7 @@ def test_repetitions_take_as_long_as_the_rules_say():
     assert 480e6 < resend.least <= resend.most < 560e6
     assert 980e6 < timer.least <= timer.most < 1050e6
     assert timing.re_request_delays["early"].estimate().most < 100e6
-    assert timing.repeated_frames > 100 and timing.copied_frames > 10
+    assert timing.repeated_frames > 100 and timing.duplicate_frames > 10
 
 
 def test_never_more_than_four_blocks_are_in_flight():

@@ -121,7 +121,7 @@ def _keep(kept: list[Message], message: Message) -> None:
 
 def _is_excused(message: Message) -> bool:
     """Whether something else explains that a message was not acknowledged: a refusal, or a restart of one side."""
-    restarted = message.given_up_ns is not None and message.transmissions < _PATIENT
+    restarted = message.abandoned_ns is not None and message.transmissions < _PATIENT
     return message.nack is not None or restarted
 
 

@@ -1,4 +1,4 @@
-"""What two captures of one way have in common, for people and for programs."""
+"""The result of merging two captures of one path, as blocks of a report and as a JSON record."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _COLUMNS: Final = (
 )
 _ROWS: Final = (
     ("captured", "frames"),
-    ("not in the other", "only"),
-    ("  while the other was not recording", "outside"),
-    ("  the same again within 1 ms", "copies"),
-    ("  sent here, and not seen to arrive", "sent"),
-    ("  arrived here, not seen to be sent", "arrived"),
-    ("  from elsewhere", "unknown"),
+    ("not in the other capture", "only"),
+    ("  while the other capture was not running", "outside"),
+    ("  duplicates within 1 ms", "duplicates"),
+    ("  sent here, arrival not captured", "sent"),
+    ("  received here, transmission not captured", "arrived"),
+    ("  of unknown origin", "unknown"),
 )
 
 
 def merge_blocks(first: str, second: str, made: Plan, target: str | None, written: int | None) -> list[Block]:
-    """Everything that was found, for people."""
+    """The alignment of the clocks, the delays and the frame counts as blocks of a report."""
     rows = tuple(
         Row((text, str(getattr(made.first, name)), str(getattr(made.second, name))))
         for text, name in _ROWS
@@ -46,23 +46,23 @@ def merge_blocks(first: str, second: str, made: Plan, target: str | None, writte
 
 
 def _facts(made: Plan) -> Iterator[str]:
-    yield f"{count_of(made.both, 'frame')} in both; {made.alignment.compared} of them compare the clocks"
+    yield f"{count_of(made.both, 'frame')} in both; {made.alignment.compared} of them used to align the clocks"
     yield from _clock(made.alignment)
-    ends = {"first": "A", "second": "B"}
+    letters = {"first": "A", "second": "B"}
     for side, delay in made.delays.items():
-        way = "A to B" if side == "first" else "B to A"
+        direction = "A to B" if side == "first" else "B to A"
         hosts = ", ".join(mac_text(each) for each, where in sorted(made.alignment.sides.items()) if where == side)
         yield (
-            f"from {way}: at least {_microseconds(delay.least_ns)}, median {_microseconds(delay.median_ns)} "
-            f"({count_of(delay.frames, 'frame')}; hosts at {ends[side]}: {hosts})"
+            f"delay from {direction}: minimum {_microseconds(delay.least_ns)}, median {_microseconds(delay.median_ns)} "
+            f"({count_of(delay.frames, 'frame')}; hosts at {letters[side]}: {hosts})"
         )
     if not made.alignment.sides:
-        yield "no frame is later in one than in the other: both were captured at the same place"
+        yield "no delay between the captures: both were taken at the same place"
     if made.alignment.acausal:
         yield (
-            f"{count_of(made.alignment.acausal, 'frame')} received before being sent, by any steady clock: one of the "
-            "clocks was "
-            "set meanwhile, or times were not taken when frames passed; the order of frames is not sure"
+            f"{count_of(made.alignment.acausal, 'frame')} received before being sent, by any steady clock: a clock was "
+            "adjusted during the capture, or timestamps were not taken when frames passed; the order of frames is "
+            "uncertain"
         )
 
 
@@ -70,20 +70,22 @@ def _clock(alignment: Alignment) -> Iterator[str]:
     clock, wrong = alignment.clock, alignment.uncertainty_ns
     direction = "behind" if clock.offset_ns < 0 else "ahead of"
     offset = seconds_text(abs(clock.offset_ns)).strip()
-    sure = f"wrong by at most {_microseconds(wrong)}" if wrong is not None else "with the delay of the way in it"
+    error = f"within {_microseconds(wrong)}" if wrong is not None else "including the delay of the path"
     yield (
-        f"B's clock is {offset} s {direction} A's, {sure}" if clock.offset_ns else f"B's clock agrees with A's, {sure}"
+        f"B's clock is {offset} s {direction} A's, {error}"
+        if clock.offset_ns
+        else f"B's clock agrees with A's, {error}"
     )
     if wrong is None:
-        yield "frames of one direction only are in both: the delay cannot be told from the offset"
+        yield "only frames of one direction are in both: the delay cannot be separated from the offset"
     if not alignment.drift_seen:
-        yield "no drift is seen in so short a time"
+        yield "the capture is too short to measure drift"
         return
     drift, within = f"{abs(clock.drift) * 1e6:.3f}", f"{alignment.drift_uncertainty * 1e6:.3f}"
     if float(drift):
-        yield f"it {'gains' if clock.drift > 0 else 'loses'} {drift} us a second on A's, within {within}"
+        yield f"drift: B's clock {'gains' if clock.drift > 0 else 'loses'} {drift} us per second, within {within}"
     else:
-        yield f"no drift is seen, within {within} us a second"
+        yield f"drift: none, within {within} us per second"
 
 
 def _microseconds(nanoseconds: float) -> str:
@@ -91,7 +93,7 @@ def _microseconds(nanoseconds: float) -> str:
 
 
 def merge_record(first: str, second: str, made: Plan, target: str | None, written: int | None) -> dict[str, Any]:
-    """The same for programs; times in nanoseconds, drift as a proportion."""
+    """The same as a JSON record; times in nanoseconds, drift as a ratio."""
     alignment = made.alignment
     return {
         "record": "merge",
@@ -125,7 +127,7 @@ def _counts(counts: Counts) -> dict[str, int]:
         "frames": counts.frames,
         "only": counts.only,
         "outside": counts.outside,
-        "copies": counts.copies,
+        "duplicates": counts.duplicates,
         "sent": counts.sent,
         "arrived": counts.arrived,
         "unknown": counts.unknown,
