@@ -37,7 +37,7 @@ RECEIVER_MUTANTS = (
         "self._target(frame, self._nack_lib)",
     ),
     Mutant("the sub-type of a TRUC is ignored", "R-ACK-10", _CARD, " or frame.liback_type != TrucType.ACK:", ":"),
-    Mutant("the length of a TRUC is ignored", "R-ACK-10", _CARD, "if frame.length < _LIBACK_LENGTH:", "if False:"),
+    Mutant("the length of a TRUC is ignored", "R-ACK-10", _CARD, "if frame.length < LIBACK_LENGTH:", "if False:"),
     Mutant(
         "the inner session of a TRUC is ignored",
         "R-ACK-10",
@@ -79,7 +79,7 @@ RECEIVER_MUTANTS = (
         "        endpoint = self.endpoints.get(frame.dst_endpoint)\n        if endpoint is not None:\n"
         "            self._learn(peer, frame.src_dst_peer_index)\n        if endpoint is None:\n",
     ),
-    Mutant("all of the magic counts", "R-PUL-05", _CARD, "((magic ^ MAGIC) & 0xFF)", "(magic ^ MAGIC)"),
+    Mutant("all of the magic counts", "R-PUL-05", _CARD, "((magic ^ PULL_MAGIC) & 0xFF)", "(magic ^ PULL_MAGIC)"),
     Mutant(
         "a nack with a bad index is taken",
         "R-NAK-04",
