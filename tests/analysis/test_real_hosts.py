@@ -43,3 +43,14 @@ def test_a_notify_for_a_killed_sender_is_a_note():
     (found,) = [each for each in run.objects if each["record"] == "finding"]
     assert (found["id"], found["severity"], run.code) == ("notify-for-former-process", "note", 0)
     assert [each["frames"] for each in found["evidence"]] == [[22], [27]]
+
+
+def test_a_notify_after_a_nack_of_success_is_a_note():
+    """A NACK_MCP of type 0 has a real host report a message of which no reply was sent (R-NAK-09)."""
+    run = mxwire("verify", "--json", RECORDINGS[0].parent / "pull-odd-type.pcap")
+    findings = [each for each in run.objects if each["record"] == "finding"]
+    found = {(each["host"], each["rule"], each["severity"]) for each in findings}
+    assert found == {
+        ("02:00:00:00:00:77", "R-NAK-09", "violation"),
+        ("52:54:00:0a:00:01", "R-NAK-09", "note"),
+    }

@@ -851,6 +851,13 @@ def nack_of_a_pull_that_means_success(on):
     on.send(on.a.rndv(50_000), on.b.pull(50_000), on.a.nack_pull(0))
 
 
+@breaks("R-NAK-09", "note")
+def notify_after_a_nack_that_means_success(on):
+    """The NOTIFY reports what was never sent; the violation is that of the host which sent the nack."""
+    on.send(on.a.rndv(50_000), on.b.pull(50_000), on.a.nack_pull(0), on.b.notify(50_000))
+    on.found = [each for each in on.found if each.severity == "note"]
+
+
 # Local traffic last: a host that talks to itself is two parties in one.
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from mxwire.rules.registry import Breach, judges
 from mxwire.rules.state.sighting import Sighting, Status
-from mxwire.rules.state.transfers import Announcement
+from mxwire.rules.state.transfers import Announcement, Transfer
 from mxwire.wire.packets import Notify, Pull, Rndv
 
 FIRST_COUNTER: Final = 23
@@ -124,10 +124,27 @@ def transferred(seen: Sighting) -> Breach | None:
     frames = (announcement.number, transfer.first_number)
     if total != transfer.total:
         return Breach(f"{transfer.total} as in the PULLs, or 0", f"total_length {total}", frames=frames)
-    if not transfer.irregular and not transfer.adopted and transfer.oldest < transfer.block_count:
+    if _lacks_a_block(transfer) and not transfer.taken_as_success:
         return Breach(
             f"block {transfer.oldest} of {transfer.block_count} was not completely sent",
             f"total_length {total}, as if all had come",
             frames=frames,
         )
     return None
+
+
+def _lacks_a_block(transfer: Transfer) -> bool:
+    return not transfer.irregular and not transfer.adopted and transfer.oldest < transfer.block_count
+
+
+@judges("R-NAK-09", Notify, severity="note", when=_FIRST_SIGHT)
+def refused_with_success(seen: Sighting) -> Breach | None:
+    """A receiver whose PULL was refused with type 0 takes the message as complete, and reports so to the sender."""
+    transfer = seen.announcement.transfer if seen.announcement is not None else None
+    if transfer is None or not seen.frame.total_length or not transfer.taken_as_success or not _lacks_a_block(transfer):
+        return None
+    return Breach(
+        f"total_length 0: block {transfer.oldest} of {transfer.block_count} was not completely sent",
+        f"total_length {seen.frame.total_length}, after a NACK_MCP of type 0, which means success",
+        frames=(transfer.first_number,),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mxwire.rules.state import numbered
 from mxwire.rules.state.sighting import Sighting, Status
 from mxwire.rules.state.transfers import TRANSFERS, Announcement, Block, Transfer
+from mxwire.wire.enums import NackType
 
 
 def look_pull(seen: Sighting) -> None:
@@ -209,3 +210,5 @@ def apply_nack_mcp(seen: Sighting) -> None:
     """Count the refusals."""
     if seen.transfer is not None:
         seen.transfer.nacks += 1
+        if seen.frame.nack_type == NackType.NONE and not seen.lost:
+            seen.transfer.taken_as_success = True

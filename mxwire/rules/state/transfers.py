@@ -103,6 +103,8 @@ class Transfer:
     """r: offset of the message in its first frame."""
     requests: int = 0
     nacks: int = 0
+    taken_as_success: bool = False
+    """A NACK_MCP of type 0 refused it, which real hosts take as the end of a complete pull (R-NAK-09)."""
     deliveries: int = 0
     exact: bool = True
     blocks: dict[int, Block] = field(default_factory=dict)
