@@ -16,10 +16,12 @@ from mxwire.words import count_of
 
 if TYPE_CHECKING:
     from mxwire.host.asking import Sighting, Survey
+    from mxwire.link import Tap
 
 EPILOG = """\b
-Columns: address and name; the index that the host gave us in its table; the dialect it speaks; the shortest
-time in which it answered a host query.
+Columns: address and name; the index that the host gave us in its table; its dialect, with the frame limit
+(omx:9000) if frames of a large message of it pass this interface; the shortest time in which it answered a host
+query.
 
 \b
 Examples:
@@ -33,6 +35,9 @@ Examples:
 Hosts that are known beforehand are listed as well, even if nothing is heard of them.
 Exit code: 0 if anything was heard of a host, 1 if not, 2 if it cannot work, 130 after Ctrl-C.
 """
+
+BATCHES = 64
+"""Batches of frames between other hosts that are examined per round: a busy network must not delay the next round."""
 
 
 @click.command(epilog=EPILOG)
@@ -54,12 +59,13 @@ def command(live: Live, seconds: float, count: int | None, ask_dialect: bool, as
     asked for their name twice a second.
     """
     from mxwire.host.asking import Survey
+    from mxwire.link import Tap
 
-    with live.open(short_frames=True, background=False) as host:
+    with live.open(short_frames=True, background=False) as host, Tap.open(live.interface) as tap:
         survey = Survey(host, ask_dialect=ask_dialect)
         interrupted = False
         try:
-            _follow(_until(survey, seconds, count, ask_dialect), live_table=sys.stdout.isatty() and not as_json)
+            _follow(_until(survey, tap, seconds, count, ask_dialect), live_table=sys.stdout.isatty() and not as_json)
         except KeyboardInterrupt:
             interrupted = True
             end_interrupted_line()
@@ -81,9 +87,14 @@ def _why_none(frames: int) -> str:
     return "no frame came; is another host running there (mxwire serve), and is it the right interface (mxwire doctor)?"
 
 
-def _until(survey: Survey, seconds: float, count: int | None, ask_dialect: bool) -> Iterator[list[Sighting]]:
+def _until(survey: Survey, tap: Tap, seconds: float, count: int | None, ask_dialect: bool) -> Iterator[list[Sighting]]:
     """The rounds of a survey, until time is over or enough hosts are known."""
-    for sightings in survey.rounds(seconds):
+    for _ in survey.rounds(seconds):
+        for _ in range(BATCHES):
+            if not len(batch := tap.receive(0.0)):
+                break
+            survey.observe(batch)
+        sightings = survey.sightings()
         yield sightings
         known = sum(each.answer_ns is not None and (each.complete or not ask_dialect) for each in sightings)
         if count is not None and known >= count:

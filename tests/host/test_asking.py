@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 import pytest
@@ -15,6 +16,7 @@ from mxwire.protocol import Peer, profile_by_name
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import dialect_by_name
+from mxwire.wire.numbers import PULL_MAGIC
 from mxwire.wire.packets import Announcement, NackMcp, Pull
 
 from .conftest import PATIENCE
@@ -48,6 +50,66 @@ def test_a_host_is_found_with_name_index_and_dialect(network, dialect, profile):
         assert found.index == next(each.index for each in alpha.peers() if each.name == "beta:0")
         assert found.our_index == next(each.index for each in beta.peers() if each.name == "alpha:0")
         assert found.answer_ns is not None and 0 < found.answers <= found.queries
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("asking", ["questions", "frames"])
+def test_frames_of_a_large_message_show_the_frame_limit(network, dialect, asking):
+    with (
+        Host(network.attach(), name="alpha", dialect=dialect) as alpha,
+        Host(network.attach(), name="beta", dialect=dialect, background=False) as beta,
+    ):
+        received = beta.open_endpoint(0).ireceive(maximum=1_000_000)
+        survey = Survey(beta, ask_dialect=asking == "questions")
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(_send_large, alpha, beta.addresses[0])
+            rounds = survey.rounds(PATIENCE, every=0.05)
+            [found] = next(each for each in rounds if received.done)
+        assert found.dialect == dialect
+        survey.close()
+
+
+def _send_large(host: Host, address: str) -> None:
+    endpoint = host.open_endpoint(0)
+    endpoint.isend(endpoint.connect(address, 0, timeout=PATIENCE), bytes(1_000_000))
+
+
+def test_a_host_whose_answer_contradicts_its_frames_is_reported_by_its_answer(network):
+    with (
+        Host(network.attach(), name="alpha", dialect="mxoe") as alpha,
+        Host(network.attach(), name="beta", background=False) as beta,
+    ):
+        survey = Survey(beta)
+        address = bytes.fromhex(alpha.addresses[0].replace(":", ""))
+        pull = dialect_pull(address, "omx:9000")
+        survey.observe(FrameBatch.from_frames([pull]))
+        rounds = survey.rounds(PATIENCE, every=0.05)
+        assert next(each for each in rounds if each and each[0].complete)[0].dialect == "mxoe"
+        survey.close()
+
+
+def dialect_pull(source: bytes, dialect: str) -> bytes:
+    """The first PULL for a long message in a dialect."""
+    codec = codec_of(dialect_by_name(dialect))
+    return codec.build(
+        Pull(
+            dst_mac=OWN,
+            src_mac=source,
+            dst_src_peer_index=1,
+            dst_endpoint=0,
+            src_endpoint=0,
+            session=1,
+            total_length=1_000_000,
+            pulled_rdma_id=1,
+            pulled_rdma_seqnum=1,
+            pulled_rdma_offset=0,
+            src_pull_handle=1,
+            src_magic=PULL_MAGIC,
+            first_frame_offset=0,
+            block_length=dialect_by_name(dialect).block_length,
+            frame_index=0,
+        )
+    )
 
 
 def test_nothing_but_names_is_asked_where_that_is_not_wanted(network):

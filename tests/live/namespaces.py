@@ -176,8 +176,8 @@ class Laboratory:
         """Two new machines joined by a cable: veth0 and veth1."""
         return self.cable(self.machine(), self.machine(), mtu=mtu)
 
-    def bridged(self, count: int, mtu: int = 1500) -> list[Port]:
-        """New machines, each with an interface eth0 on one bridge."""
+    def bridged(self, count: int, mtu: int = 1500, *, hub: bool = False) -> list[Port]:
+        """New machines, each with an interface eth0 on one bridge; as a ``hub`` it learns no addresses."""
         switch = self.machine()
         switch.ip("link", "add", "br0", "mtu", str(mtu), "type", "bridge")
         ports = []
@@ -185,6 +185,8 @@ class Laboratory:
             port, inner = self.cable(self.machine(), switch, ("eth0", f"port{number}"), mtu)
             inner.link("master", "br0")
             ports.append(port)
+            if hub:
+                inner.link("type", "bridge_slave", "learning", "off")
         switch.ip("link", "set", "dev", "br0", "up")
         return ports
 

@@ -11,9 +11,10 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ import pytest
 
 from mxwire.capture import open_capture
 from mxwire.frames import FrameBatch
+from mxwire.host import Endpoint
 from mxwire.link import PacketLink
 
+from .hosts import open_endpoint, open_host
 from .namespaces import Laboratory, Namespace, Port
 from .watcher import Watcher
 
@@ -131,6 +134,50 @@ def test_discover_finds_several_hosts_and_their_dialects(laboratory):
     with serving(ports[0], "alpha"), serving(ports[1], "beta", "--dialect", "omx:9000"):
         done = mxwire(ports[2].namespace, "discover", "-i", "eth0", "-c", 2, "--time", PATIENCE, "--json")
     assert {each["name"]: each["dialect"] for each in done.objects} == {"alpha:0": "mxoe", "beta:0": "omx"}
+
+
+def test_discover_shows_the_frame_limits_of_hosts_that_exchange_messages(laboratory):
+    dialects = ["mxoe", "omx:1500", "omx:9000"]
+    *ports, watcher = laboratory.bridged(2 * len(dialects) + 1, 9000, hub=True)
+    stop = threading.Event()
+    with ExitStack() as stack:
+        stack.callback(stop.set)
+        for place, dialect in enumerate(dialects):
+            ends = []
+            for number in (2 * place, 2 * place + 1):
+                host = stack.enter_context(open_host(ports[number], f"host{number}", dialect=dialect))
+                ends.append(open_endpoint(ports[number], host, 0))
+            stack.enter_context(_talking(*ends, stop))
+        wanted = {f"host{number}:0": dialects[number // 2] for number in range(len(ports))}
+        deadline = time.monotonic() + float(PATIENCE)
+        while True:
+            done = mxwire(watcher.namespace, "discover", "-i", "eth0", "--time", 2, "--json")
+            found = {each["name"]: each["dialect"] for each in done.objects}
+            # Receivers of large messages send PULLs, and senders replies: both show the frame limit.
+            if found == wanted:
+                break
+            assert time.monotonic() < deadline, found
+
+
+@contextmanager
+def _talking(sender: Endpoint, receiver: Endpoint, stop: threading.Event) -> Iterator[None]:
+    """Send large messages to an endpoint from another, one after the other, in a thread of their own."""
+
+    def talk() -> None:
+        partner = sender.connect(receiver.host.name, 0, timeout=float(PATIENCE))
+        while not stop.is_set():
+            receiving = receiver.ireceive(maximum=300_000)
+            sender.send(partner, bytes(300_000), timeout=float(PATIENCE))
+            receiver.wait(receiving, float(PATIENCE))
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=talk)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 def test_discover_says_that_nobody_is_there(silent):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,14 +12,21 @@ from mxwire.frames import FrameBatch
 from mxwire.host.asking.listening import Heard, Listener
 from mxwire.host.asking.pause import pause
 from mxwire.host.asking.questions import dialect_answer, dialect_question, host_query
+from mxwire.host.core import Core
 from mxwire.host.host import Host
+from mxwire.host.watcher import Watcher
 from mxwire.protocol import Peer
+from mxwire.wire.detection import Detector
+from mxwire.wire.dialect import Dialect
+from mxwire.wire.encapsulation import locate
 from mxwire.wire.numbers import NO_PEER_INDEX
 from mxwire.wire.packets import Announcement, HostQuery, HostReply, NackMcp
 
 ROUND: Final = 0.5
 """Seconds between two rounds of questions."""
 _HEAD_START: Final = 0.2
+_SURE: Final = 0.8
+"""Confidence from which the dialect of a host's own frames is reported."""
 _MAGICS: Final = 0x6D78_0000
 """Magics of our own questions begin here, among those of probes (``mxwire.wire.probes``)."""
 
@@ -37,7 +44,8 @@ class Sighting:
     our_index: int
     """Its index in our table."""
     dialect: str | None
-    """``mxoe`` or ``omx``, as it understands PULLs; None while not known."""
+    """``mxoe`` or ``omx``, as it understands PULLs, with the frame limit (``omx:9000``) once frames that the host sent
+    have shown it; None while not known. No answer to a question depends on the frame limit."""
     answer_ns: int | None
     """The shortest time in which it has answered a host query, in nanoseconds."""
     queries: int
@@ -91,6 +99,8 @@ class Survey:
         """Frames of our own that came back."""
         self._serials: set[int] = set()
         self._own = {each.address for each in self._core.links}
+        self._detector = Detector(by_sender=True)
+        self._traffic = _Traffic(self._core, self.observe)
         self._listener = Listener(self._core, self._hear, self._meet)
 
     def rounds(self, seconds: float, every: float = ROUND) -> Iterator[list[Sighting]]:
@@ -109,11 +119,18 @@ class Survey:
         """All hosts that are known, ours excepted."""
         with self._core.section:
             heard = set(self._host.hosting.heard())
-            return [self._sighting(each, heard) for each in self._core.node.peers if each.own is None]
+            spoken = self._spoken()
+            return [self._sighting(each, heard, spoken) for each in self._core.node.peers if each.own is None]
+
+    def observe(self, batch: FrameBatch) -> None:
+        """Learn the dialects of the hosts that sent ``batch``, such as frames that a tap has seen between others."""
+        with self._core.section:
+            self._detector.observe(locate(batch))
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._listener.close()
+        self._traffic.close()
 
     # Asking.
 
@@ -198,7 +215,15 @@ class Survey:
             notes.dialect, padded = answer
             notes.long_answered |= padded
 
-    def _sighting(self, peer: Peer, heard: set[Peer]) -> Sighting:
+    def _spoken(self) -> dict[bytes, Dialect]:
+        """The dialects that the frames of hosts have shown, by address."""
+        return {
+            each.hosts[0].to_bytes(6, "big"): each.dialect
+            for each in self._detector.detections()
+            if each.dialect is not None and each.confidence >= _SURE
+        }
+
+    def _sighting(self, peer: Peer, heard: set[Peer], spoken: dict[bytes, Dialect]) -> Sighting:
         notes = self._of(peer.address)
         index = peer.index_for(0)
         return Sighting(
@@ -206,7 +231,7 @@ class Survey:
             name=peer.name,
             index=None if index == NO_PEER_INDEX else index,
             our_index=peer.index,
-            dialect=notes.dialect,
+            dialect=_dialect(notes.dialect, spoken.get(peer.address)),
             answer_ns=notes.best,
             queries=notes.queries,
             answers=notes.answers,
@@ -214,3 +239,22 @@ class Survey:
             heard=notes.heard or peer in heard,
             long_frames=notes.long_answered if notes.long_asked else None,
         )
+
+
+class _Traffic(Watcher):
+    """Passes on all frames that arrive."""
+
+    def __init__(self, core: Core, observe: Callable[[FrameBatch], None]) -> None:
+        self._observe = observe
+        super().__init__(core)
+
+    def _watch(self, batch: FrameBatch, sent: bool) -> None:
+        if not sent:
+            self._observe(batch)
+
+
+def _dialect(answered: str | None, spoken: Dialect | None) -> str | None:
+    """The name of a host's dialect by its answer to a question; its frames add the rest where they agree with it."""
+    if spoken is not None and answered in (None, spoken.family):
+        return spoken.name
+    return answered

@@ -24,9 +24,10 @@ class Passed:
     arrived: int = 0
     """From others, for us or for all."""
 
-    def look(self, tap: Tap, own: bytes) -> None:
-        """Count what has passed since the last time."""
+    def look(self, tap: Tap, own: bytes, survey: Survey) -> None:
+        """Count the frames since the last call, and let ``survey`` learn dialects from them."""
         while len(batch := tap.receive(0.0)):
+            survey.observe(batch)
             for start in batch.offset.tolist():
                 destination = batch.buffer[start : start + 6].tobytes()
                 source = batch.buffer[start + 6 : start + 12].tobytes()
@@ -42,11 +43,11 @@ def attempts(host: Host, tap: Tap, dialect: Dialect, seconds: float) -> Iterator
     passed = Passed()
     try:
         for _ in survey.rounds(seconds):
-            passed.look(tap, link.address)
+            passed.look(tap, link.address, survey)
     finally:
         survey.close()
     sightings = survey.sightings()
-    passed.look(tap, link.address)
+    passed.look(tap, link.address, survey)
     yield sending(link.name, link.statistics().sent, link.statistics().refused, passed)
     yield from receiving(link.name, link.statistics().received, passed)
     yield from conflicts(host, survey, sightings)
@@ -146,9 +147,9 @@ def _peer(found: Sighting, dialect: Dialect, length: int | None) -> Iterator[Fin
 
 
 def _dialect(who: str, found: Sighting, dialect: Dialect) -> Finding:
-    if found.dialect == dialect.family:
+    if found.dialect in (dialect.family, dialect.name):
         return ok("dialect", f"{who} speaks {found.dialect}, as we do", found.address)
-    theirs = "omx:M, with the M that it was built with" if found.dialect == "omx" else "mxoe"
+    theirs = "omx:M, with the M that it was built with" if found.dialect == "omx" else found.dialect
     return problem(
         "dialect",
         f"{who} speaks {found.dialect}, and we speak {dialect}: longer messages between us will not work",
