@@ -1,1 +1,0 @@
-"""The rules of the specification in one line each, a file for some chapters; data only."""
