@@ -133,11 +133,11 @@ def test_a_folder_that_exists_is_left_alone(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--case", "nothing"), "no case 'nothing'; mxwire interop --list lists them all"),
+        (("--case", "nothing"), "no case 'nothing' (did you mean matching?); mxwire interop --list lists them all"),
         (("--implementation", "nobody"), "no implementation 'nobody'"),
         (("--json", "--junit"), "--json and --junit are two forms of the same: choose one"),
         (("--report", "a", "--html", "b"), "--html writes the report and its captures too"),
-        (("nowhere.toml",), "nowhere.toml: cannot be read: No such file or directory"),
+        (("nowhere.toml",), "nowhere.toml: no such file; check the path"),
         (("--jobs", "0"), "Invalid value for '--jobs'"),
         (("--report", "/proc/report"), "/proc/report"),
     ],

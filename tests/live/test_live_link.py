@@ -624,6 +624,6 @@ def test_it_wants_one_capability_and_says_how_to_get_it(cable: tuple[Port, Port]
     assert allowed.stdout == "opened\n", allowed.stderr
     refused = here.run(*_without_capabilities())
     said = refused.stderr.splitlines()[-1]
-    assert said.startswith("mxwire.link.errors.LinkError: veth0: raw Ethernet frames need the capability CAP_NET_RAW")
+    assert said.startswith("mxwire.link.errors.LinkError: veth0: raw Ethernet frames need CAP_NET_RAW")
     for way in ("sudo", "setcap cap_net_raw+ep"):
         assert way in said

@@ -666,7 +666,7 @@ def test_an_interface_that_is_down(laboratory, command):
 @pytest.mark.parametrize("command", [["discover"], ["ping", "alpha"], ["capture", "-l"]])
 def test_without_permission(silent, command):
     done = as_nobody(silent, *command)
-    assert done.code == 2 and "need the capability CAP_NET_RAW: run this with sudo" in done.err
+    assert done.code == 2 and "need CAP_NET_RAW: use sudo" in done.err
 
 
 def test_doctor_says_how_to_get_permission(silent):
