@@ -37,11 +37,12 @@ CHECKED = (
 )
 CHECKED += ("examples/*.toml", "captures/*.md", "replay/**/*.mxs", "dissectors/**/*.lua", "Makefile", "pyproject.toml")
 UNITS = r"(?:second|minute|frame|line|message|host|file|page|case|cell|row|column|rule|length|object|block|packet|pair)"
+NOUN = r"(?!(?:if|is|or|and|as|in|of)\b)\w+"
 VERBS = r"(?:\w+s|has|had|was|can|may|must|will|would|that|which|of)"
 END = r"\n\s*\n"
 CLAUSE = rf"(?:(?!{END})[^.?!:])*"
 SUGGESTIONS = {
-    rf"\b(?:an?|one|few|\d[\d,]*)\s+(?!if\b|is\b|or\b|and\b|as\b|in\b|of\b)\w+\s+an?\s+{UNITS}\b(?!\s+{VERBS}\b)": "per",
+    rf"\b(?:an?|one|few|\d[\d,]*)\s+{NOUN}\s+an?\s+{UNITS}\b(?!\s+{VERBS}\b)": "per",
     r"\b(?:(?:frame|message|byte|packet|call|time|run|line)s|replies|\d\S*)\s+a\s+second\b": "per second",
     r"(?<!there )\b(?:is|are|was|were)\s+no\s+(?!(?:longer|more|less|need|one|\w+er)\b)[a-z]+": "is not a …, has no …",
     r"(?<!there )\b(?:is|are|was|were)\s+(?-i:none)\b(?!\s+of)": "is absent, is None",
