@@ -19,9 +19,9 @@ from mxwire.report.exchange import exchange_lines
 from mxwire.report.json_line import json_line
 from mxwire.report.terminal import is_coloured
 from mxwire.rules.catalogue import CATALOGUE
-from mxwire.scenarios import Outcome, Remark, Script, ScriptError, Verdict, load, run_simulated
+from mxwire.scenarios import Remark, ScenarioOutcome, ScenarioVerdict, Script, ScriptError, load, run_simulated
 from mxwire.scenarios.errors import suggestion
-from mxwire.scenarios.loading import paths_of
+from mxwire.scenarios.files import paths_of
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import dialect_by_name
 from mxwire.wire.enums import NackType
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _MANY: Final = 24
 """From so many runs on only those are told that are not well."""
-_MARKS: Final = {Verdict.FAIL: "FAIL", Verdict.MISSING: "MISSING"}
+_MARKS: Final = {ScenarioVerdict.FAIL: "FAIL", ScenarioVerdict.MISSING: "MISSING"}
 
 
 # Finding
@@ -118,7 +118,7 @@ def _problem(problem: MxwireError | None) -> dict[str, Any]:
 # Playing
 
 
-def simulate(names: tuple[str, ...], profile: str, dialect: str | None, seed: int) -> Iterator[Outcome]:
+def simulate(names: tuple[str, ...], profile: str, dialect: str | None, seed: int) -> Iterator[ScenarioOutcome]:
     """Play scenarios against the engine, in one dialect or all that the library is tried in."""
     chosen = profile_by_name(profile)
     only = None if dialect is None else dialect_by_name(dialect)
@@ -143,9 +143,9 @@ class Telling:
     seed: int | None = None
     """Where the endpoint numbers and sessions of a live run come from; printed before the outcomes."""
 
-    def tell(self, outcomes: Iterable[Outcome]) -> bool:
+    def tell(self, outcomes: Iterable[ScenarioOutcome]) -> bool:
         """Tell them as they come; whether none has failed."""
-        counts: Counter[Verdict] = Counter()
+        counts: Counter[ScenarioVerdict] = Counter()
         told = 0
         with create_capture(self.write) if self.write else nullcontext() as capture:
             for each in outcomes:
@@ -164,11 +164,13 @@ class Telling:
                     click.echo("… from here on only what is not well (-v tells of all)")
         if not self.as_json:
             click.echo(_summary(counts))
-        return not (counts[Verdict.FAIL] or counts[Verdict.MISSING])
+        return not (counts[ScenarioVerdict.FAIL] or counts[ScenarioVerdict.MISSING])
 
-    def _tell(self, outcome: Outcome, *, few: bool) -> None:
+    def _tell(self, outcome: ScenarioOutcome, *, few: bool) -> None:
         misleading = self.seed is not None and outcome.script.forges_source
-        well = outcome.verdict in (Verdict.PASS, Verdict.INFO, Verdict.SKIPPED) and not misleading
+        well = (
+            outcome.verdict in (ScenarioVerdict.PASS, ScenarioVerdict.INFO, ScenarioVerdict.SKIPPED) and not misleading
+        )
         if not (self.verbose or self.ladder or few or not well):
             return
         click.echo(_line(outcome))
@@ -185,9 +187,9 @@ class Telling:
             click.echo()
 
 
-def _judged(outcome: Outcome) -> Outcome:
+def _judged(outcome: ScenarioOutcome) -> ScenarioOutcome:
     """An outcome with the rules that the host has broken besides."""
-    from mxwire.scenarios.judging import breaches
+    from mxwire.scenarios.judge import breaches
 
     found = breaches(outcome, dialect_by_name(outcome.dialect))
     remarks = tuple(
@@ -195,18 +197,18 @@ def _judged(outcome: Outcome) -> Outcome:
         for each in found
     )
     failed = outcome.passed and any(each.severity == "violation" for each in found)
-    verdict = Verdict.FAIL if failed else outcome.verdict
+    verdict = ScenarioVerdict.FAIL if failed else outcome.verdict
     broken = dict.fromkeys(each.rule for each in found)
     reason = f"besides, the host breaks {' and '.join(broken)}" if failed else outcome.reason
     return replace(outcome, verdict=verdict, reason=reason, remarks=(*outcome.remarks, *remarks))
 
 
-def _line(outcome: Outcome) -> str:
+def _line(outcome: ScenarioOutcome) -> str:
     mark = _MARKS.get(outcome.verdict, outcome.verdict.value)
     return f"{mark:10}  {outcome.script.name} ({outcome.dialect}): {outcome.script.title}"
 
 
-def _explanation(outcome: Outcome) -> Iterator[str]:
+def _explanation(outcome: ScenarioOutcome) -> Iterator[str]:
     if outcome.reason:
         place = f"{outcome.script.file}:{outcome.line}: " if outcome.line else ""
         yield f"{place}{outcome.reason}"
@@ -224,7 +226,7 @@ def _explanation(outcome: Outcome) -> Iterator[str]:
         yield f"line {each.line}: {each.text}" if each.line else each.text
 
 
-def _closed_endpoint(outcome: Outcome) -> int | None:
+def _closed_endpoint(outcome: ScenarioOutcome) -> int | None:
     """The endpoint of a live host that scenarios were played to, if it failed for being closed."""
     if outcome.profile or outcome.failed_frame is None:
         return None
@@ -234,12 +236,12 @@ def _closed_endpoint(outcome: Outcome) -> int | None:
     return None
 
 
-def _summary(counts: Counter[Verdict]) -> str:
-    parts = [f"{counts[each]} {each.value}" for each in Verdict if counts[each]]
+def _summary(counts: Counter[ScenarioVerdict]) -> str:
+    parts = [f"{counts[each]} {each.value}" for each in ScenarioVerdict if counts[each]]
     return f"{count_of(sum(counts.values()), 'run')}: {', '.join(parts)}" if parts else "nothing was played"
 
 
-def _write(capture: CaptureWriter, outcome: Outcome) -> None:
+def _write(capture: CaptureWriter, outcome: ScenarioOutcome) -> None:
     """Write the frames of an outcome; in pcapng, with a comment on the frame that failed."""
     frames = outcome.frames
     comments = {}

@@ -13,7 +13,7 @@ import click
 
 from mxwire.cli.playing import Telling, scripts_of
 from mxwire.errors import MxwireError
-from mxwire.scenarios import Outcome, Remark, Script, Verdict
+from mxwire.scenarios import Remark, ScenarioOutcome, ScenarioVerdict, Script
 from mxwire.scenarios.live import new_seed
 from mxwire.wire.dialect import dialect_by_name
 from mxwire.wire.numbers import DEFAULT_KEY
@@ -37,7 +37,7 @@ def play_live(
     timeout: float | None = None,
     harmful: bool = False,
     seed: int,
-) -> Iterator[Outcome]:
+) -> Iterator[ScenarioOutcome]:
     """Play scenarios against a live host on an interface of this machine; ``seed`` is that of the first one.
 
     Raises :class:`~mxwire.errors.MxwireError` where the host does not answer, and
@@ -46,15 +46,16 @@ def play_live(
     from mxwire.cli.live import MEETING_POINT
     from mxwire.ethernet import mac_bytes
     from mxwire.link import PacketLink
-    from mxwire.scenarios.live import run_live
-    from mxwire.scenarios.meeting import TIMEOUT, meet
+    from mxwire.scenarios.live import MEETING_TIMEOUT, meet, run_live
 
     scripts = _in_turn(names)
     who = mac_bytes(host.host) if host.host.count(":") > 1 or "-" in host.host else host.host
     endpoint = MEETING_POINT if host.endpoint is None else host.endpoint
     link = PacketLink.open(interface, promiscuous=True)
     try:
-        target = meet(link, who, dialect_by_name(dialect), endpoint=endpoint, key=key, timeout=timeout or TIMEOUT)
+        target = meet(
+            link, who, dialect_by_name(dialect), endpoint=endpoint, key=key, timeout=timeout or MEETING_TIMEOUT
+        )
         for number, script in enumerate(scripts):
             yield _noted(run_live(script, link, target, seed=seed + number, harmful=harmful))
     finally:
@@ -69,7 +70,7 @@ def play_driven(
     dialect: str | None = None,
     harmful: bool = False,
     seed: int,
-) -> Iterator[Outcome]:
+) -> Iterator[ScenarioOutcome]:
     """Play scenarios against hosts that a driver makes, with the calls of their applications; ``seed`` is that of the
     first one.
 
@@ -91,9 +92,9 @@ def _in_turn(names: tuple[str, ...]) -> list[Script]:
     return sorted(scripts_of(names), key=lambda each: each.forges_source)
 
 
-def _noted(outcome: Outcome) -> Outcome:
+def _noted(outcome: ScenarioOutcome) -> ScenarioOutcome:
     """The outcome with a remark on what it may do to later runs."""
-    if outcome.verdict is Verdict.SKIPPED or not outcome.script.forges_source:
+    if outcome.verdict is ScenarioVerdict.SKIPPED or not outcome.script.forges_source:
         return outcome
     return replace(outcome, remarks=(*outcome.remarks, Remark(0, _FORGED)))
 
@@ -105,10 +106,10 @@ def be_driven(interface: str, profile: str) -> None:
     """
     from mxwire.cli.live import Live
     from mxwire.link import PacketLink
-    from mxwire.scenarios.driven import Driven
+    from mxwire.scenarios.driven_host import DrivenHost
 
     Live(interface).check()
-    with closing(Driven(lambda: PacketLink.open(interface), profile)) as driven:
+    with closing(DrivenHost(lambda: PacketLink.open(interface), profile)) as driven:
         for line in sys.stdin:
             try:
                 question = json.loads(line)

@@ -183,7 +183,7 @@ def run(
 @command.command()
 def highlight() -> None:
     """A syntax file for Vim, which shows scenarios in colours; what else it needs stands in the documentation."""
-    from mxwire.scenarios.highlighting import vim
+    from mxwire.scenarios.vim_syntax import vim
 
     click.echo(vim(), nl=False)
 

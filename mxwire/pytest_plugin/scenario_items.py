@@ -13,7 +13,7 @@ from mxwire.interop.implementations import dialect_of
 from mxwire.interop.namespaces import inside
 from mxwire.link import PacketLink
 from mxwire.pytest_plugin.stages import external_of
-from mxwire.scenarios import Outcome, Script, Verdict, load, meet, run_live, run_simulated
+from mxwire.scenarios import ScenarioOutcome, ScenarioVerdict, Script, load, meet, run_live, run_simulated
 from mxwire.scenarios.driver import Driver, run_driven
 from mxwire.scenarios.live import new_seed
 from mxwire.wire.dialect import dialect_by_name
@@ -23,7 +23,7 @@ from mxwire.wire.numbers import DEFAULT_KEY
 class ScenarioFailed(Exception):
     """The host has not done what the scenario expects."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: ScenarioOutcome) -> None:
         super().__init__(outcome.reason)
         self.outcome = outcome
 
@@ -51,12 +51,12 @@ class ScenarioItem(pytest.Item):
         """Play it against the host of the configuration, or against the engine."""
         live = self.config.getoption("--mxwire-config") is not None
         outcome = _against(self.config, self.script) if live else self._simulated()
-        if outcome.verdict is Verdict.SKIPPED:
+        if outcome.verdict is ScenarioVerdict.SKIPPED:
             pytest.skip(outcome.reason)
         if not outcome.passed:
             raise ScenarioFailed(outcome)
 
-    def _simulated(self) -> Outcome:
+    def _simulated(self) -> ScenarioOutcome:
         dialect = dialect_by_name(str(self.config.getoption("--mxwire-dialect")))
         return run_simulated(self.script, str(self.config.getoption("--mxwire-profile")), dialect)
 
@@ -104,7 +104,7 @@ class _Played:
         self.met: int | None = None
         """How many programs had been started when the host was met."""
 
-    def play(self, script: Script) -> Outcome:
+    def play(self, script: Script) -> ScenarioOutcome:
         """Play one, from endpoints that the host does not remember."""
         self.seed += 1
         if self.driver is not None:
@@ -116,7 +116,7 @@ class _Played:
         known = False
         try:
             outcome = run_live(script, self.link, self.target, seed=self.seed)
-            known = outcome.passed or outcome.verdict is Verdict.SKIPPED
+            known = outcome.passed or outcome.verdict is ScenarioVerdict.SKIPPED
         finally:
             if self.role is not None and not known:
                 self.programs.suspect((self.role,), f"the scenario {script.name} did not pass")
@@ -146,7 +146,7 @@ _LULL: Final = 0.2
 _PLAYED: Final = pytest.StashKey[_Played]()
 
 
-def _against(config: pytest.Config, script: Script) -> Outcome:
+def _against(config: pytest.Config, script: Script) -> ScenarioOutcome:
     """Play a scenario against the first external host of the configuration."""
     if _PLAYED not in config.stash:
         config.stash[_PLAYED] = _Played(config)

@@ -1,1 +1,1 @@
-"""Playing what was recorded to live hosts: frame by frame as it was (``raw``), or one host of it (``stateful``)."""
+"""Replay of captures to live hosts: frame by frame as recorded (``raw``), or one of its hosts (``stateful``)."""

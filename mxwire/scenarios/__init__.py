@@ -1,22 +1,21 @@
-"""Scenarios: what one side sends and what must come back, and when, as short readable texts."""
+"""Scenarios: short readable scripts of the frames that a tester sends, and the frames expected back, with times."""
 
 from mxwire.scenarios.errors import ScriptError
-from mxwire.scenarios.live import LiveTarget, run_live
-from mxwire.scenarios.loading import library, load
-from mxwire.scenarios.meeting import meet
-from mxwire.scenarios.outcome import Difference, Outcome, Remark, Verdict
+from mxwire.scenarios.files import library, load
+from mxwire.scenarios.live import LiveTarget, meet, run_live
+from mxwire.scenarios.outcome import FieldDifference, Remark, ScenarioOutcome, ScenarioVerdict
 from mxwire.scenarios.parser import parse
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.simulated import run_simulated
 
 __all__ = [
-    "Difference",
+    "FieldDifference",
     "LiveTarget",
-    "Outcome",
     "Remark",
+    "ScenarioOutcome",
+    "ScenarioVerdict",
     "Script",
     "ScriptError",
-    "Verdict",
     "library",
     "load",
     "meet",

@@ -1,4 +1,4 @@
-"""What a run wants from the stage that it is played on, and what it asks of the application under test."""
+"""Actions that a run requests from its stage, and the interface of the application under test."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ from mxwire.scenarios.tester import Tester
 
 
 @dataclass(frozen=True, slots=True)
-class Transmit:
-    """Send these frames, all at once."""
+class Transmission:
+    """Request to transmit frames, all at once."""
 
     frames: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Invoke:
-    """Let the application call; the run wants what it returns, or the error that it raises."""
+class Invocation:
+    """Request to make a call on the application; its result, or the error that it raises, is given back to the run."""
 
     verb: str
     arguments: Mapping[str, Value]
     flags: frozenset[str]
     target: Any
-    """What the call is about, or None."""
+    """Object of the call, for example a request to cancel; None without one."""
     tester: Tester
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """Say what is known; the run wants a mapping of values, or None where nobody can say."""
+class Query:
+    """Request for the current values of a subject: a mapping, or None if they cannot be known."""
 
     subject: str
     target: Any
     tester: Tester
 
 
-Action = Transmit | Invoke | Ask
+Action = Transmission | Invocation | Query
 
 
-class Application(Protocol):
+class ScenarioApplication(Protocol):
     """The application on the host under test."""
 
-    def call(self, action: Invoke) -> Any:
+    def call(self, action: Invocation) -> Any:
         """Make a call; raises :class:`~mxwire.protocol.LocalProtocolError` where it is refused."""
 
-    def ask(self, action: Ask) -> Mapping[str, Value] | None:
-        """What a result, the counters, the events or a peer say."""
+    def ask(self, action: Query) -> Mapping[str, Value] | None:
+        """Return the current values of a call's result, the counters, the events or the peer."""
 
 
-def answer(application: Application | None, action: Invoke | Ask) -> Any:
-    """What an action gives: what a call returns or, where it is refused, the refusal."""
+def answer(application: ScenarioApplication | None, action: Invocation | Query) -> Any:
+    """Carry out ``action``; return the result of the call or, if it is refused, the refusal as an exception object."""
     if application is None:
         return None
-    if isinstance(action, Ask):
+    if isinstance(action, Query):
         if isinstance(action.target, LocalProtocolError):
             return {"status": int(action.target.status), "done": 1}
         return application.ask(action)

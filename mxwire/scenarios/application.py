@@ -1,4 +1,4 @@
-"""The application on a host of ours: calls on the engine, by the words of the language."""
+"""The application on one of mxwire's own hosts: the verbs of the language as calls to the engine."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mxwire.protocol import ALL_BITS, Endpoint, Event, LocalProtocolError, Node, Partner, Request, Status
-from mxwire.scenarios.actions import Ask, Invoke
+from mxwire.scenarios.actions import Invocation, Query
 from mxwire.scenarios.expression import Value, pattern
 from mxwire.scenarios.tester import Tester
 from mxwire.scenarios.vocabulary import COUNTERS, EVENTS
 from mxwire.wire.numbers import NO_PEER_INDEX
 
 LONGEST: Final = 1 << 24
-"""Bytes of a message or a buffer."""
+"""Maximum length of a message or a buffer in bytes."""
 PENDING: Final = -1
-"""The status of a request that has not ended."""
+"""Status reported for a request that has not completed."""
 
 
-class Posted:
-    """A receive and its buffer."""
+class PostedReceive:
+    """A posted receive with its buffer."""
 
     def __init__(self, request: Request, pieces: list[bytearray]) -> None:
         self.request = request
         self.pieces = pieces
         self.taken: Status | None = None
-        """The status at the first look after the end: the application is not told of a later one (R-MEA-18)."""
+        """Status at the first query after completion; later changes are not reported to the application (R-MEA-18)."""
 
 
 class NodeApplication:
-    """Calls on a node with one endpoint that has no name, and as many others as a scenario opens."""
+    """Calls on a node with one default endpoint and any endpoints that a scenario opens by name."""
 
     def __init__(self, node: Node, endpoint: Endpoint | None) -> None:
         self.node = node
@@ -39,17 +39,17 @@ class NodeApplication:
 
     # Calls.
 
-    def call(self, action: Invoke) -> Any:
-        """Make a call."""
+    def call(self, action: Invocation) -> Any:
+        """Make a call; raise :class:`~mxwire.protocol.LocalProtocolError` if it is refused."""
         return _CALLS[action.verb](self, action)
 
-    def _on(self, action: Invoke) -> Endpoint:
+    def _on(self, action: Invocation) -> Endpoint:
         target = action.target if isinstance(action.target, Endpoint) else self.endpoint
         if target is None:
             raise LocalProtocolError(Status.BAD_ENDPOINT, "no endpoint is open")
         return target
 
-    def _partner(self, action: Invoke) -> Partner:
+    def _partner(self, action: Invocation) -> Partner:
         tester = action.tester
         endpoint = self._on(action)
         peer = self.node.peer(tester.station.mac)
@@ -58,7 +58,7 @@ class NodeApplication:
             raise LocalProtocolError(Status.BAD_REQUEST, f"{endpoint!r} has no partner to send to")
         return partner
 
-    def _open(self, action: Invoke) -> Endpoint:
+    def _open(self, action: Invocation) -> Endpoint:
         options: dict[str, Any] = dict(action.arguments)
         number = options.pop("endpoint", action.tester.target.endpoint)
         made = self.node.open_endpoint(number, options.pop("key", action.tester.target.key), **options)
@@ -66,7 +66,7 @@ class NodeApplication:
             self.endpoint = made
         return made
 
-    def _connect(self, action: Invoke) -> Request:
+    def _connect(self, action: Invocation) -> Request:
         tester, given = action.tester, action.arguments
         return self._on(action).connect(
             tester.station.mac,
@@ -75,11 +75,11 @@ class NodeApplication:
             resend_maximum=_optional(given, "resend_maximum"),
         )
 
-    def _connect_self(self, action: Invoke) -> Request:
+    def _connect_self(self, action: Invocation) -> Request:
         endpoint = self._on(action)
         return endpoint.connect(action.tester.target.mac, endpoint.number, endpoint.key)
 
-    def _send(self, action: Invoke) -> Request:
+    def _send(self, action: Invocation) -> Request:
         given = action.arguments
         data = given.get("data", pattern(_length(given, 5), _number(given, "seed", 0)))
         return self._on(action).send(
@@ -90,32 +90,32 @@ class NodeApplication:
             resend_maximum=_optional(given, "resend_maximum"),
         )
 
-    def _receive(self, action: Invoke) -> Posted:
+    def _receive(self, action: Invocation) -> PostedReceive:
         given = action.arguments
         pieces = _pieces(bytearray(_length(given, 1 << 20)), given)
         match = _number(given, "match", 7)
-        return Posted(self._on(action).receive(pieces, match, _number(given, "mask", ALL_BITS)), pieces)
+        return PostedReceive(self._on(action).receive(pieces, match, _number(given, "mask", ALL_BITS)), pieces)
 
-    def _probe(self, action: Invoke) -> dict[str, Value]:
+    def _probe(self, action: Invocation) -> dict[str, Value]:
         given = action.arguments
         found = self._on(action).probe(_number(given, "match", 7), _number(given, "mask", ALL_BITS))
         return {"found": 0} if found is None else {"found": 1, "length": found.length, "match": found.match_info}
 
-    def _cancel(self, action: Invoke) -> dict[str, Value]:
+    def _cancel(self, action: Invocation) -> dict[str, Value]:
         target = action.target
-        if isinstance(target, Posted):
+        if isinstance(target, PostedReceive):
             target = target.request
         if self.endpoint is None or not isinstance(target, Request):
-            raise LocalProtocolError(Status.BAD_REQUEST, f"{target!r} is no request that could be cancelled")
+            raise LocalProtocolError(Status.BAD_REQUEST, f"{target!r} is not a request that can be cancelled")
         return {"value": int(target.endpoint.cancel(target))}
 
-    def _disconnect(self, action: Invoke) -> None:
+    def _disconnect(self, action: Invocation) -> None:
         self._on(action).disconnect(self._partner(action))
 
-    def _close(self, action: Invoke) -> None:
+    def _close(self, action: Invocation) -> None:
         self._on(action).close()
 
-    def _reopen(self, action: Invoke) -> Endpoint:
+    def _reopen(self, action: Invocation) -> Endpoint:
         old = self._on(action)
         old.close()
         made = self.node.open_endpoint(old.number, old.key)
@@ -123,28 +123,28 @@ class NodeApplication:
             self.endpoint = made
         return made
 
-    def _stop(self, action: Invoke) -> None:
+    def _stop(self, action: Invocation) -> None:
         self._on(action).progressing = False
 
-    def _go(self, action: Invoke) -> None:
+    def _go(self, action: Invocation) -> None:
         self._on(action).progressing = True
 
-    def _consume(self, action: Invoke) -> None:
+    def _consume(self, action: Invocation) -> None:
         self._on(action).handle_unexpected(lambda message: True)
 
-    def _keep(self, action: Invoke) -> None:
+    def _keep(self, action: Invocation) -> None:
         self._on(action).handle_unexpected(None)
 
-    def _forget_names(self, action: Invoke) -> None:
+    def _forget_names(self, action: Invocation) -> None:
         self.node.forget_names()
 
-    def _add_peer(self, action: Invoke) -> None:
+    def _add_peer(self, action: Invocation) -> None:
         self.node.add_peer(action.tester.station.mac)
 
-    # Questions.
+    # Queries.
 
-    def ask(self, action: Ask) -> Mapping[str, Value]:
-        """What is known."""
+    def ask(self, action: Query) -> Mapping[str, Value]:
+        """Return the values of the action's subject."""
         if action.subject == "counters":
             now = self.node.counters
             return {name: now[each] - self._before.get(each, 0) for name, each in COUNTERS.items()}
@@ -154,7 +154,7 @@ class NodeApplication:
         if action.subject == "peer":
             return self._peer(action.tester)
         target = action.target
-        if isinstance(target, Posted) and target.taken is None:
+        if isinstance(target, PostedReceive) and target.taken is None:
             target.taken = target.request.status
         return _result(target)
 
@@ -175,7 +175,7 @@ def _result(target: Any) -> Mapping[str, Value]:
         return {"session": target.session, "value": target.number}
     pieces: list[bytearray] = []
     taken = None
-    if isinstance(target, Posted):
+    if isinstance(target, PostedReceive):
         target, pieces, taken = target.request, target.pieces, target.taken
     if not isinstance(target, Request):
         return {}
@@ -195,7 +195,7 @@ def _result(target: Any) -> Mapping[str, Value]:
 def _number(given: Mapping[str, Value], name: str, default: int) -> int:
     value = given.get(name, default)
     if not isinstance(value, int):
-        raise LocalProtocolError(Status.BAD_REQUEST, f"{name} has to be a number")
+        raise LocalProtocolError(Status.BAD_REQUEST, f"{name} must be a number")
     return value
 
 
@@ -211,13 +211,13 @@ def _optional(given: Mapping[str, Value], name: str) -> int | None:
 
 
 def _pieces(data: bytearray, given: Mapping[str, Value]) -> list[bytearray]:
-    """The memory in as many pieces as were asked for."""
+    """Split the memory of ``data`` into the requested number of segments (``pieces``)."""
     count = max(1, _number(given, "pieces", 1))
     size = -(-len(data) // count) or 1
     return [data[at : at + size] for at in range(0, len(data), size)] or [bytearray()]
 
 
-_CALLS: Final[dict[str, Callable[[NodeApplication, Invoke], Any]]] = {
+_CALLS: Final[dict[str, Callable[[NodeApplication, Invocation], Any]]] = {
     "open": NodeApplication._open,
     "connect": NodeApplication._connect,
     "connect_self": NodeApplication._connect_self,

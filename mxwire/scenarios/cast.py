@@ -1,4 +1,4 @@
-"""Cast: the testers of a run, the endpoint under test, and what has to happen before the first step."""
+"""Cast: the testers of a run, the endpoint under test, and the prelude that connects them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from functools import cache
 from random import Random
 
 from mxwire.ethernet import mac_text
-from mxwire.scenarios.script import Actor, Script
-from mxwire.scenarios.steps import Step
-from mxwire.scenarios.tester import Station, Target, Tester
+from mxwire.scenarios.script import Script, TesterDeclaration
+from mxwire.scenarios.steps import ScenarioStep
+from mxwire.scenarios.tester import Station, TestedEndpoint, Tester
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import NO_SESSION
 from mxwire.wire.packets import Frame
 
 TESTER_ENDPOINT = 5
 HOST = 1
-"""Number of the host that the tester without a name lives on."""
+"""Number of the host of the default tester."""
 
 _ONCE = """title: The tester connects
 > CONNECT_REQUEST
@@ -32,8 +32,8 @@ _BOTH = (
 
 
 @cache
-def prelude_of(connected: str) -> tuple[Step, ...]:
-    """What has to happen before the first step of a scenario."""
+def prelude_of(connected: str) -> tuple[ScenarioStep, ...]:
+    """Return the steps before the first step of a scenario: the connects that its ``connected:`` line requires."""
     from mxwire.scenarios.parser import parse
 
     texts = {"once": _ONCE, "both": _BOTH}
@@ -41,7 +41,7 @@ def prelude_of(connected: str) -> tuple[Step, ...]:
 
 
 def known_hosts(script: Script) -> dict[int, str | None]:
-    """The tester's hosts that the host under test knows from the start, by number, with the names it knows."""
+    """Return the tester's hosts that are in the peer table of the host under test from the start, with their names."""
     known: dict[int, str | None] = {HOST: f"tester{HOST}:0"}
     for each in script.actors:
         if each.known:
@@ -52,19 +52,23 @@ def known_hosts(script: Script) -> dict[int, str | None]:
 
 
 class Cast:
-    """Who takes part; ``addresses`` are those of the tester's hosts by number."""
+    """The testers of a run by name; ``addresses`` maps the numbers of their hosts to Ethernet addresses."""
 
     def __init__(
         self,
         script: Script,
         dialect: Dialect,
-        target: Target,
+        target: TestedEndpoint,
         addresses: Mapping[int, bytes],
         rng: Random,
-        targets: Mapping[int, Target] | None = None,
+        targets: Mapping[int, TestedEndpoint] | None = None,
         shift: int = 0,
     ) -> None:
-        """``shift`` is added to the numbers of the testers' endpoints, so that those of an earlier run are not used."""
+        """Create the testers.
+
+        ``shift`` is added to the endpoint numbers of the testers, so that consecutive runs use different ones: a real
+        host remembers the endpoints of an earlier run (R-MEA-21).
+        """
         self._shift = shift
         self.dialect = dialect
         self.target = target
@@ -72,32 +76,32 @@ class Cast:
         self.stations = {
             number: Station(mac, 0x0100 + number, b"tester%d:0" % number) for number, mac in addresses.items()
         }
-        self._testers = {"": self._tester(Actor("", TESTER_ENDPOINT, HOST), rng)}
+        self._testers = {"": self._tester(TesterDeclaration("", TESTER_ENDPOINT, HOST), rng)}
         for each in script.actors:
             self._testers[each.name] = self._tester(each, rng)
         self.prelude = prelude_of(script.connected)
 
-    def _tester(self, actor: Actor, rng: Random) -> Tester:
+    def _tester(self, actor: TesterDeclaration, rng: Random) -> Tester:
         session = rng.randrange(1, NO_SESSION)
         station, target = self.stations[actor.host], self.targets[actor.interface]
         endpoint = (actor.endpoint + self._shift) & 0xFF
         return Tester(actor.name, station, endpoint, session, target, self.dialect)
 
     def tester(self, name: str) -> Tester:
-        """A tester by its name; the empty name is the one that has none."""
+        """Return a tester by its name; the empty name is the default tester."""
         return self._testers[name]
 
     @property
     def endpoints(self) -> set[int]:
-        """The numbers of the testers' endpoints."""
+        """The endpoint numbers of the testers."""
         return {each.endpoint for each in self._testers.values()}
 
     def addressed(self, frame: Frame) -> Tester | None:
-        """The tester that a frame is for."""
+        """Return the tester to which a frame is addressed, if any."""
         return next((each for each in self._testers.values() if each.is_for(frame)), None)
 
     def named(self, frame: Frame) -> str:
-        """Who a frame is for, in words."""
+        """Describe the addressee of a frame."""
         found = self.addressed(frame)
         number = getattr(frame, "dst_endpoint", None)
         text = mac_text(frame.dst_mac) + ("" if number is None else f" endpoint {number}")

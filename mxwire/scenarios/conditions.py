@@ -1,4 +1,4 @@
-"""What a field has to be: read from a line, and held against what was found."""
+"""Conditions on fields: parsed from a line, and checked against received values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from mxwire.scenarios.errors import ScriptError
 from mxwire.scenarios.expression import Scope, Value, parse_expression
-from mxwire.scenarios.outcome import Difference
+from mxwire.scenarios.outcome import FieldDifference
 from mxwire.scenarios.steps import Condition, Relation
 from mxwire.scenarios.tokens import Words
 
@@ -15,17 +15,17 @@ _SIGNS: Final = {"!=": Relation.DIFFERENT, ">=": Relation.AT_LEAST, "<=": Relati
 
 
 class Bindings(Scope, Protocol):
-    """A scope that a field can be bound in."""
+    """A scope in which names can be bound."""
 
     def bind(self, name: str, value: Value) -> None:
-        """Give a value to a ``$name``."""
+        """Bind ``$name`` to a value."""
 
     def unbind(self, name: str) -> None:
-        """Take it back."""
+        """Remove the binding of ``$name``."""
 
 
 def parse_condition(words: Words) -> Condition:
-    """Read what follows the name of a field: ``=5``, ``=1 or 2``, ``=10..20``, ``=10±2``, ``=*``, ``!=5``, ``>=5``."""
+    """Parse the condition after a field name: ``=5``, ``=1 or 2``, ``=10..20``, ``=10±2``, ``=*``, ``!=5``, ``>=5``."""
     sign = words.take()
     if sign.kind != "sign" or sign.text not in _SIGNS:
         raise sign.error(f"expected '=' and a value, found {sign.shown}")
@@ -51,8 +51,10 @@ def _alternative(words: Words) -> Condition:
     return Condition(Relation.EQUAL, (value,))
 
 
-def differences(conditions: Mapping[str, Condition], found: Mapping[str, Value], scope: Bindings) -> list[Difference]:
-    """The fields that are not as they have to be; binds the names that have no value yet where there are none."""
+def differences(
+    conditions: Mapping[str, Condition], found: Mapping[str, Value], scope: Bindings
+) -> list[FieldDifference]:
+    """Return the fields that do not meet their conditions; if all do, bind the names that have no value yet."""
     wrong = []
     new: list[str] = []
     for field, condition in conditions.items():
@@ -61,7 +63,9 @@ def differences(conditions: Mapping[str, Condition], found: Mapping[str, Value],
             scope.bind(name, value)
             new.append(name)
         elif not any(_holds(each, value, scope) for each in (condition, *condition.others)):
-            wrong.append(Difference(field, wanted(condition, scope), shown(value) + _where(condition, value, scope)))
+            wrong.append(
+                FieldDifference(field, wanted(condition, scope), shown(value) + _where(condition, value, scope))
+            )
     if wrong:
         for name in new:
             scope.unbind(name)
@@ -69,18 +73,18 @@ def differences(conditions: Mapping[str, Condition], found: Mapping[str, Value],
 
 
 def _where(condition: Condition, value: Value, scope: Scope) -> str:
-    """Where bytes are others than those that are wanted, where that does not show."""
+    """Return the position of the first difference between byte strings, unless their beginnings show it."""
     if condition.relation is not Relation.EQUAL or condition.others or not isinstance(value, bytes):
         return ""
     expected = condition.values[0].value(scope)
     if not isinstance(expected, bytes) or len(expected) <= 8 or shown(expected) != shown(value):
         return ""
     first = next((place for place, (one, other) in enumerate(zip(expected, value, strict=False)) if one != other), 0)
-    return f" that differ from byte {first} on"
+    return f" that differ from byte {first} onwards"
 
 
 def _unbound(condition: Condition, scope: Scope) -> str | None:
-    """The name that a condition binds, if it does."""
+    """Return the unbound name that the condition would bind, if it consists of one."""
     if condition.relation is not Relation.EQUAL or condition.others:
         return None
     name = condition.values[0].alone
@@ -110,7 +114,7 @@ def _holds(condition: Condition, value: Value, scope: Scope) -> bool:
 
 
 def wanted(condition: Condition, scope: Scope) -> str:
-    """What a condition wants, in words."""
+    """Describe the values that a condition accepts."""
     return " or ".join(_wanted(each, scope) for each in (condition, *condition.others))
 
 
@@ -122,7 +126,7 @@ def _wanted(condition: Condition, scope: Scope) -> str:
     try:
         values = [shown(each.value(scope)) for each in condition.values]
     except ScriptError:
-        return "what this frame does not say"
+        return "a value that this frame does not have"
     match condition.relation:
         case Relation.EQUAL:
             return values[0]
@@ -139,7 +143,7 @@ def _wanted(condition: Condition, scope: Scope) -> str:
 
 
 def shown(value: Value) -> str:
-    """A value in a few characters: numbers from 256 on in hexadecimal too, bytes by their beginning."""
+    """Format a value briefly: numbers above 255 in hexadecimal too, long byte strings by their beginning."""
     if isinstance(value, int):
         return f"{value} ({value:#x})" if value > 255 else str(value)
     if len(value) == 6 and not value.isascii():

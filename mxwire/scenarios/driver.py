@@ -1,8 +1,8 @@
-"""A driver: a program that makes the calls of scenarios on the host under test, asked and answering in lines of JSON.
+"""Drivers: programs that make the calls of scenarios on the host under test, controlled by lines of JSON.
 
-So scenarios with calls of an application can be played against any host: whoever wants it writes a driver for it, in
-whatever language. ``mxwire scenario host`` is the one of our own hosts. Each line is an object; each question has one
-answer. Bytes are written as ``{"hex": "00ff"}``.
+With a driver, scenarios with application calls can be played against any host; a driver may be written in any
+language. ``mxwire scenario host`` is the driver of mxwire's own hosts. Each line is one JSON object, and each question
+has one answer. Bytes are written as ``{"hex": "00ff"}``.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes, mac_text
 from mxwire.link import Link
 from mxwire.protocol import LocalProtocolError, Status
-from mxwire.scenarios.actions import Ask, Invoke
+from mxwire.scenarios.actions import Invocation, Query
 from mxwire.scenarios.expression import Value
 from mxwire.scenarios.live import LiveTarget, drain, run_live, why_not
-from mxwire.scenarios.outcome import Outcome
+from mxwire.scenarios.outcome import ScenarioOutcome
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.simulated import skipped
 from mxwire.scenarios.tester import Tester
@@ -36,31 +36,31 @@ from mxwire.scenarios.vocabulary import COUNTERS
 from mxwire.wire.dialect import Dialect
 
 PATIENCE: Final = 30.0
-"""Seconds that an answer may take."""
+"""Seconds that a driver has for an answer."""
 _END_SECONDS: Final = 5.0
 _SHOWN: Final = 100
-"""Characters that are shown of a wrong answer."""
+"""Maximum number of characters of a wrong answer that an error quotes."""
 _COUNTERS: Final = {each.value: name for name, each in COUNTERS.items()}
-"""Names of counters in the language, by those of the real driver."""
+"""Names of counters in the language, by their names in the real driver."""
 _NUMBERS: Final = ("endpoint", "key", "closed", "beyond")
-"""What a driver may say of the endpoint under test; else it is as mxwire's own hosts have it."""
+"""Properties of the endpoint under test that a driver may report; defaults are those of mxwire's own hosts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """What a call of the application has returned, by the number that the driver knows it by."""
+class CallResult:
+    """Result of an application call, under the number that the driver gave it."""
 
     number: int
 
 
 class DriverError(MxwireError):
-    """A driver cannot be started, or does not answer as it should."""
+    """A driver cannot be started, or does not answer correctly."""
 
 
 class Driver:
-    """A driver that runs; an :class:`~mxwire.scenarios.actions.Application`.
+    """A running driver; an :class:`~mxwire.scenarios.actions.ScenarioApplication`.
 
-    ``command`` is its command line. Raises :class:`DriverError` where it cannot be started.
+    ``command`` is its command line. Raises :class:`DriverError` if it cannot be started.
     """
 
     def __init__(self, command: str) -> None:
@@ -76,17 +76,17 @@ class Driver:
             raise DriverError(f"the driver {command!r} cannot be started: {why}") from None
 
     def __enter__(self) -> Self:
-        """The driver."""
+        """Return the driver."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End it."""
+        """Close the driver."""
         self.close()
 
     def close(self) -> None:
-        """End it: it has nothing more to read; calling it again does nothing."""
+        """End the driver by closing its input, then by signals; closing it again does nothing."""
         process = self._process
         assert process.stdin is not None and process.stdout is not None
         with suppress(OSError):
@@ -100,10 +100,10 @@ class Driver:
         process.stdout.close()
 
     def host(self, script: Script, dialect: Dialect, tester: bytes) -> LiveTarget | str:
-        """Have it make the host that a scenario wants, as new, which knows whom it is to know; ``tester`` is our
-        Ethernet address. Returns where the endpoint under test is, or why there cannot be such a host.
+        """Have the driver create the host that ``script`` needs, afresh, with its known peers in the table.
 
-        Raises :class:`DriverError` where it does not answer.
+        ``tester`` is the tester's Ethernet address. Returns the endpoint under test, or the reason why there cannot be
+        such a host. Raises :class:`DriverError` if the driver does not answer correctly.
         """
         found = self._ask(
             {
@@ -123,10 +123,10 @@ class Driver:
         except (KeyError, TypeError, ValueError, MxwireError):
             raise self._wrong(found) from None
 
-    def call(self, action: Invoke) -> Made | None:
-        """Have the application call.
+    def call(self, action: Invocation) -> CallResult | None:
+        """Make a call on the application.
 
-        Raises :class:`~mxwire.protocol.LocalProtocolError` where that is refused, and :class:`DriverError`.
+        Raises :class:`~mxwire.protocol.LocalProtocolError` if the call is refused, and :class:`DriverError`.
         """
         found = self._ask(
             {
@@ -141,15 +141,14 @@ class Driver:
         try:
             if "refused" in found:
                 raise LocalProtocolError(Status(found["refused"]), str(found.get("text", "")))
-            return None if found["made"] is None else Made(int(found["made"]))
+            return None if found["made"] is None else CallResult(int(found["made"]))
         except (KeyError, TypeError, ValueError):
             raise self._wrong(found) from None
 
-    def ask(self, action: Ask) -> Mapping[str, Value] | None:
-        """What a result, the counters, the events or a peer say; None where the driver cannot say. Counters may have
-        their names in the language or those of the real driver.
+    def ask(self, action: Query) -> Mapping[str, Value] | None:
+        """Return the values of a result, the counters, the events or the peer; None if the driver does not know.
 
-        Raises :class:`DriverError`.
+        Counters may have their names in the language or those of the real driver. Raises :class:`DriverError`.
         """
         on, whom = _number(action.target), _whom(action.tester)
         found = self._ask({"do": "ask", "subject": action.subject, "on": on, "tester": whom})
@@ -183,7 +182,7 @@ class Driver:
         end = time.monotonic() + PATIENCE
         while b"\n" not in self._rest:
             if not select.select([self._process.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
-                raise DriverError(f"the driver {self._command!r} has not answered within {PATIENCE:g} s")
+                raise DriverError(f"the driver {self._command!r} did not answer within {PATIENCE:g} s")
             data = self._process.stdout.read1(65536)  # type: ignore[attr-defined]
             if not data:
                 raise self._ended()
@@ -194,11 +193,11 @@ class Driver:
     def _ended(self) -> DriverError:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_SECONDS)
-        return DriverError(f"the driver {self._command!r} has ended, with {self._process.returncode}")
+        return DriverError(f"the driver {self._command!r} ended with status {self._process.returncode}")
 
     def _wrong(self, answer: Any) -> DriverError:
         said = shorten(repr(answer), _SHOWN, placeholder=" …")
-        return DriverError(f"the driver {self._command!r} has answered {said}, which is no answer to the question")
+        return DriverError(f"the driver {self._command!r} answered {said}, which is not an answer to the question")
 
 
 def run_driven(
@@ -209,12 +208,13 @@ def run_driven(
     seed: int | None = None,
     *,
     harmful: bool = False,
-) -> Outcome:
-    """Play a scenario to a host that a driver makes; ``seed`` and ``harmful`` as for
-    :func:`~mxwire.scenarios.live.run_live`, only that a host of a driver is spared as well.
+) -> ScenarioOutcome:
+    """Play a scenario to a host created by a driver; ``seed`` as for :func:`~mxwire.scenarios.live.run_live`.
 
-    Raises :class:`DriverError`, :class:`~mxwire.link.errors.LinkError` where the link is gone, and
-    :class:`~mxwire.scenarios.errors.ScriptError` for a step that cannot be played as it is written.
+    Without ``harmful``, scenarios that stop real hosts are skipped, although the host has a driver.
+
+    Raises :class:`DriverError`, :class:`~mxwire.link.errors.LinkError` if the link is lost, and
+    :class:`~mxwire.scenarios.errors.ScriptError` for a step that cannot be played as written.
     """
     why = why_not(script, dialect, True)
     if why is None and script.harmful and not harmful:
@@ -228,7 +228,7 @@ def run_driven(
 
 
 def _number(target: Any) -> int | None:
-    return target.number if isinstance(target, Made) else None
+    return target.number if isinstance(target, CallResult) else None
 
 
 def _whom(tester: Tester) -> dict[str, Any]:
@@ -236,14 +236,14 @@ def _whom(tester: Tester) -> dict[str, Any]:
 
 
 def as_json(value: Value) -> Any:
-    """A value of a scenario as drivers have it."""
+    """Encode a value for the driver protocol."""
     return value if isinstance(value, int) else {"hex": value.hex()}
 
 
 def of_json(value: Any) -> Value:
-    """The value that was written so.
+    """Decode a value of the driver protocol.
 
-    Raises :class:`ValueError` or :class:`TypeError` for what is none.
+    Raises :class:`ValueError` or :class:`TypeError` if it is not one.
     """
     if isinstance(value, dict):
         return bytes.fromhex(value["hex"])

@@ -1,4 +1,4 @@
-"""What is wrong with a scenario, and where: file, line, column, the line itself and a caret."""
+"""Errors in scenarios, with file, line, column, the line itself and a caret."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from mxwire.errors import MxwireError
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A place in a scenario; lines and columns count from 1."""
+class ScriptPlace:
+    """A position in a scenario; lines and columns count from 1."""
 
     file: str
     line: int
@@ -21,9 +21,9 @@ class Place:
 
 
 class ScriptError(MxwireError):
-    """A scenario that cannot be read, or cannot be played as it is written."""
+    """A scenario that cannot be parsed, or cannot be played as written."""
 
-    def __init__(self, text: str, place: Place | None = None) -> None:
+    def __init__(self, text: str, place: ScriptPlace | None = None) -> None:
         self.place = place
         self.reason = text
         if place is None:
@@ -35,7 +35,7 @@ class ScriptError(MxwireError):
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """What may have been meant, as the end of a sentence, or all there is where that is little."""
+    """Return the end of an error message: the closest known words, or all of them if there are few."""
     known = sorted(known)
     close = get_close_matches(word, known, n=2, cutoff=0.6) or get_close_matches(word.upper(), known, n=2, cutoff=0.6)
     if close:

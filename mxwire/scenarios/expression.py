@@ -1,4 +1,4 @@
-"""Expressions: numbers and bytes, computed from constants, named values and what the tester knows."""
+"""Expressions: numbers and bytes, computed from constants, bound names and the tester's state."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Final, Protocol
 
 from mxwire.ethernet import mac_bytes
 from mxwire.protocol import Status
-from mxwire.scenarios.errors import Place, ScriptError, suggestion
+from mxwire.scenarios.errors import ScriptError, ScriptPlace, suggestion
 from mxwire.scenarios.tokens import Token, Words, unquoted
 from mxwire.wire.enums import ConnectStatus, NackType
 from mxwire.wire.numbers import NO_PEER_INDEX, NO_SESSION
 
 Value = int | bytes
 LONGEST: Final = 1 << 24
-"""Bytes that a function may make."""
+"""Maximum number of bytes that a function returns."""
 DIGITS: Final = 40
 DEEPEST: Final = 40
-"""Brackets within brackets."""
+"""Maximum depth of nested brackets, well below Python's recursion limit."""
 
 
 class Scope(Protocol):
-    """Where names are looked up."""
+    """Lookup of names."""
 
     def bound(self, name: str) -> Value | None:
-        """A value bound as ``$name`` or ``$frame.field``; None where nothing has bound it."""
+        """Return the value of ``$name`` or ``$frame.field``; None if it is not bound."""
 
     def word(self, name: str) -> Value | None:
-        """What the tester knows under a name; None while it does not know it yet."""
+        """Return a value of the tester's state by its name in the language; None if the tester does not know it yet."""
 
 
 CONSTANTS: Final[dict[str, int]] = {
@@ -40,15 +40,14 @@ CONSTANTS: Final[dict[str, int]] = {
     "NONE": NO_SESSION,
     **{each.name.lower(): int(each) for each in Status},
 }
-"""Numbers with names: nack types, the connect status, the index that is not known and the session that is none, and
-the status codes of requests."""
+"""Named numbers: nack types, connect status, unknown index, no session, and the status codes of requests."""
 
 KNOWN_WORDS: Final[dict[str, str]] = {
-    "session": "session id of the host's endpoint, as the tester has learnt it",
+    "session": "session id of the host's endpoint, as the tester has learned it",
     "my_session": "session id of the tester's endpoint",
     "next": "sequence number of the tester's next message",
     "expected": "sequence number that the tester expects next",
-    "index": "index of the tester in the host's peer table, as it was taught",
+    "index": "index of the tester in the host's peer table, as the host has learned it",
     "my_index": "index of the host in the tester's peer table",
     "endpoint": "number of the host's endpoint",
     "my_endpoint": "number of the tester's endpoint",
@@ -63,42 +62,42 @@ KNOWN_WORDS: Final[dict[str, str]] = {
     "P": "bytes of a full PULL_REPLY",
     "B": "PULL_REPLYs of a full block",
     "M": "longest frame in bytes",
-    "SLOT": "longest MEDIUM fragment that a receiver takes",
+    "SLOT": "longest MEDIUM fragment that a receiver accepts",
     "BLOCK": "bytes of a full block, P x B",
     "HANDLE": "the first pull handle of an endpoint of Open-MX",
 }
-"""What a tester knows, by name."""
+"""Words for the tester's state, with their meanings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Something that has a value."""
+    """A parsed expression that can be evaluated."""
 
-    place: Place
+    place: ScriptPlace
     compute: Callable[[Scope], Value]
     names: frozenset[str] = frozenset()
-    """The ``$names`` that it uses, with the field behind a dot where it uses one of a frame."""
+    """The ``$names`` in it, with the field after the dot for names of frames."""
     alone: str | None = None
-    """The name, where it is nothing but a ``$name``."""
+    """The name, if the expression is a single ``$name``."""
     constant: Value | None = None
-    """The value, where it is nothing but a number or a text."""
+    """The value, if the expression is a single number or text."""
 
     def value(self, scope: Scope) -> Value:
-        """Its value now."""
+        """Evaluate the expression."""
         return self.compute(scope)
 
     def number(self, scope: Scope) -> int:
-        """Its value, which must be a number."""
+        """Evaluate the expression; raise :class:`~mxwire.scenarios.errors.ScriptError` unless it is a number."""
         value = self.value(scope)
         if not isinstance(value, int):
-            raise ScriptError("a number is needed here, and these are bytes", self.place)
+            raise ScriptError("a number is needed here, not bytes", self.place)
         return value
 
 
 def parse_expression(words: Words, deep: int = 0) -> Expression:
-    """Read an expression."""
+    """Parse an expression; ``deep`` is the number of open brackets around it."""
     if deep > DEEPEST:
-        raise words.now.error(f"more than {DEEPEST} brackets within each other")
+        raise words.now.error(f"more than {DEEPEST} nested brackets")
     return _parse_level(words, 0, deep)
 
 
@@ -191,7 +190,7 @@ def _word(token: Token) -> Expression:
     if name in CONSTANTS:
         return _constant(token, CONSTANTS[name])
     if name not in KNOWN_WORDS:
-        raise token.error(f"nothing is called {name}{suggestion(name, [*KNOWN_WORDS, *CONSTANTS, *FUNCTIONS])}")
+        raise token.error(f"unknown word {name}{suggestion(name, [*KNOWN_WORDS, *CONSTANTS, *FUNCTIONS])}")
 
     def compute(scope: Scope) -> Value:
         value = scope.word(name)
@@ -207,13 +206,13 @@ def _word(token: Token) -> Expression:
 
 @lru_cache(16)
 def pattern(length: int, seed: int = 0) -> bytes:
-    """Bytes that differ from place to place; what messages consist of where nothing else is said."""
+    """Return the default content of messages: ``length`` bytes that differ between positions and between seeds."""
     return Random((length << 8) | seed).randbytes(length)
 
 
 def _made(length: int) -> int:
     if not 0 <= length <= LONGEST:
-        raise ValueError(f"{length} bytes cannot be made: 0 to {LONGEST}")
+        raise ValueError(f"the length {length} is not between 0 and {LONGEST}")
     return length
 
 
@@ -233,12 +232,12 @@ FUNCTIONS: Final[Mapping[str, tuple[str, Callable[..., Value]]]] = {
     "ceil": ("nn", lambda number, unit: -(-number // unit)),
     "size": ("b", len),
 }
-"""Functions by name: what they take (``n`` number, ``b`` bytes, ``?`` may be missing), and what they do."""
+"""Functions by name: their parameters (``n`` number, ``b`` bytes, ``?`` optional) and their implementations."""
 
 
 def _parse_call(token: Token, words: Words, deep: int) -> Expression:
     if token.text not in FUNCTIONS:
-        raise token.error(f"no function {token.text}{suggestion(token.text, FUNCTIONS)}")
+        raise token.error(f"unknown function {token.text}{suggestion(token.text, FUNCTIONS)}")
     takes, function = FUNCTIONS[token.text]
     kinds = takes.rstrip("?")
     words.expect("(")

@@ -10,8 +10,8 @@ from typing import Any, Final
 from mxwire.protocol import PROFILES, Defect, Profile
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.rules.catalogue import CATALOGUE
-from mxwire.scenarios.errors import Place, ScriptError, suggestion
-from mxwire.scenarios.script import DIALECTS, Actor
+from mxwire.scenarios.errors import ScriptError, ScriptPlace, suggestion
+from mxwire.scenarios.script import DIALECTS, TesterDeclaration
 from mxwire.scenarios.tokens import nanoseconds, tokens_of
 from mxwire.scenarios.vocabulary import packet_named, unknown_packet
 
@@ -20,68 +20,68 @@ _SETTINGS: Final = {each.name: each for each in dataclasses.fields(Profile) if e
 
 
 class Head:
-    """What the head says, line by line."""
+    """The settings collected from the head, line by line."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
-        self.actors: list[Actor] = []
+        self.actors: list[TesterDeclaration] = []
 
-    def take(self, line: str, place: Place) -> bool:
-        """Read a line; False where it is none of the head."""
+    def take(self, line: str, place: ScriptPlace) -> bool:
+        """Parse a line; return False if it does not belong to the head."""
         found = _LINE.match(line)
         if found is None:
             return False
         key, text = found[1], (found[2] or "").strip()
         if key not in KEYS:
-            raise ScriptError(f"the head has no {key!r}{suggestion(key, KEYS)}", place)
+            raise ScriptError(f"the head has no key {key!r}{suggestion(key, KEYS)}", place)
         at = dataclasses.replace(place, column=place.column + (found.start(2) if found[2] else len(key)))
         if key != "tester" and _NAMES.get(key, key) in self.values:
-            raise ScriptError(f"{key!r} is said twice", place)
+            raise ScriptError(f"{key!r} is given twice", place)
         if not text:
-            raise ScriptError(f"{key!r} says nothing", place)
+            raise ScriptError(f"{key!r} has no value", place)
         KEYS[key](self, text, at)
         return True
 
 
-def _text(key: str) -> Callable[[Head, str, Place], None]:
-    def take(head: Head, text: str, place: Place) -> None:
+def _text(key: str) -> Callable[[Head, str, ScriptPlace], None]:
+    def take(head: Head, text: str, place: ScriptPlace) -> None:
         head.values[key] = text
 
     return take
 
 
-def _words(text: str, place: Place) -> list[tuple[str, Place]]:
-    """The words of a list, each with its place."""
+def _words(text: str, place: ScriptPlace) -> list[tuple[str, ScriptPlace]]:
+    """Split a list into words, each with its position."""
     return [
         (each[0], dataclasses.replace(place, column=place.column + each.start()))
         for each in re.finditer(r"[^\s,]+", text)
     ]
 
 
-def _rules(head: Head, text: str, place: Place) -> None:
+def _rules(head: Head, text: str, place: ScriptPlace) -> None:
     for word, at in _words(text, place):
         if word not in CATALOGUE:
-            raise ScriptError(f"no rule {word}{suggestion(word, CATALOGUE)} (mxwire rules lists them)", at)
+            raise ScriptError(f"unknown rule {word}{suggestion(word, CATALOGUE)} (mxwire rules lists them)", at)
     head.values["rules"] = tuple(word for word, _ in _words(text, place))
 
 
-def _dialects(head: Head, text: str, place: Place) -> None:
+def _dialects(head: Head, text: str, place: ScriptPlace) -> None:
     for word, at in _words(text, place):
         if word not in DIALECTS:
-            raise ScriptError(f"no dialect {word!r}{suggestion(word, DIALECTS)}", at)
+            raise ScriptError(f"unknown dialect {word!r}{suggestion(word, DIALECTS)}", at)
     head.values["dialects"] = tuple(word for word, _ in _words(text, place))
 
 
-def _choice(key: str, choices: dict[str, Any]) -> Callable[[Head, str, Place], None]:
-    def take(head: Head, text: str, place: Place) -> None:
+def _choice(key: str, choices: dict[str, Any]) -> Callable[[Head, str, ScriptPlace], None]:
+    def take(head: Head, text: str, place: ScriptPlace) -> None:
         if text not in choices:
-            raise ScriptError(f"{text!r} is none of {', '.join(choices)}", place)
+            raise ScriptError(f"{text!r} is not one of {', '.join(choices)}", place)
         head.values[key] = choices[text]
 
     return take
 
 
-def _ignored(head: Head, text: str, place: Place) -> None:
+def _ignored(head: Head, text: str, place: ScriptPlace) -> None:
     found = set()
     for word, at in _words(text, place):
         packet = packet_named(word)
@@ -91,15 +91,15 @@ def _ignored(head: Head, text: str, place: Place) -> None:
     head.values["ignored"] = frozenset(found)
 
 
-def _within(head: Head, text: str, place: Place) -> None:
+def _within(head: Head, text: str, place: ScriptPlace) -> None:
     tokens = tokens_of(text, place.file, place.line)
     if len(tokens) != 2 or tokens[0].kind != "duration":
-        raise ScriptError(f"{text!r} is no time: write it like 100ms", place)
+        raise ScriptError(f"{text!r} is not a time: write it like 100ms", place)
     head.values["within"] = nanoseconds(tokens[0])
 
 
-def _host(head: Head, text: str, place: Place) -> None:
-    """``name=value`` of profile fields; ``defects=D-5,D-6``."""
+def _host(head: Head, text: str, place: ScriptPlace) -> None:
+    """Parse ``name=value`` of profile fields; ``defects=D-5,D-6``."""
     found: dict[str, Any] = {}
     for each in re.finditer(r"\S+", text):
         at = dataclasses.replace(place, column=place.column + each.start())
@@ -110,7 +110,7 @@ def _host(head: Head, text: str, place: Place) -> None:
     head.values["host"] = found
 
 
-def _setting(name: str, value: str, place: Place) -> Any:
+def _setting(name: str, value: str, place: ScriptPlace) -> Any:
     if name == "defects":
         for each in value.split(","):
             if each not in [defect.value for defect in Defect]:
@@ -127,12 +127,12 @@ def _setting(name: str, value: str, place: Place) -> Any:
     raise ScriptError(f"{name} needs a number, yes, no or default, not {value!r}", place)
 
 
-def _tester(head: Head, text: str, place: Place) -> None:
-    """``NAME endpoint=7 host=2 unknown``."""
+def _tester(head: Head, text: str, place: ScriptPlace) -> None:
+    """Parse ``NAME endpoint=7 host=2 unknown``."""
     words = _words(text, place)
     name, at = words[0]
     if not re.fullmatch(r"[a-z]\w*", name):
-        raise ScriptError(f"{name!r} is no name for a tester: write it like second", at)
+        raise ScriptError(f"{name!r} is not a valid name for a tester: use a word like second", at)
     if name in [each.name for each in head.actors]:
         raise ScriptError(f"there are two testers called {name}", at)
     values: dict[str, Any] = {"endpoint": 5, "host": 1}
@@ -144,13 +144,13 @@ def _tester(head: Head, text: str, place: Place) -> None:
             values[key] = int(value)
         else:
             raise ScriptError(
-                f"{word!r} says nothing of a tester: use endpoint=N, host=N, interface=N, unknown, nameless", at
+                f"{word!r} is not a property of a tester: use endpoint=N, host=N, interface=N, unknown, nameless", at
             )
-    head.actors.append(Actor(name, **values))
+    head.actors.append(TesterDeclaration(name, **values))
 
 
 _NAMES: Final = {"ignore": "ignored", "verdict": "info", "only-simulated": "only_simulated"}
-KEYS: Final[dict[str, Callable[[Head, str, Place], None]]] = {
+KEYS: Final[dict[str, Callable[[Head, str, ScriptPlace], None]]] = {
     "title": _text("title"),
     "about": _text("about"),
     "history": _text("history"),
@@ -168,4 +168,4 @@ KEYS: Final[dict[str, Callable[[Head, str, Place], None]]] = {
     "tester": _tester,
     "verdict": _choice("info", {"info": True}),
 }
-"""What a head can say."""
+"""Keys of the head, with their parsers."""

@@ -1,4 +1,4 @@
-"""The live stage: a scenario against a host behind a link, in real time."""
+"""The live stage: play a scenario against a host behind a link, in real time."""
 
 from __future__ import annotations
 
@@ -8,33 +8,43 @@ from dataclasses import dataclass
 from random import Random, SystemRandom
 from typing import Final, Protocol
 
+from mxwire.errors import MxwireError
+from mxwire.ethernet import mac_text
 from mxwire.frames import FrameBatch
 from mxwire.link import Link
-from mxwire.scenarios.actions import Application, Invoke, Transmit, answer
+from mxwire.link.conversing import converse
+from mxwire.protocol.introduction import Introduction
+from mxwire.scenarios.actions import Invocation, ScenarioApplication, Transmission, answer
 from mxwire.scenarios.cast import HOST, Cast
-from mxwire.scenarios.outcome import Outcome, Remark
+from mxwire.scenarios.outcome import Remark, ScenarioOutcome
 from mxwire.scenarios.reception import Reception
-from mxwire.scenarios.run import Run
+from mxwire.scenarios.run import ScenarioRun
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.simulated import outcome_of, skipped
-from mxwire.scenarios.steps import Expect, Silence, Wait, walk
-from mxwire.scenarios.tester import Target
+from mxwire.scenarios.steps import ExpectStep, SilenceStep, WaitStep, walk
+from mxwire.scenarios.tester import TestedEndpoint
+from mxwire.units import SECOND
 from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.wire.numbers import DEFAULT_KEY
 
 PATIENCE: Final = 500_000_000
-"""Nanoseconds that a frame may come late, and is only not strict."""
+"""Nanoseconds that a frame may be late and still be accepted, as non-strict."""
 SETTLE: Final = 30_000_000
-"""Nanoseconds between a frame of the tester and a call, so that the host has handled the frame. Longer than a host
-delays an acknowledgement (20 ms, R-MEA-20), which could otherwise cross what the call sends."""
+"""Nanoseconds between a frame of the tester and a call, for the host to handle the frame. Longer than a host delays an
+acknowledgement (20 ms, R-MEA-20), which could otherwise cross the frames of the call."""
 LONGEST: Final = 20_000_000_000
-"""Nanoseconds that a scenario may wait in one step, unless the caller has more time."""
+"""Maximum nanoseconds of a single wait in a scenario; scenarios that wait longer are skipped."""
 _SLICE: Final = 0.25
 _OF_THE_MEETING: Final = frozenset({"HOST_REPLY"})
-"""What was asked when the host was met may be answered late."""
+"""Packets that may arrive late in answer to the introduction."""
 _SPACING: Final = 8
-"""Endpoint numbers between the testers of one run and of the next, more than a scenario has testers."""
+"""Distance between the endpoint numbers of consecutive runs: more than a scenario has testers."""
 _ENDPOINTS: Final = 256
+_NAME: Final = "tester:0"
+_PLACE: Final = 0x0101
+"""Index of the host in the tester's peer table: that of the default tester's host (``cast.py``)."""
+MEETING_TIMEOUT: Final = 15.0
+"""Seconds. A host that does not know the tester queries its name at once, or after 5 s."""
 SEEDS: Final = 1 << 32
 """Number of seeds."""
 
@@ -48,20 +58,48 @@ class LiveTarget:
     endpoint: int = 1
     key: int = DEFAULT_KEY
     closed: int = 30
-    """An endpoint number that is not open."""
+    """Number of an endpoint that is not open."""
     beyond: int = 32
-    """The first endpoint number that the host cannot have."""
+    """First endpoint number beyond the host's range."""
     name: str = ""
-    """Its host name, where it is known."""
+    """Its host name, if known."""
+
+
+def meet(
+    link: Link,
+    host: str | bytes,
+    dialect: Dialect = MXOE,
+    *,
+    endpoint: int = 1,
+    key: int = DEFAULT_KEY,
+    timeout: float = MEETING_TIMEOUT,
+) -> LiveTarget:
+    """Announce the tester, answer name queries, and wait until a host, given by name or address, answers.
+
+    Raises :class:`~mxwire.errors.MxwireError`, with the hosts that were heard, after ``timeout`` seconds.
+    """
+    known = () if isinstance(host, str) else (host,)
+    serial = SystemRandom().getrandbits(32)
+    ours = Introduction(link.address, _NAME, index=_PLACE, serial=serial, every=SECOND, known=known)
+    mac = converse(link, ours, lambda: ours.found(host), timeout)
+    if mac is not None:
+        return LiveTarget(mac, dialect, endpoint, key, name=ours.names[mac])
+    wanted = host if isinstance(host, str) else mac_text(host)
+    heard = [f"{name} ({mac_text(mac)})" for mac, name in ours.names.items()]
+    heard += [mac_text(mac) for mac in ours.heard if mac not in ours.names]
+    found = f"heard {', '.join(heard)}" if heard else "no host was heard"
+    raise MxwireError(
+        f"{link.name}: {wanted} did not answer within {timeout:g} s; {found} (try: mxwire discover -i {link.name})"
+    )
 
 
 def new_seed() -> int:
-    """Return a seed that no run has had."""
+    """Return a random seed."""
     return SystemRandom().randrange(SEEDS)
 
 
 def shift_of(seed: int) -> int:
-    """Return what is added to the endpoint numbers of the testers; consecutive seeds share none of 32 runs."""
+    """Return the offset of the testers' endpoint numbers: 8 more per seed, and 1 more per turn of 32."""
     turn, place = divmod(seed, _ENDPOINTS // _SPACING)
     return (turn + place * _SPACING) % _ENDPOINTS
 
@@ -71,34 +109,33 @@ def run_live(
     link: Link,
     target: LiveTarget,
     *,
-    application: Application | None = None,
+    application: ScenarioApplication | None = None,
     patience: int = PATIENCE,
     longest: int = LONGEST,
     seed: int | None = None,
     harmful: bool = False,
     clock: Callable[[], int] = time.time_ns,
-) -> Outcome:
-    """Play a scenario against a live host that knows us; see :func:`~mxwire.scenarios.meeting.meet`.
+) -> ScenarioOutcome:
+    """Play a scenario against a live host that knows the tester; see :func:`meet`.
 
-    ``application`` makes the calls on the host; without one, scenarios that need calls are skipped, as are those that
-    need a host built in a certain way. The testers' endpoint numbers and sessions come from ``seed``; without one they
-    are new in each run, since a host remembers those of earlier ones (R-MEA-21). ``harmful`` includes scenarios that
-    are known to stop real hosts, where there is no ``application``. Times are nanoseconds. Raises
-    :class:`~mxwire.link.errors.LinkError` where the link is gone, and
-    :class:`~mxwire.scenarios.errors.ScriptError` for a step that cannot be played as it is written.
+    ``application`` makes the calls on the host. Without one, scenarios that need calls are skipped, as are those that
+    need a specially configured host and, unless ``harmful``, those that stop real hosts. The testers' endpoint numbers
+    and sessions derive from ``seed``, by default a random one per run, since a host remembers earlier ones (R-MEA-21).
+    Times are nanoseconds. Raises :class:`~mxwire.link.errors.LinkError` if the link is lost, and
+    :class:`~mxwire.scenarios.errors.ScriptError` for a step that cannot be played as written.
     """
     why = why_not(script, target.dialect, application is not None, longest, harmful=harmful)
     if why is not None:
         return skipped(script, target.dialect, why)
     seed = new_seed() if seed is None else seed % SEEDS
     addresses = {each.host: address_of(link, each.host) for each in script.actors} | {HOST: link.address}
-    known = Target(target.mac, target.endpoint, target.key, target.closed, target.beyond)
+    known = TestedEndpoint(target.mac, target.endpoint, target.key, target.closed, target.beyond)
     cast = Cast(script, target.dialect, known, addresses, Random(seed), shift=shift_of(seed))
     reception = Reception(script, cast)
     early = [each for each in drain(link) if application is not None and reception.takes_early(each[1])]
     reception.passed_over.clear()
     start = clock()
-    run = Run(script, cast, start, patience=patience, foreign=_OF_THE_MEETING, partial=application is not None)
+    run = ScenarioRun(script, cast, start, patience=patience, foreign=_OF_THE_MEETING, partial=application is not None)
     for arrived, raw in early:
         run.arrive(arrived, raw)
     _Player(run, reception, link, application, clock).play()
@@ -107,22 +144,22 @@ def run_live(
 
 
 def drain(link: Link) -> list[tuple[int, bytes]]:
-    """Take all frames that wait on a link; returns each with the time of its arrival."""
+    """Read all frames queued on a link; return each with its time of arrival."""
     found: list[tuple[int, bytes]] = []
     while len(batch := link.receive(0.0)):
         found += [(int(batch.timestamp_ns[place]), batch.frame(place)) for place in range(len(batch))]
     return found
 
 
-def _note_passed_over(run: Run, reception: Reception) -> None:
+def _note_passed_over(run: ScenarioRun, reception: Reception) -> None:
     counts = reception.passed_over
     if counts:
         text = ", ".join(f"{number} {packet}" for packet, number in sorted(counts.items()))
-        run.notes.append(Remark(0, f"passed over, for endpoints or sessions of other runs: {text}"))
+        run.notes.append(Remark(0, f"ignored, for endpoints or sessions of other runs: {text}"))
 
 
 class Addressed(Protocol):
-    """What has an Ethernet address, like a link."""
+    """An object with an Ethernet address, for example a link."""
 
     @property
     def address(self) -> bytes:
@@ -130,7 +167,7 @@ class Addressed(Protocol):
 
 
 def address_of(link: Addressed, host: int) -> bytes:
-    """The address of one of the tester's hosts: that of the link, or one made from it."""
+    """Return the address of a tester's host: that of the link, or one derived from it."""
     own = link.address
     return own if host == HOST else bytes([own[0] & 0xFE | 2, *own[1:4], own[4] ^ 0x80, own[5] ^ host])
 
@@ -138,13 +175,13 @@ def address_of(link: Addressed, host: int) -> bytes:
 def why_not(
     script: Script, dialect: Dialect, ours: bool, longest: int = LONGEST, *, harmful: bool = False
 ) -> str | None:
-    """Why a scenario cannot be played against a live host, None if it can.
+    """Return the reason why a scenario cannot be played against a live host; None if it can.
 
-    ``ours`` says whether the host is built for it, and an application makes the calls; ``harmful`` whether it may be
-    harmed.
+    If ``ours``, the host is configured for the scenario and has an application to call; if ``harmful``, scenarios that
+    stop real hosts are included.
     """
     if not script.applies_to(dialect):
-        return f"it is about the dialect {' and '.join(script.dialects)}"
+        return f"it is for the dialect {' and '.join(script.dialects)}"
     if script.only_simulated:
         return script.only_simulated
     if script.interfaces > 1:
@@ -156,17 +193,17 @@ def why_not(
     if script.harmful and not harmful:
         return f"it is harmful: {script.harmful}"
     if script.needs_application:
-        return "the application on the host has to make calls"
+        return "it needs calls of an application on the host"
     if script.needs_profile or script.discovery != "no":
         wanted = [script.profile, *(f"{name}={_said(value)}" for name, value in script.unusual.items())]
-        return f"the host has to be built for it: {' '.join(filter(None, wanted)) or 'announcements'}"
+        return f"it needs a host configured with: {' '.join(filter(None, wanted)) or 'announcements'}"
     if not script.endpoint or any(each.host != HOST and each.known for each in script.actors):
-        return "the host has to be prepared for it"
+        return "it needs a specially prepared host"
     return None
 
 
 def _said(value: object) -> str:
-    """A setting of a host as the head of a scenario says it."""
+    """Format a profile field as the head of a scenario does."""
     if isinstance(value, frozenset):
         return ",".join(sorted(map(str, value)))
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
@@ -175,9 +212,9 @@ def _said(value: object) -> str:
 def _longest_wait(script: Script) -> int:
     waits = [script.within]
     for each in walk(script.steps):
-        if isinstance(each, Expect):
+        if isinstance(each, ExpectStep):
             waits.append(each.within or each.after)
-        elif isinstance(each, Silence | Wait):
+        elif isinstance(each, SilenceStep | WaitStep):
             waits.append(each.duration)
     return max(waits)
 
@@ -186,7 +223,12 @@ class _Player:
     """Connects a run with a link, an application and a clock."""
 
     def __init__(
-        self, run: Run, reception: Reception, link: Link, application: Application | None, clock: Callable[[], int]
+        self,
+        run: ScenarioRun,
+        reception: Reception,
+        link: Link,
+        application: ScenarioApplication | None,
+        clock: Callable[[], int],
     ) -> None:
         self._run = run
         self._reception = reception
@@ -194,22 +236,23 @@ class _Player:
         self._application = application
         self._clock = clock
         self._settled = 0
-        """When the host has handled what was sent last."""
+        """Time at which the host has handled the last transmitted frames."""
 
     def play(self) -> None:
         """Play the run to its end."""
         run = self._run
         while True:
-            # What has arrived by now is there before time goes on: an answer may have taken longer than a frame may.
+            # Read the link before advancing the clock: the expected frame may have arrived while the application
+            # answered, and advancing first would declare it overdue.
             now = self._clock()
             self._take(0.0)
             action = run.advance(now)
-            if isinstance(action, Transmit):
+            if isinstance(action, Transmission):
                 self._reception.sent(action.frames)
                 self._link.send(FrameBatch.from_frames(action.frames))
                 self._settled = self._clock() + SETTLE
             elif action is not None:
-                if isinstance(action, Invoke):
+                if isinstance(action, Invocation):
                     self._settle()
                 run.give(answer(self._application, action))
             elif run.finished:
@@ -222,13 +265,13 @@ class _Player:
             time.sleep(max(0, self._settled - self._clock()) / 1e9)
 
     def _listen(self) -> None:
-        """Wait for frames of the host until the run wants to go on."""
+        """Wait for frames of the host until the run's deadline."""
         run = self._run
         left = 0.0 if run.deadline is None else (run.deadline - self._clock()) / 1e9
         self._take(min(max(left, 0.0), _SLICE))
 
     def _take(self, timeout: float) -> None:
-        """Give the run the frames of the host that come within ``timeout`` seconds."""
+        """Pass frames of the host that arrive within ``timeout`` seconds to the run."""
         batch = self._link.receive(timeout)
         for place in range(len(batch)):
             raw = batch.frame(place)

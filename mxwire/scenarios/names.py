@@ -1,4 +1,4 @@
-"""Whether all ``$names`` of a scenario have a value where they are used, and all testers are described."""
+"""Check of a scenario's names: every ``$name`` is bound before its use, and every tester is declared."""
 
 from __future__ import annotations
 
@@ -8,81 +8,81 @@ from mxwire.scenarios.errors import ScriptError, suggestion
 from mxwire.scenarios.expression import Expression
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.steps import (
-    AnyOrder,
-    Burst,
-    Call,
-    Check,
+    AnyOrderStep,
+    BurstStep,
+    CallStep,
+    CheckStep,
     Condition,
-    Either,
-    Expect,
-    Let,
+    EitherStep,
+    ExpectStep,
+    LetStep,
     Relation,
-    Repeat,
-    Send,
-    Step,
+    RepeatStep,
+    ScenarioStep,
+    SendStep,
     walk,
 )
 from mxwire.scenarios.vocabulary import has_field, unknown_field
 
 
 def check_names(script: Script) -> None:
-    """Raises :class:`~mxwire.scenarios.errors.ScriptError` at the first name that nothing has bound before."""
+    """Raise :class:`~mxwire.scenarios.errors.ScriptError` at the first unbound name or undeclared tester."""
     testers = {"", *(each.name for each in script.actors)}
     for step in walk(script.steps):
         for name in (getattr(step, "tester", ""), getattr(step, "to", "")):
             if name not in testers:
                 known = suggestion(name, testers - {""})
-                raise ScriptError(f"no tester is called {name}{known} (the head says: tester: {name})", step.place)
+                raise ScriptError(f"unknown tester {name}{known} (declare it in the head: tester: {name})", step.place)
     _Names().steps(script.steps)
 
 
 class _Names:
-    """What is bound so far: the packet, where a name stands for a frame of one kind; empty for others."""
+    """Names bound so far, each with its packet if it stands for frames of one packet; else empty."""
 
     def __init__(self) -> None:
         self.bound: dict[str, str] = {}
 
-    def steps(self, steps: Iterable[Step]) -> None:
+    def steps(self, steps: Iterable[ScenarioStep]) -> None:
         for step in steps:
             self.step(step)
 
-    def step(self, step: Step) -> None:
+    def step(self, step: ScenarioStep) -> None:
         match step:
-            case Send():
+            case SendStep():
                 self.use(step.fields.values())
                 for patch in step.patches:
                     self.use((patch.offset, patch.value))
                 self.use(each for each in (step.cut, step.pad) if each is not None)
                 self.bind(step.bind, step.packet)
-            case Expect():
+            case ExpectStep():
                 self.conditions(step.fields.values())
                 self.bind(step.bind, step.packet)
-            case Call():
+            case CallStep():
                 self.use(step.arguments.values())
                 self.target(step.target, step)
                 self.bind(step.bind, "")
-            case Check():
+            case CheckStep():
                 self.target(step.target, step)
                 self.conditions(step.conditions.values())
-            case Let():
+            case LetStep():
                 self.use([step.value])
                 self.bind(step.name, "")
-            case Repeat():
+            case RepeatStep():
                 self.use([step.count])
                 self.bind(step.name, "")
                 self.steps(step.body)
-            case Burst() | AnyOrder():
+            case BurstStep() | AnyOrderStep():
                 self.steps(step.body)
-            case Either():
+            case EitherStep():
                 for branch in step.branches:
                     self.steps(branch)
 
     def bind(self, name: str, packet: str) -> None:
         if name:
-            # Branches may bind a name to frames of several kinds.
+            # Branches may bind a name to frames of different packets.
             self.bound[name] = packet if self.bound.get(name, packet) == packet else ""
 
-    def target(self, name: str, step: Step) -> None:
+    def target(self, name: str, step: ScenarioStep) -> None:
         if name and name not in self.bound:
             raise ScriptError(f"${name} has no value yet{suggestion('$' + name, self._shown())}", step.place)
 

@@ -1,4 +1,4 @@
-"""How a scenario ended."""
+"""The outcome of a scenario."""
 
 from __future__ import annotations
 
@@ -15,81 +15,81 @@ if TYPE_CHECKING:
     from mxwire.scenarios.script import Script
 
 
-class Verdict(StrEnum):
-    """What a scenario says of a host."""
+class ScenarioVerdict(StrEnum):
+    """The verdict of a scenario on a host."""
 
     PASS = "pass"
-    """Everything was as it must be."""
+    """All expectations were met."""
     NON_STRICT = "non-strict"
-    """Nothing was wrong that a peer suffers from, but not all was as it should be; or it came late."""
+    """A SHOULD was not met, or a frame was late; a peer does not suffer from it."""
     FAIL = "fail"
-    """Something was not as it must be."""
+    """A MUST was not met."""
     INFO = "info"
-    """The host was free, and the outcome says what it did."""
+    """The behaviour is optional; the outcome reports it."""
     MISSING = "missing"
-    """The host has not sent a single frame."""
+    """The host did not send a single frame."""
     SKIPPED = "skipped"
-    """Not played; the reason says why."""
+    """Not played; ``reason`` gives the cause."""
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """One field that was not as expected."""
+class FieldDifference:
+    """One field that did not meet its condition."""
 
     field: str
     expected: str
     found: str
 
     def __str__(self) -> str:
-        """In words."""
+        """Describe the difference in words."""
         return f"{self.field} is {self.found}, expected {self.expected}"
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something that was noticed on the way, with the line of the step."""
+    """An observation during the run, with the line of its step."""
 
     line: int
     text: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
-    """How a scenario ended, and all frames of it."""
+class ScenarioOutcome:
+    """The outcome of a scenario, with all its frames."""
 
     script: Script
-    verdict: Verdict
+    verdict: ScenarioVerdict
     dialect: str
     profile: str = ""
-    """The host's profile, where it was simulated."""
+    """The host's profile, if it was simulated."""
     reason: str = ""
-    """One line: why it did not pass; empty where it did."""
+    """One line with the cause, unless the scenario passed."""
     line: int | None = None
-    """The line of the step that failed."""
+    """Line of the step that failed."""
     expected: str = ""
-    """What that step has expected."""
+    """The expectation of that step."""
     found: str = ""
-    """What came instead."""
-    differences: tuple[Difference, ...] = ()
-    """Field by field, where the packet was the right one."""
+    """The frame that came instead."""
+    differences: tuple[FieldDifference, ...] = ()
+    """Differences by field, if the packet was the expected one."""
     remarks: tuple[Remark, ...] = ()
-    """What was noticed on the way: what should have been, and what the host was free to do."""
+    """Observations: SHOULDs that were not met, and optional behaviour."""
     frames: FrameBatch = field(default_factory=lambda: FrameBatch.from_frames([]))
-    """All frames, with nanoseconds since the beginning or, of a live host, since 1970."""
+    """All frames; timestamps are nanoseconds since the start or, with a live host, since 1970."""
     sent: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
-    """Which of them the tester has sent; shape ``(n,)``."""
+    """Mask of the frames sent by the tester; shape ``(n,)``."""
     failed_frame: int | None = None
-    """The place in ``frames`` of the one that was not as expected."""
+    """Index in ``frames`` of the frame that did not meet its expectation."""
     seed: int = 0
     duration_ns: int = 0
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is wrong."""
-        return self.verdict in (Verdict.PASS, Verdict.NON_STRICT, Verdict.INFO)
+        """Whether the host passed: pass, non-strict or info."""
+        return self.verdict in (ScenarioVerdict.PASS, ScenarioVerdict.NON_STRICT, ScenarioVerdict.INFO)
 
     def as_object(self) -> dict[str, Any]:
-        """The outcome with stable keys."""
+        """Return the outcome as an object for JSON, with stable keys."""
         return {
             "name": self.script.name,
             "file": self.script.file,

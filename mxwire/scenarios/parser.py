@@ -1,4 +1,4 @@
-"""From the text of a scenario to its steps; lines are told apart by their first sign or word, blocks by indentation."""
+"""Parser of scenarios: the first sign or word of a line determines its step, indentation determines blocks."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mxwire.scenarios.errors import Place, ScriptError
+from mxwire.scenarios.errors import ScriptError, ScriptPlace
 from mxwire.scenarios.expression import parse_expression
 from mxwire.scenarios.head import Head
-from mxwire.scenarios.lines import BLOCK_WORDS, FIRST_WORDS, parse_line
+from mxwire.scenarios.line_parser import BLOCK_WORDS, FIRST_WORDS, parse_line
 from mxwire.scenarios.names import check_names
 from mxwire.scenarios.script import Script
-from mxwire.scenarios.steps import AnyOrder, Burst, Either, Expect, Repeat, Send, Step
+from mxwire.scenarios.steps import AnyOrderStep, BurstStep, EitherStep, ExpectStep, RepeatStep, ScenarioStep, SendStep
 from mxwire.scenarios.tokens import Token, Words, tokens_of
 
 LONGEST_FILE: Final = 1 << 20
@@ -21,23 +21,23 @@ DEEPEST_BLOCK: Final = 8
 
 @dataclass(slots=True)
 class _Line:
-    place: Place
+    place: ScriptPlace
     indent: int
     tokens: list[Token]
 
 
 def parse(text: str, file: str = "<text>", name: str = "") -> Script:
-    """The scenario that a text describes.
+    """Parse the text of a scenario.
 
-    Raises :class:`~mxwire.scenarios.errors.ScriptError` with file, line and column where it describes none.
+    Raises :class:`~mxwire.scenarios.errors.ScriptError` with file, line and column of an error.
     """
     if len(text) > LONGEST_FILE:
-        raise ScriptError(f"{file}: {len(text)} characters are more than a scenario may have ({LONGEST_FILE})")
+        raise ScriptError(f"{file}: {len(text)} characters exceed the limit of a scenario ({LONGEST_FILE})")
     head = Head()
     lines = _lines(text, file, head)
     steps, rest = _block(lines, 0, 0, 0)
     assert rest == len(lines)
-    start = Place(file, 1, 1, text.partition("\n")[0])
+    start = ScriptPlace(file, 1, 1, text.partition("\n")[0])
     if not steps:
         raise ScriptError("the scenario has no steps: write > to send a frame, < to expect one", start)
     if "title" not in head.values:
@@ -51,7 +51,7 @@ def parse(text: str, file: str = "<text>", name: str = "") -> Script:
 
 
 def _lines(text: str, file: str, head: Head) -> list[_Line]:
-    """The lines of the body, after the head was read."""
+    """Return the lines of the body, after parsing the head."""
     found: list[_Line] = []
     for number, line in enumerate(text.split("\n"), 1):
         line = line.rstrip("\r")
@@ -59,9 +59,9 @@ def _lines(text: str, file: str, head: Head) -> list[_Line]:
         if not bare or bare.startswith("#"):
             continue
         indent = len(line) - len(line.lstrip())
-        place = Place(file, number, indent + 1, line)
+        place = ScriptPlace(file, number, indent + 1, line)
         if "\t" in line[:indent]:
-            raise ScriptError("a tab before a step: use spaces", place)
+            raise ScriptError("indentation with a tab: use spaces", place)
         if not found and not indent and _may_be_head(bare) and head.take(bare, place):
             continue
         found.append(_Line(place, indent, tokens_of(line, file, number)))
@@ -72,11 +72,11 @@ def _may_be_head(line: str) -> bool:
     return line.partition(":")[0].split(" ")[0] not in BLOCK_WORDS
 
 
-def _block(lines: list[_Line], at: int, indent: int, deep: int) -> tuple[tuple[Step, ...], int]:
-    """The steps of one indentation from a line on, and where they end."""
+def _block(lines: list[_Line], at: int, indent: int, deep: int) -> tuple[tuple[ScenarioStep, ...], int]:
+    """Parse the steps of one indentation, starting at line ``at``; return them and the index of the line after them."""
     if deep > DEEPEST_BLOCK:
-        raise ScriptError(f"more than {DEEPEST_BLOCK} blocks within each other", lines[at].place)
-    steps: list[Step] = []
+        raise ScriptError(f"more than {DEEPEST_BLOCK} nested blocks", lines[at].place)
+    steps: list[ScenarioStep] = []
     while at < len(lines) and lines[at].indent >= indent:
         line = lines[at]
         if line.indent > indent:
@@ -92,12 +92,12 @@ def _block(lines: list[_Line], at: int, indent: int, deep: int) -> tuple[tuple[S
             steps.append(parse_line(words, line.place))
             at += 1
     if deep and at < len(lines) and lines[at].indent not in _outer(lines, at):
-        raise ScriptError("this line is indented like none before it", lines[at].place)
+        raise ScriptError("the indentation matches no block above", lines[at].place)
     return tuple(steps), at
 
 
 def _outer(lines: list[_Line], at: int) -> set[int]:
-    """The indentations of blocks that are open before a line."""
+    """Return the indentations of the blocks that are open before line ``at``."""
     open_ones: list[int] = []
     for line in lines[:at]:
         while open_ones and open_ones[-1] >= line.indent:
@@ -106,39 +106,41 @@ def _outer(lines: list[_Line], at: int) -> set[int]:
     return set(open_ones)
 
 
-def _body(lines: list[_Line], at: int, deep: int) -> tuple[tuple[Step, ...], int]:
-    """The steps that belong to the block whose first line is at a place."""
+def _body(lines: list[_Line], at: int, deep: int) -> tuple[tuple[ScenarioStep, ...], int]:
+    """Parse the steps of the block that begins at line ``at``."""
     if at + 1 >= len(lines) or lines[at + 1].indent <= lines[at].indent:
         raise ScriptError("this block has no steps: indent them below it", lines[at].place)
     return _block(lines, at + 1, lines[at + 1].indent, deep + 1)
 
 
-def _burst(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[Step, int]:
+def _burst(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[ScenarioStep, int]:
     words.take()
     _colon(words)
     body, end = _body(lines, at, deep)
-    return Burst(lines[at].place, _only(body, (Send, Repeat), "a burst consists of frames that are sent (>)")), end
+    return BurstStep(
+        lines[at].place, _only(body, (SendStep, RepeatStep), "a burst may only contain frames that are sent (>)")
+    ), end
 
 
-def _any(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[Step, int]:
+def _any(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[ScenarioStep, int]:
     words.take()
-    words.expect("order", "behind 'any'")
+    words.expect("order", "after 'any'")
     _colon(words)
     body, end = _body(lines, at, deep)
-    expected = tuple(each for each in body if isinstance(each, Expect))
-    _only(body, (Expect,), "only frames that are expected (<) can come in any order")
-    return AnyOrder(lines[at].place, expected), end
+    expected = tuple(each for each in body if isinstance(each, ExpectStep))
+    _only(body, (ExpectStep,), "'any order' may only contain frames that are expected (<)")
+    return AnyOrderStep(lines[at].place, expected), end
 
 
-def _either(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[Step, int]:
+def _either(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[ScenarioStep, int]:
     words.take()
     _colon(words)
     place = lines[at].place
     branches = []
     while True:
         body, end = _body(lines, at, deep)
-        if not isinstance(body[0], Expect):
-            raise ScriptError("each branch begins with the frame (<) that it is told by", body[0].place)
+        if not isinstance(body[0], ExpectStep):
+            raise ScriptError("each branch must begin with the frame (<) that selects it", body[0].place)
         branches.append(body)
         if end >= len(lines) or lines[end].indent != place.column - 1 or lines[end].tokens[0].text != "or":
             break
@@ -148,16 +150,16 @@ def _either(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[Step,
         _colon(words)
     if len(branches) < 2:
         raise ScriptError("'either:' needs an 'or:' after it", place)
-    return Either(place, tuple(branches)), end
+    return EitherStep(place, tuple(branches)), end
 
 
-def _repeat(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[Step, int]:
+def _repeat(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[ScenarioStep, int]:
     words.take()
     count = parse_expression(words)
     name = words.bound("a name").text[1:] if words.accept("as") else ""
     _colon(words)
     body, end = _body(lines, at, deep)
-    return Repeat(lines[at].place, count, body, name), end
+    return RepeatStep(lines[at].place, count, body, name), end
 
 
 def _colon(words: Words) -> None:
@@ -165,16 +167,16 @@ def _colon(words: Words) -> None:
     words.end()
 
 
-def _only(body: tuple[Step, ...], kinds: tuple[type, ...], text: str) -> tuple[Step, ...]:
+def _only(body: tuple[ScenarioStep, ...], kinds: tuple[type, ...], text: str) -> tuple[ScenarioStep, ...]:
     for each in body:
         if not isinstance(each, kinds):
             raise ScriptError(text, each.place)
-        if isinstance(each, Repeat):
+        if isinstance(each, RepeatStep):
             _only(each.body, kinds, text)
     return body
 
 
-_BLOCKS: Final[dict[str, Callable[[list[_Line], int, Words, int], tuple[Step, int]]]] = {
+_BLOCKS: Final[dict[str, Callable[[list[_Line], int, Words, int], tuple[ScenarioStep, int]]]] = {
     "burst": _burst,
     "any": _any,
     "either": _either,

@@ -1,4 +1,4 @@
-"""Reception: which frames on a link belong to a live run, and which to other sessions, addresses or times."""
+"""Reception: the selection of frames that belong to a live run, among those of other sessions, hosts or times."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Final
 
 from mxwire.ethernet import is_group
 from mxwire.scenarios.cast import Cast
-from mxwire.scenarios.describing import packet_of
+from mxwire.scenarios.description import packet_of
 from mxwire.scenarios.errors import ScriptError
 from mxwire.scenarios.scope import RunScope
 from mxwire.scenarios.script import Script
-from mxwire.scenarios.steps import Expect, walk
+from mxwire.scenarios.steps import ExpectStep, walk
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.numbers import NO_SESSION
 from mxwire.wire.packets import ConnectReply, ConnectRequest, Frame, NackMcp, Pull, PullReply
 
 _UNPROMPTED: Final = frozenset({"HOST_QUERY", "RAW", "RAW_OMXOED"})
-"""What a host sends by itself before anybody has talked to it."""
+"""Packets that a host sends without being addressed first."""
 _ETHERNET_ADDRESSES: Final = 12
 
 
 class Reception:
-    """Select the frames of the host that are meant for the testers of one run.
+    """Selects the frames of the host that are meant for the testers of one run.
 
-    A host goes on with what an earlier run has begun, such as the pulls of a closed endpoint (R-MEA-21), and talks to
-    others. A frame belongs to the run if its destination is a tester's address or a group, or one that the scenario
-    names, and if its endpoint, session and pull handle are among those that the testers have used in this run.
+    A host continues what an earlier run began, for example the pulls of a closed endpoint (R-MEA-21), and communicates
+    with other hosts. A frame belongs to the run if its destination is a tester's address, a group, or an address named
+    by the scenario, and if its endpoint, session and pull handle are among those used by the testers in this run.
     """
 
     def __init__(self, script: Script, cast: Cast) -> None:
@@ -35,17 +35,17 @@ class Reception:
         self._host = cast.target.mac
         self._addresses = {each.mac for each in cast.stations.values()}
         self._elsewhere: set[str] = set()
-        """Packets that the scenario expects at an address that only shows while it is played."""
+        """Packets that the scenario expects at an address which is known only while it runs."""
         for step in walk(script.steps):
-            if isinstance(step, Expect) and "dst_mac" in step.fields:
+            if isinstance(step, ExpectStep) and "dst_mac" in step.fields:
                 self._expect_at(step, RunScope({}, cast.tester(step.tester)))
         self._endpoints = cast.endpoints
         self._sessions = {NO_SESSION}
         self._pulls: set[tuple[int, int]] = set()
         self.passed_over: Counter[str] = Counter()
-        """Number of frames of the host to one of our addresses that belong to no tester, by packet."""
+        """Number of frames of the host to a tester's host but to none of its endpoints or sessions, by packet."""
 
-    def _expect_at(self, step: Expect, scope: RunScope) -> None:
+    def _expect_at(self, step: ExpectStep, scope: RunScope) -> None:
         condition = step.fields["dst_mac"]
         try:
             values = [value.value(scope) for each in (condition, *condition.others) for value in each.values]
@@ -56,7 +56,7 @@ class Reception:
             self._elsewhere.add(step.packet)
 
     def sent(self, frames: Iterable[bytes]) -> None:
-        """Note frames of the testers, with the endpoints, sessions and handles that the host learns from them."""
+        """Record frames of the testers: the host learns endpoints, sessions and handles from them."""
         for raw in frames:
             frame = self._codec.parse(raw)
             endpoint = getattr(frame, "src_endpoint", None)
@@ -85,7 +85,10 @@ class Reception:
         return False
 
     def takes_early(self, raw: bytes) -> bool:
-        """Return True for a frame from before the first step that belongs to the run: the host has just been made."""
+        """Return True for a frame from before the first step that belongs to the run.
+
+        Only a host that was created for the run sends such frames to the testers.
+        """
         return self.takes(raw) and packet_of(self._codec.parse(raw)) in _UNPROMPTED
 
     def _is_ours(self, frame: Frame) -> bool:

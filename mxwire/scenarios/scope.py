@@ -1,10 +1,10 @@
-"""Scope: where the names of a step are looked up."""
+"""Scope: the lookup of names in a step."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from mxwire.scenarios.describing import field_values
+from mxwire.scenarios.description import field_values
 from mxwire.scenarios.errors import ScriptError
 from mxwire.scenarios.expression import Expression, Scope, Value
 from mxwire.scenarios.tester import Tester
@@ -13,14 +13,14 @@ from mxwire.wire.packets import Frame
 
 
 class RunScope:
-    """What was bound so far, and what one tester knows."""
+    """The names bound so far, and the state of one tester."""
 
     def __init__(self, bound: dict[str, Any], tester: Tester) -> None:
         self._bound = bound
         self._tester = tester
 
     def bound(self, name: str) -> Value | None:
-        """The value of ``$name`` or ``$frame.field``; None where there is none."""
+        """Return the value of ``$name`` or ``$frame.field``; None if it is not bound."""
         name, dot, field = name.partition(".")
         value = self._bound.get(name)
         if dot:
@@ -32,20 +32,20 @@ class RunScope:
         return value if isinstance(value, int | bytes) else None
 
     def bind(self, name: str, value: Value) -> None:
-        """Give a value to a name."""
+        """Bind ``$name`` to a value."""
         self._bound[name] = value
 
     def unbind(self, name: str) -> None:
-        """Take it back."""
+        """Remove the binding of ``$name``."""
         self._bound.pop(name, None)
 
     def word(self, name: str) -> Value | None:
-        """What the tester knows."""
+        """Return a value of the tester's state."""
         return self._tester.word(name)
 
 
 def argument_of(expression: Expression, scope: Scope, kind: str) -> Value:
-    """An argument of a call, which is a number or bytes as the call wants it."""
+    """Evaluate an argument of a call; raise :class:`~mxwire.scenarios.errors.ScriptError` unless it is of ``kind``."""
     value = expression.value(scope)
     if isinstance(value, int) is not (kind == "n"):
         raise ScriptError(f"{'a number is' if kind == 'n' else 'bytes are'} needed here", expression.place)

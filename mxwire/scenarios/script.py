@@ -1,4 +1,4 @@
-"""Script: a scenario that was read, and what its head says."""
+"""Script: a parsed scenario with the settings of its head."""
 
 from __future__ import annotations
 
@@ -8,133 +8,133 @@ from typing import Any, Final
 
 from mxwire.protocol import Profile
 from mxwire.protocol.profile import OPEN_MX_1_5
-from mxwire.scenarios.steps import Call, Check, Expect, Send, Silence, Step, walk
+from mxwire.scenarios.steps import CallStep, CheckStep, ExpectStep, ScenarioStep, SendStep, SilenceStep, walk
 from mxwire.wire.dialect import MXOE, Dialect, omx
 
 _SOURCE: Final = range(6, 12)
 """Offsets of the source address in a frame."""
 DIALECTS = {"mxoe": (MXOE,), "omx": (omx(1500), omx(9000))}
-"""What a scenario is played in, by the names of its head."""
+"""Dialects in which a scenario is played, by the names used in its head."""
 
 
 @dataclass(frozen=True, slots=True)
-class Actor:
-    """Another endpoint that the tester plays."""
+class TesterDeclaration:
+    """A declared tester: an endpoint that the tester plays beside or instead of the default one."""
 
     name: str
     endpoint: int
     host: int = 1
-    """Number of the host that it lives on; testers of one number share an Ethernet address."""
+    """Number of its host; testers with the same host share an Ethernet address."""
     known: bool = True
-    """Whether the host under test has it in its peer table."""
+    """Whether it is in the peer table of the host under test from the start."""
     named: bool = True
     """Whether the host under test knows its name from the start."""
     interface: int = 0
-    """Which interface of the host under test it talks to."""
+    """Index of the interface of the host under test that it communicates with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A scenario."""
+    """A parsed scenario."""
 
     file: str
     name: str
-    """Path below the folder of the library without suffix, for example ``connect/bad-key``."""
+    """Path in the library without suffix, for example ``connect/bad-key``."""
     text: str
     title: str
     rules: tuple[str, ...]
-    """Numbers of the rules that it is about."""
-    steps: tuple[Step, ...]
+    """Numbers of the rules that it tests."""
+    steps: tuple[ScenarioStep, ...]
     about: str = ""
     history: str = ""
-    """The defect of a former release of Open-MX that it looks for: the release that mended it, and what it was."""
+    """The defect of a former release of Open-MX that it detects: the release that fixed it, and a description."""
     dialects: tuple[str, ...] = ("mxoe", "omx")
-    """The families that it applies to."""
+    """Dialect families in which it can be played."""
     connected: str = "no"
-    """What has happened before the first step: ``no``, ``once`` (the tester has connected to the host), or ``both``
-    (and the host to the tester)."""
+    """Connects before the first step: ``no``, ``once`` (the tester to the host), or ``both`` (also the host to the
+    tester)."""
     profile: str = ""
-    """The profile that the host has to have; empty: any."""
+    """Required profile of the host; empty for any."""
     host: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the host's profile that have to be different."""
+    """Profile fields in which the host must differ."""
     endpoint: bool = True
     """Whether the host has an endpoint open from the start."""
     discovery: str = "no"
-    """Whether the host announces itself (``announce``), or only hears who does (``listen``)."""
+    """Discovery by the host: ``no``, ``announce``, or ``listen`` (only receive announcements)."""
     within: int = 100_000_000
-    """Nanoseconds in which frames have to come, unless a step says otherwise."""
+    """Nanoseconds within which an expected frame must arrive, unless its step has a limit of its own."""
     ignored: frozenset[str] = frozenset()
-    """Packets that are passed over where they are not expected."""
-    actors: tuple[Actor, ...] = ()
-    """Testers besides the one that has no name, and the one that has, where the head describes it."""
+    """Packets that are ignored unless they are expected."""
+    actors: tuple[TesterDeclaration, ...] = ()
+    """Declared testers; the default tester is among them only if the head describes it."""
     only_simulated: str = ""
-    """Why it cannot be played against a live host, where it cannot."""
+    """Reason why it cannot be played against a live host; empty if it can."""
     harmful: str = ""
-    """What it does to a real host, where that is harm; a host that is not ours is then spared."""
+    """Harm that it does to a real host; empty if none. Such scenarios are skipped for external hosts."""
     info: bool = False
-    """Whether the host is free to do what it likes, and the outcome tells what."""
+    """Whether the behaviour is optional, so that the outcome only reports it."""
 
     @property
     def needs_application(self) -> bool:
-        """Whether the application on the host under test has to make calls."""
-        asked = (Call, Check)
+        """Whether the application on the host under test must make calls."""
+        asked = (CallStep, CheckStep)
         if self.connected == "both":
             return True
         return any(isinstance(each, asked) and not _of_counters(each) for each in walk(self.steps))
 
     @property
     def interfaces(self) -> int:
-        """How many interfaces the host under test needs."""
+        """Number of interfaces that the host under test needs."""
         return 1 + max((each.interface for each in self.actors), default=0)
 
     @property
     def needs_profile(self) -> bool:
-        """Whether the host must be built or set otherwise than Open-MX is."""
+        """Whether the host must be configured differently from Open-MX."""
         return bool(self.profile or self.unusual)
 
     @property
     def unusual(self) -> dict[str, Any]:
-        """What a host must have set otherwise than Open-MX has."""
+        """Settings of the host that differ from those of Open-MX."""
         return {name: value for name, value in self.host.items() if getattr(OPEN_MX_1_5, name) != value}
 
     @property
     def packets(self) -> frozenset[str]:
-        """The packets that its steps expect or forbid."""
+        """Packets that its steps expect or forbid."""
         found: set[str] = set()
         for each in walk(self.steps):
-            if isinstance(each, Expect):
+            if isinstance(each, ExpectStep):
                 found.add(each.packet)
-            elif isinstance(each, Silence):
+            elif isinstance(each, SilenceStep):
                 found.update(each.packets)
         return frozenset(found)
 
     @property
     def senders(self) -> frozenset[str]:
-        """The names of the testers that send; the empty one is the tester that has no name."""
-        return frozenset(each.tester for each in walk(self.steps) if isinstance(each, Send))
+        """Names of the testers that send; the default tester has the empty name."""
+        return frozenset(each.tester for each in walk(self.steps) if isinstance(each, SendStep))
 
     @property
     def forges_source(self) -> bool:
-        """Whether the tester sends with a source address that is not its own, which misleads a learning switch."""
-        sends = [each for each in walk(self.steps) if isinstance(each, Send)]
+        """Whether the tester forges source addresses, which misleads a learning switch."""
+        sends = [each for each in walk(self.steps) if isinstance(each, SendStep)]
         patched = {patch.offset.constant for each in sends for patch in each.patches}
         return any("src_mac" in each.fields for each in sends) or not patched.isdisjoint(_SOURCE)
 
     def applies_to(self, dialect: Dialect) -> bool:
-        """Whether it can be played in a dialect."""
+        """Return whether it can be played in a dialect."""
         return dialect.family in self.dialects
 
     def played_in(self) -> tuple[Dialect, ...]:
-        """The dialects that the library is tried in."""
+        """Return the dialects in which the library's own tests play it."""
         return tuple(each for family in self.dialects for each in DIALECTS[family])
 
     def profile_from(self, profile: Profile) -> Profile:
-        """The profile that the host needs, made from another one."""
+        """Return ``profile`` with the changes that the host needs."""
         values = dict(self.host)
         if "defects" in values:
             values["defects"] = profile.defects | values["defects"]
         return replace(profile, **values) if values else profile
 
 
-def _of_counters(step: Step) -> bool:
-    return isinstance(step, Check) and step.subject == "counters"
+def _of_counters(step: ScenarioStep) -> bool:
+    return isinstance(step, CheckStep) and step.subject == "counters"

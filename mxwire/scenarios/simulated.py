@@ -1,4 +1,4 @@
-"""The simulated stage: the engine as the host under test, in virtual time."""
+"""The simulated stage: play a scenario against the engine, in virtual time."""
 
 from __future__ import annotations
 
@@ -10,46 +10,46 @@ import numpy as np
 from mxwire.ethernet import DESTINATION
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Node, Profile, profile_by_name
-from mxwire.scenarios.actions import Transmit, answer
+from mxwire.scenarios.actions import Transmission, answer
 from mxwire.scenarios.application import NodeApplication
 from mxwire.scenarios.cast import HOST, Cast, known_hosts
-from mxwire.scenarios.outcome import Outcome, Verdict
-from mxwire.scenarios.run import Run
+from mxwire.scenarios.outcome import ScenarioOutcome, ScenarioVerdict
+from mxwire.scenarios.run import ScenarioRun
 from mxwire.scenarios.script import Script
-from mxwire.scenarios.tester import Target
+from mxwire.scenarios.tester import TestedEndpoint
 from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.wire.numbers import DEFAULT_KEY
 
 START: Final = 1_000_000_000
 HOP: Final = 1_000
-"""Nanoseconds that a frame takes."""
+"""Nanoseconds that a frame takes from one side to the other."""
 ENDPOINT, CLOSED = 1, 30
 TURNS: Final = 1_000_000
-"""More steps than any scenario needs."""
+"""Maximum number of steps of the loop, more than any scenario needs: beyond it, the run does not terminate."""
 
 
 def run_simulated(
     script: Script, profile: Profile | str = "open-mx-1.5", dialect: Dialect = MXOE, seed: int = 0
-) -> Outcome:
+) -> ScenarioOutcome:
     """Play a scenario with the engine as the host under test; the same seed gives the same frames.
 
-    Raises :class:`~mxwire.scenarios.errors.ScriptError` where a step cannot be played as it is written.
+    Raises :class:`~mxwire.scenarios.errors.ScriptError` for a step that cannot be played as written.
     """
     profile = profile_by_name(profile) if isinstance(profile, str) else profile
     if script.profile:
         profile = profile_by_name(script.profile)
     profile = script.profile_from(profile)
     if not script.applies_to(dialect):
-        return skipped(script, dialect, f"it is about {' and '.join(script.dialects)}", profile.name)
+        return skipped(script, dialect, f"it is for the dialect {' and '.join(script.dialects)}", profile.name)
     rng = Random(seed)
     target, *more = [
-        Target(_host_mac(number), ENDPOINT, DEFAULT_KEY, CLOSED, profile.endpoint_maximum)
+        TestedEndpoint(_host_mac(number), ENDPOINT, DEFAULT_KEY, CLOSED, profile.endpoint_maximum)
         for number in range(script.interfaces)
     ]
     cast = Cast(script, dialect, target, stations(script), rng, dict(enumerate(more, 1)))
     node = _node(script, profile, dialect, rng)
     endpoint = node.open_endpoint(ENDPOINT, DEFAULT_KEY) if script.endpoint else None
-    run = Run(script, cast, START)
+    run = ScenarioRun(script, cast, START)
     _play(run, node, NodeApplication(node, endpoint))
     return outcome_of(run, dialect, profile.name, seed)
 
@@ -59,7 +59,7 @@ def _host_mac(interface: int) -> bytes:
 
 
 def stations(script: Script) -> dict[int, bytes]:
-    """The addresses of the tester's hosts by number."""
+    """Return the Ethernet addresses of the tester's hosts, by number."""
     numbers = {HOST, *(each.host for each in script.actors)}
     return {number: bytes([2, 0, 0, 0, 1, number]) for number in numbers}
 
@@ -79,14 +79,14 @@ def _node(script: Script, profile: Profile, dialect: Dialect, rng: Random) -> No
     )
 
 
-def _play(run: Run, node: Node, application: NodeApplication) -> None:
+def _play(run: ScenarioRun, node: Node, application: NodeApplication) -> None:
     now = START
     for _ in range(TURNS):
         action = run.advance(now)
-        if isinstance(action, Transmit):
+        if isinstance(action, Transmission):
             now += HOP
             for number in range(len(node.interfaces)):
-                # A frame that is for nobody is shown to the first interface, as a switch may do.
+                # A frame with an unknown destination goes to the first interface, as a switch may flood it.
                 mine = [each for each in action.frames if _interface_of(node, each) == number]
                 if mine:
                     node.receive(FrameBatch.from_frames(mine), now, number)
@@ -100,11 +100,11 @@ def _play(run: Run, node: Node, application: NodeApplication) -> None:
             now = max(now + 1, min(due))
         elif moved:
             now += HOP
-    raise RuntimeError("the scenario does not come to its end")
+    raise RuntimeError("the scenario does not terminate")
 
 
-def _carry(run: Run, node: Node, now: int) -> bool:
-    """Let the node send what it has; whether there was anything."""
+def _carry(run: ScenarioRun, node: Node, now: int) -> bool:
+    """Deliver the node's queued frames to the run; return whether there were any."""
     moved = False
     for number in range(len(node.interfaces)):
         batch = node.transmit(now, number)
@@ -119,11 +119,11 @@ def _interface_of(node: Node, frame: bytes) -> int:
 
 
 def outcome_of(
-    run: Run, dialect: Dialect, profile: str, seed: int, *, origin: int = START, start: int = START
-) -> Outcome:
-    """The outcome of a run that has ended; times of frames count from ``origin``, and it began at ``start``."""
+    run: ScenarioRun, dialect: Dialect, profile: str, seed: int, *, origin: int = START, start: int = START
+) -> ScenarioOutcome:
+    """Return the outcome of a finished run; times of frames count from ``origin``, and the run began at ``start``."""
     failure, times = run.failure, [each[0] - origin for each in run.log]
-    return Outcome(
+    return ScenarioOutcome(
         script=run.script,
         verdict=run.verdict,
         dialect=dialect.name,
@@ -142,6 +142,6 @@ def outcome_of(
     )
 
 
-def skipped(script: Script, dialect: Dialect, reason: str, profile: str = "") -> Outcome:
-    """The outcome of a scenario that is not played."""
-    return Outcome(script, Verdict.SKIPPED, dialect.name, profile, reason)
+def skipped(script: Script, dialect: Dialect, reason: str, profile: str = "") -> ScenarioOutcome:
+    """Return the outcome of a scenario that is not played, for ``reason``."""
+    return ScenarioOutcome(script, ScenarioVerdict.SKIPPED, dialect.name, profile, reason)

@@ -1,4 +1,4 @@
-"""The steps of a scenario, as its text says them."""
+"""The steps of a scenario, as parsed."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mxwire.scenarios.errors import Place
+from mxwire.scenarios.errors import ScriptPlace
 from mxwire.scenarios.expression import Expression
 
 
-class Level(StrEnum):
-    """What it means that an expectation is not met."""
+class ExpectationLevel(StrEnum):
+    """Consequence of an expectation that is not met."""
 
     MUST = "must"
-    """The scenario has failed."""
+    """The scenario fails."""
     SHOULD = "should"
-    """The host is not strict; the scenario goes on."""
+    """The verdict is at best non-strict, and the scenario continues."""
     INFO = "info"
-    """It is only told."""
+    """Only reported."""
 
 
 class Relation(StrEnum):
-    """How a value that is found has to be to those that are named."""
+    """Required relation of a found value to the given ones."""
 
     EQUAL = "="
     DIFFERENT = "!="
@@ -35,7 +35,7 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a field has to be: one of several alternatives."""
+    """A condition on a field: one of several alternatives."""
 
     relation: Relation
     values: tuple[Expression, ...] = ()
@@ -44,22 +44,22 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One line; ``place`` is where it stands."""
+class ScenarioStep:
+    """A step of a scenario; ``place`` is the position of its line."""
 
-    place: Place
+    place: ScriptPlace
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """Bytes that are written over a frame at an offset, after all else was made."""
+    """Bytes that overwrite a built frame at an offset."""
 
     offset: Expression
     value: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Send(Step):
+class SendStep(ScenarioStep):
     """``> PACKET field=value …``: the tester sends a frame."""
 
     packet: str
@@ -67,116 +67,116 @@ class Send(Step):
     tester: str = ""
     patches: tuple[Patch, ...] = ()
     cut: Expression | None = None
-    """Length that the frame is cut to, in bytes."""
+    """Length to which the frame is truncated, in bytes."""
     pad: Expression | None = None
-    """Length that the frame is padded to, in bytes."""
+    """Length to which the frame is padded, in bytes."""
     bind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Expect(Step):
+class ExpectStep(ScenarioStep):
     """``< PACKET field=value … within 20ms``: the host sends a frame."""
 
     packet: str
     fields: Mapping[str, Condition]
     tester: str = ""
     after: int = 0
-    """Nanoseconds before which it must not come."""
+    """Nanoseconds before which it must not arrive."""
     within: int | None = None
-    """Nanoseconds in which it must have come; None: as the head of the scenario says."""
-    level: Level = Level.MUST
+    """Nanoseconds within which it must arrive; None for the default of the scenario."""
+    level: ExpectationLevel = ExpectationLevel.MUST
     bind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Silence(Step):
-    """``< nothing for 30ms``, ``< no PACKET for 30ms``: what must not come."""
+class SilenceStep(ScenarioStep):
+    """``< nothing for 30ms``, ``< no PACKET for 30ms``: the absence of frames."""
 
     duration: int
     packets: tuple[str, ...] = ()
-    """Only these; none: no frame at all."""
-    level: Level = Level.MUST
+    """The forbidden packets; empty for all."""
+    level: ExpectationLevel = ExpectationLevel.MUST
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Step):
-    """``! verb argument=value … as $name``: the application on the host under test calls."""
+class CallStep(ScenarioStep):
+    """``! verb argument=value … as $name``: a call of the application on the host under test."""
 
     verb: str
     arguments: Mapping[str, Expression]
     flags: frozenset[str] = frozenset()
     target: str = ""
-    """The named thing that it is about."""
+    """Name of the object of the call."""
     to: str = ""
-    """The tester that it is about."""
+    """Name of the tester concerned."""
     bind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Check(Step):
-    """``? $name field=value …``: what the application or the counters of the host under test say."""
+class CheckStep(ScenarioStep):
+    """``? $name field=value …``: a query of the application or the counters of the host under test."""
 
     subject: str
-    """``counters``, ``events`` or ``peer``; empty for what ``target`` names."""
+    """``counters``, ``events`` or ``peer``; empty if ``target`` names the result of a call."""
     conditions: Mapping[str, Condition]
     target: str = ""
     tester: str = ""
-    level: Level = Level.MUST
+    level: ExpectationLevel = ExpectationLevel.MUST
 
 
 @dataclass(frozen=True, slots=True)
-class Wait(Step):
+class WaitStep(ScenarioStep):
     """``wait 30ms``: time passes."""
 
     duration: int
 
 
 @dataclass(frozen=True, slots=True)
-class Let(Step):
-    """``let $name = value``."""
+class LetStep(ScenarioStep):
+    """``let $name = value``: bind a name."""
 
     name: str
     value: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Burst(Step):
-    """``burst:``: frames that arrive all at once."""
+class BurstStep(ScenarioStep):
+    """``burst:``: frames transmitted all at once."""
 
-    body: tuple[Step, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AnyOrder(Step):
-    """``any order:``: frames that come in whatever order."""
-
-    body: tuple[Expect, ...]
+    body: tuple[ScenarioStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Either(Step):
-    """``either:`` … ``or:``: the branch whose first frame comes is played."""
+class AnyOrderStep(ScenarioStep):
+    """``any order:``: frames expected in any order."""
 
-    branches: tuple[tuple[Step, ...], ...]
+    body: tuple[ExpectStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat(Step):
-    """``repeat 8 as $i:``: the steps within, so often; ``$i`` counts from 0."""
+class EitherStep(ScenarioStep):
+    """``either:`` … ``or:``: branches, selected by the first frame that arrives."""
+
+    branches: tuple[tuple[ScenarioStep, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatStep(ScenarioStep):
+    """``repeat 8 as $i:``: a repeated block; ``$i`` counts from 0."""
 
     count: Expression
-    body: tuple[Step, ...]
+    body: tuple[ScenarioStep, ...]
     name: str = ""
 
 
-def walk(steps: tuple[Step, ...]) -> list[Step]:
-    """All steps, those within blocks included, in the order of the text."""
-    found: list[Step] = []
+def walk(steps: tuple[ScenarioStep, ...]) -> list[ScenarioStep]:
+    """Return all steps in the order of the text, including those within blocks."""
+    found: list[ScenarioStep] = []
     for each in steps:
         found.append(each)
-        if isinstance(each, Burst | AnyOrder | Repeat):
+        if isinstance(each, BurstStep | AnyOrderStep | RepeatStep):
             found += walk(each.body)
-        elif isinstance(each, Either):
+        elif isinstance(each, EitherStep):
             for branch in each.branches:
                 found += walk(branch)
     return found

@@ -1,4 +1,4 @@
-"""Tester: one endpoint that the scenario plays, and what a decent implementation in its place would know and say."""
+"""Tester: one endpoint that the scenario plays, with the state of a well-behaved implementation."""
 
 from __future__ import annotations
 
@@ -32,37 +32,37 @@ FIRST_HANDLE = 0x23
 
 
 def after(number: int, steps: int = 1) -> int:
-    """The sequence number behind one; its session number stays (R-SEQ-01)."""
+    """Return the sequence number ``steps`` after ``number``, with the same session number (R-SEQ-01)."""
     return (number & SESSION_NUMBER_MASK) | ((number + steps) & NUMBER_MASK)
 
 
 @dataclass(slots=True)
-class Target:
-    """The endpoint under test, as far as it is known before the first frame."""
+class TestedEndpoint:
+    """The endpoint under test, as known before the first frame."""
 
     mac: bytes
     endpoint: int
     key: int
     closed: int
-    """An endpoint number that is not open."""
+    """Number of an endpoint that is not open."""
     beyond: int = 32
-    """The first endpoint number that the host cannot have."""
+    """First endpoint number beyond the host's range."""
     session: int | None = None
-    """Session id of the endpoint, as whoever has connected to it has learnt it."""
+    """Session id of the endpoint, once any tester has learned it by connecting."""
 
 
 @dataclass(slots=True)
 class Station:
-    """The host that testers live on: what is common to its endpoints."""
+    """A tester's host: the state shared by its endpoints."""
 
     mac: bytes
     place: int
     """Index of the host under test in its peer table."""
     name: bytes = b"tester:0"
     index: int = NO_PEER_INDEX
-    """Its own index in the table of the host under test, as it was taught."""
+    """Its own index in the table of the host under test, as learned from frames."""
     query: HostQuery | None = None
-    """The last query that it was asked."""
+    """The last query received."""
 
 
 @dataclass(slots=True)
@@ -73,20 +73,20 @@ class Tester:
     station: Station
     endpoint: int
     my_session: int
-    target: Target
+    target: TestedEndpoint
     dialect: Dialect
     session: int = NO_SESSION
     """Session of the host's endpoint."""
     next: int = 1
-    """Number of the next message."""
+    """Sequence number of the next message."""
     expected: int = 1
-    """Next number that is expected from the host."""
+    """Sequence number expected next from the host."""
     connects: int = 0
     libacks: int = 0
     region: int = 23
     """Use counter of the tester's region."""
     announced: int = 0
-    """Length of the last message that the tester has announced with a RNDV."""
+    """Length of the message in the tester's last RNDV."""
     content: bytes | None = None
     request: ConnectRequest | None = None
     """The last connect request of the host."""
@@ -97,14 +97,14 @@ class Tester:
     numbered: Frame | None = None
     """The last numbered frame of the host."""
     medium: Medium | None = None
-    """The last fragment that the tester has sent."""
+    """The last fragment sent by the tester."""
     fragments: dict[int, dict[int, int]] = field(default_factory=dict)
-    """Fragments of the host's messages that have arrived: their lengths by message and number."""
+    """Received fragments of the host's messages: lengths, by sequence number and fragment number."""
     whole: set[int] = field(default_factory=set)
-    """Messages that have arrived ahead of the one expected."""
+    """Complete messages received ahead of the expected one."""
 
     def learn(self, frame: Frame) -> None:
-        """Take note of a frame of the host that was addressed to this endpoint."""
+        """Update the state from a frame of the host to this endpoint."""
         if isinstance(frame, HostQuery | HostReply | ConnectRequest | ConnectReply):
             self.station.index = frame.src_dst_peer_index
         match frame:
@@ -143,7 +143,7 @@ class Tester:
             self.expected = after(self.expected)
 
     def sent(self, frame: Frame, given: Mapping[str, object]) -> None:
-        """Take note of a frame that the tester has sent, where it leaves the tester to choose the numbers."""
+        """Update the state from a frame of this tester, except for numbers that the scenario itself has given."""
         match frame:
             case ConnectRequest() | ConnectReply():
                 self.expected = frame.target_recv_seqnum_start
@@ -166,7 +166,7 @@ class Tester:
                     self.region = (self.region + 1) & 0xFF
 
     def word(self, name: str) -> Value | None:
-        """What the tester knows under a name of the language."""
+        """Return the value of a word of the language, or None if the tester does not know it yet."""
         target, dialect = self.target, self.dialect
         learnt: dict[str, Value | None] = {
             "session": self.target.session if self.session == NO_SESSION else self.session,
@@ -199,7 +199,7 @@ class Tester:
         return known[name]
 
     def is_for(self, frame: Frame) -> bool:
-        """Whether a frame of the host is addressed to this endpoint, as far as it says."""
+        """Return whether a frame of the host is addressed to this endpoint, or to no particular one of its host."""
         if frame.dst_mac != self.station.mac:
             return False
         number = getattr(frame, "dst_endpoint", None)

@@ -1,4 +1,4 @@
-"""The words of the language, from the formats: packets and their fields; and the calls of an application."""
+"""The words of the language: packets and fields from the formats, and the calls of an application."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from mxwire.scenarios.errors import suggestion
 from mxwire.wire.packets import FRAME_CLASSES, Frame, Raw
 
 PACKETS: Final[dict[str, type[Frame]]] = {each.layout_name.upper(): each for each in FRAME_CLASSES}
-"""Packets by the name of their layout."""
+"""Packets by the names of their layouts."""
 FRAME: Final = "FRAME"
-"""A frame of any type: its head, and ``opaque`` bytes behind the type."""
+"""A frame of any type: its Ethernet header and type, followed by ``opaque`` bytes."""
 ALIASES: Final = {"CONNECT": "CONNECT_REQUEST", "ANNOUNCEMENT": "RAW_OMXOED", "LIBACK": "TRUC"}
-"""Other names of packets."""
+"""Alternative names of packets."""
 
 COMPUTED: Final[dict[str, dict[str, str]]] = {
     "match": {"match_a": "bits 63 to 32", "match_b": "bits 31 to 0"},
 }
-"""Fields that stand for two."""
-OWN_FIELDS: Final = {"PULL_REPLY": {"frame": "number of the frame in the transfer; all else follows from it"}}
-"""Fields of frames that are sent which are not on the wire."""
+"""Fields that combine two fields of the layout."""
+OWN_FIELDS: Final = {"PULL_REPLY": {"frame": "number of the frame in the transfer, which determines the other fields"}}
+"""Fields of sent frames that are not on the wire."""
 
 FLAGS: Final = {"synchronous", "consume"}
 VERBS: Final[dict[str, dict[str, str]]] = {
@@ -43,49 +43,49 @@ VERBS: Final[dict[str, dict[str, str]]] = {
     "forget_names": {},
     "add_peer": {},
 }
-"""What an application can be made to do: the calls, and what they take."""
+"""Calls of the application, with their parameters."""
 VERBS_OF_A_TARGET: Final = {"cancel"}
 
 COUNTERS: Final = {each.name.lower(): each for each in Counter}
 EVENTS: Final = {each.name.lower(): each for each in EventKind}
 RESULTS: Final = {
-    "status": "how it ended",
-    "done": "1 when it has ended",
+    "status": "final status",
+    "done": "1 once completed",
     "transferred": "bytes that were transferred",
-    "length": "bytes of the whole message",
+    "length": "length of the whole message in bytes",
     "match": "match information of the message",
-    "data": "what is in the buffer, as far as bytes were transferred",
+    "data": "content of the buffer, up to the transferred bytes",
     "buffer": "the whole buffer",
-    "found": "1 where a probe has found a message",
-    "value": "what a call has returned",
+    "found": "1 if a probe has found a message",
+    "value": "return value of a call",
     "session": "session id of an endpoint",
 }
-"""What can be asked of what a call has returned."""
-PEER: Final = {"name": "host name that the host knows, empty if none", "index": "what the host was taught"}
+"""Values of a call's result, with their meanings."""
+PEER: Final = {"name": "host name that the host knows, empty if none", "index": "index that the host has learned"}
 
 
 @cache
 def fields_of(packet: str) -> dict[str, str]:
-    """The names of a packet's fields with the attributes that they are, aliases included."""
+    """Return the names of a packet's fields with their attributes, including aliases."""
     found: dict[str, str] = {}
     for each in dataclasses.fields(class_of(packet)):
         found[each.name] = each.name
         if each.name.startswith("liback_"):
             found.setdefault(each.name.removeprefix("liback_"), each.name)
     if packet == "TRUC":
-        # A receiver looks at the liback; the packet's own length and session are found under their own names.
+        # A receiver uses the liback's fields; the packet's own length and session keep their own names.
         found |= {"acknum": "liback_acknum", "lib_seqnum": "liback_lib_seqnum"}
     return found
 
 
 def class_of(packet: str) -> type[Frame]:
-    """The class of a packet's frames."""
+    """Return the frame class of a packet."""
     return Raw if packet == FRAME else PACKETS[packet]
 
 
 @cache
 def is_bytes(packet: str, field: str) -> bool:
-    """Whether a field holds bytes, and no number."""
+    """Return whether a field holds bytes rather than a number."""
     attribute = fields_of(packet).get(field, field)
     return next(
         (each.type == "bytes" for each in dataclasses.fields(class_of(packet)) if each.name == attribute), False
@@ -93,22 +93,22 @@ def is_bytes(packet: str, field: str) -> bool:
 
 
 def packet_named(word: str) -> str | None:
-    """The packet that a word means."""
+    """Return the packet for a name or an alias; None if there is none."""
     word = ALIASES.get(word, word)
     return word if word in PACKETS or word == FRAME else None
 
 
 def unknown_packet(word: str) -> str:
-    """What to say of a word that is no packet."""
-    return f"no packet is called {word}{suggestion(word, [*PACKETS, *ALIASES, FRAME])}"
+    """Return the error for an unknown packet."""
+    return f"unknown packet {word}{suggestion(word, [*PACKETS, *ALIASES, FRAME])}"
 
 
 def unknown_field(packet: str, word: str) -> str:
-    """What to say of a word that is no field."""
+    """Return the error for an unknown field."""
     known = [*fields_of(packet), *(["match"] if "match_a" in fields_of(packet) else []), *OWN_FIELDS.get(packet, ())]
     return f"{packet} has no field {word}{suggestion(word, known)}"
 
 
 def has_field(packet: str, word: str) -> bool:
-    """Whether a word is a field of a packet that can be compared."""
+    """Return whether a field of a packet can be compared."""
     return word in fields_of(packet) or (word in COMPUTED and "match_a" in fields_of(packet))

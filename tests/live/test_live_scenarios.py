@@ -16,10 +16,9 @@ import pytest
 
 from mxwire.errors import MxwireError
 from mxwire.link import PacketLink
-from mxwire.scenarios import Outcome, Script, Verdict, library, load, run_live
-from mxwire.scenarios.hosted import hosted
-from mxwire.scenarios.live import why_not
-from mxwire.scenarios.meeting import meet
+from mxwire.scenarios import ScenarioOutcome, ScenarioVerdict, Script, library, load, run_live
+from mxwire.scenarios.live import meet, why_not
+from mxwire.scenarios.local_host import hosted
 from mxwire.wire.dialect import MXOE
 
 from .namespaces import Laboratory, Port, missing
@@ -32,7 +31,7 @@ PAIRS = 6
 LONGEST = 4_000_000_000
 TRIES = 4
 """On a busy machine a frame may come so late that the host has gone on; then a scenario is played again."""
-WELL = (Verdict.PASS, Verdict.NON_STRICT, Verdict.INFO)
+WELL = (ScenarioVerdict.PASS, ScenarioVerdict.NON_STRICT, ScenarioVerdict.INFO)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +45,7 @@ def link_of(port: Port, **options: object) -> PacketLink:
         return PacketLink.open(port.interface, **options)
 
 
-def once(script: Script, number: int, cable: tuple[Port, Port]) -> Outcome:
+def once(script: Script, number: int, cable: tuple[Port, Port]) -> ScenarioOutcome:
     dialects = script.played_in()
     dialect = dialects[number % len(dialects)]
     tester = link_of(cable[0], promiscuous=True)
@@ -57,10 +56,10 @@ def once(script: Script, number: int, cable: tuple[Port, Port]) -> Outcome:
         tester.close()
 
 
-def played(script: Script, number: int, cable: tuple[Port, Port]) -> Outcome:
+def played(script: Script, number: int, cable: tuple[Port, Port]) -> ScenarioOutcome:
     outcome = once(script, number, cable)
     for _ in range(TRIES - 1):
-        if outcome.verdict in (*WELL, Verdict.SKIPPED):
+        if outcome.verdict in (*WELL, ScenarioVerdict.SKIPPED):
             break
         outcome = once(script, number, cable)
     return outcome
@@ -69,15 +68,19 @@ def played(script: Script, number: int, cable: tuple[Port, Port]) -> Outcome:
 def test_all_that_a_live_host_can_be_asked_passes(cables: list[tuple[Port, Port]]) -> None:
     scripts = list(enumerate(library()))
 
-    def over(place: int) -> list[Outcome]:
+    def over(place: int) -> list[ScenarioOutcome]:
         return [played(script, number, cables[place]) for number, script in scripts[place::PAIRS]]
 
     with ThreadPoolExecutor(PAIRS) as pool:
         outcomes = [each for some in pool.map(over, range(PAIRS)) for each in some]
-    failed = {each.script.name: each.reason for each in outcomes if each.verdict in (Verdict.FAIL, Verdict.MISSING)}
+    failed = {
+        each.script.name: each.reason
+        for each in outcomes
+        if each.verdict in (ScenarioVerdict.FAIL, ScenarioVerdict.MISSING)
+    }
     assert not failed
     counts = Counter(each.verdict for each in outcomes)
-    skipped = [each for each in outcomes if each.verdict is Verdict.SKIPPED]
+    skipped = [each for each in outcomes if each.verdict is ScenarioVerdict.SKIPPED]
     assert len(skipped) <= 20, {each.script.name: each.reason for each in skipped}
     assert all(each.reason for each in skipped)
     assert sum(counts[each] for each in WELL) >= 280

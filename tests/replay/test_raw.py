@@ -98,13 +98,13 @@ def test_rates_as_users_write_them(text: str, distance: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "fast", "50000", "0/s", "-1/s", "1Gb/s", "1e5/s"])
 def test_what_is_no_rate_is_refused(text: str) -> None:
-    with pytest.raises(MxwireError, match="is no rate: write it like 50000/s"):
+    with pytest.raises(MxwireError, match="is not a rate: use a form like 50000/s"):
         pace_at(text)
 
 
 @pytest.mark.parametrize("speed", [0.0, -1.0, float("inf"), float("nan")])
 def test_what_is_no_speed_is_refused(speed: float) -> None:
-    with pytest.raises(MxwireError, match="a speed of"):
+    with pytest.raises(MxwireError, match="invalid speed"):
         AsRecorded(speed)
 
 
@@ -164,7 +164,7 @@ def test_what_was_cut_off_is_left_out_or_filled_up() -> None:
 def test_what_the_interface_does_not_take_is_refused_by_number() -> None:
     batch = read_capture("mxoe-pingpong-small-medium")
     first = next(number for number, frame in enumerate(frames_of(batch), 1) if len(frame) > 1514)
-    with pytest.raises(MxwireError, match=rf"trace: frame {first} has \d+ bytes .* veth0 takes 1500 \(its MTU\)"):
+    with pytest.raises(MxwireError, match=rf"trace: frame {first} has \d+ bytes .* the MTU of veth0 is 1500;"):
         prepared(batch, mtu=1500, interface="veth0")
     assert prepared(batch, mtu=9000) == frames_of(batch)
 
@@ -296,7 +296,7 @@ def test_an_interface_that_takes_nothing_is_given_up() -> None:
     clock = Clock()
     clock.step = SECOND
     player = Player(Wire(clock, room=0), AtTopSpeed(), clock=clock)
-    with pytest.raises(LinkError, match="wire0: has taken no frame for 2 s"):
+    with pytest.raises(LinkError, match="wire0: no frame accepted for 2 s"):
         player.play(pieces(read_capture("mxoe-connect")))
     assert player.result.refused == 12
 

@@ -38,7 +38,7 @@ def test_a_dry_run_as_objects_with_filters_and_addresses() -> None:
     [
         ((), "say where to send with -i IF"),
         (("--dry-run", "--loop", "0"), "would never end"),
-        (("--dry-run", "--rate", "fast"), "'fast' is no rate"),
+        (("--dry-run", "--rate", "fast"), "'fast' is not a rate"),
         (("--dry-run", "--rate", "1/s", "--speed", "2"), "choose one"),
         (("--dry-run", "--map", "a=b"), "'b' is not an Ethernet address"),
         (("--dry-run", "--map", "52:54:00:0a:00:01"), "write it like"),

@@ -20,7 +20,7 @@ from typing import Any, Final
 from mxwire.frames import FrameBatch
 from mxwire.link import Link, LinkWrapper, PacketLink
 from mxwire.protocol import Counter
-from mxwire.scenarios.driven import Driven
+from mxwire.scenarios.driven_host import DrivenHost
 from mxwire.scenarios.vocabulary import COUNTERS
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE
@@ -52,7 +52,7 @@ class _Witness(LinkWrapper):
         return batch
 
 
-class StandIn(Driven):
+class StandIn(DrivenHost):
     """Answers a tester's questions; ``open_link`` gives the link of each new host, ``ghost`` sends for former ones."""
 
     def __init__(

@@ -46,7 +46,7 @@ def test_show_is_the_text() -> None:
 
 def test_a_name_that_is_none() -> None:
     run = mxwire("scenario", "show", "conect/badkey")
-    assert run.code == 2 and run.err.startswith("mxwire: no scenario conect/badkey: did you mean connect/bad-key")
+    assert run.code == 2 and run.err.startswith("mxwire: unknown scenario conect/badkey: did you mean connect/bad-key")
     assert mxwire("scenario", "run", "../secrets").code == 2
 
 
@@ -62,11 +62,11 @@ def test_check_names_file_line_and_column(tmp_path: Path, failing: Path) -> None
     run = mxwire("scenario", "check", tmp_path)
     assert run.code == 2 and run.out == "1 scenario well formed, 2 not\n"
     assert run.err.splitlines()[:3] == [
-        f"{bad}:2:3: no packet is called TYNY: did you mean TINY?",
+        f"{bad}:2:3: unknown packet TYNY: did you mean TINY?",
         "  > TYNY",
         "    ^",
     ]
-    assert f"{binary}: this is no text (UTF-8)" in run.err
+    assert f"{binary}: not a text file in UTF-8" in run.err
     told = {Path(each["file"]).name: each for each in mxwire("scenario", "check", tmp_path, "--json").objects}
     assert (told["bad.mxs"]["line"], told["bad.mxs"]["column"], told["mine.mxs"]["ok"]) == (2, 3, True)
     assert mxwire("scenario", "run", bad).code == 2
@@ -144,7 +144,7 @@ def test_colours_change_no_letter() -> None:
 def test_an_editor_knows_all_words() -> None:
     from mxwire.scenarios.expression import FUNCTIONS, KNOWN_WORDS
     from mxwire.scenarios.head import KEYS
-    from mxwire.scenarios.lines import BLOCK_WORDS, FIRST_WORDS
+    from mxwire.scenarios.line_parser import BLOCK_WORDS, FIRST_WORDS
     from mxwire.scenarios.vocabulary import PACKETS, VERBS
 
     run = mxwire("scenario", "highlight")

@@ -16,14 +16,14 @@ from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
 from mxwire.link import MemoryLink, memory_pair
 from mxwire.protocol import LocalProtocolError
-from mxwire.scenarios import Verdict, load, run_live
+from mxwire.scenarios import ScenarioVerdict, load, run_live
 from mxwire.scenarios import driver as driver_module
-from mxwire.scenarios.actions import Ask, Invoke
+from mxwire.scenarios.actions import Invocation, Query
 from mxwire.scenarios.cast import Cast
-from mxwire.scenarios.driven import Driven
-from mxwire.scenarios.driver import Driver, DriverError, Made
+from mxwire.scenarios.driven_host import DrivenHost
+from mxwire.scenarios.driver import CallResult, Driver, DriverError
 from mxwire.scenarios.script import Script
-from mxwire.scenarios.tester import Target
+from mxwire.scenarios.tester import TestedEndpoint
 from mxwire.wire.dialect import MXOE, omx
 from tests.cli.support import mxwire
 
@@ -32,7 +32,7 @@ US = bytes.fromhex("020000000001")
 
 
 def a_tester(script: Script = SCRIPT) -> Any:
-    return Cast(script, MXOE, Target(bytes(6), 1, 2, 3), {1: US}, Random(0)).tester("")
+    return Cast(script, MXOE, TestedEndpoint(bytes(6), 1, 2, 3), {1: US}, Random(0)).tester("")
 
 
 def says(folder: Path, *answers: object) -> str:
@@ -63,13 +63,13 @@ def test_what_a_driver_is_asked_and_what_it_answers(tmp_path: Path) -> None:
         target = driver.host(SCRIPT, omx(1500), US)
         assert not isinstance(target, str)
         assert (target.mac[-1], target.endpoint, target.key, target.closed) == (9, 3, 7, 30)
-        made = driver.call(Invoke("send", {"data": b"\0", "match": 5}, frozenset({"synchronous"}), None, tester))
-        assert made == Made(4)
-        assert driver.ask(Ask("result", made, tester)) == {"status": 0, "data": b"\x00\xff"}
+        made = driver.call(Invocation("send", {"data": b"\0", "match": 5}, frozenset({"synchronous"}), None, tester))
+        assert made == CallResult(4)
+        assert driver.ask(Query("result", made, tester)) == {"status": 0, "data": b"\x00\xff"}
         with pytest.raises(LocalProtocolError, match="not so"):
-            driver.call(Invoke("cancel", {}, frozenset(), made, tester))
-        assert driver.call(Invoke("stop", {}, frozenset(), None, tester)) is None
-        assert driver.ask(Ask("counters", None, tester)) is None
+            driver.call(Invocation("cancel", {}, frozenset(), made, tester))
+        assert driver.call(Invocation("stop", {}, frozenset(), None, tester)) is None
+        assert driver.ask(Query("counters", None, tester)) is None
         assert driver.host(SCRIPT, MXOE, US) == "there is one interface only"
     asked = [json.loads(line) for line in (tmp_path / "asked").read_text().splitlines()]
     whom = {"address": mac_text(US), "endpoint": 5}
@@ -94,12 +94,12 @@ def test_what_a_driver_is_asked_and_what_it_answers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        ("hello", "has answered 'hello', which is no answer to the question"),
-        ([1], "has answered '[1]', which is no answer"),
-        ({"address": "nowhere"}, "has answered {'address': 'nowhere'}, which is no answer"),
-        ({"endpoint": 3}, "which is no answer"),
-        ({"address": "02:00:00:00:00:09", "key": "x"}, "which is no answer"),
-        ("x" * 5000, "…, which is no answer"),
+        ("hello", "answered 'hello', which is not an answer to the question"),
+        ([1], "answered '[1]', which is not an answer"),
+        ({"address": "nowhere"}, "answered {'address': 'nowhere'}, which is not an answer"),
+        ({"endpoint": 3}, "which is not an answer"),
+        ({"address": "02:00:00:00:00:09", "key": "x"}, "which is not an answer"),
+        ("x" * 5000, "…, which is not an answer"),
     ],
 )
 def test_an_answer_that_is_none(tmp_path: Path, answer: object, why: str) -> None:
@@ -111,21 +111,21 @@ def test_an_answer_that_is_none(tmp_path: Path, answer: object, why: str) -> Non
 @pytest.mark.parametrize("answer", [{}, {"made": "x"}, {"refused": 4711}, {"known": 3}, {"known": {"a": {"hex": "x"}}}])
 def test_an_answer_to_another_question(tmp_path: Path, answer: object) -> None:
     with Driver(says(tmp_path, answer, answer)) as driver:
-        with pytest.raises(DriverError, match="no answer"):
-            driver.call(Invoke("send", {}, frozenset(), None, a_tester()))
-        with pytest.raises(DriverError, match="no answer"):
-            driver.ask(Ask("counters", None, a_tester()))
+        with pytest.raises(DriverError, match="not an answer"):
+            driver.call(Invocation("send", {}, frozenset(), None, a_tester()))
+        with pytest.raises(DriverError, match="not an answer"):
+            driver.ask(Query("counters", None, a_tester()))
 
 
 def test_a_driver_that_does_not_come_or_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     for command, why in (("/no/such", "No such file"), ("'", "No closing quotation"), ("", "cannot be started")):
         with pytest.raises(DriverError, match=why):
             Driver(command)
-    with Driver("sh -c 'exit 3'") as driver, pytest.raises(DriverError, match="has ended, with 3"):
+    with Driver("sh -c 'exit 3'") as driver, pytest.raises(DriverError, match="ended with status 3"):
         driver.host(SCRIPT, MXOE, US)
     monkeypatch.setattr(driver_module, "PATIENCE", 0.2)
     monkeypatch.setattr(driver_module, "_END_SECONDS", 0.1)
-    with Driver("sleep 1000") as driver, pytest.raises(DriverError, match=r"has not answered within 0\.2 s"):
+    with Driver("sleep 1000") as driver, pytest.raises(DriverError, match=r"did not answer within 0\.2 s"):
         driver.host(SCRIPT, MXOE, US)
     assert driver._process.poll() is not None, "it is left running"
 
@@ -133,7 +133,7 @@ def test_a_driver_that_does_not_come_or_does_not_stay(monkeypatch: pytest.Monkey
 class InThisProcess(Driver):
     """A driver without a process: what is asked goes to one of our own hosts, through JSON all the same."""
 
-    def __init__(self, driven: Driven) -> None:
+    def __init__(self, driven: DrivenHost) -> None:
         self.driven = driven
 
     def _ask(self, question: object) -> dict[str, Any]:
@@ -142,25 +142,25 @@ class InThisProcess(Driver):
 
 
 @pytest.fixture
-def driven() -> Iterator[tuple[Driven, MemoryLink]]:
+def driven() -> Iterator[tuple[DrivenHost, MemoryLink]]:
     tester, other = memory_pair()
-    found = Driven(lambda: other)
+    found = DrivenHost(lambda: other)
     yield found, tester
     found.close()
     tester.close()
 
 
 @pytest.mark.parametrize("name", ["eager/truncated", "matching/cancel", "connect/given-up", "discovery/index-echoed"])
-def test_our_own_host_makes_all_calls(driven: tuple[Driven, MemoryLink], name: str) -> None:
+def test_our_own_host_makes_all_calls(driven: tuple[DrivenHost, MemoryLink], name: str) -> None:
     ours, link = driven
     script, driver = load(name), InThisProcess(ours)
     target = driver.host(script, MXOE, link.address)
     assert not isinstance(target, str)
     outcome = run_live(script, link, target, application=driver)
-    assert outcome.verdict in (Verdict.PASS, Verdict.NON_STRICT), outcome.reason
+    assert outcome.verdict in (ScenarioVerdict.PASS, ScenarioVerdict.NON_STRICT), outcome.reason
 
 
-def test_our_own_host_is_asked_nonsense(driven: tuple[Driven, MemoryLink]) -> None:
+def test_our_own_host_is_asked_nonsense(driven: tuple[DrivenHost, MemoryLink]) -> None:
     ours, link = driven
     host = {
         "do": "host",
@@ -170,7 +170,7 @@ def test_our_own_host_is_asked_nonsense(driven: tuple[Driven, MemoryLink]) -> No
         "tester": mac_text(link.address),
     }
     for question in ({}, {"do": "sing"}, "hello", {**host, "tester": 3}, {"do": "call"}, {"do": "ask"}):
-        with pytest.raises(MxwireError, match="no question of a tester"):
+        with pytest.raises(MxwireError, match="not a question of a tester"):
             ours.answer(question)  # type: ignore[arg-type]
 
 

@@ -10,18 +10,18 @@ import pytest
 
 from mxwire.protocol import PROFILES
 from mxwire.rules.catalogue import CATALOGUE
-from mxwire.scenarios import Outcome, Script, Verdict, library, run_simulated
-from mxwire.scenarios.judging import breaches
-from mxwire.scenarios.steps import Check, Expect, Relation, Send, Step, walk
+from mxwire.scenarios import ScenarioOutcome, ScenarioVerdict, Script, library, run_simulated
+from mxwire.scenarios.judge import breaches
+from mxwire.scenarios.steps import CheckStep, ExpectStep, Relation, ScenarioStep, SendStep, walk
 
 from .receiver_rules import DROPS, HISTORIC, NACKED, NOT_COUNTED, NOT_TO_BE_SHOWN, ORDER_OF_TESTS, RECEIVER_RULES
 
 SCRIPTS = list(library())
-WELL = (Verdict.PASS, Verdict.INFO)
+WELL = (ScenarioVerdict.PASS, ScenarioVerdict.INFO)
 
 
 @cache
-def outcomes(name: str) -> tuple[Outcome, ...]:
+def outcomes(name: str) -> tuple[ScenarioOutcome, ...]:
     script = next(each for each in SCRIPTS if each.name == name)
     return tuple(run_simulated(script, dialect=each) for each in script.played_in())
 
@@ -30,14 +30,16 @@ def outcomes(name: str) -> tuple[Outcome, ...]:
 def test_it_passes_in_all_dialects(script: Script) -> None:
     for outcome in outcomes(script.name):
         told = f"{outcome.dialect}, line {outcome.line}: {outcome.reason} {[each.text for each in outcome.remarks]}"
-        assert outcome.verdict is (Verdict.INFO if script.info else Verdict.PASS), told
+        assert outcome.verdict is (ScenarioVerdict.INFO if script.info else ScenarioVerdict.PASS), told
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda each: each.name)
 def test_it_says_what_it_is_about(script: Script) -> None:
     assert script.rules, "it names no rule"
     assert len(script.title) <= 120 and not script.title.endswith(".")
-    assert any(isinstance(each, Expect | Check) or "Silence" in type(each).__name__ for each in walk(script.steps))
+    assert any(
+        isinstance(each, ExpectStep | CheckStep) or "Silence" in type(each).__name__ for each in walk(script.steps)
+    )
 
 
 def test_there_are_many_and_no_two_are_called_alike() -> None:
@@ -58,9 +60,9 @@ def test_each_line_of_the_nacks_is_played(refused: tuple[str, str]) -> None:
     packet, nack = refused
     seen = set()
     for script in SCRIPTS:
-        steps = [each for each in walk(script.steps) if isinstance(each, Send | Expect)]
+        steps = [each for each in walk(script.steps) if isinstance(each, SendStep | ExpectStep)]
         for one, other in itertools.pairwise(steps):
-            if isinstance(one, Send) and isinstance(other, Expect) and (one.packet, other.packet) == refused:
+            if isinstance(one, SendStep) and isinstance(other, ExpectStep) and (one.packet, other.packet) == refused:
                 condition = other.fields.get("nack_type")
                 seen |= {condition.values[0].constant} if condition is not None else set()
     assert set(NACKED[refused]) <= seen, f"{packet} is not refused with all of {nack} {NACKED[refused]}"
@@ -71,17 +73,17 @@ def test_each_line_of_the_drops_is_played(counter: str, packet: str) -> None:
     """A frame of the type goes out, and the counter is asked for, in one that passes."""
     for script in SCRIPTS:
         steps = list(walk(script.steps))
-        if any(isinstance(each, Send) and each.packet == packet for each in steps) and _counts(steps, counter):
+        if any(isinstance(each, SendStep) and each.packet == packet for each in steps) and _counts(steps, counter):
             assert all(each.verdict in WELL for each in outcomes(script.name))
             return
-    raise AssertionError(f"no scenario sends {packet} and sees {counter} count")
+    raise AssertionError(f"unknown scenario sends {packet} and sees {counter} count")
 
 
-def _counts(steps: Iterable[Step], counter: str) -> bool:
+def _counts(steps: Iterable[ScenarioStep], counter: str) -> bool:
     wanted = [
         condition.values[0].constant
         for each in steps
-        if isinstance(each, Check) and each.subject == "counters"
+        if isinstance(each, CheckStep) and each.subject == "counters"
         for name, condition in each.conditions.items()
         if name == counter and condition.relation is Relation.EQUAL
     ]
@@ -104,7 +106,7 @@ def test_each_historic_defect_is_looked_for(release: str, what: str) -> None:
         for part in each.history.split("; ")
         if part.startswith(f"{release}, ") and what in part
     ]
-    assert found, f"no scenario looks for what {release} has mended ({what})"
+    assert found, f"unknown scenario looks for what {release} has mended ({what})"
 
 
 def test_the_same_seed_gives_the_same_frames() -> None:
@@ -132,7 +134,7 @@ def test_other_hosts_fail_only_what_is_about_their_defects(profile: str) -> None
     failed = {}
     for script in SCRIPTS:
         outcome = run_simulated(script, PROFILES[profile])
-        if not outcome.passed and outcome.verdict is not Verdict.SKIPPED:
+        if not outcome.passed and outcome.verdict is not ScenarioVerdict.SKIPPED:
             failed[script.name] = outcome.reason
     assert failed.keys() == FAIL_WITH[profile], failed
 

@@ -42,7 +42,7 @@ def test_who_is_there_instead_is_told(links: tuple[MemoryLink, MemoryLink]) -> N
     ours, others = links
     say(others, announcement(BETA, 1), answer(query(OURS, ALPHA, 1), ALPHA, 1, "alpha:0"))
     text = (
-        r"^wire0: gamma:0 has not answered within 0\.01 s; heard alpha:0 \(02:00:00:00:00:02\), 02:00:00:00:00:03 "
+        r"^wire0: gamma:0 did not answer within 0\.01 s; heard alpha:0 \(02:00:00:00:00:02\), 02:00:00:00:00:03 "
         r"\(try: mxwire discover -i wire0\)$"
     )
     with pytest.raises(MxwireError, match=text):
@@ -50,5 +50,5 @@ def test_who_is_there_instead_is_told(links: tuple[MemoryLink, MemoryLink]) -> N
 
 
 def test_an_address_that_keeps_silent_was_not_heard(links: tuple[MemoryLink, MemoryLink]) -> None:
-    with pytest.raises(MxwireError, match=r"02:00:00:00:00:03 has not answered within 0\.01 s; nobody was heard"):
+    with pytest.raises(MxwireError, match=r"02:00:00:00:00:03 did not answer within 0\.01 s; no host was heard"):
         meet(links[0], BETA, timeout=0.01)

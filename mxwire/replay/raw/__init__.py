@@ -1,4 +1,4 @@
-"""Raw replay: the frames of a capture, sent again as they are, at a pace of one's choice."""
+"""Raw replay: retransmit the frames of a capture unchanged, at a chosen pace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short sleeps of this thread, as precise as the kernel makes them."""
+"""Precise short sleeps of the current thread."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ _LEAST_NS: Final = 1
 
 
 def make_timers_precise() -> None:
-    """Let the kernel not put off the wake-ups of this thread to join them with others, which it does by 50 µs."""
+    """Set the timer slack of this thread to the minimum; by default the kernel delays wake-ups by 50 µs."""
     ctypes.CDLL(None).prctl(_SET_TIMER_SLACK, ctypes.c_ulong(_LEAST_NS), 0, 0, 0)

@@ -1,4 +1,4 @@
-"""Sending pieces at their times."""
+"""Transmission of frames at their due times."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from mxwire.replay.raw.result import Result
 from mxwire.wire.codec import TYPE_OFFSET
 
 _SPIN_NS: Final = 1_000_000
-"""The last stretch before a frame is due is not slept through: nobody wakes up so precisely."""
+"""Time before a frame is due in which the player spins: sleeping is not precise enough."""
 _LOOK_NS: Final = 30_000
-"""With so much time, what has come back is looked at."""
+"""Minimum time before the next frame in which received frames are read."""
 _CROWDED_NS: Final = 500_000
-"""Who is so late has had to wait for the processor: who naps gets it back sooner than who spins."""
+"""Being this late means that the thread lost the CPU; sleeping gets it back sooner than spinning."""
 _NAP_NS: Final = 8_000
-"""Shorter gaps are not slept in."""
+"""Minimum length of a sleep; shorter gaps are spun."""
 _AWAKE_NS: Final = 5_000
-"""So long before a frame is due a nap ends."""
+"""Time before a frame is due at which a sleep ends."""
 _FULL_NS: Final = 2_000_000_000
-"""How long an interface may take nothing before it is given up."""
+"""Time for which an interface may accept no frame before the replay fails."""
 _PAUSE: Final = 0.0002
 _UNCOUNTED: Final = 1024
-"""Pieces whose errors wait to be counted: the frames after a piece would be late by the time that takes."""
+"""Pieces whose errors are counted later, in one step: counting after each piece would delay the next frames."""
 
 
 class Player:
-    """Sends frames through a link at their times, and counts what comes back meanwhile.
+    """Transmits frames through a link at their due times, and counts received frames in between.
 
-    Frames that are due together leave in one call. Nothing leaves early; what is late is not caught up with by
-    leaving something out. ``clock`` gives ns and does not run backwards.
+    Frames that are due together are transmitted in one call. No frame is early; late frames are not skipped.
+    ``clock`` returns monotonic ns.
     """
 
     def __init__(self, link: Link, pace: Pace, *, clock: Callable[[], int] = time.monotonic_ns) -> None:
@@ -49,11 +49,11 @@ class Player:
         self._began: int | None = None
         self._crowded = False
         self._late: list[NDArray[np.int64]] = []
-        """How late frames were, not counted yet."""
+        """Delays that have not been counted yet."""
         self.result = Result()
 
     def play(self, pieces: Iterable[Piece]) -> None:
-        """Send all frames of a capture once; call it again for another loop."""
+        """Transmit all frames of a capture once; further calls are further loops."""
         try:
             for piece in pieces:
                 self._play(piece)
@@ -63,7 +63,7 @@ class Player:
         self._pace.repeat()
 
     def listen(self, seconds: float) -> None:
-        """Wait for what still comes back."""
+        """Count received frames for some ``seconds``."""
         end = self._clock() + int(seconds * 1e9)
         while (left := end - self._clock()) > 0:
             self._count(self._link.receive(left / 1e9))
@@ -97,7 +97,7 @@ class Player:
         self.result.asked_ns = times[-1] - self._began
 
     def _wait_until(self, due: int) -> int:
-        """Wait for a time; returns when it is."""
+        """Wait until ``due``; return the time afterwards."""
         clock = self._clock
         now = clock()
         if now - due > _CROWDED_NS and not self._crowded:
@@ -117,7 +117,7 @@ class Player:
         return now
 
     def _send(self, piece: Piece, first: int, end: int) -> None:
-        """Send frames; where the interface is full, wait for it."""
+        """Transmit frames; wait while the interface's queue is full."""
         until = 0
         part = piece.batch.part(first, end)
         result = self.result
@@ -133,8 +133,8 @@ class Player:
             if now >= until:
                 result.refused += end - first
                 raise LinkError(
-                    f"{self._link.name}: has taken no frame for {_FULL_NS // 10**9} s: it is down, or its queue does "
-                    f"not empty; see mxwire doctor -i {self._link.name}"
+                    f"{self._link.name}: no frame accepted for {_FULL_NS // 10**9} s: it is down, or its queue is "
+                    f"stuck; see mxwire doctor -i {self._link.name}"
                 )
             time.sleep(_PAUSE)
             part = piece.batch.part(first, end)

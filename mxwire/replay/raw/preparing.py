@@ -1,4 +1,4 @@
-"""Frames of a capture made ready to be sent: those that can be, in pieces, rewritten."""
+"""Preparation of captured frames for transmission: selection, rewriting, and grouping in pieces."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from mxwire.replay.raw.rewriting import Rewriting
 from mxwire.wire.decoder import DecodedBatch
 
 PIECE: Final = 1024
-"""Frames that are handled together: as many as the kernel takes in one call."""
+"""Frames per piece: as many as the kernel accepts in one call."""
 _TAG: Final = 4
 
 Chosen = tuple[DecodedBatch, NDArray[np.intp]]
-"""Decoded frames, and the places of those that are wanted."""
+"""Decoded frames, and the indexes of the selected ones."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Some frames that are sent one after the other, whole and in memory of their own."""
+    """Consecutive frames to transmit, complete and in memory of their own."""
 
     batch: FrameBatch
-    """Their times are those of the recording."""
+    """The frames, with their recorded timestamps."""
 
 
 @dataclass
 class Preparation:
-    """Makes pieces of decoded batches; says what it has left out.
+    """Makes pieces of decoded batches, and counts the frames that it leaves out.
 
-    ``pad`` fills with zeros what the capture has cut off; without it such frames are left out.
+    With ``pad``, bytes cut off by the capture are replaced by zeros; without it such frames are left out.
     """
 
     name: str
-    """The capture's, for messages."""
+    """Name of the capture, for errors."""
     rewriting: Rewriting = field(default_factory=Rewriting)
     mtu: int | None = None
-    """What the interface takes, in bytes behind the Ethernet header; None: anything."""
+    """MTU of the interface in bytes after the Ethernet header; None for no limit."""
     interface: str = ""
     pad: bool = False
     cut: int = 0
-    """Frames that the capture has not kept whole, so far."""
+    """Number of frames so far that the capture has truncated."""
 
     def pieces(self, chosen: Iterable[Chosen]) -> Iterator[Piece]:
-        """The frames, ready; raises :class:`~mxwire.errors.MxwireError` for what can never be sent."""
+        """Yield the frames in pieces; raise :class:`~mxwire.errors.MxwireError` if they cannot be transmitted."""
         for decoded, places in chosen:
             if len(places) and not decoded.located.has_destination:
                 raise MxwireError(
@@ -76,20 +76,20 @@ class Preparation:
         if self.mtu is None or not len(places):
             return
         tags = (decoded.located.vlan[places] >= 0).sum(axis=1)
-        # A tag is not counted by the kernel.
+        # The kernel does not count a VLAN tag in the MTU.
         size = decoded.batch.wire_length[places] - HEADER_SIZE - _TAG * np.minimum(tags, 1)
         long = np.flatnonzero(size > self.mtu)
         if len(long):
             place = int(places[long[0]])
             raise MxwireError(
-                f"{self.name}: frame {int(decoded.batch.number[place])} has {int(size[long[0]])} bytes behind its "
-                f"Ethernet header, and {self.interface} takes {self.mtu} (its MTU); raise it (ip link set "
-                f"{self.interface} mtu {int(size.max())}), or choose other frames (--frames, --type)"
+                f"{self.name}: frame {int(decoded.batch.number[place])} has {int(size[long[0]])} bytes after its "
+                f"Ethernet header, but the MTU of {self.interface} is {self.mtu}; raise it (ip link set "
+                f"{self.interface} mtu {int(size.max())}), or select other frames (--frames, --type)"
             )
 
 
 def _copied(batch: FrameBatch) -> FrameBatch:
-    """The frames in memory of their own, each whole: zeros where the capture has cut it off."""
+    """Copy the frames into memory of their own, padded with zeros to their length on the wire."""
     length = batch.wire_length
     offset = np.cumsum(length) - length
     buffer = np.zeros(int(length.sum()), np.uint8)

@@ -1,4 +1,4 @@
-"""What a replay has come to: what was sent, how well the pace was kept, what came back."""
+"""Results of a raw replay: frames transmitted, accuracy of the pace, and frames received."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mxwire.wire.enums import PacketType
 
 _BUCKET_NS: Final = 1_000
 _BUCKETS: Final = 1_000_000
-"""Errors of up to a second are told apart by microseconds."""
+"""Resolution of delays up to a second: one bucket per microsecond."""
 
 
 @dataclass
 class Errors:
-    """How much later than they were due frames left, in bounded memory."""
+    """Histogram of the delays between due and actual transmission, in bounded memory."""
 
     count: int = 0
     total_ns: int = 0
@@ -26,7 +26,7 @@ class Errors:
     _buckets: NDArray[np.int64] = field(default_factory=lambda: np.zeros(_BUCKETS + 1, np.int64))
 
     def add(self, late_ns: NDArray[np.int64]) -> None:
-        """Frames that left so much after their time."""
+        """Add delays in ns."""
         if not len(late_ns):
             return
         self.count += len(late_ns)
@@ -36,11 +36,11 @@ class Errors:
 
     @property
     def mean_ns(self) -> float:
-        """The mean."""
+        """Mean delay in ns."""
         return self.total_ns / self.count if self.count else 0.0
 
     def percentile_ns(self, percent: float) -> int:
-        """So many percent are no later than this, rounded up to a microsecond."""
+        """Return the delay that ``percent`` of the frames do not exceed, rounded up to a microsecond."""
         if not self.count:
             return 0
         place = int(np.searchsorted(np.cumsum(self._buckets), self.count * percent / 100))
@@ -49,43 +49,43 @@ class Errors:
 
 @dataclass
 class Result:
-    """What was asked for, and what was done."""
+    """The requested and the actual transmission."""
 
     frames: int = 0
-    """Frames that the interface took."""
+    """Frames that the interface accepted."""
     bytes: int = 0
-    """Their bytes, from the destination's address on."""
+    """Bytes of these frames, from the destination address on."""
     refused: int = 0
-    """Frames that the interface did not take."""
+    """Frames that the interface refused."""
     loops: int = 0
-    """How often the capture was sent to its end."""
+    """Number of complete transmissions of the capture."""
     asked_ns: int = 0
-    """How long it should have taken, from the first frame to the last; 0 at top speed."""
+    """Requested duration from the first frame to the last; 0 at top speed."""
     taken_ns: int = 0
-    """How long it took."""
+    """Actual duration."""
     errors: Errors = field(default_factory=Errors)
-    """How late each frame left; empty at top speed."""
+    """Delay of each frame; empty at top speed."""
     answers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(256, np.int64))
-    """How many frames came back, by packet type."""
+    """Number of received frames, by packet type."""
     interrupted: bool = False
 
     @property
     def frames_per_second(self) -> float:
-        """What was reached."""
+        """Actual frame rate."""
         return self.frames * SECOND / self.taken_ns if self.taken_ns else 0.0
 
     @property
     def bits_per_second(self) -> float:
-        """What was reached."""
+        """Actual bit rate."""
         return 8 * self.bytes * SECOND / self.taken_ns if self.taken_ns else 0.0
 
     def answers_by_type(self) -> dict[str, int]:
-        """How many frames of each type came back, the most frequent first."""
+        """Return the number of received frames by name of type, the most frequent first."""
         counts = {type_name(each): int(self.answers[each]) for each in np.flatnonzero(self.answers).tolist()}
         return dict(sorted(counts.items(), key=lambda each: -each[1]))
 
     def record(self) -> dict[str, Any]:
-        """All of it, for JSON; times in microseconds."""
+        """Return the result as an object for JSON; times in microseconds."""
         paced = self.errors.count > 0
         return {
             "frames": self.frames,
@@ -105,7 +105,7 @@ class Result:
 
 
 def type_name(number: int) -> str:
-    """The name of a packet type, or its number where it has none."""
+    """Return the name of a packet type, or its number if it has none."""
     try:
         return PacketType(number).name
     except ValueError:

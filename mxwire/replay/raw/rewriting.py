@@ -1,4 +1,4 @@
-"""Other addresses and another EtherType for frames that are sent again."""
+"""Replacement of addresses and of the EtherType in frames."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ _LOW_MASK: Final = 0xFFFF_FFFF
 
 @dataclass(frozen=True)
 class Rewriting:
-    """What is changed in each frame. An address is changed wherever it stands: as source, as destination, and as the
-    one that an announcement tells."""
+    """Replacements to apply to each frame.
+
+    An address is replaced in every position: as source, as destination, and as the address in an announcement.
+    """
 
     addresses: Mapping[bytes, bytes] = field(default_factory=dict)
     """New Ethernet addresses by the recorded ones, six bytes each."""
     ethertype: int | None = None
-    """The new EtherType; None leaves it."""
+    """The new EtherType; None to keep the recorded one."""
 
     def apply(self, batch: FrameBatch, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
-        """Change frames in place. ``batch`` holds copies of the frames of ``decoded`` at ``places``."""
+        """Rewrite frames in place; ``batch`` holds copies of the frames of ``decoded`` at ``places``."""
         if self.addresses:
             self._announcements(batch, decoded, places)
             self._readdress(batch, decoded.located.destination[places], DESTINATION.start)
@@ -48,7 +50,7 @@ class Rewriting:
                 batch.buffer[where] = np.frombuffer(new, np.uint8)
 
     def _announcements(self, batch: FrameBatch, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
-        """Announcements name the address of a host once more."""
+        """Rewrite the second copy of the address that announcements contain."""
         types = decoded.columns.packet_type[places]
         for row in np.flatnonzero(types == int(PacketType.RAW)).tolist():
             place = int(places[row])

@@ -1,4 +1,12 @@
-"""The played host: a recorded one that talks to a live one. Frames and the time go in; frames and findings come out."""
+"""The played host: a recorded host that communicates with a live one.
+
+The actor is sans-IO: its inputs are received frames and the time, its outputs are frames to transmit and findings. In
+this room "ours" in an attribute refers to the played host, "theirs" to the live host in the place of the other recorded
+host. The script (``script.py``) is followed record by record. A record of the played host is rewritten for the live
+conversation (``translator.py``) and transmitted once every record before it has come, as far as it caused it
+(``awaited.py``); frames of the live host are matched to records by their meaning, not by their order
+(``expectations.py``, ``receivers/``), and compared with them field by field (``comparison.py``).
+"""
 
 from __future__ import annotations
 
@@ -36,20 +44,20 @@ from mxwire.wire.packets import (
 )
 
 SHORT_PATIENCE: Final = 300 * MILLISECOND
-"""How long an application is waited for that has already done something else."""
+"""Time to wait for an application that has already diverged from the recording."""
 QUIET: Final = 100 * MILLISECOND
-"""How long surprises are waited for at the end."""
+"""Time to wait at the end for unexpected frames."""
 WINDOW: Final = 256
-"""Messages of ours that may be on their way: less than a live host's ring of events holds."""
+"""Maximum unacknowledged messages of the played host: less than the event ring of a live host holds."""
 TIMEOUT: Final = 5 * SECOND
 
 
 class Actor:
     """Plays one host of a script against a live one.
 
-    ``address`` is ours on the wire and ``other`` the live host's; ``endpoints`` and ``keys`` give its endpoints and
-    their keys by the recorded ones. An answer is waited for ``timeout`` ns, while what may have been lost is sent again
-    as the protocol does. Times are ns of any clock that does not run backwards.
+    ``address`` is the played host's address on the wire and ``other`` the live host's; ``endpoints`` and ``keys`` map
+    recorded endpoints and keys to those of the live host. An answer may take ``timeout`` ns; until then, frames that
+    may have been lost are retransmitted as the protocol requires. Times are ns of any monotonic clock.
     """
 
     def __init__(
@@ -69,17 +77,17 @@ class Actor:
         self.conversation = Conversation(script, address, other, rng, endpoints or {}, keys or {})
         self.expectations = Expectations(script.records)
         self.findings: list[Finding] = []
-        """What differs, so far."""
+        """Differences so far."""
         self.failure = ""
-        """Why the replay could not go on, where that is so."""
+        """Reason why the replay could not continue; empty if it could."""
         self.played = 0
-        """Recorded frames of ours that were sent."""
+        """Recorded frames of the played host that were transmitted."""
         self.skipped: list[tuple[Record, str]] = []
-        """Recorded frames of ours that were not sent, and why."""
+        """Recorded frames of the played host that were not transmitted, with the reason."""
         self.met = 0
-        """Recorded frames of theirs that have come."""
+        """Recorded frames of the live host's predecessor that the live host has sent as well."""
         self.position = 0
-        """The place in the script of the frame that comes next."""
+        """Index of the next record in the script."""
         self.done = False
         self._name = name or script.name or "replay:0"
         self._timeout = timeout
@@ -104,7 +112,7 @@ class Actor:
         self._pulls = OwnPulls(self.expectations, script.dialect)
         self._progress_ns = self._now = 0
         self._blocks: set[tuple[int, int, int]] = set()
-        """What has been asked for by PULLs so far: handle, magic and first frame."""
+        """Blocks requested by PULLs so far: handle, magic and first frame."""
         self._quiet_since: int | None = None
         self._diverged = False
 
@@ -135,7 +143,7 @@ class Actor:
                 self._check_key()
 
     def transmit(self, now: int, at_most: int = 64) -> list[bytes]:
-        """The frames that leave now: answers, and what comes next of the script."""
+        """Return the frames to transmit now: answers, and the next records of the script."""
         self._progress_ns = self._progress_ns or now
         if not self._introduced:
             self._introduce(now)
@@ -146,7 +154,7 @@ class Actor:
         return leaving
 
     def deadline(self, now: int) -> int:
-        """When ``transmit`` should be called at the latest."""
+        """Return the time by which ``transmit`` should be called."""
         times = [self._progress_ns + self._patience, now + SECOND]
         if self._next_introduction is not None and not self._introduced:
             times.append(self._next_introduction)
@@ -155,7 +163,7 @@ class Actor:
         times += [*self._connects.deadlines(), *self._answers.deadlines(), *self._pulls.deadlines()]
         for pair in self.conversation.pairs.values():
             times += pair.deadlines()
-        # What was due has been done.
+        # Work that was due has just been done, so the next deadline is not in the past.
         return min(each for each in times if each > now)
 
     @property
@@ -163,7 +171,7 @@ class Actor:
         return min(self._timeout, SHORT_PATIENCE) if self._diverged else self._timeout
 
     def _introduce(self, now: int) -> None:
-        """Be known to the live host, and learn what it calls us."""
+        """Announce the played host to the live one, and learn the peer index that it assigns."""
         if self._next_introduction is not None and now < self._next_introduction:
             return
         if now - self._progress_ns >= self._timeout:
@@ -191,7 +199,7 @@ class Actor:
             self._end(now)
 
     def _must_wait(self, record: Record, now: int) -> bool:
-        """Whether something has not come that was there before the played host sent a frame."""
+        """Return whether a frame that preceded a record of the played host is still missing."""
         missing = self._awaited.before(record)
         full = isinstance(record.frame, NUMBERED) and len(self._pair(record.frame).unacked) >= WINDOW
         busy = isinstance(record.frame, ConnectRequest) and record.news and bool(self._awaited.unacked())
@@ -200,7 +208,7 @@ class Actor:
         if now - self._progress_ns < self._patience:
             return True
         if full:
-            self._stop("it acknowledges nothing any more")
+            self._stop("it no longer acknowledges messages")
             return True
         self._give_up(missing if not isinstance(record.frame, PullReply) else self.expectations.pulls_of(missing[0]))
         self._progress_ns = now
@@ -210,7 +218,7 @@ class Actor:
         return self.conversation.pair(frame.src_endpoint, frame.dst_endpoint)
 
     def _say(self, record: Record, now: int) -> None:
-        """Send a recorded frame, unless it is said when it is asked for."""
+        """Send a recorded frame, unless it is an answer that is sent on request."""
         if not isinstance(record.frame, PullReply) and not self._answers.is_early(record):
             self._send(record, now)
 
@@ -257,10 +265,10 @@ class Actor:
         if isinstance(frame, PullReply):
             self._pulls.came(frame)
 
-    # What leaves because of what has come.
+    # Frames sent in answer to received ones.
 
     def _settled(self, key: tuple[Any, ...]) -> bool:
-        """A connect of ours was answered, or refused; returns whether there was one."""
+        """Settle a connect of the played host that was answered or refused; return whether there was one."""
         if key[0] is not NackLib:
             return self._connects.answered(key)
         answer = self._connects.refused(*key[1:])
@@ -269,7 +277,7 @@ class Actor:
         return answer is not None
 
     def _refused(self, key: tuple[Any, ...]) -> None:
-        """The card has refused a connect: no reply will come, and if none has ever come, nothing else will."""
+        """Handle a connect refused by the card: no reply will come, and if none has ever come, nothing else will."""
         reply = self.expectations.take(key)
         if reply is None:
             return
@@ -280,7 +288,7 @@ class Actor:
             self._stop(f"its endpoint {number} is not open (--endpoint gives another one)")
 
     def _check_key(self) -> None:
-        """A host that refuses the key refuses all that follows."""
+        """Stop if the live host has refused the key: it will refuse everything that follows."""
         wrong = any(each.field == "ConnectReply.connect_status_code" for each in self.findings)
         if wrong and not self.conversation.their_sessions:
             self._stop("it refuses the key of the connect (--key gives another one)")
@@ -304,14 +312,14 @@ class Actor:
     def _reply_to_pull(self, pull: Pull, expectation: Expectation | None) -> None:
         block = pull.src_pull_handle, pull.src_magic, pull.frame_index
         if block not in self._blocks:
-            # A transfer goes on, which may take its time.
+            # The transfer makes progress, and may take its time.
             self._blocks.add(block)
             self._progress_ns = self._now
         recorded = None if expectation is None else expectation.record.frame
         self._leaving += [self.codec.build(each) for each in self._regions.replies(pull, recorded)]
 
     def _repeat(self, now: int) -> None:
-        """Send again what may have been lost, and acks that are owed and not in the recording."""
+        """Retransmit frames that may have been lost, and acks that are due but not in the recording."""
         for reply in self._answers.overdue(now):
             self._send(reply, now)
         self._leaving += [*self._connects.due(now), *self._pulls.due(now)]
@@ -323,10 +331,10 @@ class Actor:
                     self._leaving.append(self.codec.build(ack))
                 pair.note_ack(pair.expected)
 
-    # What does not come.
+    # Missing frames.
 
     def _give_up(self, missing: list[Expectation]) -> None:
-        """Go on without something."""
+        """Continue without missing frames."""
         self._diverged = self._diverged or bool(missing)
         for each in missing:
             self.findings += self._awaited.given_up(each)
@@ -341,7 +349,7 @@ class Actor:
         self.done = True
 
     def _end(self, now: int) -> None:
-        """Wait for what is still to come, then for surprises, then it is over."""
+        """Wait for missing frames, then for unexpected ones, then finish."""
         if self._awaited.is_anything() and now - self._progress_ns < self._patience:
             return
         if self._quiet_since is None:

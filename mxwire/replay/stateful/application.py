@@ -1,4 +1,4 @@
-"""An application that does what the recorded one did, as far as frames tell: for a host that takes its place."""
+"""An application that repeats the calls of the recorded one, as far as frames show them, on a host in its place."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _ALL_BITS: Final = (1 << 64) - 1
 
 @dataclass
 class Step:
-    """Something that the application does just before a recorded frame."""
+    """A call of the application just before a recorded frame."""
 
     number: int
-    """The frame's."""
+    """Number of the frame."""
     do: Callable[[], object]
 
 
 class RecordedApplication:
-    """Opens, connects, sends, receives and closes on a node as the host did that sent a script's other half.
+    """Opens, connects, sends, receives and closes on a node like the recorded host at the other end of a script.
 
-    ``script`` is the one that the other side is played from, ``other`` the Ethernet address that it has now.
+    ``script`` is the script of the played host, ``other`` that host's present Ethernet address.
     """
 
     def __init__(self, node: Node, script: Script, other: bytes) -> None:
@@ -46,23 +46,23 @@ class RecordedApplication:
         self._endpoints: dict[int, Endpoint] = {}
         self._steps: list[Step] = []
         self._openings: dict[int, int | None] = {}
-        """Each endpoint that is open at the place that is looked at, with its session where that is known."""
+        """Endpoints open at the record under examination, with their sessions where known."""
         self._last_sent: dict[int, int] = {}
-        """The last frame of each endpoint, so far."""
+        """Number of the last frame sent by each endpoint so far."""
         for record in self._script.records:
             self._read(record)
         self._steps.sort(key=lambda each: each.number)
         self._place = 0
 
     def run(self, number: int) -> bool:
-        """Do all that was done up to the recorded frame with a number; returns whether there was anything."""
+        """Make all calls up to a recorded frame; return whether there were any."""
         begun = self._place
         while self._place < len(self._steps) and self._steps[self._place].number <= number:
             self._steps[self._place].do()
             self._place += 1
         return self._place > begun
 
-    # What the frames tell.
+    # Calls deduced from frames.
 
     def _step(self, record: Record, do: Callable[..., object], *arguments: Any) -> None:
         self._steps.append(Step(record.number, partial(do, *arguments)))
@@ -79,7 +79,7 @@ class RecordedApplication:
     def _read_ours(self, record: Record) -> None:
         frame = record.frame
         if isinstance(frame, PullReply):
-            # It does not say whose it is.
+            # Its endpoint is not in the frame.
             self._last_sent.update(dict.fromkeys(self._openings, record.number))
         elif hasattr(frame, "src_endpoint"):
             self._last_sent[frame.src_endpoint] = record.number
@@ -91,7 +91,7 @@ class RecordedApplication:
             self._step(record, self._send, frame, data)
 
     def _open_or_close(self, record: Record) -> bool:
-        """Have an endpoint open, or not, as the answer to a frame tells; returns whether that was a refusal."""
+        """Deduce from the answer to a frame whether its endpoint was open; return whether the answer was a refusal."""
         frame: Any = record.frame
         number = frame.dst_endpoint
         refused = self._hindsight.refusal(record)
@@ -106,13 +106,13 @@ class RecordedApplication:
             if session is not None:
                 self._ensure(record, number, session)
             elif refused is None and number not in self._openings:
-                # It is there, but does not let its library work.
+                # The endpoint is open, but its library makes no progress.
                 self._openings[number] = None
                 self._step(record, self._open, number, False)
         return refused is not None
 
     def _ensure(self, record: Record, number: int, session: int | None) -> None:
-        """An endpoint is open with a session."""
+        """Have an endpoint open with a session."""
         if number in self._openings:
             known = self._openings[number]
             if session is None or known in (None, session):
@@ -126,7 +126,7 @@ class RecordedApplication:
 
     def _shut(self, record: Record, number: int) -> None:
         if self._openings.pop(number, self) is not self:
-            # It was gone before that showed: after the last frame that it sent.
+            # It was closed before the refusal: directly after the last frame that it sent.
             self._steps.append(
                 Step(min(record.number, self._last_sent.get(number, 0) + 1), partial(self._close, number))
             )
@@ -139,7 +139,7 @@ class RecordedApplication:
         if room is not None:
             self._step(record, self._receive, frame.dst_endpoint, room, match_of(frame))
 
-    # What is done.
+    # Calls.
 
     def _open(self, number: int, working: bool = True) -> None:
         self._endpoints[number] = self.node.open_endpoint(number, self._keys.get(number, DEFAULT_KEY))
@@ -170,7 +170,7 @@ class RecordedApplication:
 
 
 class _Lengths:
-    """How much room each message found that the recorded application received."""
+    """Lengths of the receives of the recorded application."""
 
     def __init__(self, records: list[Record]) -> None:
         self._pulled: dict[int, int] = {}
@@ -195,11 +195,11 @@ class _Lengths:
                 seen.add(place)
 
     def is_first(self, record: Record) -> bool:
-        """Whether a fragment is the first of its message to come."""
+        """Return whether a fragment is the first of its message to arrive."""
         return record.number in self._first
 
     def room(self, record: Record) -> int | None:
-        """How many bytes the receive had; None where there was none."""
+        """Return the length of the receive in bytes; None if there was none."""
         frame: Any = record.frame
         if not isinstance(frame, Rndv):
             return None if isinstance(frame, Medium) and not self.is_first(record) else length_of(frame)
@@ -211,7 +211,7 @@ def _region(frame: Any, own: int, other: int) -> tuple[int, int, int, int]:
 
 
 def _keys(records: list[Record]) -> dict[int, int]:
-    """The key of each endpoint, as its first successful connect tells, or its own."""
+    """Return the key of each endpoint: that of its first successful connect, or its own."""
     found: dict[int, int] = {}
     asked: dict[tuple[int, int, int], int] = {}
     for record in records:

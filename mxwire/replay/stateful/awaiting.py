@@ -1,4 +1,4 @@
-"""What the recorded host sent and the live one has not: what has to be waited for, and what is said at last."""
+"""Recorded frames that the live host has not sent: which to wait for, and how to report those that never come."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mxwire.wire.packets import Notify, PullReply
 
 
 class Awaited:
-    """The recorded frames that have not come, and our messages that the live host has not acknowledged."""
+    """Recorded frames that have not come, and played messages that the live host has not acknowledged."""
 
     def __init__(self, conversation: Conversation, expectations: Expectations) -> None:
         self._with = conversation
@@ -22,10 +22,10 @@ class Awaited:
         self._open = {number: each for number, each in expectations.all.items() if is_awaited(each)}
         self._acked = acknowledged(conversation.script.records)
         self._told: dict[int, Finding] = {}
-        """What was said of frames that did not come, by the number of the record."""
+        """Findings on frames that did not come, by the number of the record."""
 
     def before(self, record: Record) -> list[Expectation]:
-        """What has not come that was there before the played host sent a frame."""
+        """Return the missing frames that preceded a record of the played host."""
         if isinstance(record.frame, PullReply):
             return self._expected.pulls_before(record)
         found = []
@@ -37,13 +37,13 @@ class Awaited:
         return found
 
     def _has_arrived(self, expectation: Expectation) -> bool:
-        """Whether we have what a message that comes again has said."""
+        """Return whether the content of a recorded retransmission has already arrived."""
         frame: Any = expectation.record.frame
         arrived = self._with.pair(frame.dst_endpoint, frame.src_endpoint).arrived
         return frame.lib_seqnum in arrived.values()
 
     def unacked(self) -> list[tuple[Pair, int]]:
-        """Our messages that the recorded host has acknowledged and the live one has not, by their live numbers."""
+        """Return the messages that the recorded host acknowledged but the live one has not, by their live numbers."""
         return [
             (pair, live)
             for pair in self._with.pairs.values()
@@ -52,29 +52,29 @@ class Awaited:
         ]
 
     def is_anything(self) -> bool:
-        """Whether anything is still to come."""
+        """Return whether any frame is still missing."""
         return bool(self.unacked()) or any(_is_lacking(each) for each in self._expected.all.values())
 
     def forget(self, expectation: Expectation) -> None:
-        """Nobody has to wait for a recorded frame: it has come, or will not."""
+        """Stop waiting for a recorded frame: it has come, or will not."""
         self._open.pop(expectation.record.number, None)
 
     def came(self, expectation: Expectation) -> Finding | None:
-        """A recorded frame has come; returns what was said of it when it had not: when it comes is not compared."""
+        """Note the arrival of a recorded frame; return the finding on its absence, now void: times are not compared."""
         self.forget(expectation)
         return self._told.pop(expectation.record.number, None)
 
     def given_up(self, expectation: Expectation) -> list[Finding]:
-        """Go on without a recorded frame; returns what is to be said of that."""
+        """Continue without a recorded frame; return the findings on that."""
         expectation.missed = True
         self.forget(expectation)
         return self._missing(expectation)
 
     def left(self) -> list[Finding]:
-        """What is to be said in the end of all that has not come."""
+        """Return the findings on everything that is missing at the end."""
         found = [told for each in self._expected.all.values() if _is_lacking(each) for told in self._missing(each)]
         for _, live in self.unacked():
-            text = f"our message {live:#06x} is never acknowledged"
+            text = f"message {live:#06x} of the played host is never acknowledged"
             found.append(Finding(Kind.PROTOCOL, "R-ACK-02", "", 0, "an ack, as recorded", text))
         return found
 

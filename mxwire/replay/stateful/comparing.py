@@ -1,7 +1,7 @@
-"""A live answer held against the recorded one, field by field: what has to be equal, and which rule says so.
+"""Comparison of a live frame with the recorded one, field by field, and the rules that require equality.
 
-What a sender does not define, what it may choose as it likes (sessions, regions, handles, magics), and what time
-decides (acks) is left out; whether such values make sense is judged by the rules instead.
+Not compared are fields that are undefined, free for the sender to choose (sessions, regions, handles, magics), or
+dependent on time (acks); the rules check separately whether such values are valid.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from mxwire.wire.packets import (
 
 
 class How(Enum):
-    """How a field of a live frame follows from the recorded one."""
+    """Relation between a field of a live frame and that of the recorded one."""
 
     SAME = auto()
-    """It is the same."""
+    """Equal."""
     FREE = auto()
-    """Its sender chooses it, time decides it, or nobody defines it."""
+    """Chosen by its sender, dependent on time, or undefined."""
     INDEX = auto()
-    """What we have taught."""
+    """The peer index that the receiver assigned."""
     MINE = auto()
-    """An endpoint of ours, which has its recorded number."""
+    """An endpoint of the played host, with its recorded number."""
     THEIRS = auto()
-    """An endpoint of theirs, which may have another one."""
+    """An endpoint of the live host, which may have another number."""
     SESSION = auto()
-    """A session of ours; one that is none stays so."""
+    """A session of the played host; "no session" stays so."""
     KEY = auto()
     """The key of an endpoint."""
     NUMBER = auto()
-    """A sequence number of ours."""
+    """A sequence number of the played host."""
     CONTENT = auto()
-    """What the application decides."""
+    """Content chosen by the application."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is wanted of a field, and by which rule."""
+    """The relation required of a field, and the rule that requires it."""
 
     how: How
     rule: str = ""
@@ -171,16 +171,16 @@ FIELDS: Final[Mapping[type[Frame], Mapping[str, Wanted]]] = {
     },
     Truc: dict.fromkeys((each.name for each in fields(Truc)), _FREE),
 }
-"""For each type what is wanted of each of its fields."""
+"""Required relations by packet type and field."""
 
 Meaning = Callable[[How, int], Any]
-"""What a recorded value is now, by how it follows."""
+"""Function from a relation and a recorded value to the value required now."""
 
 
 def compare(live: Any, recorded: Any, cut: int, frame: int, meaning: Meaning) -> Iterator[Finding]:
-    """What a live frame has otherwise than a recorded one of the same type.
+    """Yield the differences between a live frame and a recorded one of the same type.
 
-    ``cut`` is how many bytes of the recorded one the capture has not kept, ``frame`` its number there.
+    ``cut`` is the number of bytes that the capture cut off the recorded frame, ``frame`` its number there.
     """
     name = type(recorded).__name__
     for field, wanted in FIELDS[type(recorded)].items():
@@ -191,7 +191,7 @@ def compare(live: Any, recorded: Any, cut: int, frame: int, meaning: Meaning) ->
             kept = max(0, len(was) - cut)
             was, found = was[:kept], found[:kept]
         if field == "data" and len(was) != len(found):
-            # Another field says how much it is.
+            # A truncated frame: the length field shows how many bytes there were.
             continue
         expected = meaning(wanted.how, was)
         if expected is None or found == expected:

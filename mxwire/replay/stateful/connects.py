@@ -1,4 +1,4 @@
-"""Connects: those of the played host until they are answered, and its answers to those of the live one."""
+"""Connects of the played host until they are answered, and its answers to those of the live host."""
 
 from __future__ import annotations
 
@@ -11,65 +11,65 @@ from mxwire.wire.numbers import RESEND_DELAY
 from mxwire.wire.packets import ConnectReply, ConnectRequest
 
 EARLY: Final = 30 * MILLISECOND
-"""So long a connect of theirs waits for the place that its answer has in the recording."""
+"""Time that a connect of the live host waits for the position of its answer in the recording."""
 
 
 class OwnConnects:
-    """Which connects of ours are not answered."""
+    """Unanswered connects of the played host."""
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[Any, ...], Waiting] = {}
         """By the key of the recorded answer."""
 
     def note(self, request: ConnectRequest, built: bytes, now: int) -> None:
-        """A recorded connect leaves, built as it is now."""
+        """Record the transmission of a connect, with its bytes as sent."""
         about = request.src_endpoint, request.dst_endpoint, request.src_session_id, request.connect_seqnum
         self._waiting[(ConnectReply, *about)] = Waiting(built, now)
 
     def answered(self, key: tuple[Any, ...]) -> bool:
-        """One was answered; returns whether there was one that this answers."""
+        """Remove the connect that an answer belongs to; return whether there was one."""
         return self._waiting.pop(key, None) is not None
 
     def refused(self, mine: int, theirs: int) -> tuple[Any, ...] | None:
-        """One between two endpoints was refused; returns the key of the answer that will not come."""
+        """Remove a refused connect between two endpoints; return the key of the answer that will not come."""
         key = next((each for each in self._waiting if each[1:3] == (mine, theirs)), None)
         if key is not None:
             del self._waiting[key]
         return key
 
     def due(self, now: int) -> list[bytes]:
-        """What is sent again now."""
+        """Return the connects to retransmit now."""
         found = [each for each in self._waiting.values() if now - each.sent_ns >= RESEND_DELAY]
         for each in found:
             each.sent_ns = now
         return [each.frame for each in found]
 
     def deadlines(self) -> list[int]:
-        """When they are due."""
+        """Return the times at which they are due for retransmission."""
         return [each.sent_ns + RESEND_DELAY for each in self._waiting.values()]
 
 
 class Answers:
-    """What we have to say to connects of theirs."""
+    """Answers of the played host to connects of the live one."""
 
     def __init__(self, records: list[Record]) -> None:
         self._records = records
         self._said: dict[tuple[int, ...], bytes] = {}
-        """By what all repetitions of a connect have in common."""
+        """Answers given, by the properties that repetitions of a connect share."""
         self._owed: dict[int, int] = {}
-        """When connects of theirs came that are not answered yet, by the record of their answer."""
+        """Arrival times of unanswered connects, by the record of the answer."""
         self._early: set[int] = set()
 
     def said(self, connect: tuple[int, ...]) -> bytes | None:
-        """What a connect was answered with, if it was."""
+        """Return the answer given to a connect, if any."""
         return self._said.get(connect)
 
     def note(self, connect: tuple[int, ...], built: bytes) -> None:
-        """A connect is answered, and its repetitions will be alike."""
+        """Record the answer to a connect; its repetitions get the same one."""
         self._said[connect] = built
 
     def owe(self, request: Record, now: int) -> None:
-        """A recorded connect has come: it is answered where its answer stands in the recording, if it has one."""
+        """Note the arrival of a recorded connect; it is answered at the position of its recorded answer, if any."""
         reply = self._after(request)
         if reply is not None:
             self._owed[reply.number] = now
@@ -86,12 +86,15 @@ class Answers:
         return None
 
     def leaves(self, reply: Record, connect: tuple[int, ...], built: bytes) -> None:
-        """A recorded answer leaves, built as it is now."""
+        """Record the transmission of a recorded answer, with its bytes as sent."""
         self._owed.pop(reply.number, None)
         self.note(connect, built)
 
     def overdue(self, now: int) -> list[Record]:
-        """What is said now, before its time: whoever asks may wait for it with what we wait for."""
+        """Return answers to give now, ahead of their position.
+
+        The live host may wait for its answer before it sends the frame that the script waits for.
+        """
         found = [number for number, asked in self._owed.items() if now - asked >= EARLY]
         for each in found:
             del self._owed[each]
@@ -99,9 +102,9 @@ class Answers:
         return [self._records[each - 1] for each in found]
 
     def is_early(self, reply: Record) -> bool:
-        """Whether a recorded answer was said before its time."""
+        """Return whether a recorded answer was given ahead of its position."""
         return reply.number in self._early
 
     def deadlines(self) -> list[int]:
-        """When answers are overdue."""
+        """Return the times at which answers become overdue."""
         return [each + EARLY for each in self._owed.values()]

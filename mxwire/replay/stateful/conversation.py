@@ -1,4 +1,4 @@
-"""What is known of the live conversation: how recorded values are to be read in it."""
+"""State of the live conversation, and the translation of recorded values into it."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ FIRST_INDEX = 1
 _SESSIONS = 0xFFFF_FFFE
 
 Region = tuple[int, int, int, int]
-"""Our endpoint, theirs, and the recorded number and use counter of a region."""
+"""Endpoint of the played host, endpoint of the live host, and the recorded number and use counter of a region."""
 
 
 @dataclass
 class Conversation:
-    """The two hosts now, against the two in the recording."""
+    """The two hosts now, mapped from the two in the recording. "Our" is the played host's, "their" the live host's."""
 
     script: Script
     address: bytes
     """Our Ethernet address."""
     other: bytes
-    """That of the live host."""
+    """Ethernet address of the live host."""
     rng: Random
     endpoints: Mapping[int, int] = field(default_factory=dict)
-    """The live host's endpoints by the recorded ones, where they differ."""
+    """Endpoints of the live host by the recorded ones, where they differ."""
     keys: Mapping[int, int] = field(default_factory=dict)
     """Keys of the live host's endpoints by the recorded ones, where they differ."""
 
@@ -40,22 +40,22 @@ class Conversation:
     my_sessions: dict[int, int] = field(default_factory=dict)
     """Our sessions by the recorded ones."""
     present: dict[int, int] = field(default_factory=dict)
-    """The session that each of our endpoints has now, as we have told it."""
+    """The present session of each of our endpoints, as sent to the live host."""
     their_sessions: dict[int, int] = field(default_factory=dict)
-    """Their sessions by the recorded ones, as they have told them."""
+    """Their sessions by the recorded ones, as received."""
     their_regions: dict[Region, Rndv] = field(default_factory=dict)
-    """Their live announcements of large messages, by the recorded region."""
+    """Their announcements of large messages, by the recorded region."""
     their_handles: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    """Handle and magic of their pulls by the recorded ones."""
+    """Handles and magics of their pulls by the recorded ones."""
     requests: dict[tuple[int, int, int, int], ConnectRequest] = field(default_factory=dict)
-    """Their live connects, by our endpoint, theirs, the recorded session and number."""
+    """Their connects, by our endpoint, theirs, and the recorded session and number."""
     came: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    """Their live numbers by pair and recorded number, where they came with the recorded session."""
+    """Their sequence numbers by pair and recorded number, for messages with the recorded session."""
     their_index: int = NO_PEER_INDEX
-    """Our place in their peer table, once they have told."""
+    """Our index in their peer table, once received."""
 
     def __post_init__(self) -> None:
-        """Find the index that the played host had for the other."""
+        """Find the index that the played host had assigned to the other."""
         self.index = next(
             (
                 int(each.frame.src_dst_peer_index)
@@ -66,42 +66,42 @@ class Conversation:
         )
 
     def pair(self, mine: int, theirs: int) -> Pair:
-        """Two endpoints, by their recorded numbers."""
+        """Return the state of two endpoints, by their recorded numbers."""
         return self.pairs.setdefault((mine, theirs), Pair(mine, theirs))
 
     def live_endpoint(self, recorded: int) -> int:
-        """The number of a recorded endpoint of theirs."""
+        """Return the number of a recorded endpoint of the live host."""
         return self.endpoints.get(recorded, recorded)
 
     def recorded_endpoint(self, live: int) -> int:
-        """The recorded number of an endpoint of theirs."""
+        """Return the recorded number of an endpoint of the live host."""
         return next((old for old, new in self.endpoints.items() if new == live), live)
 
     def my_session(self, recorded: int) -> int:
-        """Our session for a recorded one: a new one in each replay, so that nobody takes us for who was here before."""
+        """Return our session for a recorded one; random per replay, lest hosts confuse it with an earlier one."""
         if recorded not in self.my_sessions:
             self.my_sessions[recorded] = self.rng.randint(1, _SESSIONS)
         return self.my_sessions[recorded]
 
     def recorded_session(self, live: int) -> int | None:
-        """The recorded session that one of ours stands for."""
+        """Return the recorded session for one of ours."""
         return next((old for old, new in self.my_sessions.items() if new == live), None)
 
     def their_session(self, recorded: int) -> int | None:
-        """Their session for a recorded one; None where they have not told it."""
+        """Return their session for a recorded one; None if it has not been received."""
         return NO_SESSION if recorded == NO_SESSION else self.their_sessions.get(recorded)
 
     def connect_of(self, pair: Pair, request: ConnectRequest | ConnectReply) -> tuple[int, ...]:
-        """What all repetitions of a connect of theirs have in common: its number begins anew with our session."""
+        """Return the properties shared by repetitions of a connect; its number restarts with our session."""
         present = self.present.get(pair.mine, 0)
         return pair.mine, pair.theirs, request.src_session_id, request.connect_seqnum, present
 
     def key(self, recorded: int) -> int:
-        """The key for a recorded one."""
+        """Return the key for a recorded one."""
         return self.keys.get(recorded, recorded)
 
     def meaning(self, pair: Pair | None, how: How, value: Any) -> Any:
-        """What a recorded value has to be now; None where nothing can be said."""
+        """Translate a recorded value to the one required now; None if it cannot be determined."""
         if how is How.INDEX:
             return self.index if value != NO_PEER_INDEX else None
         if how is How.THEIRS:
@@ -118,5 +118,5 @@ class Conversation:
 
 
 def region_of(frame: Pull | Rndv | Notify, mine: int, theirs: int) -> Region:
-    """The region that a frame is about."""
+    """Return the region that a frame refers to."""
     return mine, theirs, int(frame.pulled_rdma_id), int(frame.pulled_rdma_seqnum)

@@ -1,4 +1,4 @@
-"""What the live host has still to send: the recorded frames of its forerunner, found again by what they are about."""
+"""Expectations: the recorded frames that the live host still has to send, found by their meaning."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from mxwire.wire.packets import (
 
 MESSAGES: Final = (Tiny, Small, Medium, Rndv)
 _AHEAD: Final = 16
-"""How many messages may be missing before one that is as recorded."""
+"""Maximum number of messages that may be missing before one that matches the recording."""
 Key = tuple[Any, ...]
 
 
 @dataclass
 class Expectation:
-    """One recorded frame of theirs that has to come."""
+    """One recorded frame that the live host has to send."""
 
     record: Record
     met: bool = False
     missed: bool = False
-    """Nobody waits for it any more."""
+    """Whether it is no longer waited for."""
     again: bool = False
-    """Whether it was recorded before: it comes only where the first one was not taken."""
+    """Whether it is a recorded repetition, which comes only if the first one was not accepted."""
 
     @property
     def open(self) -> bool:
@@ -48,19 +48,19 @@ class Expectation:
 
 @dataclass
 class Message:
-    """One recorded message of theirs: its frames."""
+    """One recorded message to the played host, with its frames."""
 
     pair: tuple[int, int]
-    """Our endpoint and theirs."""
+    """Endpoints of the played and the live host."""
     number: int
     """Its recorded sequence number."""
     kind: type
     length: int
     match: int
     frames: dict[int, Expectation] = field(default_factory=dict)
-    """By the number of the fragment; 0 where there is but one."""
+    """By fragment number; 0 if there is only one frame."""
     taken: bool = False
-    """Whether a live message has been found to be it."""
+    """Whether a live message has been matched to it."""
 
     @property
     def first(self) -> Expectation:
@@ -69,31 +69,31 @@ class Message:
 
 
 def length_of(frame: Any) -> int:
-    """How long the message is that a frame belongs to."""
+    """Return the length of the message that a frame belongs to."""
     return int(frame.msg_length if isinstance(frame, Rndv) else frame.length)
 
 
 def match_of(frame: Any) -> int:
-    """Its match information."""
+    """Return the match information of the message that a frame belongs to."""
     return int(frame.match_a) << 32 | int(frame.match_b)
 
 
 class Expectations:
-    """All that the recorded host sent and that follows from what it was sent, or from its application."""
+    """All frames that the recorded host sent because of received frames or its application."""
 
     def __init__(self, records: list[Record]) -> None:
         self.all: dict[int, Expectation] = {}
-        """By the record's number."""
+        """By the number of the record."""
         self.messages: dict[tuple[int, int], list[Message]] = defaultdict(list)
         self._keyed: dict[Key, deque[Expectation]] = defaultdict(deque)
         self._transfers: dict[Key, list[Key]] = defaultdict(list)
-        """The keys of all that belongs to a transfer of a large message."""
+        """Keys of all frames of a transfer of a large message, by the key of the transfer."""
         self._passed: dict[tuple[int, int], int] = defaultdict(int)
-        """How many messages of each pair are found at the beginning."""
+        """Number of messages of each pair at the beginning that have been matched."""
         self._pulls: dict[tuple[int, int], list[Expectation]] = defaultdict(list)
         """PULLs by handle and magic."""
         self._openings: dict[int, int] = {}
-        """The last recorded session of ours that we had told before each connect of theirs, by its record."""
+        """The last recorded session of the played endpoint sent before each connect of the live host, by record."""
         told: dict[int, int] = {}
         current: dict[tuple[int, int, int], Message] = {}
         drawn: Counter[Key] = Counter()
@@ -121,7 +121,7 @@ class Expectations:
                     self._pulls[frame.src_pull_handle, frame.src_magic].append(made)
 
     def _is_expected(self, record: Record, drawn: Counter[Key]) -> bool:
-        """Whether it comes once more: it is new, or an answer to something that was sent once more."""
+        """Return whether a frame must come again: it is new, or answers a frame that was repeated."""
         frame = record.frame
         if isinstance(frame, (*MESSAGES, Notify, ConnectRequest, Pull)):
             return record.news
@@ -146,17 +146,18 @@ class Expectations:
         message.frames[fragment] = made
 
     def take(self, key: Key) -> Expectation | None:
-        """The recorded frame that a live one with this key is; None where there is none, or no more."""
+        """Return the recorded frame for a live frame with this key; None if there is none left."""
         waiting = self._keyed.get(key)
         while waiting and len(waiting) > 1 and waiting[0].missed:
-            # What was given up is not looked for where the same is expected once more.
+            # An abandoned frame is passed over if the same frame is expected once more.
             waiting.popleft()
         return waiting.popleft() if waiting else None
 
     def take_connect(self, key: Key, sessions: Mapping[int, int], present: int | None) -> Expectation | None:
-        """The recorded connect of theirs that a live one is, if our endpoint has the opening now that it had then.
+        """Return the recorded connect for a live one, if the played endpoint has had the same number of openings.
 
-        ``sessions`` gives our sessions by the recorded ones, ``present`` is that of the endpoint; None: not told yet.
+        ``sessions`` maps recorded sessions of the played host to present ones; ``present`` is that of the
+        endpoint, None before it has been sent.
         """
         waiting = self._keyed.get(key)
         if not waiting:
@@ -167,15 +168,15 @@ class Expectations:
         return self.take(key)
 
     def last_known(self, key: Key) -> bool:
-        """Whether a frame with this key was ever recorded."""
+        """Return whether a frame with this key was ever recorded."""
         return key in self._keyed
 
     def is_pull_of_ours(self, reply: PullReply) -> bool:
-        """Whether a handle is one of those that the played host pulled with."""
+        """Return whether the played host pulled with the handle of a reply."""
         return (PullReply, reply.dst_pull_handle, reply.dst_magic) in self._transfers
 
     def message_for(self, pair: tuple[int, int], frame: Any) -> Message | None:
-        """The recorded message that a new live one is: the next that is not found yet, if it is alike."""
+        """Return the recorded message for a new live one: the next unmatched one, if it is similar."""
         messages, place = self.messages.get(pair, []), self._passed[pair]
         while place < len(messages) and messages[place].taken:
             place += 1
@@ -185,30 +186,30 @@ class Expectations:
         return next((each for each in islice(left, _AHEAD) if (each.length, each.match) == wanted), None)
 
     def replies_to(self, pull: Any, start: int) -> set[int]:
-        """Where in the message the replies lie that a PULL of ours still has to bring; ``start`` is where it begins."""
+        """Return the offsets of the outstanding replies to a PULL of the played host that begins at ``start``."""
         about = PullReply, pull.src_pull_handle, pull.src_magic
         inside = range(start, start + pull.block_length)
         return {key[3] for key in self._transfers.get(about, ()) if key[3] in inside and self._keyed[key]}
 
     def pulls_before(self, reply: Record) -> list[Expectation]:
-        """The PULLs of its transfer that were recorded before a reply and have not come."""
+        """Return the outstanding PULLs of the same transfer recorded before a reply."""
         frame: Any = reply.frame
         asked = self._pulls.get((frame.dst_pull_handle, frame.dst_magic), ())
         return [each for each in asked if each.open and each.record.number < reply.number]
 
     def pulls_of(self, pull: Expectation) -> list[Expectation]:
-        """All PULLs of a transfer that have not come."""
+        """Return the outstanding PULLs of a transfer."""
         frame: Any = pull.record.frame
         return [each for each in self._pulls[frame.src_pull_handle, frame.src_magic] if each.open]
 
     def is_pulled(self, notify: Notify) -> bool:
-        """Whether they have begun to pull the message that a recorded NOTIFY of theirs is about."""
+        """Return whether the live host has begun to pull the message of a recorded NOTIFY."""
         about = notify.dst_endpoint, notify.src_endpoint, notify.pulled_rdma_id, notify.pulled_rdma_seqnum
         asked = self._transfers.get((Pull, *about), ())
         return not asked or any(not self._keyed[key] for key in asked)
 
     def give_up(self, recorded: Any) -> Iterator[Expectation]:
-        """What will not come because a frame of ours is not sent."""
+        """Yield the frames that will not come because a frame of the played host is not sent."""
         keys = _draws(recorded)
         if isinstance(recorded, Pull):
             handle = recorded.src_pull_handle, recorded.src_magic
@@ -224,12 +225,12 @@ class Expectations:
 
 
 def own_session(frame: ConnectRequest | ConnectReply) -> int:
-    """The session that a connect, or the answer to one, tells of its sender."""
+    """Return the session of the sender of a connect or of its answer."""
     return int(frame.src_session_id if isinstance(frame, ConnectRequest) else frame.target_session_id)
 
 
 def _transfer(key: Key) -> Key:
-    """What the keys of a transfer have in common: the handle of the pull, or endpoints and region."""
+    """Return the part shared by the keys of a transfer: the pull's handle, or endpoints and region."""
     return key[:3] if key[0] is PullReply else key[:5]
 
 
@@ -239,7 +240,7 @@ def _is_same(expectation: Expectation, notify: Notify) -> bool:
 
 
 def _draws(frame: Any) -> list[Key]:
-    """The keys of what may answer a frame of ours, once each time that it is sent."""
+    """Return the keys of possible answers to a frame of the played host; each transmission may yield one."""
     if isinstance(frame, ConnectRequest):
         pair = frame.src_endpoint, frame.dst_endpoint
         return [(ConnectReply, *pair, frame.src_session_id, frame.connect_seqnum), (NackLib, *pair, 0)]
@@ -249,7 +250,7 @@ def _draws(frame: Any) -> list[Key]:
 
 
 def key_of(frame: Any) -> Key:
-    """What a frame that is no message is about, in recorded terms: two frames with the same are the same."""
+    """Return the identity of a frame other than a message, in recorded terms; equal keys mean the same frame."""
     match frame:
         case ConnectReply():
             return ConnectReply, frame.dst_endpoint, frame.src_endpoint, frame.src_session_id, frame.connect_seqnum

@@ -1,4 +1,4 @@
-"""What a stateful replay finds out: how the live host differs from the recorded one."""
+"""Findings of a stateful replay: differences between the live host and the recorded one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """Whose doing a difference is."""
+    """Cause of a difference."""
 
     PROTOCOL = "protocol"
-    """The host itself answers otherwise than the recorded one did."""
+    """The host itself answers differently."""
     APPLICATION = "application"
-    """The application on the host does something else: it sends other messages, posts other receives, is not there."""
+    """The application on the host differs: it sends other messages, posts other receives, or is absent."""
     RULE = "rule"
     """A rule of the specification is broken, whatever the recorded host did."""
 
@@ -23,16 +23,16 @@ class Finding:
 
     kind: Kind
     rule: str
-    """The number of the rule that says what is right here; empty where an application is free."""
+    """Number of the rule that requires the recorded behaviour; empty if applications are free to choose."""
     field: str
-    """The field that differs, as ``Tiny.session``; empty where it is not about a field."""
+    """The field that differs, for example ``Tiny.session``; empty if none."""
     frame: int
-    """The number in the capture of the frame that was expected; 0 where there was none."""
+    """Number in the capture of the expected frame; 0 if there is none."""
     expected: str
     found: str
 
     def __str__(self) -> str:
-        """One line for a person."""
+        """Describe the difference in one line."""
         what = f"{self.field}: " if self.field else ""
         where = f" (recorded frame {self.frame})" if self.frame else ""
         return f"{what}{self.found}, expected {self.expected}{where}"

@@ -1,4 +1,4 @@
-"""What later frames of a capture tell of an earlier one: how it was answered."""
+"""Conclusions about a recorded frame from later frames: how it was answered."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from mxwire.wire.dialect import Dialect
 from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, NackMcp, Pull, PullReply
 
 NEARBY = 12
-"""How many frames after a frame its answer is looked for."""
+"""Number of frames after a frame among which its answer is sought."""
 
 
 class Hindsight:
     """The answers in a capture."""
 
     def __init__(self, records: list[Record], dialect: Dialect) -> None:
-        """``records`` are those of one host, numbered from 1 without a gap."""
+        """``records`` are those of one host, numbered from 1 without gaps."""
         self.records = records
         self.dialect = dialect
 
     def sessions(self) -> Callable[[int], int | None]:
-        """The sessions of the host's endpoints in the order of their openings, as its connects tell them.
+        """Return a function that gives the sessions of an endpoint in the order of its openings, as seen in connects.
 
-        To be called with an endpoint's number at each opening; None where no connect tells.
+        Call it with the endpoint's number at each opening; it returns None for a session that no connect shows.
         """
         known: dict[int, list[int]] = {}
         for each in self.records:
@@ -37,7 +37,7 @@ class Hindsight:
         return lambda endpoint: known[endpoint].pop(0) if known.get(endpoint) else None
 
     def answering_session(self, record: Record) -> int | None:
-        """The session that the answer to a connect request tells."""
+        """Return the session in the answer to a connect request."""
         asked = record.frame
         if not isinstance(asked, ConnectRequest):
             return None
@@ -50,12 +50,12 @@ class Hindsight:
         return None
 
     def answers_connect(self, record: Record) -> bool:
-        """Whether what the library sends next answers a connect request, in the same pass."""
+        """Return whether the library's next frame answers a connect request in the same pass."""
         after = (each.frame for each in self._after(record) if each.ours and not isinstance(each.frame, CARD))
         return isinstance(next(after, None), ConnectReply)
 
     def refusal(self, record: Record) -> int | None:
-        """The type of the nack that answers a frame, if one does."""
+        """Return the type of the nack that answers a frame, if any."""
         if isinstance(record.frame, Pull):
             return self._refusal_of_pull(record)
         number = getattr(record.frame, "lib_seqnum", None)
@@ -70,7 +70,7 @@ class Hindsight:
         return None
 
     def _refusal_of_pull(self, record: Record) -> int | None:
-        """A PULL is refused if none of its data comes any more, but a nack for its handle."""
+        """Return the nack type if a PULL was refused: its handle gets a nack, and no further data."""
         pull = record.frame
         first = pull.frame_index * self.dialect.reply_payload
         for other in self.records[record.number :]:

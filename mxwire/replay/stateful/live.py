@@ -1,4 +1,4 @@
-"""A played host on a link: finding the live one, and playing against it by the clock."""
+"""The played host on a link: discovery of the live host, and the loop that drives the actor by the clock."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ _AT_ONCE: Final = 64
 
 
 def refuse_long(script: Script, link: Link) -> None:
-    """Raise where a link does not take the frames that would be sent."""
+    """Raise if a link does not transmit frames as long as those of the script."""
     length = max(each.length for each in script.records)
     if length > HEADER_SIZE + link.mtu:
         raise MxwireError(
-            f"{link.name}: takes {link.mtu} bytes behind the Ethernet header (its MTU), and the recorded hosts sent up "
-            f"to {length - HEADER_SIZE}; raise it: ip link set {link.name} mtu {length - HEADER_SIZE}"
+            f"{link.name}: its MTU is {link.mtu}, and the recorded hosts sent up to {length - HEADER_SIZE} bytes after "
+            f"the Ethernet header; raise it: ip link set {link.name} mtu {length - HEADER_SIZE}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A live host."""
+    """A discovered live host."""
 
     address: bytes
     name: str
 
 
 def find(link: Link, own_name: str, wanted: str | None, timeout: float, rng: Random) -> Found:
-    """The live host with a name, or the only one there is: the first that answers, where nobody is named.
+    """Return the live host called ``wanted`` or, without a name, the first one that answers.
 
-    We announce ourselves meanwhile, and answer who asks for our name. Raises :class:`~mxwire.errors.MxwireError` where
-    it is not found within ``timeout`` seconds.
+    Announces the played host at the same time, and answers name queries. Raises :class:`~mxwire.errors.MxwireError` if
+    the host is not found within ``timeout`` seconds.
     """
     ours = Introduction(link.address, own_name, index=FIRST_INDEX, serial=rng.getrandbits(32))
     address = converse(link, ours, lambda: ours.found(wanted), timeout)
@@ -53,12 +53,12 @@ def find(link: Link, own_name: str, wanted: str | None, timeout: float, rng: Ran
         return Found(address, ours.names[address])
     others = ", ".join(f"{ours.names.get(each) or '?'} ({mac_text(each)})" for each in ours.heard)
     who = f"{wanted} was not" if wanted else "no host was"
-    heard = f"there are {others}" if others else f"nothing was heard (mxwire doctor -i {link.name} looks why)"
+    heard = f"there are {others}" if others else f"nothing was heard (mxwire doctor -i {link.name} finds the reason)"
     raise MxwireError(f"{link.name}: {who} found within {timeout:g} s; {heard}")
 
 
 def play(actor: Actor, link: Link, watch: Watch, progress: Callable[[int], object] | None = None) -> int:
-    """Play to the end; returns how long that took, in ns. ``progress`` is told the place in the script."""
+    """Play to the end; return the duration in ns. ``progress`` is called with the index of the next record."""
     began = time.monotonic_ns()
     while not actor.done:
         now = time.monotonic_ns()

@@ -1,4 +1,4 @@
-"""What it means that a recorded frame of the other host does not come."""
+"""Meaning of a recorded frame that the live host does not send."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, Notify, P
 
 
 def is_awaited(expectation: Expectation) -> bool:
-    """Whether what follows has to wait: a PULL is answered whenever it comes."""
+    """Return whether the script waits for a frame; not for a PULL, which is answered whenever it comes."""
     return not isinstance(expectation.record.frame, Pull)
 
 
 def whose(frame: Any) -> tuple[Kind, str]:
-    """Whose doing it is that a recorded frame does not come, and what would be the rule."""
+    """Return the cause if a recorded frame does not come, and the rule that requires it."""
     if isinstance(frame, (*MESSAGES, ConnectRequest)):
         return Kind.APPLICATION, ""
     if isinstance(frame, Pull):
@@ -31,7 +31,7 @@ def whose(frame: Any) -> tuple[Kind, str]:
 
 
 def described(frame: Any) -> str:
-    """A frame in a few words."""
+    """Describe a frame briefly."""
     name = type(frame).__name__
     if isinstance(frame, MESSAGES):
         length = frame.msg_length if isinstance(frame, Rndv) else frame.length
@@ -43,7 +43,7 @@ def described(frame: Any) -> str:
 
 
 def acknowledged(records: list[Record]) -> set[tuple[int, int, int]]:
-    """Our messages that the recorded host acknowledged: endpoints and number."""
+    """Return the played messages that the recorded host acknowledged: endpoints and number."""
     found: set[tuple[int, int, int]] = set()
     waiting: dict[tuple[int, int], set[int]] = {}
     sessions: set[int] = set()

@@ -1,4 +1,4 @@
-"""What the played endpoint and the live one have agreed upon so far: sessions, numbers, acks."""
+"""State shared by a played endpoint and a live one: sessions, sequence numbers, acks."""
 
 from __future__ import annotations
 
@@ -11,56 +11,56 @@ from mxwire.wire.numbers import FIRST_NUMBER, NUMBER_MASK, RESEND_DELAY, SESSION
 
 HALF: Final = NUMBER_MASK // 2
 OWED: Final = 30 * MILLISECOND
-"""So long an ack may wait for the recording to have one."""
+"""Time that an ack waits for its position in the recording."""
 
 
 @dataclass
 class Sent:
-    """A numbered message of ours that is on its way."""
+    """A numbered message of the played host that has not been acknowledged."""
 
     number: int
-    """As it is on the wire."""
+    """Its sequence number on the wire."""
     frames: list[bytes]
     sent_ns: int
 
 
 @dataclass
 class Pair:
-    """One endpoint of the played host and one of the live host. Their numbers are those of the recording."""
+    """A played endpoint and a live one, which have their recorded numbers here."""
 
     mine: int
     theirs: int
-    # What we send.
+    # Transmission.
     their_session: int | None = None
-    """The live endpoint's session, once it has told."""
+    """Session of the live endpoint, once received."""
     their_recorded_session: int | None = None
     base: tuple[int, int] | None = None
-    """A recorded number of ours, and what it is now: both are where the partner asked us to begin."""
+    """A recorded sequence number and the present one for it: those with which the partner asked to begin."""
     skipped: list[int] = field(default_factory=list)
     """Recorded numbers after the base that are not sent this time."""
     next: int | None = None
-    """What our next number is."""
+    """The next sequence number to send."""
     recorded_of: dict[int, int] = field(default_factory=dict)
-    """The recorded number for each that we have sent."""
+    """The recorded number for each number sent."""
     unacked: dict[int, Sent] = field(default_factory=dict)
-    # What we receive.
+    # Reception.
     expected: int = FIRST_NUMBER
-    """The next number that we want of theirs."""
+    """The next expected sequence number."""
     arrived: dict[int, int | None] = field(default_factory=dict)
-    """Their numbers that have come, each with the recorded one; None: what came was not in the recording."""
+    """Received sequence numbers, each with the recorded one, or None if the message was not in the recording."""
     told: int | None = None
-    """The ack that we have sent last."""
+    """The last ack sent."""
     first_of_owed_ns: int | None = None
-    """When the first of those frames came that we have not acknowledged."""
+    """Arrival time of the first frame that has not been acknowledged."""
     acknum: int = 0
-    """How many explicit acks we have sent."""
+    """Number of explicit acks sent."""
     incomplete: set[int] = field(default_factory=set)
-    """Their medium messages of which fragments are missing."""
+    """Received MEDIUM messages with missing fragments."""
 
-    # Ours.
+    # Sequence numbers of the played host.
 
     def begin(self, recorded: int, live: int) -> None:
-        """The partner wants our messages from a number on; the recorded one wanted them from another."""
+        """Set the base: the partner expects ``live`` first; the recorded one expected ``recorded``."""
         self.base = recorded, live
         self.next = live
         self.skipped.clear()
@@ -68,24 +68,24 @@ class Pair:
         self.unacked.clear()
 
     def live_number(self, recorded: int) -> int | None:
-        """What a recorded number of ours is now; None where nobody has said where to begin."""
+        """Return the present number for a recorded one; None before the partner has said where to begin."""
         if self.base is None:
             return None
         origin, start = self.base
         ahead = distance(recorded, origin)
         if ahead > HALF:
-            # Before where the partner wants us to begin: it is sent again, as it was.
+            # Before the base: a retransmission, which keeps its number.
             return (start & SESSION_NUMBER_MASK) | number(start + ahead)
         less = sum(0 <= distance(each, origin) < ahead for each in self.skipped)
         return (start & SESSION_NUMBER_MASK) | number(start + ahead - less)
 
     def skip(self, recorded: int) -> None:
-        """A recorded number of ours is not sent this time, and those after it move up."""
+        """Leave out a recorded number; later ones move up."""
         if recorded not in self.skipped:
             self.skipped.append(recorded)
 
     def note_sent(self, recorded: int, live: int, frame: bytes, now: int) -> None:
-        """A numbered frame leaves."""
+        """Record the transmission of a numbered frame."""
         again = live in self.recorded_of
         self.recorded_of[live] = recorded
         if self.next is None or distance(live, self.next) < HALF:
@@ -99,26 +99,26 @@ class Pair:
                 waiting.frames.append(frame)
 
     def acknowledged(self, value: int) -> None:
-        """The partner says what it expects next."""
+        """Take an ack: ``value`` is the number that the partner expects next."""
         for each in [each for each in self.unacked if 0 < distance(value, each) <= HALF]:
             del self.unacked[each]
 
     def due(self, now: int) -> list[bytes]:
-        """What of ours is sent again now."""
+        """Return the frames to retransmit now."""
         found = [each for each in self.unacked.values() if now - each.sent_ns >= RESEND_DELAY]
         for each in found:
             each.sent_ns = now
         return [frame for each in found for frame in each.frames]
 
     def deadlines(self) -> list[int]:
-        """When something is due: what is sent again, and an ack."""
+        """Return the times of the next retransmission and the next ack."""
         times = [each.sent_ns + RESEND_DELAY for each in list(self.unacked.values())[:1]]
         return times if self.first_of_owed_ns is None else [*times, self.first_of_owed_ns + OWED]
 
-    # Theirs.
+    # Sequence numbers of the live host.
 
     def expect_from(self, live: int) -> None:
-        """They begin anew, with this number."""
+        """Restart reception at a number."""
         self.expected = live
         self.arrived.clear()
         self.incomplete.clear()
@@ -127,7 +127,7 @@ class Pair:
         self.first_of_owed_ns = None
 
     def arrive(self, live: int, recorded: int | None, now: int, complete: bool = True) -> None:
-        """A number of theirs has come."""
+        """Record the arrival of a sequence number."""
         self.arrived.setdefault(live, recorded)
         (self.incomplete.discard if complete else self.incomplete.add)(live)
         while self.expected in self.arrived and self.expected not in self.incomplete:
@@ -136,7 +136,7 @@ class Pair:
             self.first_of_owed_ns = now
 
     def ack(self, recorded: int | None = None) -> int:
-        """What we say that we expect next: all that has come, or no more than the recorded ack said."""
+        """Return the value of an ack: everything received, but no more than the recorded ack covers."""
         if recorded is None:
             return self.expected
         value, held = self.expected, []
@@ -154,11 +154,11 @@ class Pair:
         return value
 
     def owes_ack(self, now: int) -> bool:
-        """Whether an ack has waited for long enough."""
+        """Return whether an ack is overdue."""
         return self.first_of_owed_ns is not None and now - self.first_of_owed_ns >= OWED
 
     def note_ack(self, value: int) -> None:
-        """An ack has left."""
+        """Record the transmission of an ack."""
         self.told = value
         if value == self.expected:
             self.first_of_owed_ns = None

@@ -1,4 +1,4 @@
-"""PULLs of the played host, and what of them has to be sent again."""
+"""PULLs of the played host, and their retransmission."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from mxwire.wire.dialect import Dialect
 from mxwire.wire.packets import Notify, Pull, PullReply
 
 AGAIN: Final = SECOND
-"""After so long without data a PULL is sent again (R-PUL-07)."""
+"""Time without data after which a PULL is retransmitted (R-PUL-07)."""
 
 
 @dataclass
 class Waiting:
-    """A frame of ours that is answered by another one."""
+    """A transmitted frame that has not been answered."""
 
     frame: bytes
     sent_ns: int
     lacks: set[int] = field(default_factory=set)
-    """Of a PULL: where in the message the data lies that has not come."""
+    """Of a PULL: offsets in the message of the data that has not come."""
 
 
 class OwnPulls:
-    """Which PULLs of ours are not answered in full."""
+    """PULLs of the played host that are not completely answered."""
 
     def __init__(self, expectations: Expectations, dialect: Dialect) -> None:
         self._expectations = expectations
@@ -35,10 +35,10 @@ class OwnPulls:
         self._waiting: dict[tuple[int, int, int], Waiting] = {}
         """By handle, magic and first frame."""
         self._handles: dict[Region, tuple[int, int]] = {}
-        """The handle of our pull of each of their regions."""
+        """Handle of the pull of each region of the live host."""
 
     def note(self, pull: Pull, built: bytes, now: int) -> None:
-        """A recorded PULL leaves, built as it is now."""
+        """Record the transmission of a PULL, with its bytes as sent."""
         handle = pull.src_pull_handle, pull.src_magic
         self._handles[region_of(pull, pull.src_endpoint, pull.dst_endpoint)] = handle
         lacks = self._expectations.replies_to(pull, message_offset(pull, self._dialect))
@@ -46,7 +46,7 @@ class OwnPulls:
             self._waiting[(*handle, pull.frame_index)] = Waiting(built, now, lacks)
 
     def came(self, reply: PullReply) -> None:
-        """A recorded reply has come."""
+        """Record the arrival of a recorded reply."""
         handle = reply.dst_pull_handle, reply.dst_magic
         for place, waiting in list(self._waiting.items()):
             if place[:2] == handle:
@@ -55,18 +55,18 @@ class OwnPulls:
                     del self._waiting[place]
 
     def end(self, notify: Notify) -> None:
-        """Nothing of a large message is asked for any more."""
+        """End the requests for a large message."""
         handle = self._handles.pop(region_of(notify, notify.src_endpoint, notify.dst_endpoint), None)
         for place in [each for each in self._waiting if each[:2] == handle]:
             del self._waiting[place]
 
     def due(self, now: int) -> list[bytes]:
-        """What is sent again now."""
+        """Return the PULLs to retransmit now."""
         found = [each for each in self._waiting.values() if now - each.sent_ns >= AGAIN]
         for each in found:
             each.sent_ns = now
         return [each.frame for each in found]
 
     def deadlines(self) -> list[int]:
-        """When they are due."""
+        """Return the times at which they are due for retransmission."""
         return [each.sent_ns + AGAIN for each in self._waiting.values()]

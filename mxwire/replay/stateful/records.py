@@ -1,4 +1,4 @@
-"""The frames of a capture, as one of its hosts sees them."""
+"""Records: the frames of a capture from the point of view of one of its hosts."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from mxwire.wire.packets import (
 )
 
 NUMBERED = (Tiny, Small, Medium, Rndv, Notify)
-"""What carries a sequence number."""
+"""Frames with a sequence number."""
 FOR_LIBRARY = (*NUMBERED, Truc, ConnectRequest, ConnectReply, NackLib)
-"""What the card puts into the library's ring; the rest it deals with itself."""
+"""Frames that the card puts into the library's ring; it handles the others itself."""
 CARD = (Pull, PullReply, NackMcp)
-"""What the card sends for itself in pulls."""
+"""Frames that the card sends by itself during pulls."""
 
 
 @dataclass
@@ -44,26 +44,26 @@ class Record:
     time: int
     data: bytes
     length: int
-    """On the wire; the capture may have cut it."""
+    """Length on the wire; the capture may have truncated it."""
     frame: Any
     ours: bool
-    """Whether the host that the node stands for sent it."""
+    """Whether the played host sent it."""
     news: bool = False
-    """Whether it is the first with its number, or the first of its connect."""
+    """Whether it is new: not a repetition of a number or of a connect."""
 
     @property
     def cut(self) -> int:
-        """How many bytes the capture has cut off."""
+        """Number of bytes that the capture cut off."""
         return self.length - len(self.data)
 
     @property
     def whole(self) -> bytes:
-        """The frame, with zeros where the capture has cut it off."""
+        """The frame, with zeros for bytes that the capture cut off."""
         return self.data.ljust(self.length, b"\0")
 
 
 def read(batch: FrameBatch, dialect: Dialect, address: bytes, shift: int = 0) -> list[Record]:
-    """The frames of a capture as the host with ``address`` has part in them, ``shift`` ns later than recorded."""
+    """Return the frames of a capture that the host with ``address`` sends or receives, shifted by ``shift`` ns."""
     codec = codec_of(dialect)
     found = []
     for index in range(len(batch)):
@@ -76,13 +76,13 @@ def read(batch: FrameBatch, dialect: Dialect, address: bytes, shift: int = 0) ->
 
 
 def _mark_news(records: list[Record]) -> None:
-    """Tell repeated frames from new ones."""
+    """Distinguish new frames from repetitions."""
     seen: set[tuple[object, ...]] = set()
     openings: dict[tuple[int, int], set[int]] = {}
     for record in records:
         frame = record.frame
         if isinstance(frame, ConnectReply):
-            # What is asked again after its answer is another connect: the numbers start anew with each partner.
+            # A request after its answer is a new connect, although numbers restart with each partner.
             asked = (frame.dst_endpoint, frame.src_endpoint)
             seen.discard((not record.ours, ConnectRequest, asked, frame.src_session_id, frame.connect_seqnum))
         elif isinstance(frame, (*NUMBERED, ConnectRequest, Pull)):
@@ -92,14 +92,14 @@ def _mark_news(records: list[Record]) -> None:
 
 
 def _identity(record: Record, openings: dict[tuple[int, int], set[int]]) -> tuple[object, ...]:
-    """What a frame that comes again has in common with the first one."""
+    """Return the properties that repetitions of a frame share."""
     frame = record.frame
     who = frame.src_endpoint, frame.dst_endpoint
     between = who if record.ours else who[::-1]
     if isinstance(frame, ConnectRequest):
         openings.setdefault(between, set()).add(frame.src_session_id)
         return ConnectRequest, who, frame.src_session_id, frame.connect_seqnum
-    # A number comes again when either side has opened its endpoint anew.
+    # A number is reused after either side has reopened its endpoint.
     opening = len(openings.get(between, ()))
     if isinstance(frame, Pull):
         return Pull, who, opening, frame.src_pull_handle, frame.frame_index
@@ -107,9 +107,9 @@ def _identity(record: Record, openings: dict[tuple[int, int], set[int]]) -> tupl
 
 
 def messages(records: list[Record]) -> Callable[[int, int], bytes]:
-    """What the host really sent, message by message, where no pattern tells it.
+    """Return a function for the content of the recorded messages, where it is not the default pattern.
 
-    To be called with match information and length of each message, in the order of their sending.
+    Call it with match information and length of each message, in the order of sending.
     """
     found: list[bytearray] = []
     pulled: dict[tuple[int, int], bytearray] = {}
@@ -138,12 +138,12 @@ def messages(records: list[Record]) -> Callable[[int, int], bytes]:
 
 
 def acked_by(frame: Any) -> int | None:
-    """The number that a frame says is expected next, if it says so."""
+    """Return the next expected number in a frame's ack, if it has one."""
     if isinstance(frame, NUMBERED):
         return int(frame.lib_piggyack)
     return int(frame.liback_lib_seqnum) if isinstance(frame, Truc) else None
 
 
 def covers(value: int, number: int) -> bool:
-    """Whether an ack value covers a sequence number."""
+    """Return whether an ack value covers a sequence number."""
     return 0 < distance(value, number) <= NUMBER_MASK // 2

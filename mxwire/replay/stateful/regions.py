@@ -1,4 +1,4 @@
-"""The large messages of the played host, and the answers to PULLs for them."""
+"""Large messages of the played host, and the answers to PULLs for them."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from mxwire.wire.dialect import Dialect
 from mxwire.wire.packets import NackMcp, Notify, Pull, PullReply, Rndv
 
 _LONGEST: Final = 1 << 30
-"""A recorded length beyond this is no message that anybody has sent."""
+"""Maximum recorded length taken seriously; no host has sent a longer message."""
 _REPLIES: Final = 256
 Place = tuple[int, int, int]
-"""Our endpoint, and the number and use counter of its region."""
+"""Endpoint of the played host, with number and use counter of its region."""
 
 
 class Regions:
-    """What our PULL_REPLYs have to hold, put together from the recorded ones; zeros where the recording has nothing."""
+    """Content of PULL_REPLYs, reassembled from the recorded ones; zeros where the recording has none."""
 
     def __init__(self, records: list[Record], dialect: Dialect) -> None:
         self._dialect = dialect
         self._content: dict[int, bytearray] = {}
-        """By the recorded RNDV's number."""
+        """By the number of the recorded RNDV."""
         self._present: dict[Place, bytearray] = {}
-        """What the regions hold now."""
+        """Present content of the regions."""
         self._unanswered: set[tuple[Any, ...]] = set()
-        """PULLs that the played host refused, or did not live to answer."""
+        """PULLs that the played host refused or did not answer before its end."""
         self._ended: set[Place] = set()
-        """Regions of which the recording shows the end: of these no more is given than was."""
+        """Regions whose end is in the recording: replies are limited to the recorded ones."""
         pulled: dict[tuple[int, int], bytearray] = {}
         last: dict[Place, bytearray] = {}
         for record in records:
@@ -47,7 +47,7 @@ class Regions:
         self._find_unanswered(records)
 
     def announced(self, record: Record) -> None:
-        """A recorded RNDV of ours leaves: its region has its message from now on."""
+        """Record the transmission of a RNDV: its region has the content of its message from now on."""
         if record.number in self._content:
             self._present[_place(record.frame.src_endpoint, record.frame)] = self._content[record.number]
 
@@ -69,20 +69,20 @@ class Regions:
             replies = [(place, at) for place, at in told.get(handle, ()) if place > record.number]
             answered = any(first <= at < first + pull.block_length for _, at in replies)
             if not answered and (handle in refused or not replies):
-                # That replies are lost is no refusal: others come after it.
+                # Lost replies are not a refusal: others follow.
                 self._unanswered.add(_asked(pull))
                 self._ended.add(_place(pull.dst_endpoint, pull))
 
     def ended(self, frame: Pull | Notify) -> bool:
-        """Whether the recording shows the end of the region that a frame is about."""
+        """Return whether the recording contains the end of a frame's region."""
         return _place(frame.dst_endpoint, frame) in self._ended
 
     def is_there(self, frame: Notify) -> bool:
-        """Whether a region has been announced."""
+        """Return whether a region has been announced."""
         return _place(frame.dst_endpoint, frame) in self._present
 
     def replies(self, pull: Pull, recorded: Pull | None) -> Iterator[PullReply]:
-        """The answers to a live PULL: none where the played host gave none to the recorded one."""
+        """Yield the answers to a live PULL; none if the played host did not answer the recorded one."""
         content = self._present.get(_place(pull.dst_endpoint, pull))
         if content is None or (recorded is not None and _asked(recorded) in self._unanswered):
             return

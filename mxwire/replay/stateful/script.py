@@ -1,4 +1,4 @@
-"""A capture as the conversation of two hosts: which one is played, which one is met live, and their frames."""
+"""Script: a capture as the conversation of two hosts, one to be played and one to be replaced by a live host."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.wire.packets import Announcement, ConnectReply, ConnectRequest, HostQuery, HostReply, Raw
 
 DISCOVERY = (Announcement, Raw, HostQuery, HostReply)
-"""What every host does anyhow, and no replay from a recording."""
+"""Packets of discovery, which every host sends by itself; they are not replayed."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """What happened between the host that is played and the one that is met."""
+    """The recorded conversation between the played host and the replaced one."""
 
     played: bytes
-    """Ethernet address, in the capture, of the host that is played."""
+    """Ethernet address of the played host in the capture."""
     met: bytes
-    """That of the host whose place the live one takes."""
+    """Ethernet address of the host that the live one replaces."""
     dialect: Dialect
     records: list[Record]
-    """Their frames without those of discovery, numbered from 1; ``ours`` is what the played host sent."""
+    """Their frames except those of discovery, numbered from 1; ``ours`` marks those of the played host."""
     places: list[int]
-    """The number in the capture of each record."""
+    """Number of each record in the capture."""
     name: str = ""
-    """The host name of the played one, where the capture tells it."""
+    """Host name of the played host, if the capture contains it."""
     malformed: int = 0
-    """Frames between the two that are none, and so are left out."""
+    """Malformed frames between the two hosts, which are left out."""
     endpoints: frozenset[int] = field(default_factory=frozenset)
-    """The endpoints of the met host that accepted a connect, or asked for one."""
+    """Endpoints of the replaced host that accepted or requested a connect."""
     keys: frozenset[int] = field(default_factory=frozenset)
-    """The keys that these accepted."""
+    """Keys that these accepted."""
 
     def place(self, record: Record) -> int:
-        """The number of a record in the capture."""
+        """Return the number of a record in the capture."""
         return self.places[record.number - 1]
 
     def mirrored(self) -> Script:
-        """The same from the other side."""
+        """Return the script with the roles of the hosts exchanged."""
         batch = FrameBatch.from_frames([each.data for each in self.records])
         turned = read(_like(batch, self.records), self.dialect, self.met)
         return Script(self.met, self.played, self.dialect, turned, self.places)
@@ -68,10 +68,10 @@ def _like(batch: FrameBatch, records: list[Record]) -> FrameBatch:
 def script_of(
     batches: Iterable[DecodedBatch], name: str, played: bytes, met: bytes | None = None, dialect: Dialect | None = None
 ) -> Script:
-    """What a capture says of a host and one that it talked to.
+    """Return the conversation of a host with another in a capture.
 
-    ``name`` is the capture's, for messages; ``met`` may be left out where there is only one. Raises
-    :class:`~mxwire.errors.MxwireError` where the host is not in it, or nothing can be played.
+    ``name`` is that of the capture, for errors; ``met`` may be left out if there is only one other host. Raises
+    :class:`~mxwire.errors.MxwireError` if the host is not in the capture, or there is nothing to play.
     """
     chosen = [each for each in batches if len(each)]
     met = met or _partner(chosen, name, played)
@@ -108,11 +108,11 @@ def script_of(
     batch.wire_length[:] = lengths
     records = read(batch, found, played)
     if not any(each.ours for each in records):
-        raise MxwireError(f"{name}: {mac_text(played)} has sent nothing to {mac_text(met)}: there is nothing to play")
+        raise MxwireError(f"{name}: {mac_text(played)} sent nothing to {mac_text(met)}: there is nothing to play")
     if not any(isinstance(each.frame, ConnectRequest) for each in records):
         raise MxwireError(
-            f"{name}: {mac_text(played)} and {mac_text(met)} had connected before it begins, so that nobody can tell "
-            f"their sessions; record the connect too"
+            f"{name}: {mac_text(played)} and {mac_text(met)} had connected before it begins, so their sessions are "
+            f"unknown; record the connect too"
         )
     endpoints, keys = _meeting(records)
     return Script(played, met, found, records, places, hostname, malformed, endpoints, keys)
@@ -128,7 +128,7 @@ def _between(decoded: DecodedBatch, one: bytes, other: bytes) -> list[int]:
 
 
 def _partner(batches: list[DecodedBatch], name: str, played: bytes) -> bytes:
-    """The only host that another one talked to."""
+    """Return the only partner of a host."""
     own = np.uint64(int.from_bytes(played, "big"))
     everybody = np.uint64(int.from_bytes(BROADCAST, "big"))
     partners: Counter[int] = Counter()
@@ -136,7 +136,7 @@ def _partner(batches: list[DecodedBatch], name: str, played: bytes) -> bytes:
     for decoded in batches:
         located = decoded.located
         if not located.has_destination:
-            raise MxwireError(f"{name}: was recorded with Linux cooked headers, which do not say who was talked to")
+            raise MxwireError(f"{name}: was recorded with Linux cooked headers, which do not contain destinations")
         partners.update(located.destination[located.source == own].tolist())
         partners.update(located.source[located.destination == own].tolist())
         hosts.update(located.source.tolist())
@@ -145,11 +145,11 @@ def _partner(batches: list[DecodedBatch], name: str, played: bytes) -> bytes:
         raise MxwireError(f"{name}: no frame of {mac_text(played)} is in it{_offer(hosts)}")
     if not partners:
         raise MxwireError(
-            f"{name}: {mac_text(played)} talked to nobody: there is only discovery, which every host does by itself"
+            f"{name}: {mac_text(played)} had no partner: there is only discovery, which every host does by itself"
         )
     if len(partners) > 1:
         several = ", ".join(mac_text(each) for each, _ in partners.most_common())
-        raise MxwireError(f"{name}: {mac_text(played)} talked to several hosts: choose with --against one of {several}")
+        raise MxwireError(f"{name}: {mac_text(played)} had several partners: choose with --against one of {several}")
     return next(iter(partners)).to_bytes(6, "big")
 
 
@@ -158,7 +158,7 @@ def _offer(hosts: set[int]) -> str:
 
 
 def _meeting(records: list[Record]) -> tuple[frozenset[int], frozenset[int]]:
-    """The endpoints of the met host that take part, and the keys that opened them."""
+    """Return the participating endpoints of the replaced host, and the keys that opened them."""
     asked: dict[tuple[int, int, int, int], ConnectRequest] = {}
     endpoints: set[int] = set()
     keys: set[int] = set()

@@ -12,19 +12,19 @@ from mxwire.replay.stateful.application import RecordedApplication
 from mxwire.units import SECOND
 
 HOP: Final = 5_000
-"""How long a frame is on its way, in ns."""
+"""Delay of a frame in ns."""
 LONGEST: Final = 3600 * SECOND
 _START: Final = SECOND
 
 Seen = Callable[[int, bytes], object]
-"""Told of each frame that passes, with its time."""
+"""Callback for each frame, with its time in ns."""
 
 
 def play(actor: Actor, node: Node, application: RecordedApplication | None = None, seen: Seen | None = None) -> int:
-    """Play to the end, or for an hour; returns how much virtual time has passed, in ns.
+    """Play to the end, at most for an hour; return the elapsed virtual time in ns.
 
-    The node must know the actor's address. ``application`` lets it do what the recorded host did; without one it does
-    what whoever made it lets it do.
+    The node must have the actor in its peer table. ``application`` repeats the calls of the recorded host; without one,
+    the node is left to its own application.
     """
     now = _START
     while not actor.done and now < LONGEST:

@@ -1,4 +1,4 @@
-"""A recorded frame of the played host as it has to be in the live conversation."""
+"""Translation of recorded frames of the played host into the live conversation."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from mxwire.wire.packets import (
 
 
 class NotPlayed(Exception):
-    """A frame cannot be sent this time: what it answers has not come. The text says what."""
+    """A frame cannot be sent because the frame that it answers has not come; the text names it."""
 
 
 class Speaker:
-    """Rewrites what the played host sent: addresses, indexes, endpoints, sessions, numbers, acks, regions, handles."""
+    """Rewrites frames of the played host: addresses, indexes, endpoints, sessions, numbers, acks, regions, handles."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._with = conversation
@@ -51,7 +51,7 @@ class Speaker:
         }
 
     def live(self, recorded: Any) -> Any:
-        """The frame to send. Raises :class:`NotPlayed`; a number that is not sent is then left out."""
+        """Return the frame to send. Raises :class:`NotPlayed`; the number of an unsent message is then left out."""
         state = self._with
         try:
             changed = self._rewrite[type(recorded)](recorded)
@@ -75,7 +75,7 @@ class Speaker:
     def _session(self, recorded: int) -> int:
         session = self._with.their_session(recorded)
         if session is None:
-            raise NotPlayed("the live endpoint has not told a session for it")
+            raise NotPlayed("the live endpoint has not announced a session for it")
         return session
 
     def _connect(self, frame: ConnectRequest) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Speaker:
         }
 
     def _opened(self, mine: int, session: int) -> None:
-        """An endpoint of ours has another session than before."""
+        """Handle a new session of a played endpoint."""
         state = self._with
         if mine in state.present:
             for pair in state.pairs.values():
@@ -112,7 +112,7 @@ class Speaker:
         if state.present.get(frame.src_endpoint) != session:
             self._opened(frame.src_endpoint, session)
         if number(frame.target_recv_seqnum_start) == FIRST_NUMBER and pair.expected != frame.target_recv_seqnum_start:
-            # The played host took the partner for a new one, and forgot what it had received (R-CON-10).
+            # The played host took the partner for a new one, and reset what it had received (R-CON-10).
             pair.expect_from(frame.target_recv_seqnum_start)
         return {
             "src_dst_peer_index": state.index,
@@ -127,7 +127,7 @@ class Speaker:
         session = self._session(frame.session)
         live = pair.live_number(frame.lib_seqnum)
         if live is None:
-            raise NotPlayed("nobody has said where our numbers begin")
+            raise NotPlayed("the partner has not yet announced its first expected number")
         return {"session": session, "lib_seqnum": live, "lib_piggyack": pair.ack(frame.lib_piggyack)}
 
     def _notify(self, frame: Notify) -> dict[str, Any]:
@@ -146,7 +146,7 @@ class Speaker:
         session = self._session(frame.session)
         value = pair.ack(frame.liback_lib_seqnum)
         if session == NO_SESSION:
-            # It is refused: what it says is not heard.
+            # It will be refused, so its content does not matter.
             return {"liback_lib_seqnum": value, "liback_send_seq": value}
         pair.acknum += 1
         return {
@@ -160,7 +160,7 @@ class Speaker:
     def _pull(self, frame: Pull) -> dict[str, Any]:
         announced = self._announced(frame)
         if (announced.pulled_rdma_offset - frame.pulled_rdma_offset) % self._with.script.dialect.reply_payload:
-            raise NotPlayed("the live message lies otherwise in its region, so that its blocks are others")
+            raise NotPlayed("the live message has another offset in its region, and therefore other blocks")
         return {
             "session": self._session(frame.session),
             "pulled_rdma_id": announced.pulled_rdma_id,
@@ -191,7 +191,7 @@ class Speaker:
         }
 
     def own_ack(self, pair: Pair) -> Truc | None:
-        """An ack of all that has come, where the recording has none."""
+        """Return an ack of everything received, where the recording has none."""
         state = self._with
         if pair.their_session is None:
             return None
@@ -211,7 +211,7 @@ class Speaker:
         )
 
     def own_accept(self, request: ConnectRequest, pair: Pair) -> ConnectReply | None:
-        """An answer to a connect that the recording does not have; None where our endpoint is not open yet."""
+        """Return an answer to a connect that is not in the recording; None before the played endpoint is open."""
         state = self._with
         session = state.present.get(pair.mine)
         if session is None:

@@ -1,4 +1,4 @@
-"""What passes between the played host and the live one: kept, and held against the rules."""
+"""Check of the frames between the played host and the live one against the rules."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import Dialect
 
 _VANTAGE: Final = Vantage(clock_ns=5_000_000, resends_maximum=None)
-"""Our own clock, at our end."""
+"""Vantage of the player's clock, at the played host."""
 
 Keep = Callable[[int, bytes], object]
-"""Told of each frame with its time in ns."""
+"""Callback for each frame, with its time in ns."""
 
 
 class Watch:
-    """Judges the frames of a live host by the rules of the specification, whatever the recording has.
+    """Checks the frames of a live host against the rules of the specification, independently of the recording.
 
-    ``host`` is its Ethernet address; ``keep`` gets all frames of both.
+    ``host`` is its Ethernet address; ``keep`` receives all frames of both hosts.
     """
 
     def __init__(self, dialect: Dialect, host: bytes, keep: Keep | None = None) -> None:
@@ -31,10 +31,10 @@ class Watch:
         self._keep = keep
         self._number = 0
         self.findings: list[Finding] = []
-        """The rules that the live host has broken."""
+        """Rules that the live host has broken."""
 
     def see(self, now: int, raw: bytes) -> None:
-        """Take a frame that passes, at its time in ns."""
+        """Take a frame with its time in ns."""
         self._number += 1
         if self._keep is not None:
             self._keep(now, raw)

@@ -1,1 +1,1 @@
-"""Frames of the live host: what they teach us, which recorded ones they are, and how they differ from these."""
+"""Handlers of frames of the live host: state they update, recorded frames they match, and differences."""

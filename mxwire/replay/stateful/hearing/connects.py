@@ -1,4 +1,4 @@
-"""Connects of the live host, its answers to ours, and what it refuses."""
+"""Connects of the live host, its answers to those of the played one, and its refusals."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mxwire.wire.numbers import FIRST_NUMBER, SESSION_NUMBER_MASK
 from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib
 
 Settled = Callable[[tuple[Any, ...]], bool]
-"""Told the key of what answers a connect of ours; says whether there is such a connect."""
+"""Callback for the key of an answer to a connect of the played host; returns whether there is such a connect."""
 Asked = Callable[[ConnectRequest, Pair, Expectation | None, bool], None]
-"""Told each connect of theirs, the recorded one that it is, and whether it comes again."""
+"""Callback for each connect of the live host, with the recorded one, and whether it is a repetition."""
 
 
 class Connects:
-    """Hears who connects, and whether we may."""
+    """Handles connects, their answers, and refusals."""
 
     def __init__(self, known: Recognition, settled: Settled, asked: Asked) -> None:
         self._known = known
@@ -29,10 +29,10 @@ class Connects:
         self._settled = settled
         self._asked = asked
         self._requests: set[tuple[int, ...]] = set()
-        """What all repetitions of each connect have in common."""
+        """Properties shared by repetitions of each connect."""
 
     def reply(self, frame: ConnectReply, _now: int) -> None:
-        """An answer to a connect of ours: from now on we know their session, and where our numbers begin."""
+        """Take an answer to a played connect: it gives their session, and the first number that they expect."""
         state, pair = self._with, self._known.pair(frame)
         recorded = state.recorded_session(frame.src_session_id)
         key = ConnectReply, pair.mine, pair.theirs, recorded, frame.connect_seqnum
@@ -61,12 +61,12 @@ class Connects:
             start = was.target_recv_seqnum_start if was is not None else FIRST_NUMBER
             pair.begin(start, frame.target_recv_seqnum_start)
         elif is_new and was is not None:
-            # The recorded endpoint was opened anew meanwhile, and this one was not.
+            # In the recording the endpoint had been reopened by now; the live one has not.
             pair.begin(was.target_recv_seqnum_start, pair.next or frame.target_recv_seqnum_start)
         pair.their_session = session
 
     def request(self, frame: ConnectRequest, _now: int) -> None:
-        """A connect of theirs: they may begin anew."""
+        """Take a connect of the live host, which may be a restart."""
         state, pair = self._with, self._known.pair(frame)
         place = state.connect_of(pair, frame)
         if place in self._requests:
@@ -91,12 +91,12 @@ class Connects:
         if frame.src_session_id != pair.their_session:
             pair.begin(start, frame.target_recv_seqnum_start)
             pair.their_session = frame.src_session_id
-        # Where nobody waits for it any more, its recorded answer has been left out.
+        # No longer waited for: its recorded answer has been left out.
         waited_for = expectation is not None and not expectation.missed
         self._asked(frame, pair, expectation if waited_for else None, False)
 
     def nack(self, frame: NackLib, _now: int) -> None:
-        """A connect or a message of ours is refused."""
+        """Take a refusal of a played connect or message."""
         pair = self._known.pair(frame)
         recorded = 0
         if number(frame.lib_seqnum):

@@ -1,4 +1,4 @@
-"""Listener: every frame of the live host goes to who hears its kind."""
+"""Dispatcher of the live host's frames to the handlers of their kinds."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from mxwire.wire.packets import (
 
 
 class Listener:
-    """Takes the live host's frames one by one.
+    """Takes frames of the live host one by one.
 
     ``tell`` is called with each finding, ``came`` with each recorded frame that has come; for the others see
     :data:`~mxwire.replay.stateful.hearing.connects.Settled`, ``Asked`` beside it, and
-    :data:`~mxwire.replay.stateful.hearing.transfers.Pulled`. ``regions`` are ours.
+    :data:`~mxwire.replay.stateful.hearing.transfers.Pulled`. ``regions`` are those of the played host.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Listener:
         }
 
     def hear(self, frame: Any, now: int) -> None:
-        """Take a frame that came from the live host."""
+        """Take a frame of the live host."""
         heard = self._hear.get(type(frame))
         if heard is not None:
             heard(frame, now)

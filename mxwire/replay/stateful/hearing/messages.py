@@ -1,4 +1,4 @@
-"""Messages of the live host, and its acks of ours."""
+"""Messages of the live host, and its acks of played messages."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from mxwire.wire.packets import Medium, Rndv, Truc
 
 
 class Messages:
-    """Hears all that begins a message, or is one."""
+    """Handles messages, their fragments and acks."""
 
     def __init__(self, known: Recognition) -> None:
         self._known = known
         self._with = known.conversation
         self._expected = known.expectations
         self._found: dict[tuple[int, ...], tuple[Message | None, set[int], int]] = {}
-        """Their messages by pair, sessions and number: which recorded one it is, its fragments and bytes so far."""
+        """Messages by pair, sessions and number: the recorded one, fragments and bytes received so far."""
 
     def message(self, frame: Any, now: int) -> None:
-        """A TINY, SMALL or RNDV, or a fragment of a MEDIUM message."""
+        """Take a TINY, SMALL or RNDV, or a fragment of a MEDIUM message."""
         pair = self._known.pair(frame)
         sessions = self._with.present.get(pair.mine, 0), pair.their_session or 0
         place = pair.mine, pair.theirs, *sessions, frame.lib_seqnum
@@ -74,6 +74,6 @@ class Messages:
         self._known.tell(Finding(Kind.APPLICATION, "", "message", 0, expected, found))
 
     def ack(self, frame: Truc, _now: int) -> None:
-        """What of ours has come."""
+        """Take an ack of played messages."""
         if self._known.is_ours(frame):
             self._known.pair(frame).acknowledged(frame.liback_lib_seqnum)

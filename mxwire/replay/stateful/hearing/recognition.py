@@ -1,4 +1,4 @@
-"""What hearing a frame of any kind has in common: whom it is for, which recorded one it is, and what is said of it."""
+"""Common part of the handlers: the pair of a frame, its recorded counterpart, and findings on it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from mxwire.wire.packets import ConnectReply, ConnectRequest, Frame, NackLib, Na
 _UNASKED: Final[dict[type[Frame], tuple[Kind, str, str]]] = {
     ConnectRequest: (Kind.APPLICATION, "R-CON-12", "connects to endpoint {src}"),
     ConnectReply: (Kind.PROTOCOL, "R-CON-08", "answers a connect of endpoint {src} that was not made"),
-    Notify: (Kind.PROTOCOL, "R-NOT-01", "says that a large message of endpoint {src} was pulled"),
+    Notify: (Kind.PROTOCOL, "R-NOT-01", "reports that a large message of endpoint {src} was pulled"),
     PullReply: (Kind.PROTOCOL, "R-PUL-12", "answers a PULL that was not sent"),
     NackLib: (Kind.PROTOCOL, "R-NAK-03", "refuses a frame of endpoint {src} (nack type {nack})"),
     NackMcp: (Kind.PROTOCOL, "R-NAK-03", "refuses a PULL (nack type {nack})"),
-    Pull: (Kind.PROTOCOL, "R-PUL-02", "asks for {block} bytes from frame {index} on"),
+    Pull: (Kind.PROTOCOL, "R-PUL-02", "requests {block} bytes from frame {index} on"),
 }
-"""What is said of a frame that the recorded host did not send."""
+"""Findings on frames that the recorded host did not send: cause, rule and text."""
 
 
 class Recognition:
-    """Finds the recorded frames that live ones are, and compares.
+    """Finds the recorded counterparts of live frames, and compares them.
 
     ``tell`` is called with each finding, ``came`` with each recorded frame that has come.
     """
@@ -45,11 +45,11 @@ class Recognition:
         self.came: Final = came
 
     def pair(self, frame: Any) -> Pair:
-        """The endpoints that a frame of theirs goes between."""
+        """Return the endpoints of a frame of the live host."""
         return self.conversation.pair(frame.dst_endpoint, self.conversation.recorded_endpoint(frame.src_endpoint))
 
     def meet(self, expectation: Expectation, frame: Any, pair: Pair | None) -> None:
-        """A recorded frame has come: compare."""
+        """Compare a live frame with the recorded one."""
         record, script = expectation.record, self.conversation.script
         cut, where = record.cut, script.place(record)
         for each in compare(frame, record.frame, cut, where, partial(self.conversation.meaning, pair)):
@@ -58,13 +58,13 @@ class Recognition:
         self.came(expectation)
 
     def note_came(self, frame: Any, expectation: Expectation, pair: Pair) -> None:
-        """Note that a recorded number has come, unless only its session is right now: then nobody refuses it."""
+        """Record that a recorded number has come; not if only the session is current, since then no refusal follows."""
         was: Any = expectation.record.frame
         if self.conversation.meaning(pair, How.SESSION, was.session) == frame.session:
             self.conversation.came[pair.mine, pair.theirs, was.lib_seqnum] = frame.lib_seqnum
 
     def hear_once(self, key: Key, frame: Any, pair: Pair | None) -> None:
-        """Compare a frame with the recorded one that has a key, and say where there has never been any."""
+        """Compare a frame with the recorded one with the same key; report it if there was never any."""
         expectation = self.expectations.take(key)
         if expectation is not None:
             self.meet(expectation, frame, pair)
@@ -72,7 +72,7 @@ class Recognition:
             self.unasked(frame)
 
     def unasked(self, frame: Any, application: bool = False) -> None:
-        """The recorded host sent nothing of the kind; ``application`` says that its application ended before."""
+        """Report a frame that the recorded host did not send; ``application`` if its application had ended before."""
         kind, rule, text = _UNASKED[type(frame)]
         if application:
             kind = Kind.APPLICATION
@@ -87,5 +87,5 @@ class Recognition:
         self.tell(Finding(kind, rule, "", 0, "nothing of the kind, as in the recording", f"the live host {words}"))
 
     def is_ours(self, frame: Any) -> bool:
-        """Whether a frame carries the session of our endpoint."""
+        """Return whether a frame carries the session of the played endpoint."""
         return bool(self.conversation.present.get(frame.dst_endpoint) == frame.session)

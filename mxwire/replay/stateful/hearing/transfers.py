@@ -1,4 +1,4 @@
-"""How large messages go on: what the live host pulls, what we have pulled, and the end of either."""
+"""Transfers of large messages: pulls by the live host, pulls by the played one, and their ends."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mxwire.replay.stateful.regions import Regions
 from mxwire.wire.packets import NackMcp, Notify, Pull, PullReply
 
 Pulled = Callable[[Pull, Expectation | None], None]
-"""Told each PULL for a region of ours, and the recorded one that it is."""
+"""Callback for each PULL for a region of the played host, with its recorded counterpart."""
 
 
 class Transfers:
-    """Hears PULLs and what answers them, and NOTIFYs; ``regions`` are ours."""
+    """Handles PULLs, their answers, and NOTIFYs; ``regions`` are those of the played host."""
 
     def __init__(self, known: Recognition, regions: Regions, pulled: Pulled) -> None:
         self._known = known
@@ -26,12 +26,12 @@ class Transfers:
         self._regions = regions
         self._pulled = pulled
         self._surplus: set[tuple[int, ...]] = set()
-        """Their NOTIFYs that were not recorded."""
+        """NOTIFYs that were not recorded."""
         self._rooms: dict[tuple[int, ...], int] = {}
-        """How many bytes the receives take that are not the recorded ones, by pair and region."""
+        """Lengths of receives that differ from the recorded ones, by pair and region."""
 
     def notify(self, frame: Notify, now: int) -> None:
-        """They have all of a large message of ours."""
+        """Take a NOTIFY: the live host has pulled all of a large message."""
         pair = self._known.pair(frame)
         ours = self._known.is_ours(frame)
         if ours:
@@ -60,7 +60,7 @@ class Transfers:
             self._known.note_came(frame, expectation, pair)
 
     def pull(self, frame: Pull, _now: int) -> None:
-        """They ask for a block of a large message of ours."""
+        """Take a request for a block of a large message of the played host."""
         pair = self._known.pair(frame)
         region = frame.pulled_rdma_id, frame.pulled_rdma_seqnum
         key = Pull, pair.mine, pair.theirs, *region, frame.frame_index
@@ -84,14 +84,14 @@ class Transfers:
             self._pulled(frame, expectation)
 
     def _tell_room(self, place: tuple[int, ...], pull: Pull, expected: str) -> None:
-        """A receive of theirs has other room than the recorded one: so are its blocks."""
+        """Report a receive of another length than the recorded one, which changes its blocks."""
         if self._rooms.get(place) != pull.total_length:
             self._rooms[place] = pull.total_length
             found = f"a receive that takes {pull.total_length} bytes of a large message"
             self._known.tell(Finding(Kind.APPLICATION, "", "receive", 0, expected, found))
 
     def pull_reply(self, frame: PullReply, _now: int) -> None:
-        """A part of a large message of theirs."""
+        """Take a part of a large message of the live host."""
         expectation = self._expected.take(key_of(frame))
         if expectation is not None:
             self._known.meet(expectation, frame, None)
@@ -99,5 +99,5 @@ class Transfers:
             self._known.unasked(frame)
 
     def refusal(self, frame: NackMcp, _now: int) -> None:
-        """A PULL of ours is refused."""
+        """Take a refusal of a PULL of the played host."""
         self._known.hear_once(key_of(frame), frame, None)

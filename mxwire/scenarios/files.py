@@ -1,4 +1,4 @@
-"""Scenarios from files: those of the library, and anybody's own."""
+"""Scenario files: those of the library, and a user's own."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from mxwire.shipped import SCENARIO_SUFFIX, scenario_folder, scenario_names
 
 
 def load(path: str | Path) -> Script:
-    """The scenario in a file, or one of the library by its name (``connect/bad-key``).
+    """Read a scenario from a file, or from the library by its name (``connect/bad-key``).
 
-    Raises :class:`~mxwire.errors.MxwireError` where there is none, and
-    :class:`~mxwire.scenarios.errors.ScriptError` for one that is wrong.
+    Raises :class:`~mxwire.errors.MxwireError` if there is none, and :class:`~mxwire.scenarios.errors.ScriptError` if it
+    is wrong.
     """
     found = _found(Path(path))
     try:
         text = found.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise MxwireError(f"{found}: this is no text (UTF-8)") from None
+        raise MxwireError(f"{found}: not a text file in UTF-8") from None
     except OSError as error:
         raise MxwireError(f"{found}: {error.strerror or error}") from None
     return parse(text, str(found), name_of(found))
@@ -37,13 +37,13 @@ def _found(path: Path) -> Path:
         return inside
     hint = (
         suggestion(name, scenario_names())
-        or f" (mxwire scenario list shows those of the library, {SCENARIO_SUFFIX} files elsewhere)"
+        or f" (mxwire scenario list lists the library; own files end in {SCENARIO_SUFFIX})"
     )
-    raise MxwireError(f"no scenario {path}{hint}")
+    raise MxwireError(f"unknown scenario {path}{hint}")
 
 
 def name_of(path: Path) -> str:
-    """The name of the scenario in a file: its path below the library, or what it is called elsewhere."""
+    """Return the name of the scenario in a file: its path in the library, or its file name elsewhere."""
     try:
         return path.resolve().relative_to(scenario_folder().resolve()).with_suffix("").as_posix()
     except ValueError:
@@ -51,9 +51,9 @@ def name_of(path: Path) -> str:
 
 
 def paths_of(wanted: Iterable[str]) -> list[Path]:
-    """The files that a user names: files and folders, or names and folders of the library; without any, all of it.
+    """Return the scenario files for arguments: files, folders, or names and folders of the library; by default all.
 
-    Raises :class:`~mxwire.errors.MxwireError` for a name that is none of these.
+    Raises :class:`~mxwire.errors.MxwireError` for an argument that is none of these.
     """
     here = scenario_folder()
     found: list[Path] = []
@@ -72,6 +72,6 @@ def paths_of(wanted: Iterable[str]) -> list[Path]:
 
 
 def library() -> Iterator[Script]:
-    """All scenarios of the library, in the order of their names."""
+    """Read all scenarios of the library, sorted by name."""
     for name in scenario_names():
         yield load(scenario_folder() / f"{name}{SCENARIO_SUFFIX}")

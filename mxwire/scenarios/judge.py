@@ -1,11 +1,19 @@
-"""Provocations: the frames of a tester that break a rule, and the answers of a host that they excuse."""
+"""Judge: the rules that the host under test breaks in any frame, beside the expectations of the scenario.
+
+Scenarios deliberately send frames that break a rule. The judge excuses the answers of the host to such frames.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
-from mxwire.wire.codec import Malformed
+from mxwire.ethernet import SOURCE
+from mxwire.rules import SENDERS, Judge, Violation
+from mxwire.scenarios.outcome import ScenarioOutcome
+from mxwire.wire.codec import Malformed, codec_of
+from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import NUMBER_MASK
 from mxwire.wire.packets import (
     ConnectReply,
@@ -25,32 +33,61 @@ from mxwire.wire.packets import (
     Truc,
 )
 
+_LIVE: Final = replace(SENDERS, clock_ns=10_000_000)
+"""Vantage of live runs: received frames are dated on arrival, transmitted ones before they leave."""
 Subject = tuple[Any, ...]
-"""What a frame is about, so that a question and its answer have one in common."""
+"""A key shared by a question and its answer, for example a conversation or a region."""
 
 _NUMBERED: Final = Tiny | Small | Medium | Rndv | Notify
 _ACKNOWLEDGING: Final = frozenset({"R-ACK-01", "R-ACK-03"})
-"""Rules about the number that is acknowledged."""
+"""Rules on the number in an acknowledgement."""
 _HALF: Final = 0x2000
 
 
-class Provocations:
-    """Follow both sides of a run; frames are to be given in their order.
+def breaches(outcome: ScenarioOutcome, dialect: Dialect) -> list[Violation]:
+    """Return the rules that the host breaks, whatever the subject of the scenario.
 
-    ``hosts`` are the Ethernet addresses of the host under test. The conversation of two endpoints is known by their
-    numbers alone: a host may attribute a frame to another source than its address says (D-6).
+    Known defects of real hosts are left out, and so are answers to the tester's own breaches: the judge examines the
+    tester's frames too, and a frame that breaks a rule excuses the answers to it
+    (:class:`Provocations`).
+    """
+    judge, codec = Judge(dialect, SENDERS if outcome.profile else _LIVE), codec_of(dialect)
+    frames, found = outcome.frames, []
+    hosts = {frames.frame(place)[SOURCE] for place in range(len(frames)) if not outcome.sent[place]}
+    provocations = Provocations(hosts)
+    for place in range(len(frames)):
+        raw = frames.frame(place)
+        frame = codec.parse(raw)
+        violations = judge.observe(int(frames.timestamp_ns[place]), frame, raw, int(frames.number[place]))
+        if outcome.sent[place]:
+            provocations.sent(frame, proper=all(each.severity == "note" for each in violations))
+            continue
+        found += [
+            each
+            for each in violations
+            if each.severity != "note" and each.host == raw[SOURCE] and not provocations.excuse(frame, each.rule)
+        ]
+        provocations.heard(frame)
+    return found
+
+
+class Provocations:
+    """Follows both sides of a run; frames must be given in order.
+
+    ``hosts`` are the Ethernet addresses of the host under test. A conversation is identified by the numbers of its
+    endpoints alone, because a host may attribute a frame to another source than its address (D-6).
     """
 
     def __init__(self, hosts: set[bytes]) -> None:
         self._hosts = hosts
         self._subjects: set[Subject] = set()
         self._messages: dict[Subject, set[int]] = {}
-        """Numbers of improper messages, by conversation."""
+        """Sequence numbers of improper messages, by conversation."""
         self._regions: dict[int, Subject] = {}
         """The region that each pull of the host reads, by its handle."""
 
     def sent(self, frame: Frame | Malformed, *, proper: bool) -> None:
-        """Note a frame of the tester; ``proper`` if it breaks no rule."""
+        """Record a frame of the tester; ``proper`` if it breaks no rule."""
         if isinstance(frame, Malformed):
             return
         if proper and frame.dst_mac in self._hosts and frame.src_mac not in self._hosts:
@@ -63,18 +100,18 @@ class Provocations:
             self._messages.setdefault(between, set()).add(frame.lib_seqnum & NUMBER_MASK)
 
     def heard(self, frame: Frame | Malformed) -> None:
-        """Note a frame of the host."""
+        """Record a frame of the host."""
         if isinstance(frame, Pull):
             self._regions[frame.src_pull_handle] = _region(frame)
 
     def excuse(self, frame: Frame | Malformed, rule: str) -> bool:
-        """Return True if a frame of the host that breaks ``rule`` answers a frame with which the tester broke one."""
+        """Return True if a frame of the host that breaks ``rule`` answers an improper frame of the tester."""
         if isinstance(frame, Malformed):
             return False
         return bool(self._subjects.intersection(_subjects(frame))) or self._acknowledges(frame, rule)
 
     def _provoked_by(self, frame: Frame) -> Iterator[Subject]:
-        """The subjects of the answers that an improper frame may get."""
+        """Return the subjects of the answers that an improper frame may provoke."""
         match frame:
             case HostQuery() | HostReply():
                 yield "name", frame.src_mac
@@ -86,7 +123,7 @@ class Provocations:
                 if handle in self._regions:
                     yield self._regions[handle]
             case ConnectRequest() | ConnectReply():
-                # Either may reset what the host knows of its partner.
+                # Either may reset the host's state of its partner.
                 yield "reset", *_between(frame.dst_endpoint, frame.src_endpoint)
             case Truc() | NackLib():
                 yield "resent", *_between(frame.dst_endpoint, frame.src_endpoint)
@@ -97,7 +134,7 @@ class Provocations:
                     yield "region", frame.pulled_rdma_id, frame.pulled_rdma_seqnum
 
     def _acknowledges(self, frame: Frame, rule: str) -> bool:
-        """Whether the rule is about the acknowledgement in a frame, and that covers an improper message."""
+        """Return whether ``rule`` is about the acknowledgement in a frame that covers an improper message."""
         if not isinstance(frame, _NUMBERED | Truc) or rule not in _ACKNOWLEDGING:
             return False
         ack = frame.liback_lib_seqnum if isinstance(frame, Truc) else frame.lib_piggyack
@@ -114,7 +151,7 @@ def _region(frame: Pull | Notify) -> Subject:
 
 
 def _subjects(frame: Frame) -> Iterator[Subject]:
-    """What a frame of the host is about."""
+    """Return the subjects of a frame of the host."""
     if hasattr(frame, "dst_endpoint") and hasattr(frame, "src_endpoint"):
         yield "reset", *_between(frame.src_endpoint, frame.dst_endpoint)
     match frame:

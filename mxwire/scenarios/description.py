@@ -1,4 +1,4 @@
-"""Frames and expectations in the words of the language."""
+"""Descriptions of frames and expectations in the words of the language."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from mxwire.scenarios.conditions import shown
 from mxwire.scenarios.expression import Value
-from mxwire.scenarios.steps import Expect
+from mxwire.scenarios.steps import ExpectStep
 from mxwire.wire.codec import Malformed
 from mxwire.wire.packets import Frame
 
@@ -17,12 +17,12 @@ LONGEST: Final = 160
 
 
 def packet_of(frame: Frame | Malformed) -> str:
-    """The name of a frame's packet."""
-    return "a broken frame" if isinstance(frame, Malformed) else frame.layout_name.upper()
+    """Return the packet name of a frame."""
+    return "a malformed frame" if isinstance(frame, Malformed) else frame.layout_name.upper()
 
 
 def field_values(frame: Frame, names: Iterable[str]) -> dict[str, Value]:
-    """The values of fields, by attribute; ``match`` is both halves of the match information."""
+    """Return the values of fields, by attribute; ``match`` combines both halves of the match information."""
     found: dict[str, Value] = {}
     for name in names:
         if name == "match":
@@ -34,9 +34,9 @@ def field_values(frame: Frame, names: Iterable[str]) -> dict[str, Value]:
 
 
 def described(frame: Frame | Malformed) -> str:
-    """A frame in a line."""
+    """Describe a frame in one line."""
     if isinstance(frame, Malformed):
-        return f"a broken frame ({frame.reason.text})"
+        return f"a malformed frame ({frame.reason.text})"
     fields = [
         f"{each.name}={shown(value)}"
         for each in dataclasses.fields(frame)
@@ -46,8 +46,8 @@ def described(frame: Frame | Malformed) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-def expectation_text(step: Expect, conditions: Mapping[str, str]) -> str:
-    """What a step expects, with values in the place of names."""
+def expectation_text(step: ExpectStep, conditions: Mapping[str, str]) -> str:
+    """Describe the frame that a step expects, with values in place of names."""
     words = [step.packet, *(f"{name}={value}" for name, value in conditions.items())]
     if step.after:
         words.append(f"after {step.after / 1e6:g} ms")

@@ -1,4 +1,4 @@
-"""Manners: what a decent implementation puts into the fields of a frame that a scenario does not speak of."""
+"""Frame builder: the frames that a tester sends, with the fields of a well-behaved implementation by default."""
 
 from __future__ import annotations
 
@@ -6,25 +6,62 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mxwire.ethernet import BROADCAST
-from mxwire.scenarios.expression import pattern
+from mxwire.scenarios.errors import ScriptError
+from mxwire.scenarios.expression import Expression, Scope, pattern
+from mxwire.scenarios.steps import SendStep
 from mxwire.scenarios.tester import FIRST_HANDLE, Tester
 from mxwire.scenarios.vocabulary import FRAME, class_of
-from mxwire.wire.codec import codec_of
+from mxwire.wire.codec import Codec, codec_of
 from mxwire.wire.numbers import HOST_QUERY_MAGIC, PULL_MAGIC
 from mxwire.wire.packets import Announcement, Frame
 
 Fields = dict[str, Any]
 Given = Mapping[str, Any]
+LONGEST_FRAME: Final = 65_535
 
 
-class Unmannered(Exception):
-    """There is nothing decent to put into a field; the text says why."""
+class MissingDefault(Exception):
+    """A field has no sensible default; the text gives the reason."""
+
+
+def build_frame(step: SendStep, tester: Tester, scope: Scope, codec: Codec) -> tuple[Frame, bytes]:
+    """Build the frame of a step; return it with its bytes, malformed if the step requires it.
+
+    Raises :class:`~mxwire.scenarios.errors.ScriptError` for values that do not fit into a frame.
+    """
+    given = {name: each.value(scope) for name, each in step.fields.items()}
+    try:
+        frame = compose(tester, step.packet, given)
+        raw = bytearray(codec.build(frame))
+    except (MissingDefault, ValueError, TypeError, OverflowError) as error:
+        place = next((each.place for each in step.fields.values()), step.place)
+        raise ScriptError(f"{step.packet} cannot be built: {error}", place) from None
+    tester.sent(frame, given)
+    if step.pad is not None:
+        raw = raw.ljust(_frame_length(step.pad, scope), b"\0")
+    for patch in step.patches:
+        value = patch.value.value(scope)
+        new = bytes([value & 0xFF]) if isinstance(value, int) else value
+        start = patch.offset.number(scope)
+        if not 0 <= start <= len(raw) - len(new):
+            raise ScriptError(f"the frame has {len(raw)} bytes: no room at {start} for {len(new)}", patch.offset.place)
+        raw[start : start + len(new)] = new
+    if step.cut is not None:
+        raw = raw[: _frame_length(step.cut, scope)]
+    return frame, bytes(raw)
+
+
+def _frame_length(expression: Expression, scope: Scope) -> int:
+    length = expression.number(scope)
+    if not 14 <= length <= LONGEST_FRAME:
+        raise ScriptError(f"frames have 14 to {LONGEST_FRAME} bytes, not {length}", expression.place)
+    return length
 
 
 def compose(tester: Tester, packet: str, given: Given) -> Frame:
-    """A frame from the fields that a scenario gives, and decent ones.
+    """Build a frame from the scenario's fields, filling in defaults.
 
-    Raises :class:`Unmannered` where there are none.
+    Raises :class:`MissingDefault` for a field that has no sensible default yet.
     """
     fields = dict(given)
     if "match" in fields:
@@ -54,7 +91,7 @@ def _announcement(tester: Tester, given: Given) -> Fields:
 
 
 def _raw(tester: Tester, given: Given) -> Fields:
-    """An announcement: a discovery daemon takes any RAW for one, whatever it carries (R-MEA-22)."""
+    """Fill in an announcement: discovery daemons take any RAW for one, whatever its payload (R-MEA-22)."""
     announcement = Announcement(src_mac=tester.station.mac, **_announcement(tester, {}))
     codec = codec_of(tester.dialect)
     return {"dst_src_peer_index": 0, "opaque": codec.build(announcement)[codec.layout("raw").header_end :]}
@@ -104,7 +141,7 @@ def _connect(tester: Tester, given: Given) -> Fields:
 def _accept(tester: Tester, given: Given) -> Fields:
     request = tester.request
     if request is None and not {"src_session_id", "connect_seqnum"} <= set(given):
-        raise Unmannered("there is no request to reply to: say src_session_id and connect_seqnum")
+        raise MissingDefault("there is no request to reply to: give src_session_id and connect_seqnum")
     return _addressed(
         tester,
         src_dst_peer_index=tester.station.place,
@@ -122,7 +159,7 @@ def _eager(tester: Tester, given: Given) -> Fields:
 
 
 def _medium(tester: Tester, given: Given) -> Fields:
-    """A fragment of a message whose content is the pattern of its length, unless ``data`` is said."""
+    """Fill in a fragment of a message whose content is the pattern of its length, unless ``data`` is given."""
     place = given.get("frag_seqnum", 0)
     last = tester.medium if place else None
     length = given.get("length", last.length if last else 2 * tester.dialect.fragment_payload)
@@ -162,9 +199,9 @@ def _rndv(tester: Tester, given: Given) -> Fields:
 
 
 def _pull(tester: Tester, given: Given) -> Fields:
-    """The first block of the last message that the host has announced."""
+    """Fill in the first block of the last message that the host has announced."""
     if tester.rndv is None and not {"total_length", "block_length"} <= set(given):
-        raise Unmannered("the host has announced no message to pull: say total_length and block_length")
+        raise MissingDefault("the host has announced no message to pull: give total_length and block_length")
     rndv = tester.rndv
     dialect = tester.dialect
     offset = given.get("pulled_rdma_offset", rndv.pulled_rdma_offset if rndv else 0)
@@ -188,10 +225,10 @@ def _pull(tester: Tester, given: Given) -> Fields:
 
 
 def _data(tester: Tester, given: Given) -> Fields:
-    """A frame of the message that the tester has announced last, as the host pulls it."""
+    """Fill in a reply frame of the tester's last announced message, as the host pulls it."""
     pull, dialect = tester.pull, tester.dialect
     if pull is None and not {"dst_pull_handle", "dst_magic"} <= set(given):
-        raise Unmannered("the host has pulled nothing: say dst_pull_handle and dst_magic")
+        raise MissingDefault("the host has pulled nothing: give dst_pull_handle and dst_magic")
     size = dialect.reply_payload
     shift = pull.pulled_rdma_offset % size if pull else 0
     place = given.get("frame", pull.frame_index if pull else 0)
@@ -212,7 +249,9 @@ def _data(tester: Tester, given: Given) -> Fields:
 def _notify(tester: Tester, given: Given) -> Fields:
     rndv = tester.rndv
     if rndv is None and not {"pulled_rdma_id", "pulled_rdma_seqnum", "total_length"} <= set(given):
-        raise Unmannered("the host has announced no message: say pulled_rdma_id, pulled_rdma_seqnum and total_length")
+        raise MissingDefault(
+            "the host has announced no message: give pulled_rdma_id, pulled_rdma_seqnum and total_length"
+        )
     return _numbered(
         tester,
         total_length=rndv.msg_length if rndv else 0,
@@ -222,7 +261,7 @@ def _notify(tester: Tester, given: Given) -> Fields:
 
 
 def _nack(tester: Tester, given: Given) -> Fields:
-    """The refusal of the last numbered frame, or of the last connect where there was none."""
+    """Fill in a refusal of the last numbered frame or, without one, of the last connect."""
     index = given.get("dst_src_peer_index", tester.station.index)
     return _addressed(
         tester,
@@ -235,7 +274,7 @@ def _nack(tester: Tester, given: Given) -> Fields:
 def _nack_pull(tester: Tester, given: Given) -> Fields:
     pull = tester.pull
     if pull is None and not {"src_pull_handle", "src_magic"} <= set(given):
-        raise Unmannered("the host has pulled nothing: say src_pull_handle and src_magic")
+        raise MissingDefault("the host has pulled nothing: give src_pull_handle and src_magic")
     return {
         "dst_src_peer_index": tester.station.index,
         "src_endpoint": tester.target.endpoint,

@@ -1,4 +1,4 @@
-"""One line of a scenario: a step that is no block."""
+"""Parser of single lines: the steps that are not blocks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,21 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mxwire.scenarios.conditions import parse_condition
-from mxwire.scenarios.errors import Place, ScriptError, suggestion
+from mxwire.scenarios.errors import ScriptError, ScriptPlace, suggestion
 from mxwire.scenarios.expression import Expression, parse_expression
-from mxwire.scenarios.steps import Call, Check, Condition, Expect, Let, Level, Patch, Send, Silence, Step, Wait
+from mxwire.scenarios.steps import (
+    CallStep,
+    CheckStep,
+    Condition,
+    ExpectationLevel,
+    ExpectStep,
+    LetStep,
+    Patch,
+    ScenarioStep,
+    SendStep,
+    SilenceStep,
+    WaitStep,
+)
 from mxwire.scenarios.tokens import Token, Words, nanoseconds
 from mxwire.scenarios.vocabulary import (
     COUNTERS,
@@ -31,8 +43,8 @@ _SUBJECTS: Final[dict[str, Mapping[str, Any]]] = {"counters": COUNTERS, "events"
 _FLAGS: Final = {"send": ("synchronous",)}
 
 
-def parse_line(words: Words, place: Place) -> Step:
-    """The step that a line says."""
+def parse_line(words: Words, place: ScriptPlace) -> ScenarioStep:
+    """Parse the step in a line."""
     token = words.now
     parse = _FIRST.get(token.text)
     if parse is None or token.kind not in ("sign", "name"):
@@ -63,13 +75,13 @@ def _bind(words: Words) -> str:
         return ""
     token = words.bound("a name")
     if "." in token.text:
-        raise token.error(f"{token.text} cannot be given a value: names have no dot")
+        raise token.error(f"{token.text} cannot be bound: names have no dot")
     return token.text[1:]
 
 
-def _level(words: Words) -> Level:
-    found = words.accept(Level.SHOULD, Level.INFO)
-    return Level(found.text) if found else Level.MUST
+def _level(words: Words) -> ExpectationLevel:
+    found = words.accept(ExpectationLevel.SHOULD, ExpectationLevel.INFO)
+    return ExpectationLevel(found.text) if found else ExpectationLevel.MUST
 
 
 def _duration(words: Words, what: str) -> int:
@@ -82,7 +94,7 @@ def _duration(words: Words, what: str) -> int:
 # > TINY length=5
 
 
-def _send(words: Words, place: Place) -> Step:
+def _send(words: Words, place: ScriptPlace) -> ScenarioStep:
     tester = _tester(words)
     packet = _packet(words)
     fields: dict[str, Expression] = {}
@@ -96,55 +108,55 @@ def _send(words: Words, place: Place) -> Step:
             words.expect("=")
             patches.append(Patch(offset, parse_expression(words)))
             continue
-        words.expect("=", f"behind {token.text}")
+        words.expect("=", f"after {token.text}")
         if token.text in fields or token.text in ends:
-            raise token.error(f"{token.text} is said twice")
+            raise token.error(f"{token.text} is given twice")
         if token.text in ("cut", "pad"):
             ends[token.text] = parse_expression(words)
         elif has_field(packet, token.text) or token.text in OWN_FIELDS.get(packet, {}):
             fields[fields_of(packet).get(token.text, token.text)] = _typed(packet, token, parse_expression(words))
         else:
             raise token.error(unknown_field(packet, token.text))
-    return Send(place, packet, fields, tester, tuple(patches), ends.get("cut"), ends.get("pad"), _bind(words))
+    return SendStep(place, packet, fields, tester, tuple(patches), ends.get("cut"), ends.get("pad"), _bind(words))
 
 
 def _typed(packet: str, token: Token, value: Expression) -> Expression:
-    """A value that a field can have."""
+    """Return ``value``; raise unless its type (number or bytes) fits the field."""
     wanted = is_bytes(packet, token.text)
     if value.constant is not None and isinstance(value.constant, bytes) is not wanted:
-        raise token.error(f"{token.text} is {'made of bytes' if wanted else 'a number'}, and the value is not")
+        raise token.error(f"{token.text} needs {'bytes' if wanted else 'a number'}, and the value is not")
     return value
 
 
 # < TRUC lib_seqnum=2 within 20ms
 
 
-def _expect(words: Words, place: Place) -> Step:
+def _expect(words: Words, place: ScriptPlace) -> ScenarioStep:
     if words.now.text in ("nothing", "no") and words.now.kind == "name":
         return _silence(words, place)
     tester = _tester(words)
     packet = _packet(words)
     fields: dict[str, Condition] = {}
     after, within = 0, None
-    while words.now.kind == "name" and words.now.text not in ("as", Level.SHOULD, Level.INFO):
+    while words.now.kind == "name" and words.now.text not in ("as", ExpectationLevel.SHOULD, ExpectationLevel.INFO):
         token = words.take()
         if token.text == "within":
-            within = _duration(words, "behind 'within'")
+            within = _duration(words, "after 'within'")
         elif token.text == "after":
-            after = _duration(words, "behind 'after'")
+            after = _duration(words, "after 'after'")
         elif has_field(packet, token.text):
             name = fields_of(packet).get(token.text, token.text)
             if name in fields:
-                raise token.error(f"{token.text} is said twice")
+                raise token.error(f"{token.text} is given twice")
             fields[name] = _fitting(packet, token, parse_condition(words))
         elif words.now.kind == "duration":
-            raise token.error(f"times are said with within and after, not with {token.text}")
+            raise token.error(f"times are given with within and after, not with {token.text}")
         else:
             raise token.error(unknown_field(packet, token.text))
     if within is not None and within < after:
         raise ScriptError("the frame could never come: 'within' ends before 'after'", place)
     level, bind = _level(words), _bind(words)
-    return Expect(place, packet, fields, tester, after, within, level, bind)
+    return ExpectStep(place, packet, fields, tester, after, within, level, bind)
 
 
 def _fitting(packet: str, token: Token, condition: Condition) -> Condition:
@@ -154,28 +166,28 @@ def _fitting(packet: str, token: Token, condition: Condition) -> Condition:
     return condition
 
 
-def _silence(words: Words, place: Place) -> Step:
+def _silence(words: Words, place: ScriptPlace) -> ScenarioStep:
     packets: list[str] = []
     if words.take().text == "no":
         packets.append(_packet(words))
         while words.accept("or", ","):
             packets.append(_packet(words))
     words.expect("for")
-    duration = _duration(words, "behind 'for'")
-    return Silence(place, duration, tuple(packets), _level(words))
+    duration = _duration(words, "after 'for'")
+    return SilenceStep(place, duration, tuple(packets), _level(words))
 
 
 # ! receive length=100 as $r
 
 
-def _call(words: Words, place: Place) -> Step:
-    token = words.name("what the application calls")
+def _call(words: Words, place: ScriptPlace) -> ScenarioStep:
+    token = words.name("a call of the application")
     if token.text not in VERBS:
         raise token.error(f"applications cannot {token.text}{suggestion(token.text, VERBS)}")
     takes = VERBS[token.text]
     target = to = ""
     if token.text in VERBS_OF_A_TARGET:
-        target = words.bound(f"what to {token.text}").text[1:]
+        target = words.bound(f"a value to {token.text}").text[1:]
     arguments: dict[str, Expression] = {}
     flags: set[str] = set()
     while words.now.kind == "name" and words.now.text != "as":
@@ -187,52 +199,52 @@ def _call(words: Words, place: Place) -> Step:
         elif word.text in _FLAGS.get(token.text, ()):
             flags.add(word.text)
         elif word.text in takes:
-            words.expect("=", f"behind {word.text}")
+            words.expect("=", f"after {word.text}")
             arguments[word.text] = parse_expression(words)
         else:
             raise word.error(f"{token.text} does not take {word.text}{suggestion(word.text, takes)}")
-    return Call(place, token.text, arguments, frozenset(flags), target, to, _bind(words))
+    return CallStep(place, token.text, arguments, frozenset(flags), target, to, _bind(words))
 
 
 # ? $r status=success
 
 
-def _check(words: Words, place: Place) -> Step:
+def _check(words: Words, place: ScriptPlace) -> ScenarioStep:
     target = tester = subject = ""
     if words.now.kind == "value":
         target = words.take().text[1:]
         known: Mapping[str, Any] = RESULTS
     else:
-        token = words.name("what is asked, like $receive or counters")
+        token = words.name("a subject, like $receive or counters")
         subject = token.text
         if subject not in _SUBJECTS:
-            raise token.error(f"nothing can be asked of {subject}{suggestion(subject, _SUBJECTS)}")
+            raise token.error(f"unknown subject {subject}{suggestion(subject, _SUBJECTS)}")
         known = _SUBJECTS[subject]
         tester = _tester(words)
     conditions: dict[str, Condition] = {}
-    while words.now.kind == "name" and words.now.text not in (Level.SHOULD, Level.INFO):
+    while words.now.kind == "name" and words.now.text not in (ExpectationLevel.SHOULD, ExpectationLevel.INFO):
         token = words.take()
         if token.text not in known:
             raise token.error(f"{subject or 'a result'} has no {token.text}{suggestion(token.text, known)}")
         conditions[token.text] = parse_condition(words)
     if not conditions:
-        raise words.now.error("say what is expected, like status=success")
-    return Check(place, subject, conditions, target, tester, _level(words))
+        raise words.now.error("a condition is needed, like status=success")
+    return CheckStep(place, subject, conditions, target, tester, _level(words))
 
 
-def _wait(words: Words, place: Place) -> Step:
-    return Wait(place, _duration(words, "to wait"))
+def _wait(words: Words, place: ScriptPlace) -> ScenarioStep:
+    return WaitStep(place, _duration(words, "to wait"))
 
 
-def _let(words: Words, place: Place) -> Step:
+def _let(words: Words, place: ScriptPlace) -> ScenarioStep:
     token = words.bound("a name")
     if "." in token.text:
-        raise token.error(f"{token.text} cannot be given a value: names have no dot")
+        raise token.error(f"{token.text} cannot be bound: names have no dot")
     words.expect("=")
-    return Let(place, token.text[1:], parse_expression(words))
+    return LetStep(place, token.text[1:], parse_expression(words))
 
 
-_FIRST: Final[dict[str, Callable[[Words, Place], Step]]] = {
+_FIRST: Final[dict[str, Callable[[Words, ScriptPlace], ScenarioStep]]] = {
     ">": _send,
     "<": _expect,
     "!": _call,

@@ -1,4 +1,4 @@
-"""Our own hosts as a driver has them: made as a scenario wants it, and called as it says (see ``driver.py``)."""
+"""mxwire's own hosts behind the driver protocol: created and called as a tester requests (see ``driver.py``)."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes, mac_text
 from mxwire.link import Link
 from mxwire.protocol import LocalProtocolError, profile_by_name
-from mxwire.scenarios.actions import Ask, Invoke
+from mxwire.scenarios.actions import Invocation, Query
 from mxwire.scenarios.driver import as_json, of_json
-from mxwire.scenarios.hosted import HostApplication, hosted
 from mxwire.scenarios.live import LiveTarget
+from mxwire.scenarios.local_host import HostApplication, hosted
 from mxwire.scenarios.parser import parse
-from mxwire.scenarios.tester import Station, Target, Tester
+from mxwire.scenarios.tester import Station, TestedEndpoint, Tester
 from mxwire.wire.dialect import MXOE, Dialect, dialect_by_name
 
-_NONE = Target(bytes(6), 0, 0, 0)
+_NONE = TestedEndpoint(bytes(6), 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The tester, of which only its address is known."""
+    """A tester of which only the address is known."""
 
     address: bytes
 
 
-class Driven:
-    """Answers the questions of a tester; ``open_link`` gives a link for each new host.
+class DrivenHost:
+    """Answers the questions of a tester; ``open_link`` opens the link of each new host.
 
-    Raises :class:`~mxwire.errors.MxwireError` for a profile that there is not.
+    Raises :class:`~mxwire.errors.MxwireError` if ``profile`` does not exist.
     """
 
     def __init__(self, open_link: Callable[[], Link], profile: str = "open-mx-1.5") -> None:
@@ -46,9 +46,9 @@ class Driven:
         self._made: list[Any] = []
 
     def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a question.
+        """Return the answer to a question.
 
-        Raises :class:`~mxwire.errors.MxwireError` for one that is none.
+        Raises :class:`~mxwire.errors.MxwireError` if it is not a question of the protocol.
         """
         try:
             match question["do"]:
@@ -60,10 +60,10 @@ class Driven:
                     return self._ask(question)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError):
             pass
-        raise MxwireError(f"{question!r} is no question of a tester (mxwire scenario run --driver)")
+        raise MxwireError(f"{question!r} is not a question of a tester (mxwire scenario run --driver)")
 
     def close(self) -> None:
-        """The host ends."""
+        """Close the host."""
         self._stack.close()
         self._application = None
 
@@ -80,14 +80,14 @@ class Driven:
         except MxwireError as error:
             link.close()
             return {"cannot": str(error)}
-        self._target = Target(target.mac, target.endpoint, target.key, target.closed, target.beyond)
+        self._target = TestedEndpoint(target.mac, target.endpoint, target.key, target.closed, target.beyond)
         return _said(target)
 
     def _call(self, question: Mapping[str, Any]) -> dict[str, Any]:
         arguments = {str(name): of_json(each) for name, each in question["arguments"].items()}
         flags, whom = frozenset(map(str, question["flags"])), self._tester(question)
         try:
-            made = self._calls().call(Invoke(question["verb"], arguments, flags, self._target_of(question), whom))
+            made = self._calls().call(Invocation(question["verb"], arguments, flags, self._target_of(question), whom))
         except LocalProtocolError as error:
             return {"refused": int(error.status), "text": str(error)}
         if made is None:
@@ -96,12 +96,12 @@ class Driven:
         return {"made": len(self._made) - 1}
 
     def _ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        known = self._calls().ask(Ask(question["subject"], self._target_of(question), self._tester(question)))
+        known = self._calls().ask(Query(question["subject"], self._target_of(question), self._tester(question)))
         return {"known": {name: as_json(each) for name, each in known.items()}}
 
     def _calls(self) -> HostApplication:
         if self._application is None:
-            raise ValueError("no host was made")
+            raise ValueError("no host has been created")
         return self._application
 
     def _target_of(self, question: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""A live host of ours as the one under test: built as a scenario wants it, with an application that it can call."""
+"""A live host of mxwire as the host under test: configured for a scenario, with an application to call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from mxwire.host import Host
 from mxwire.link import Link
 from mxwire.protocol import Event, Profile, profile_by_name
-from mxwire.scenarios.actions import Ask, Invoke
+from mxwire.scenarios.actions import Invocation, Query
 from mxwire.scenarios.application import NodeApplication
 from mxwire.scenarios.cast import known_hosts
 from mxwire.scenarios.expression import Value
@@ -27,16 +27,16 @@ class HostApplication(NodeApplication):
         self._core = host.core
         self.events = events
 
-    def call(self, action: Invoke) -> Any:
-        """Make a call, and let leave what it has made ready."""
+    def call(self, action: Invocation) -> Any:
+        """Make a call, and transmit the frames that it has queued."""
         with self._core.section:
             try:
                 return super().call(action)
             finally:
                 self._core.flush()
 
-    def ask(self, action: Ask) -> Mapping[str, Value]:
-        """What is known."""
+    def ask(self, action: Query) -> Mapping[str, Value]:
+        """Return the values of the action's subject."""
         with self._core.section:
             return super().ask(action)
 
@@ -48,9 +48,10 @@ class HostApplication(NodeApplication):
 def hosted(
     script: Script, link: Link, tester: Addressed, dialect: Dialect = MXOE, profile: Profile | str = "open-mx-1.5"
 ) -> Iterator[tuple[LiveTarget, HostApplication]]:
-    """A live host on ``link`` that is what a scenario needs, and knows who plays it: ``tester`` is its link.
+    """Open a live host on ``link``, configured for ``script``, with the tester in its peer table.
 
-    Closes the link at the end. Raises :class:`~mxwire.errors.MxwireError` for what cannot work.
+    ``tester`` is the tester's link. Closes ``link`` at the end. Raises :class:`~mxwire.errors.MxwireError` if the
+    profile does not exist or the host cannot be opened.
     """
     profile = profile_by_name(script.profile or profile) if isinstance(profile, str) else profile
     events: list[Event] = []

@@ -1,4 +1,4 @@
-"""Expecting: the steps that wait for what the host sends."""
+"""Steps of a run that wait for frames of the host, or for their absence."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Sequence
 from typing import Final
 
 from mxwire.scenarios.conditions import differences, wanted
-from mxwire.scenarios.describing import described, expectation_text, field_values
-from mxwire.scenarios.outcome import Difference, Remark
-from mxwire.scenarios.playing import PASSED_OVER, Arrival, Failed, Play, Playing
-from mxwire.scenarios.steps import AnyOrder, Either, Expect, Level, Silence, Wait
+from mxwire.scenarios.description import described, expectation_text, field_values
+from mxwire.scenarios.outcome import FieldDifference, Remark
+from mxwire.scenarios.run_state import PASSED_OVER, ExpectationFailure, ReceivedFrame, RunState, Steps
+from mxwire.scenarios.steps import AnyOrderStep, EitherStep, ExpectationLevel, ExpectStep, SilenceStep, WaitStep
 from mxwire.wire.codec import Malformed
 from mxwire.wire.packets import Frame
 
 _ANOTHER_FRAME: Final = 99
-"""So many fields are wrong of a frame that is another one altogether."""
+"""Rank of a failure with another packet altogether: more than the number of wrong fields of any frame."""
 
 
-class Expecting(Playing):
-    """Frames and silence that a scenario expects."""
+class ExpectationRun(RunState):
+    """The part of a run that checks expected frames and expected silence."""
 
-    def _wait(self, step: Wait) -> Play:
-        """Let time pass; what comes meanwhile waits too, but for what the scenario does not speak of."""
+    def _wait(self, step: WaitStep) -> Steps:
+        """Let time pass; frames that arrive remain queued, except those that the scenario does not mention."""
         end = self._mark + step.duration
-        kept: deque[Arrival] = deque()
+        kept: deque[ReceivedFrame] = deque()
         while True:
             while self._queue:
                 arrival = self._queue.popleft()
@@ -37,12 +37,12 @@ class Expecting(Playing):
         self._queue = kept + self._queue
         self._mark = end
 
-    def _expect(self, step: Expect) -> Play:
+    def _expect(self, step: ExpectStep) -> Steps:
         self.expecting = True
         start, limit = self._earliest, self._mark + self._within(step)
         arrival = yield from self._next(step, (step,), limit + self.patience)
         if arrival is None:
-            self._miss(step, Failed(step, f"{step.packet} did not come", expected=self._wanted(step)))
+            self._miss(step, ExpectationFailure(step, f"{step.packet} did not come", expected=self._wanted(step)))
             self._mark = max(self._mark, limit)
             return
         failure = self._judged(step, arrival, start)
@@ -52,29 +52,29 @@ class Expecting(Playing):
         self._queue.appendleft(arrival)
         self._miss(step, failure)
 
-    def _within(self, step: Expect) -> int:
+    def _within(self, step: ExpectStep) -> int:
         return max(self.script.within, step.after) if step.within is None else step.within
 
-    def _taken(self, step: Expect, arrival: Arrival, limit: int) -> None:
+    def _taken(self, step: ExpectStep, arrival: ReceivedFrame, limit: int) -> None:
         assert isinstance(arrival.frame, Frame)
         self.cast.tester(step.tester).learn(arrival.frame)
         if step.bind:
             self.bound[step.bind] = arrival.frame
-        if step.level is Level.INFO:
+        if step.level is ExpectationLevel.INFO:
             self.notes.append(Remark(step.place.line, f"{step.packet} came: {described(arrival.frame)}"))
         if arrival.time > limit:
             late = (arrival.time - limit) / 1e6
             self.remarks.append(Remark(step.place.line, f"{step.packet} came {late:.1f} ms late"))
         self._mark = arrival.time
 
-    def _judged(self, step: Expect, arrival: Arrival, start: int) -> Failed | None:
-        """What is wrong with a frame, if it is not the one that a step expects."""
+    def _judged(self, step: ExpectStep, arrival: ReceivedFrame, start: int) -> ExpectationFailure | None:
+        """Return the difference between a frame and the expectation of a step, or None if it meets it."""
         frame = arrival.frame
-        wrong: list[Difference] = []
+        wrong: list[FieldDifference] = []
         if isinstance(frame, Malformed):
-            text = f"the host sent a broken frame: {frame.reason.text}"
+            text = f"the host sent a malformed frame: {frame.reason.text}"
         elif arrival.packet != step.packet:
-            text = f"{arrival.packet} came in the place of {step.packet}"
+            text = f"{arrival.packet} came instead of {step.packet}"
         elif not self._is_for(step, frame):
             text = f"{step.packet} is for {self.cast.named(frame)}, not for {step.tester or 'the tester'}"
         elif step.after and arrival.time < start + step.after:
@@ -85,20 +85,22 @@ class Expecting(Playing):
             if not wrong:
                 return None
             text = f"{step.packet}: {'; '.join(map(str, wrong))}"
-        return Failed(step, text, expected=self._wanted(step), found=described(frame), wrong=wrong, arrival=arrival)
+        return ExpectationFailure(
+            step, text, expected=self._wanted(step), found=described(frame), wrong=wrong, arrival=arrival
+        )
 
-    def _is_for(self, step: Expect, frame: Frame) -> bool:
-        """Whether a frame is for the tester of a step, where that does not say whom it has to be for."""
+    def _is_for(self, step: ExpectStep, frame: Frame) -> bool:
+        """Return whether a frame is addressed to the tester of a step, unless the step itself gives the addressee."""
         said = "dst_mac" in step.fields or step.packet in PASSED_OVER
         return said or self.cast.tester(step.tester).is_for(frame)
 
-    def _wanted(self, step: Expect) -> str:
+    def _wanted(self, step: ExpectStep) -> str:
         scope = self.scope(self.cast.tester(step.tester))
         return expectation_text(step, {name: wanted(each, scope) for name, each in step.fields.items()})
 
-    def _silence(self, step: Silence) -> Play:
+    def _silence(self, step: SilenceStep) -> Steps:
         end = self._mark + step.duration
-        kept: deque[Arrival] = deque()
+        kept: deque[ReceivedFrame] = deque()
         while True:
             while self._queue:
                 arrival = self._queue.popleft()
@@ -113,7 +115,7 @@ class Expecting(Playing):
                 what = " or ".join(step.packets) or "nothing"
                 text = f"{arrival.packet} came in {step.duration / 1e6:g} ms of silence"
                 self._queue = kept + deque([arrival]) + self._queue
-                failed = Failed(
+                failed = ExpectationFailure(
                     step, text, expected=f"no {what}" * bool(step.packets) or what,
                     found=described(arrival.frame), arrival=arrival,
                 )  # fmt: skip
@@ -126,7 +128,7 @@ class Expecting(Playing):
         self._queue = kept + self._queue
         self._mark = end
 
-    def _any_order(self, step: AnyOrder) -> Play:
+    def _any_order(self, step: AnyOrderStep) -> Steps:
         self.expecting = True
         left = list(step.body)
         start, earliest = self._mark, self._earliest
@@ -134,9 +136,9 @@ class Expecting(Playing):
             limit = start + max(self._within(each) for each in left)
             arrival = yield from self._next(step, left, limit + self.patience)
             if arrival is None:
-                failed = [each for each in left if each.level is Level.MUST] or left
+                failed = [each for each in left if each.level is ExpectationLevel.MUST] or left
                 text = f"{' and '.join(each.packet for each in failed)} did not come"
-                self._miss(failed[0], Failed(failed[0], text, expected=self._wanted(failed[0])))
+                self._miss(failed[0], ExpectationFailure(failed[0], text, expected=self._wanted(failed[0])))
                 return
             failures = []
             for each in left:
@@ -149,15 +151,15 @@ class Expecting(Playing):
             else:
                 raise _nearest(failures)
 
-    def _either(self, step: Either) -> Play:
+    def _either(self, step: EitherStep) -> Steps:
         self.expecting = True
-        firsts = [branch[0] for branch in step.branches if isinstance(branch[0], Expect)]
+        firsts = [branch[0] for branch in step.branches if isinstance(branch[0], ExpectStep)]
         start, earliest = self._mark, self._earliest
         limit = start + max(self._within(each) for each in firsts)
         arrival = yield from self._next(step, firsts, limit + self.patience)
         names = " or ".join(each.packet for each in firsts)
         if arrival is None:
-            raise Failed(step, f"neither came: {names}", expected=" or ".join(map(self._wanted, firsts)))
+            raise ExpectationFailure(step, f"neither came: {names}", expected=" or ".join(map(self._wanted, firsts)))
         failures = []
         for branch, first in zip(step.branches, firsts, strict=True):
             failure = self._judged(first, arrival, earliest)
@@ -169,6 +171,6 @@ class Expecting(Playing):
         raise _nearest(failures)
 
 
-def _nearest(failures: Sequence[Failed]) -> Failed:
-    """What to say of a frame that is none of several: how it differs from the one that it is most like."""
+def _nearest(failures: Sequence[ExpectationFailure]) -> ExpectationFailure:
+    """Return the most similar of several failures: the one with the fewest wrong fields."""
     return min(failures, key=lambda each: len(each.wrong) or _ANOTHER_FRAME)

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from mxwire.frames import FrameBatch
-from mxwire.scenarios import Outcome, load, parse, run_simulated
-from mxwire.scenarios.judging import breaches
+from mxwire.scenarios import ScenarioOutcome, load, parse, run_simulated
+from mxwire.scenarios.judge import breaches
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import Frame
 
 
-def altered(outcome: Outcome, packet: str, **fields: int) -> Outcome:
+def altered(outcome: ScenarioOutcome, packet: str, **fields: int) -> ScenarioOutcome:
     """The outcome with other values in the first frame of that kind that the host has sent."""
     codec, frames = codec_of(MXOE), [outcome.frames.frame(place) for place in range(len(outcome.frames))]
     for place, raw in enumerate(frames):
@@ -25,11 +25,11 @@ def altered(outcome: Outcome, packet: str, **fields: int) -> Outcome:
     raise AssertionError(f"no {packet} came from the host")
 
 
-def rules(outcome: Outcome) -> set[str]:
+def rules(outcome: ScenarioOutcome) -> set[str]:
     return {each.rule for each in breaches(outcome, MXOE)}
 
 
-def played(name: str) -> Outcome:
+def played(name: str) -> ScenarioOutcome:
     outcome = run_simulated(load(name), "open-mx-1.5-as-found")
     assert not rules(outcome)
     return outcome
