@@ -19,7 +19,7 @@ from random import Random
 from laboratory import Laboratory, Port, command_line, options_of
 
 from mxwire.host import Endpoint, Host
-from mxwire.host.seeking import ConnectCall
+from mxwire.host.discovery import PendingConnect
 from mxwire.wire.numbers import DEFAULT_KEY
 
 DIALECTS = ("mxoe", "omx:9000")
@@ -50,8 +50,8 @@ class Pair:
         ]
         self.hosts = [host for host, _ in opened]
         self.one, self.two = (endpoint for _, endpoint in opened)
-        call = ConnectCall(self.one, "beta", 0, DEFAULT_KEY)
-        self.until(lambda: self.hosts[0].core.ready(call))
+        call = PendingConnect(self.one, "beta", 0, DEFAULT_KEY)
+        self.until(lambda: self.hosts[0].core.check(call))
         self.there = call.result()
         self.one.isend(self.there, b"")
         hello = self.two.ireceive(maximum=0)

@@ -15,7 +15,7 @@ from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
-    from mxwire.host.asking import Sighting, Survey
+    from mxwire.host.survey import Survey, SurveyedHost
     from mxwire.link import Tap
 
 EPILOG = """\b
@@ -58,7 +58,7 @@ def command(live: Live, seconds: float, count: int | None, ask_dialect: bool, as
     We announce ourselves as any host does, unless --quiet: hosts do not answer those they do not know. Hosts are
     asked for their name twice a second.
     """
-    from mxwire.host.asking import Survey
+    from mxwire.host.survey import Survey
     from mxwire.link import Tap
 
     with live.open(short_frames=True, background=False) as host, Tap.open(live.interface) as tap:
@@ -69,7 +69,7 @@ def command(live: Live, seconds: float, count: int | None, ask_dialect: bool, as
         except KeyboardInterrupt:
             interrupted = True
             end_interrupted_line()
-        found = survey.sightings()
+        found = survey.hosts()
         _tell(found, as_json)
         there = any(each.heard for each in found)
         if not there:
@@ -87,21 +87,23 @@ def _why_none(frames: int) -> str:
     return "no frame came; is another host running there (mxwire serve), and is it the right interface (mxwire doctor)?"
 
 
-def _until(survey: Survey, tap: Tap, seconds: float, count: int | None, ask_dialect: bool) -> Iterator[list[Sighting]]:
-    """The rounds of a survey, until time is over or enough hosts are known."""
+def _until(
+    survey: Survey, tap: Tap, seconds: float, count: int | None, ask_dialect: bool
+) -> Iterator[list[SurveyedHost]]:
+    """Yield the rounds of a survey until the time has passed or enough hosts are known."""
     for _ in survey.rounds(seconds):
         for _ in range(BATCHES):
             if not len(batch := tap.receive(0.0)):
                 break
             survey.observe(batch)
-        sightings = survey.sightings()
-        yield sightings
-        known = sum(each.answer_ns is not None and (each.complete or not ask_dialect) for each in sightings)
+        hosts = survey.hosts()
+        yield hosts
+        known = sum(each.answer_ns is not None and (each.complete or not ask_dialect) for each in hosts)
         if count is not None and known >= count:
             return
 
 
-def _follow(rounds: Iterator[list[Sighting]], *, live_table: bool) -> None:
+def _follow(rounds: Iterator[list[SurveyedHost]], *, live_table: bool) -> None:
     """Ask and listen, on a terminal with a table that grows."""
     if not live_table:
         for _ in rounds:
@@ -112,15 +114,15 @@ def _follow(rounds: Iterator[list[Sighting]], *, live_table: bool) -> None:
     from mxwire.report.live import hosts_table
 
     with live_display() as draw:
-        for sightings in rounds:
-            draw(renderable(hosts_table([record(each) for each in sightings])))
+        for hosts in rounds:
+            draw(renderable(hosts_table([record(each) for each in hosts])))
 
 
-def _tell(sightings: list[Sighting], as_json: bool) -> None:
+def _tell(hosts: list[SurveyedHost], as_json: bool) -> None:
     from mxwire.report.document import show
     from mxwire.report.live import hosts_table
 
-    records = [record(each) for each in sightings]
+    records = [record(each) for each in hosts]
     if as_json:
         for each in records:
             click.echo(json_line(each))
@@ -129,14 +131,14 @@ def _tell(sightings: list[Sighting], as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def record(sighting: Sighting) -> dict[str, Any]:
+def record(sighting: SurveyedHost) -> dict[str, Any]:
     """A host as an object for JSON."""
     made = asdict(sighting)
     del made["long_frames"]
     return made | {"remark": _remark(sighting)}
 
 
-def _remark(sighting: Sighting) -> str | None:
+def _remark(sighting: SurveyedHost) -> str | None:
     """What is odd about a host."""
     if not sighting.heard:
         return "nothing was heard of it: it is only known from --peers, or from another process here"

@@ -14,7 +14,7 @@ from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
-    from mxwire.host.doctor import Finding
+    from mxwire.host.doctor import DoctorFinding
 
 EPILOG = """\b
 Looked at are: the link and its MTU against what both dialects need; what the driver tells of coalescing,
@@ -44,7 +44,7 @@ def command(live: Live, seconds: float, as_json: bool) -> None:
 
     It is a host on the interface for some seconds, and asks others as mxwire discover does.
     """
-    from mxwire.host.doctor import Level
+    from mxwire.host.doctor import DoctorLevel
 
     levels = []
     for each in _examine(live, seconds):
@@ -54,7 +54,7 @@ def command(live: Live, seconds: float, as_json: bool) -> None:
         else:
             _show(each)
         sys.stdout.flush()
-    problems, warnings = levels.count(Level.PROBLEM), levels.count(Level.WARNING)
+    problems, warnings = levels.count(DoctorLevel.PROBLEM), levels.count(DoctorLevel.WARNING)
     if not as_json:
         told = [count_of(problems, "problem", none="no"), count_of(warnings, "warning", none="no")]
         click.echo(f"{live.interface}: {', '.join(told)}")
@@ -63,7 +63,7 @@ def command(live: Live, seconds: float, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _examine(live: Live, seconds: float) -> Iterator[Finding]:
+def _examine(live: Live, seconds: float) -> Iterator[DoctorFinding]:
     from mxwire.host.doctor import examine
     from mxwire.wire.dialect import dialect_by_name
 
@@ -78,7 +78,7 @@ def _examine(live: Live, seconds: float) -> Iterator[Finding]:
     )
 
 
-def _show(finding: Finding) -> None:
+def _show(finding: DoctorFinding) -> None:
     """A line, and what to do below it."""
     from mxwire.report.terminal import is_coloured
 

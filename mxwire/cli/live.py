@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from mxwire.host import Host
-    from mxwire.link.interface import Interface
+    from mxwire.link.interface import NetworkInterface
     from mxwire.protocol import Peer
 
 _MAC: Final = r"[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}"
@@ -87,7 +87,7 @@ class Live:
     peers: Path | None = None
     quiet: bool = False
 
-    def check(self) -> Interface:
+    def check(self) -> NetworkInterface:
         """What the kernel says of the interface.
 
         Raises :class:`~mxwire.link.errors.LinkError` where there is none, it is not Ethernet, or it is down. Says on

@@ -17,13 +17,13 @@ from mxwire.cli.transfer import connect
 from mxwire.errors import MxwireError, OutputError
 from mxwire.host import Endpoint, Host
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
-from mxwire.host.hearing import Strangers
-from mxwire.host.perf import Parameters, Receiver, Result, Sender
+from mxwire.host.perf import PerfParameters, PerfReceiver, PerfResult, PerfSender
 from mxwire.host.perf.parameters import SETTLE
 from mxwire.host.perf.preemption import PreemptionMeter
-from mxwire.host.perf.receiver import Wish
-from mxwire.host.perf.waiting import Waiting
-from mxwire.host.request import place_of
+from mxwire.host.perf.receiver import PerfRequest
+from mxwire.host.perf.waiter import PerfWaiter
+from mxwire.host.requests import place_of
+from mxwire.host.stall import DialectMonitor
 from mxwire.protocol import Partner, Status
 from mxwire.report.json_line import json_line
 from mxwire.wire.numbers import DEFAULT_KEY
@@ -99,19 +99,19 @@ def send(
     host: str,
     remote: int,
     endpoint: int | None,
-    parameters: Parameters,
+    parameters: PerfParameters,
     pause: float,
     plot: Path | None,
 ) -> bool:
     """Measure against a receiver, and say what was found; returns whether it ended early."""
-    results: list[Result] = []
+    results: list[PerfResult] = []
     with manner.open(live) as ours:
         opened = ours.open_endpoint(endpoint, DEFAULT_KEY)
         partner = _connect(opened, host, remote, manner.silence)
         manner.remark(
             f"connected to {place_of(partner)} from endpoint {opened.number}, dialect {live.dialect or 'mxoe'}"
         )
-        sender = Sender(Waiting(opened, yielding=manner.yielding, silence=manner.silence), partner, parameters)
+        sender = PerfSender(PerfWaiter(opened, yielding=manner.yielding, silence=manner.silence), partner, parameters)
         failed = False
         try:
             sender.agree()
@@ -148,11 +148,11 @@ def _connect(endpoint: Endpoint, host: str, remote: int, timeout: float | None) 
         time.sleep(_AGAIN)
 
 
-def _about(live: Live, partner: str, parameters: Parameters) -> dict[str, Any]:
+def _about(live: Live, partner: str, parameters: PerfParameters) -> dict[str, Any]:
     return {"partner": partner, "dialect": live.dialect or "mxoe", "parameters": asdict(parameters)}
 
 
-def _say(manner: Manner, result: Result) -> None:
+def _say(manner: Manner, result: PerfResult) -> None:
     if manner.as_json:
         manner.tell("length", **result.record())
         return
@@ -179,13 +179,13 @@ def receive(live: Live, manner: Manner, endpoint: int, slave: bool) -> bool:
             + (f" -r {endpoint}" * bool(endpoint))
         )
         manner.tell("waiting", host=ours.name, endpoint=endpoint, dialect=live.dialect or "mxoe")
-        strangers = Strangers(ours.core)
+        strangers = DialectMonitor(ours.core)
 
         def idle() -> None:
             for text in strangers.found():
                 note(text)
 
-        receiver = Receiver(Waiting(opened, yielding=manner.yielding, silence=manner.silence))
+        receiver = PerfReceiver(PerfWaiter(opened, yielding=manner.yielding, silence=manner.silence))
         while True:
             try:
                 wish = receiver.wait(idle)
@@ -203,7 +203,7 @@ def receive(live: Live, manner: Manner, endpoint: int, slave: bool) -> bool:
                 return failed
 
 
-def _serve(manner: Manner, host: Host, receiver: Receiver, wish: Wish) -> bool:
+def _serve(manner: Manner, host: Host, receiver: PerfReceiver, wish: PerfRequest) -> bool:
     """One measurement; returns whether it ended early."""
     # Only to be told: a host that does not give its name in time is called by its address.
     with suppress(HostTimeoutError):
@@ -237,7 +237,7 @@ def check_writable(path: Path) -> None:
         raise OutputError(f"{path}: cannot be written: permission denied")
 
 
-def _draw(path: Path, live: Live, host: str, parameters: Parameters, results: list[Result]) -> None:
+def _draw(path: Path, live: Live, host: str, parameters: PerfParameters, results: list[PerfResult]) -> None:
     from mxwire.report.plot import Measurement, draw
     from mxwire.wire.dialect import dialect_by_name
 

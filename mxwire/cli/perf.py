@@ -149,7 +149,7 @@ def command(
     del measured["board"]
     from mxwire.cli import measuring
     from mxwire.errors import MxwireError
-    from mxwire.host.perf import Parameters
+    from mxwire.host.perf import PerfParameters
 
     manner = measuring.Manner(sleep=sleep, yielding=yielding, silence=timeout, verbose=verbose, as_json=as_json)
     if destination is None:
@@ -159,7 +159,7 @@ def command(
         return
     if slave:
         raise MxwireError("-s is for the receiver: leave it, or leave -d")
-    parameters = Parameters(**measured)
+    parameters = PerfParameters(**measured)
     parameters.check()
     if plot is not None:
         from mxwire.report.plot import check

@@ -18,7 +18,7 @@ from mxwire.words import count_of
 
 if TYPE_CHECKING:
     from mxwire.host import Host
-    from mxwire.host.asking import Outcome, Pinging, RoundTrips
+    from mxwire.host.ping import Pinger, PingOutcome, PingStatistics
     from mxwire.protocol import Peer
 
 EPILOG = """\b
@@ -85,11 +85,11 @@ def command(
 
     Times are from when a question is given to the kernel to when the kernel got the answer.
     """
-    from mxwire.host.asking import Pinging
+    from mxwire.host.ping import Pinger
 
     with live.open(short_frames=True, background=False) as host:
         peer = find(host, destination, timeout)
-        pinging = Pinging(host, _asker(host, peer, destination, key))
+        pinging = Pinger(host, _asker(host, peer, destination, key))
         printer = _Json(destination, host) if as_json else _Lines(destination, host)
         printer.begin(peer)
         started, interrupted = time.monotonic(), False
@@ -102,7 +102,7 @@ def command(
         _finish(pinging, interrupted)
 
 
-def _finish(pinging: Pinging, interrupted: bool) -> None:
+def _finish(pinging: Pinger, interrupted: bool) -> None:
     pinging.close()
     sys.stdout.flush()
     if interrupted:
@@ -112,11 +112,11 @@ def _finish(pinging: Pinging, interrupted: bool) -> None:
 
 
 def _asker(host: Host, peer: Peer, destination: Destination, key: int) -> Any:
-    from mxwire.host.asking import Connects, Queries
+    from mxwire.host.ping import ConnectMethod, HostQueryMethod
 
     if destination.endpoint is None:
-        return Queries(host, peer)
-    return Connects(host.open_endpoint(), peer, destination.endpoint, key)
+        return HostQueryMethod(host, peer)
+    return ConnectMethod(host.open_endpoint(), peer, destination.endpoint, key)
 
 
 class _Lines:
@@ -139,7 +139,7 @@ class _Lines:
         )
         sys.stdout.flush()
 
-    def tell(self, outcome: Outcome) -> None:
+    def tell(self, outcome: PingOutcome) -> None:
         """A line for each."""
         from mxwire.report.times import duration_text
 
@@ -153,7 +153,7 @@ class _Lines:
         click.echo(line)
         sys.stdout.flush()
 
-    def end(self, statistics: RoundTrips, seconds: float) -> None:
+    def end(self, statistics: PingStatistics, seconds: float) -> None:
         """The summary, as ping(8) words it."""
         more = f", +{count_of(statistics.duplicates, 'duplicate')}" if statistics.duplicates else ""
         more += f", {statistics.refused} refused" if statistics.refused else ""
@@ -180,7 +180,7 @@ class _Json:
     def begin(self, peer: Peer) -> None:
         """Nothing: each object says it."""
 
-    def tell(self, outcome: Outcome) -> None:
+    def tell(self, outcome: PingOutcome) -> None:
         """An object for each."""
         lost = outcome.nanoseconds is None and outcome.refusal is None
         self._print(
@@ -194,7 +194,7 @@ class _Json:
             }
         )
 
-    def end(self, statistics: RoundTrips, seconds: float) -> None:
+    def end(self, statistics: PingStatistics, seconds: float) -> None:
         """All in one object."""
         times = statistics.times()
         self._print(

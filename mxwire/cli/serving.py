@@ -13,9 +13,9 @@ import click
 from mxwire.cli.live import Live, end_like_interrupt
 from mxwire.cli.notes import counted, note
 from mxwire.host import Host, HostTimeoutError
-from mxwire.host.hearing import Strangers
-from mxwire.host.request import place_of
-from mxwire.host.serving import Client, Counts, Service
+from mxwire.host.requests import place_of
+from mxwire.host.service import Client, Service, ServiceCounts
+from mxwire.host.stall import DialectMonitor
 from mxwire.report.json_line import json_line
 
 _TURN: Final = 0.25
@@ -39,7 +39,7 @@ def serve(live: Live, *, echo: bool, endpoints: tuple[int, ...], key: int, every
             teller.begin(live, endpoints, key)
             while True:
                 with suppress(HostTimeoutError):
-                    host.driving.wait(service, _TURN)
+                    host.driver.wait(service, _TURN)
                 teller.turn()
         except KeyboardInterrupt:
             # The usual end of it, and no failure that it must report.
@@ -61,9 +61,9 @@ class _Teller:
         self._live_line = not as_json and sys.stderr.isatty()
         self._started = time.monotonic()
         self._said = self._started
-        self._last = Counts()
+        self._last = ServiceCounts()
         self._introduced = self._turns = 0
-        self._strangers = Strangers(host.core)
+        self._strangers = DialectMonitor(host.core)
 
     def begin(self, live: Live, endpoints: tuple[int, ...], key: int) -> None:
         what = "echo" if self._service.echo else "sink"
@@ -155,7 +155,7 @@ def _who(client: Client) -> dict[str, Any]:
     return {"host": peer.name, "address": peer.address.hex(":"), "endpoint": client.partner.number}
 
 
-def _text(counts: Counts) -> str:
+def _text(counts: ServiceCounts) -> str:
     parts = [f"{counted(counts.messages, 'message')}, {counted(counts.bytes, 'byte')}"]
     flaws = {"truncated": counts.truncated, "refused": counts.refused, "failed": counts.failed}
     parts += [f"{count:,} {name}" for name, count in flaws.items() if count]

@@ -18,11 +18,10 @@ from mxwire.cli.notes import counted, note
 from mxwire.cli.pieces import pieces, size_of
 from mxwire.cli.progress import Bar, bar
 from mxwire.errors import OutputError
-from mxwire.host import Endpoint, HostClosedError, HostError, HostTimeoutError, Message, Request, Waiting
-from mxwire.host.calls import Delivered
-from mxwire.host.hearing import Strangers
-from mxwire.host.request import place_of
-from mxwire.host.watching import SLICE, wait_watching
+from mxwire.host import Endpoint, HostClosedError, HostError, HostRequest, HostTimeoutError, Message, WaitingMessage
+from mxwire.host.base_endpoint import PendingAcks
+from mxwire.host.requests import place_of
+from mxwire.host.stall import SLICE, DialectMonitor, wait_observed
 from mxwire.protocol import Partner, Status
 from mxwire.report.json_line import json_line
 
@@ -52,7 +51,7 @@ class _Sent:
     """A message under way."""
 
     name: str
-    request: Request[Status]
+    request: HostRequest[Status]
     began: float
 
 
@@ -156,7 +155,7 @@ def _send_all(
 
     def finish_oldest() -> None:
         sent = under_way[0]
-        status = wait_watching(endpoint, sent.request, partner, wanted.timeout, tick)
+        status = wait_observed(endpoint, sent.request, partner, wanted.timeout, tick)
         under_way.popleft()
         tally.messages += 1
         tally.bytes += sent.request.transferred
@@ -169,10 +168,10 @@ def _send_all(
             finish_oldest()
     while under_way:
         finish_oldest()
-    wait_watching(endpoint, Delivered(endpoint), partner, wanted.timeout, tick)
+    wait_observed(endpoint, PendingAcks(endpoint), partner, wanted.timeout, tick)
 
 
-def _asked(request: Request[Status]) -> int:
+def _asked(request: HostRequest[Status]) -> int:
     """How much of a large message the receiver has asked for."""
     packet = getattr(request.inner, "packet", None)
     region = None if packet is None else packet.region
@@ -224,7 +223,7 @@ def receive(live: Live, wanted: Receiving) -> bool:
     with live.open(spin=0.001) as host, _Outputs(wanted) as outputs:
         endpoint = host.open_endpoint(wanted.endpoint, wanted.key)
         note(f"waiting for messages as {host.name} endpoint {wanted.endpoint}")
-        tally, strangers = _Tally(wanted.as_json), Strangers(host.core)
+        tally, strangers = _Tally(wanted.as_json), DialectMonitor(host.core)
         try:
             while not wanted.count or tally.messages < wanted.count:
                 with bar("", None, "bytes") as shown:
@@ -246,7 +245,7 @@ def receive(live: Live, wanted: Receiving) -> bool:
     return not tally.short
 
 
-def _first(endpoint: Endpoint, wanted: Receiving, strangers: Strangers) -> Waiting:
+def _first(endpoint: Endpoint, wanted: Receiving, strangers: DialectMonitor) -> WaitingMessage:
     """Wait for a message, and say why none may come."""
     until = None if wanted.timeout is None else time.monotonic() + wanted.timeout
     while True:
@@ -260,7 +259,7 @@ def _first(endpoint: Endpoint, wanted: Receiving, strangers: Strangers) -> Waiti
             note(text)
 
 
-def _one(endpoint: Endpoint, wanted: Receiving, strangers: Strangers, shown: Bar) -> Message:
+def _one(endpoint: Endpoint, wanted: Receiving, strangers: DialectMonitor, shown: Bar) -> Message:
     waiting = _first(endpoint, wanted, strangers)
     # Only to be told later: a host that does not give its name in time is called by its address.
     with suppress(HostTimeoutError):
@@ -277,7 +276,7 @@ def _one(endpoint: Endpoint, wanted: Receiving, strangers: Strangers, shown: Bar
         arrived = sum(each.asked for each in endpoint.engine.card.pulls.values() if each.context is request.inner)
         shown.update(arrived, size)
 
-    return wait_watching(endpoint, request, waiting.partner, wanted.timeout or STANDSTILL, tick)
+    return wait_observed(endpoint, request, waiting.partner, wanted.timeout or STANDSTILL, tick)
 
 
 def _told_received(tally: _Tally, message: Message, to_stderr: bool) -> None:

@@ -1,13 +1,12 @@
-"""Live hosts: the engine on a link, with a clock and a loop, in a blocking and an asyncio face."""
+"""Live hosts: the engine on a link, with a clock and a driver, for blocking callers and for asyncio."""
 
 from mxwire.host.async_endpoint import AsyncEndpoint
 from mxwire.host.async_host import AsyncHost
+from mxwire.host.base_host import KnownPeer
 from mxwire.host.endpoint import Endpoint
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
 from mxwire.host.host import Host
-from mxwire.host.message import Message, Waiting
-from mxwire.host.opening import KnownPeer
-from mxwire.host.request import Request
+from mxwire.host.requests import HostRequest, Message, WaitingMessage
 from mxwire.wire.numbers import DEFAULT_KEY
 
 __all__ = [
@@ -18,9 +17,9 @@ __all__ = [
     "Host",
     "HostClosedError",
     "HostError",
+    "HostRequest",
     "HostTimeoutError",
     "KnownPeer",
     "Message",
-    "Request",
-    "Waiting",
+    "WaitingMessage",
 ]

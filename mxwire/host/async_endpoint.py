@@ -1,4 +1,4 @@
-"""AsyncEndpoint: an endpoint for asyncio; names and meanings are those of the blocking one."""
+"""AsyncEndpoint: an endpoint for asyncio, with the names and meanings of the blocking one."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
-from mxwire.host.calls import (
+from mxwire.host.base_endpoint import (
     CONNECT_TIMEOUT,
     LINGER,
-    Delivered,
-    EndpointCalls,
-    Probing,
-    some,
+    BaseEndpoint,
+    PendingAcks,
+    PendingProbe,
+    PendingReceive,
+    require_nonempty,
 )
+from mxwire.host.discovery import PendingConnect
 from mxwire.host.errors import HostError
-from mxwire.host.message import Message, Waiting
-from mxwire.host.pending import AllOf, AnyOf, Pending
-from mxwire.host.request import Request, Sending
-from mxwire.host.seeking import ConnectCall
+from mxwire.host.requests import AllOf, AnyOf, HostRequest, Message, WaitingMessage
 from mxwire.protocol import ALL_BITS, Partner, Peer
 from mxwire.wire.numbers import DEFAULT_KEY
 
@@ -29,15 +28,14 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-class AsyncEndpoint(EndpointCalls):
+class AsyncEndpoint(BaseEndpoint):
     """An open endpoint. All calls are made from the thread of the event loop; ``timeout`` is in seconds, None waits
     without limit. Cancelling a task that waits cancels the receive or connect that it waits for.
 
-    Calls raise :class:`~mxwire.protocol.errors.LocalProtocolError` for arguments that are not possible (those of a
-    wrong type are a :class:`TypeError` too),
-    :class:`~mxwire.host.errors.HostTimeoutError` when a timeout is over,
+    Calls raise :class:`~mxwire.protocol.errors.LocalProtocolError` for invalid arguments (which is a
+    :class:`TypeError` too for those of a wrong type), :class:`~mxwire.host.errors.HostTimeoutError` after the timeout,
     :class:`~mxwire.host.errors.HostClosedError` when the endpoint or its host is closed, and other
-    :class:`~mxwire.host.errors.HostError` where the other side has failed or refused.
+    :class:`~mxwire.host.errors.HostError` if the other host has failed or refused.
     """
 
     host: AsyncHost
@@ -50,8 +48,8 @@ class AsyncEndpoint(EndpointCalls):
         *,
         timeout: float | None = CONNECT_TIMEOUT,
     ) -> Partner:
-        """Connect to an endpoint of a host, given by name or address; a name may have to be found first."""
-        return await self._wait(ConnectCall(self, peer, endpoint, key), timeout)
+        """Connect to an endpoint of a host, given by name or address; wait for a name that is not known yet."""
+        return await self.host.driver.wait(PendingConnect(self, peer, endpoint, key), timeout)
 
     async def send(
         self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None
@@ -63,13 +61,13 @@ class AsyncEndpoint(EndpointCalls):
         matching receive and has pulled all of it: two hosts that both send first wait for each other, which
         :meth:`isend` avoids. To know that a message was delivered, call :meth:`flush`.
         """
-        await self._wait(Sending(self._post_send(partner, data, match_info, synchronous=False)), timeout)
+        await self.host.driver.wait(self._send(partner, data, match_info), timeout)
 
     async def ssend(
         self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None
     ) -> None:
         """Send a message, and wait until the receiver has matched and received it, whatever its length."""
-        await self._wait(Sending(self._post_send(partner, data, match_info, synchronous=True)), timeout)
+        await self.host.driver.wait(self._send(partner, data, match_info, synchronous=True), timeout)
 
     async def receive(
         self,
@@ -86,39 +84,41 @@ class AsyncEndpoint(EndpointCalls):
         ``partner`` is the sender, to reply to. Nothing is lost at a timeout, unless the message was being transferred:
         then the ``request`` of the error may be waited for again.
         """
-        return await self._wait(self._receive(buffer, match_info, mask, maximum), timeout)
+        return await self.host.driver.wait(
+            PendingReceive(self, self._post_receive(buffer, match_info, mask, maximum)), timeout
+        )
 
     async def probe(
         self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS, *, timeout: float | None = None
-    ) -> Waiting:
-        """Wait until there is a message that such a receive would take; it stays where it is."""
-        return await self._wait(Probing(self, match_info, mask), timeout)
+    ) -> WaitingMessage:
+        """Wait until there is a message that such a receive would take, and return its envelope; it stays queued."""
+        return await self.host.driver.wait(PendingProbe(self, match_info, mask), timeout)
 
-    async def wait(self, request: Request[Result], timeout: float | None = None) -> Result:
+    async def wait(self, request: HostRequest[Result], timeout: float | None = None) -> Result:
         """Wait until a request has ended; return the message of a receive, or the status of a send."""
-        return await self._wait(request, timeout)
+        return await self.host.driver.wait(request, timeout)
 
-    async def wait_any(self, requests: Sequence[Request[Any]], timeout: float | None = None) -> Request[Any]:
+    async def wait_any(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> HostRequest[Any]:
         """Wait until one of several requests has ended, and return the first that has; see its ``result()``."""
-        found = await self._wait(AnyOf(some(requests)), timeout)
-        assert isinstance(found, Request)
+        found = await self.host.driver.wait(AnyOf(require_nonempty(requests)), timeout)
+        assert isinstance(found, HostRequest)
         return found
 
-    async def wait_all(self, requests: Sequence[Request[Any]], timeout: float | None = None) -> list[Any]:
+    async def wait_all(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> list[Any]:
         """Wait until all requests have ended, and return their results; raise the error of the first that failed."""
-        return await self._wait(AllOf(requests), timeout)
+        return await self.host.driver.wait(AllOf(requests), timeout)
 
     async def flush(self, timeout: float | None = None) -> None:
         """Wait until all messages sent so far have been acknowledged.
 
-        Raises :class:`~mxwire.host.errors.HostError` where one was lost because its receiver has gone.
+        Raises :class:`~mxwire.host.errors.HostError` if one was lost because its receiver has gone.
         """
-        await self._wait(Delivered(self), timeout)
+        await self.host.driver.wait(PendingAcks(self), timeout)
 
     async def close(self, linger: float = 0.0) -> None:
-        """Close the endpoint, after at most ``linger`` seconds of waiting for acks; calling it again does nothing.
+        """Close the endpoint, after at most ``linger`` seconds of waiting for acks; closing it again does nothing.
 
-        Everything that has not ended ends as cancelled, and partners are not told: the protocol has no word for it.
+        Requests that have not ended are cancelled. Partners are not notified: the protocol has no packet for that.
         """
         if linger and not self.closed:
             # A caller that wants to know about undelivered messages calls flush.
@@ -127,14 +127,11 @@ class AsyncEndpoint(EndpointCalls):
         self._close()
 
     async def __aenter__(self) -> AsyncEndpoint:
-        """The endpoint itself."""
+        """Return self."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it; where all went well, not before what was sent has arrived, or ``LINGER`` is over."""
+        """Close the endpoint; without an error only after all acks have arrived, or ``LINGER`` is over."""
         await self.close(LINGER if kind is None else 0.0)
-
-    async def _wait(self, pending: Pending[Result], timeout: float | None) -> Result:
-        return await self.host.turning.wait(pending, timeout)

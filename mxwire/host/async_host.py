@@ -1,4 +1,4 @@
-"""AsyncHost: the asyncio face of a live host; names and meanings are those of the blocking one."""
+"""AsyncHost: a live host for asyncio, with the names and meanings of the blocking one."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from types import TracebackType
 
 from mxwire.host import names
 from mxwire.host.async_endpoint import AsyncEndpoint
-from mxwire.host.interfaces import Opened
+from mxwire.host.base_host import DEFAULT_PROFILE, BaseHost, OpenedInterfaces
+from mxwire.host.discovery import PendingPeer
+from mxwire.host.driver import AsyncioDriver
 from mxwire.host.names import Peers
-from mxwire.host.opening import DEFAULT_PROFILE, HostCalls, Hosting
-from mxwire.host.seeking import PeerAppears
-from mxwire.host.sharing import Sharing
-from mxwire.host.turning import Turning
+from mxwire.host.sharing import HostSharing
 from mxwire.link import Link
 from mxwire.protocol import Event, Peer, Profile
 from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.wire.numbers import DEFAULT_KEY
 
 
-class AsyncHost(HostCalls):
+class AsyncHost(BaseHost):
     """A live host for asyncio, on one or more links, run by the event loop that is running when it is made.
 
     All calls are made from that loop's thread. Arguments, errors and meanings are those of
@@ -39,9 +38,9 @@ class AsyncHost(HostCalls):
         on_event: Callable[[Event], object] | None = None,
         rng: Random | None = None,
         small_mtu: bool = False,
-        sharing: Sharing | None = None,
+        sharing: HostSharing | None = None,
     ) -> None:
-        hosting = Hosting(
+        super().__init__(
             links,
             sharing=sharing,
             name=name,
@@ -53,8 +52,7 @@ class AsyncHost(HostCalls):
             rng=rng,
             small_mtu=small_mtu,
         )
-        super().__init__(hosting)
-        self.turning = Turning(self.core)
+        self.driver = AsyncioDriver(self.core)
         """Runs the host on the event loop."""
 
     @classmethod
@@ -76,7 +74,7 @@ class AsyncHost(HostCalls):
         Raises :class:`~mxwire.link.errors.LinkError` for an interface that does not exist, or that this process may
         not use.
         """
-        with Opened(interfaces) as opened:
+        with OpenedInterfaces(interfaces) as opened:
             host = cls(
                 opened.links,
                 name=name,
@@ -100,33 +98,33 @@ class AsyncHost(HostCalls):
         interface: int | str = 0,
         session: int | None = None,
     ) -> AsyncEndpoint:
-        """Open an endpoint; without a number the lowest that is free. ``interface`` is a name, or counted from 0.
+        """Open an endpoint; without a number the lowest free one. ``interface`` is a name, or an index from 0.
 
-        Raises :class:`~mxwire.errors.MxwireError` where it is open already, here or in another process.
+        Raises :class:`~mxwire.errors.MxwireError` if it is open already, here or in another process.
         """
-        endpoint: AsyncEndpoint = self.hosting.open(AsyncEndpoint, number, key, interface, session)
+        endpoint: AsyncEndpoint = self._open_endpoint(AsyncEndpoint, number, key, interface, session)
         endpoint.host = self
         return endpoint
 
     async def wait_for_peer(self, which: str | bytes, timeout: float | None = None) -> Peer:
-        """Wait until a host, given by name or address, has told its name.
+        """Wait until the name of a host, given by name or address, is known.
 
-        Raises :class:`~mxwire.host.errors.HostTimeoutError` with the hosts that were seen instead.
+        Raises :class:`~mxwire.host.errors.HostTimeoutError` with the hosts seen instead.
         """
-        return await self.turning.wait(PeerAppears(self.hosting, names.who(which)), timeout)
+        return await self.driver.wait(PendingPeer(self, names.peer_key(which)), timeout)
 
     def close(self) -> None:
-        """Close all endpoints and links, and end all waits of other tasks; calling it again does nothing."""
-        self.hosting.shut()
-        self.turning.close()
-        self.hosting.give_back()
+        """Close all endpoints and links, and end all waits of other tasks; closing it again does nothing."""
+        self._end()
+        self.driver.close()
+        self._close_links()
 
     async def __aenter__(self) -> AsyncHost:
-        """The host itself."""
+        """Return self."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it."""
+        """Close the host."""
         self.close()

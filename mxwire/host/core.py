@@ -1,12 +1,13 @@
-"""Core: links, the engine and the clock, turned by hand; it knows neither threads nor event loops.
+"""Core: the links, the engine and the clock of a host, run by a driver; it knows neither threads nor event loops.
 
-Everything here is called within ``section``, by whoever has something to do.
+All methods are called within ``section``.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -14,8 +15,8 @@ from typing import Any, Final
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.host.errors import HostClosedError
-from mxwire.host.interrupts import Section
-from mxwire.host.pending import Pending, Waiter
+from mxwire.host.interrupts import ExclusiveSection
+from mxwire.host.requests import Pending, Waiter
 from mxwire.link import FewLink, Link
 from mxwire.link.errors import LinkError
 from mxwire.protocol import Event, Node, Status
@@ -23,12 +24,16 @@ from mxwire.units import MILLISECOND
 
 NOTICES_KEPT: Final = 256
 _ROUNDS: Final = 4
-"""How often waiters may answer what they see with new calls before frames are looked at again."""
+"""Rounds of transmitting and notifying before the links are polled again.
+
+A notified wait may call the engine again, as a service that answers does. Two rounds serve one such call; the bound
+keeps a service that always has something to send from starving the receive side.
+"""
 _log = logging.getLogger(__name__)
 
 
 class Core:
-    """A node and its links; ``clock`` gives nanoseconds that never run backwards."""
+    """A node and its links. ``clock`` returns nanoseconds and never goes backwards."""
 
     def __init__(
         self,
@@ -43,37 +48,36 @@ class Core:
         node.tells_completed = False
         self.clock = clock
         self.on_event = on_event
-        self.section = Section()
+        self.section = ExclusiveSection()
         self.waiters: list[Waiter] = []
-        """Who waits; looked through whenever something has happened."""
+        """Pending waits, checked after each step that may have changed something."""
         self.ended: MxwireError | None = None
-        """Why nothing works any more, if so."""
+        """The reason why the host has stopped; None while it runs."""
         self.notices: deque[Event] = deque(maxlen=NOTICES_KEPT)
-        """What has happened besides requests that completed, the newest last."""
+        """Events other than completed requests, the newest last."""
         self.after: Callable[[], None] | None = None
-        """Called after each time that something may have changed."""
-        self.watchers: list[Callable[[FrameBatch, bool], None]] = []
-        """Shown all frames that arrive, and (True) all that leave, just before they do; must not keep a batch."""
+        """Called after each step that may have changed something."""
+        self.observers: list[Callable[[FrameBatch, bool], None]] = []
+        """Called with each batch received, and (with True) each batch about to be sent; must not keep a batch."""
         self.now = clock()
-        """The time of the last step."""
+        """Time of the last step."""
         self.active = self.now
-        """When something happened last."""
+        """Time of the last step that had something to do."""
         self.steps = 0
-        """How often somebody looked for frames."""
+        """Number of steps so far."""
         self._numbered = tuple(
             (number, each, each if isinstance(each, FewLink) else None) for number, each in enumerate(self.links)
         )
         self._due: int | None = None
         self._due_known = False
-        self._looked = self.now
-        """When it was last looked whether something is due."""
+        self._deadline_checked = self.now
 
-    # What the faces turn.
+    # Called by drivers.
 
     def step(self, looks: int = 1) -> None:
-        """Take the frames that have arrived, and let leave what is to leave now; never waits.
+        """Receive the frames that have arrived and transmit what is due; never block.
 
-        Where nothing has arrived it looks again, ``looks`` times in all.
+        Without frames or expired timers the links are polled up to ``looks`` times.
         """
         if self.ended is not None:
             return
@@ -81,51 +85,51 @@ class Core:
         try:
             for _ in range(looks):
                 self.now = now = self.clock()
-                if self._hear(now):
+                if self._receive(now):
                     self.active = now
-                    self._answer(now)
+                    self._respond(now)
                     return
                 if self._overdue(now):
                     self.active = now
-                    self._transmit(now, True)
+                    self._drain(now, True)
                     return
         except LinkError as error:
             self.end(HostClosedError(Status.NO_DEVICE, str(error)))
         except Exception as error:
-            self._broken(error)
+            self._fail(error)
 
-    def flush(self) -> None:
-        """Let leave what an application's call has made ready."""
+    def transmit(self) -> None:
+        """Transmit what a call of the application has queued."""
         self.now = now = self.clock()
         try:
-            self._transmit(now, False)
+            self._drain(now, False)
         except LinkError as error:
             self.end(HostClosedError(Status.NO_DEVICE, str(error)))
         except Exception as error:
-            self._broken(error)
+            self._fail(error)
 
-    def send(self, batch: FrameBatch, interface: int = 0) -> None:
-        """Send frames that are not the engine's, after what it has made ready."""
-        self.flush()
+    def inject(self, batch: FrameBatch, interface: int = 0) -> None:
+        """Send frames that are not the engine's, after those that it has queued."""
+        self.transmit()
         if self.ended is None:
-            self._send(self.links[interface], batch)
+            self._show_and_send(self.links[interface], batch)
 
-    def ready(self, pending: Pending[Any]) -> bool:
-        """Check whether a wait is over, and transmit what the check has queued."""
+    def check(self, pending: Pending[Any]) -> bool:
+        """Return whether a wait is over, after transmitting what the check itself has queued."""
         done = pending.ready()
         if not done and self.node.eager():
-            self.flush()
+            self.transmit()
             done = pending.ready()
         return done
 
     def pause(self) -> int | None:
-        """How many ns nothing needs to be done unless a frame comes; None: no end."""
+        """Nanoseconds until the engine is due if no frame arrives; None: no timer is set."""
         if not self._due_known:
             self._due, self._due_known = self.node.deadline(), True
         return None if self._due is None else max(0, self._due - self.clock())
 
     def end(self, why: MxwireError) -> None:
-        """Nothing works any more: everybody who waits is told."""
+        """Stop the host, and wake all waiters."""
         if self.ended is None:
             self.ended = why
             for each in self.waiters:
@@ -134,94 +138,111 @@ class Core:
                 self.after()
 
     def must_be_open(self) -> None:
-        """Raises :class:`~mxwire.host.errors.HostClosedError` where nothing works any more."""
+        """Raise :class:`~mxwire.host.errors.HostClosedError` if the host has stopped."""
         if self.ended is not None:
             status = self.ended.status if isinstance(self.ended, HostClosedError) else Status.BAD_ERROR
             raise HostClosedError(status, str(self.ended)) from self.ended
 
-    # Inside.
+    # Internal.
 
-    def _hear(self, now: int) -> bool:
-        """Take the frames that have arrived; whether there were any."""
-        heard = False
+    def _receive(self, now: int) -> bool:
+        """Pass the frames that have arrived to the engine; return whether there were any."""
+        received = False
         for number, link, few in self._numbered:
-            found = link.receive(0.0) if few is None or self.watchers else few.receive_few()
+            # Observers are given batches, so they disable the path of single frames.
+            found = link.receive(0.0) if few is None or self.observers else few.receive_few()
             if not found:
                 continue
-            heard, self._due_known = True, False
+            received, self._due_known = True, False
             if isinstance(found, FrameBatch):
-                for watch in tuple(self.watchers):
-                    watch(found, False)
+                for observe in tuple(self.observers):
+                    observe(found, False)
                 self.node.receive(found, now, number)
             else:
                 self.node.receive_few(found, now, number)
-        return heard
+        return received
 
-    def _answer(self, now: int) -> None:
-        """Let leave what frames have made ready. What is due by the clock is looked for when none has come, and
-        otherwise now and then: to look for it takes a while, and an application waits."""
-        if now - self._looked >= MILLISECOND and self._overdue(now):
-            self._transmit(now, True)
+    def _respond(self, now: int) -> None:
+        """Transmit what received frames have queued, and notify waiters."""
+        # Timers are checked at once when no frame arrives. Under load, once per millisecond is enough: a check costs
+        # several microseconds, and a waiting application pays for it.
+        if now - self._deadline_checked >= MILLISECOND and self._overdue(now):
+            self._drain(now, True)
         elif self.node.eager():
-            self._transmit(now, False)
+            self._drain(now, False)
         else:
-            self._settle(now)
+            self._notify()
+            if self.node.eager():
+                self._drain(now, False)
+            elif self.after is not None:
+                self.after()
 
     def _overdue(self, now: int) -> bool:
-        self._looked = now
+        self._deadline_checked = now
         if not self._due_known:
             self._due, self._due_known = self.node.deadline(), True
         return self._due is not None and self._due <= now
 
-    def _transmit(self, now: int, timely: bool) -> None:
-        """Let leave what is ready and, if that is wanted, what is due by the clock."""
+    def _drain(self, now: int, timely: bool) -> None:
+        """Send queued frames and notify waiters until nothing is queued; if ``timely``, also run expired timers."""
         for _ in range(_ROUNDS):
             for number, link, few in self._numbered:
-                if few is None or self.watchers:
-                    self._send(link, self.node.transmit(now, number))
+                if few is None or self.observers:
+                    self._show_and_send(link, self.node.transmit(now, number))
                 elif frames := self.node.transmit_few(now, number, timely):
                     if isinstance(frames, FrameBatch):
                         link.send(frames)
                     else:
                         few.send_few(frames)
             self._due_known = False
-            self._tell()
+            self._notify()
             if not self.node.eager():
                 break
         if self.after is not None:
             self.after()
 
-    def _settle(self, now: int) -> None:
-        """Tell what frames have changed that want no answer yet."""
-        self._tell()
-        if self.node.eager():
-            self._transmit(now, False)
-        elif self.after is not None:
-            self.after()
-
-    def _send(self, link: Link, batch: FrameBatch) -> None:
+    def _show_and_send(self, link: Link, batch: FrameBatch) -> None:
         if len(batch):
-            for watch in tuple(self.watchers):
-                watch(batch, True)
+            for observe in tuple(self.observers):
+                observe(batch, True)
             link.send(batch)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for event in self.node.events():
-            self._notice(event)
+            self.notices.append(event)
+            if self.on_event is not None:
+                try:
+                    self.on_event(event)
+                except Exception:
+                    _log.exception("on_event has failed")
         for waiter in self.waiters:
-            if not waiter.done and waiter.look():
+            if not waiter.done and waiter.check():
                 waiter.wake()
 
-    def _notice(self, event: Event) -> None:
-        self.notices.append(event)
-        if self.on_event is not None:
-            try:
-                self.on_event(event)
-            except Exception:
-                _log.exception("the function that is told of events has failed")
-
-    def _broken(self, error: Exception) -> None:
+    def _fail(self, error: Exception) -> None:
         _log.error("the engine has failed", exc_info=error)
         why = HostClosedError(Status.BAD_ERROR, f"the engine has failed, which is a defect of mxwire: {error!r}")
         why.__cause__ = error
         self.end(why)
+
+
+class FrameObserver(ABC):
+    """Base of objects that see all frames that a host receives and sends, from creation until they are closed.
+
+    Frames may be observed at once, so a derived class completes its own ``__init__`` before it calls this one.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        with core.section:
+            core.observers.append(self._observe)
+
+    def close(self) -> None:
+        """Stop observing; closing again does nothing."""
+        with self._core.section:
+            if self._observe in self._core.observers:
+                self._core.observers.remove(self._observe)
+
+    @abstractmethod
+    def _observe(self, batch: FrameBatch, sent: bool) -> None:
+        """Handle received frames, or (``sent``) frames about to be sent; must not keep the batch."""

@@ -7,19 +7,18 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
-from mxwire.host.calls import (
+from mxwire.host.base_endpoint import (
     CONNECT_TIMEOUT,
     LINGER,
-    Delivered,
-    EndpointCalls,
-    Probing,
-    some,
+    BaseEndpoint,
+    PendingAcks,
+    PendingProbe,
+    PendingReceive,
+    require_nonempty,
 )
+from mxwire.host.discovery import PendingConnect
 from mxwire.host.errors import HostError
-from mxwire.host.message import Message, Waiting
-from mxwire.host.pending import AllOf, AnyOf, Pending
-from mxwire.host.request import Request, Sending
-from mxwire.host.seeking import ConnectCall
+from mxwire.host.requests import AllOf, AnyOf, HostRequest, Message, WaitingMessage
 from mxwire.protocol import ALL_BITS, Partner, Peer
 from mxwire.wire.numbers import DEFAULT_KEY
 
@@ -29,14 +28,13 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-class Endpoint(EndpointCalls):
+class Endpoint(BaseEndpoint):
     """An open endpoint. All calls may be made from any thread; ``timeout`` is in seconds, None waits without limit.
 
-    Calls raise :class:`~mxwire.protocol.errors.LocalProtocolError` for arguments that are not possible (those of a
-    wrong type are a :class:`TypeError` too),
-    :class:`~mxwire.host.errors.HostTimeoutError` when a timeout is over,
+    Calls raise :class:`~mxwire.protocol.errors.LocalProtocolError` for invalid arguments (which is a
+    :class:`TypeError` too for those of a wrong type), :class:`~mxwire.host.errors.HostTimeoutError` after the timeout,
     :class:`~mxwire.host.errors.HostClosedError` when the endpoint or its host is closed, and other
-    :class:`~mxwire.host.errors.HostError` where the other side has failed or refused.
+    :class:`~mxwire.host.errors.HostError` if the other host has failed or refused.
     """
 
     host: Host
@@ -49,8 +47,8 @@ class Endpoint(EndpointCalls):
         *,
         timeout: float | None = CONNECT_TIMEOUT,
     ) -> Partner:
-        """Connect to an endpoint of a host, given by name or address; a name may have to be found first."""
-        return self._wait(ConnectCall(self, peer, endpoint, key), timeout)
+        """Connect to an endpoint of a host, given by name or address; wait for a name that is not known yet."""
+        return self.host.driver.wait(PendingConnect(self, peer, endpoint, key), timeout)
 
     def send(self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None) -> None:
         """Send a message, and block until the memory of ``data`` may be reused.
@@ -60,13 +58,13 @@ class Endpoint(EndpointCalls):
         matching receive and has pulled all of it: two hosts that both send first wait for each other, which
         :meth:`isend` avoids. To know that a message was delivered, call :meth:`flush`.
         """
-        self._wait(Sending(self._post_send(partner, data, match_info, synchronous=False)), timeout)
+        self.host.driver.wait(self._send(partner, data, match_info), timeout)
 
     def ssend(
         self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None
     ) -> None:
         """Send a message, and block until the receiver has matched and received it, whatever its length."""
-        self._wait(Sending(self._post_send(partner, data, match_info, synchronous=True)), timeout)
+        self.host.driver.wait(self._send(partner, data, match_info, synchronous=True), timeout)
 
     def receive(
         self,
@@ -83,34 +81,36 @@ class Endpoint(EndpointCalls):
         ``partner`` is the sender, to reply to. Nothing is lost at a timeout, unless the message was being transferred:
         then the ``request`` of the error may be waited for again.
         """
-        return self._wait(self._receive(buffer, match_info, mask, maximum), timeout)
+        return self.host.driver.wait(
+            PendingReceive(self, self._post_receive(buffer, match_info, mask, maximum)), timeout
+        )
 
     def probe(
         self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS, *, timeout: float | None = None
-    ) -> Waiting:
-        """Wait until there is a message that such a receive would take; it stays where it is."""
-        return self._wait(Probing(self, match_info, mask), timeout)
+    ) -> WaitingMessage:
+        """Wait until there is a message that such a receive would take, and return its envelope; it stays queued."""
+        return self.host.driver.wait(PendingProbe(self, match_info, mask), timeout)
 
-    def wait(self, request: Request[Result], timeout: float | None = None) -> Result:
+    def wait(self, request: HostRequest[Result], timeout: float | None = None) -> Result:
         """Wait until a request has ended; return the message of a receive, or the status of a send."""
-        return self._wait(request, timeout)
+        return self.host.driver.wait(request, timeout)
 
-    def wait_any(self, requests: Sequence[Request[Any]], timeout: float | None = None) -> Request[Any]:
+    def wait_any(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> HostRequest[Any]:
         """Wait until one of several requests has ended, and return the first that has; see its ``result()``."""
-        found = self._wait(AnyOf(some(requests)), timeout)
-        assert isinstance(found, Request)
+        found = self.host.driver.wait(AnyOf(require_nonempty(requests)), timeout)
+        assert isinstance(found, HostRequest)
         return found
 
-    def wait_all(self, requests: Sequence[Request[Any]], timeout: float | None = None) -> list[Any]:
+    def wait_all(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> list[Any]:
         """Wait until all requests have ended, and return their results; raise the error of the first that failed."""
-        return self._wait(AllOf(requests), timeout)
+        return self.host.driver.wait(AllOf(requests), timeout)
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until all messages sent so far have been acknowledged.
 
-        Raises :class:`~mxwire.host.errors.HostError` where one was lost because its receiver has gone.
+        Raises :class:`~mxwire.host.errors.HostError` if one was lost because its receiver has gone.
         """
-        self._wait(Delivered(self), timeout)
+        self.host.driver.wait(PendingAcks(self), timeout)
 
     def close(self, linger: float = 0.0) -> None:
         """Close the endpoint, after at most ``linger`` seconds of waiting for acks; closing it again does nothing.
@@ -124,7 +124,7 @@ class Endpoint(EndpointCalls):
         self._close()
 
     def __enter__(self) -> Endpoint:
-        """The endpoint itself."""
+        """Return self."""
         return self
 
     def __exit__(
@@ -132,6 +132,3 @@ class Endpoint(EndpointCalls):
     ) -> None:
         """Close the endpoint; without an error only after all acks have arrived, or ``LINGER`` is over."""
         self.close(LINGER if kind is None else 0.0)
-
-    def _wait(self, pending: Pending[Result], timeout: float | None) -> Result:
-        return self.host.driving.wait(pending, timeout)

@@ -1,4 +1,4 @@
-"""What goes wrong with a live host."""
+"""Errors of live hosts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from mxwire.protocol import Status
 
 
 class HostError(MxwireError):
-    """Something that was asked of a host did not end well.
+    """A call of a host has failed.
 
-    ``status`` is the code that an Open-MX application would be given (behaviour, section 20), ``request`` the request
-    it is about, where there is one.
+    ``status`` is the code that an Open-MX application would get (behaviour, section 20), ``request`` the request
+    concerned, or None.
     """
 
     def __init__(self, status: Status, text: str, request: Any = None) -> None:
@@ -22,11 +22,11 @@ class HostError(MxwireError):
 
 
 class HostTimeoutError(HostError, TimeoutError):
-    """It has not ended in the time allowed; ``request`` may still end later, and be waited for again."""
+    """The timeout has passed; ``request`` continues, and may be waited for again."""
 
     def __init__(self, text: str, request: Any = None) -> None:
         super().__init__(Status.TIMEOUT, text, request)
 
 
 class HostClosedError(HostError):
-    """The host, or the endpoint, was closed, or has lost its interface."""
+    """The host or the endpoint was closed, or the host has lost its interface."""

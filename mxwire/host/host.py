@@ -7,20 +7,19 @@ from random import Random
 from types import TracebackType
 
 from mxwire.host import names
-from mxwire.host.driving import Driving
+from mxwire.host.base_host import DEFAULT_PROFILE, BaseHost, OpenedInterfaces
+from mxwire.host.discovery import PendingPeer
+from mxwire.host.driver import BlockingDriver
 from mxwire.host.endpoint import Endpoint
-from mxwire.host.interfaces import Opened
 from mxwire.host.names import Peers
-from mxwire.host.opening import DEFAULT_PROFILE, HostCalls, Hosting
-from mxwire.host.seeking import PeerAppears
-from mxwire.host.sharing import Sharing
+from mxwire.host.sharing import HostSharing
 from mxwire.link import Link
 from mxwire.protocol import Event, Peer, Profile
 from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.wire.numbers import DEFAULT_KEY
 
 
-class Host(HostCalls):
+class Host(BaseHost):
     """A live host with a blocking interface, on one or more links.
 
     For interfaces of the kernel there is :meth:`open`; ``links`` are for other links, which the host closes when it is
@@ -54,9 +53,9 @@ class Host(HostCalls):
         small_mtu: bool = False,
         spin: bool | float = False,
         background: bool = True,
-        sharing: Sharing | None = None,
+        sharing: HostSharing | None = None,
     ) -> None:
-        hosting = Hosting(
+        super().__init__(
             links,
             sharing=sharing,
             name=name,
@@ -68,10 +67,8 @@ class Host(HostCalls):
             rng=rng,
             small_mtu=small_mtu,
         )
-        super().__init__(hosting)
-        self.driving = Driving(self.core, spin=spin, background=background)
+        self.driver = BlockingDriver(self.core, spin=spin, background=background)
         """Runs the host for callers that block."""
-        self.hosting.poke = self.driving.poke
 
     @classmethod
     def open(
@@ -94,7 +91,7 @@ class Host(HostCalls):
         Raises :class:`~mxwire.link.errors.LinkError` for an interface that does not exist, or that this process may
         not use, besides the errors of :class:`Host`.
         """
-        with Opened(interfaces, spin=spin) as opened:
+        with OpenedInterfaces(interfaces, spin=spin) as opened:
             host = cls(
                 opened.links,
                 name=name,
@@ -120,33 +117,37 @@ class Host(HostCalls):
         interface: int | str = 0,
         session: int | None = None,
     ) -> Endpoint:
-        """Open an endpoint; without a number the lowest that is free. ``interface`` is a name, or counted from 0.
+        """Open an endpoint; without a number the lowest free one. ``interface`` is a name, or an index from 0.
 
-        Raises :class:`~mxwire.errors.MxwireError` where it is open already, here or in another process.
+        Raises :class:`~mxwire.errors.MxwireError` if it is open already, here or in another process.
         """
-        endpoint: Endpoint = self.hosting.open(Endpoint, number, key, interface, session)
+        endpoint: Endpoint = self._open_endpoint(Endpoint, number, key, interface, session)
         endpoint.host = self
         return endpoint
 
     def wait_for_peer(self, which: str | bytes, timeout: float | None = None) -> Peer:
-        """Wait until a host, given by name or address, has told its name.
+        """Wait until the name of a host, given by name or address, is known.
 
-        Raises :class:`~mxwire.host.errors.HostTimeoutError` with the hosts that were seen instead.
+        Raises :class:`~mxwire.host.errors.HostTimeoutError` with the hosts seen instead.
         """
-        return self.driving.wait(PeerAppears(self.hosting, names.who(which)), timeout)
+        return self.driver.wait(PendingPeer(self, names.peer_key(which)), timeout)
+
+    def poll(self) -> None:
+        """Poll the links once without blocking, unless a waiting thread does so."""
+        self.driver.poll()
 
     def close(self) -> None:
-        """Close all endpoints and links, and end all waits, also in other threads; calling it again does nothing."""
-        self.hosting.shut()
-        self.driving.close()
-        self.hosting.give_back()
+        """Close all endpoints and links, and end all waits, also in other threads; closing it again does nothing."""
+        self._end()
+        self.driver.close()
+        self._close_links()
 
     def __enter__(self) -> Host:
-        """The host itself."""
+        """Return self."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it."""
+        """Close the host."""
         self.close()

@@ -1,6 +1,7 @@
-"""Ctrl-C never falls into the middle of the engine's work: there it waits until the work is done.
+"""Deferral of Ctrl-C while the engine works, so that it never interrupts a half-done change.
 
-A wait is interrupted at once, since nothing is touched while one sleeps. Only the main thread ever gets the signal.
+Waits are interrupted at once, since a sleeping thread is outside of the section. Python runs signal handlers on the
+main thread only.
 """
 
 from __future__ import annotations
@@ -17,43 +18,45 @@ Handler = Callable[[int, FrameType | None], Any]
 _MAIN: Final = threading.main_thread().ident
 
 
-class _Interrupts:
-    """What the main thread is doing, and the signal that came meanwhile."""
+class _InterruptState:
+    """Sections and users of this process, and the deferred signal."""
 
     def __init__(self) -> None:
         self.locks: WeakSet[threading.RLock] = WeakSet()
-        """Those of all sections; the main thread may be in some of them."""
+        """Locks of all sections; the main thread may hold some of them."""
         self.users = 0
-        """Open hosts."""
-        self.waiting: tuple[int, FrameType | None] | None = None
+        """Number of open hosts."""
+        self.deferred: tuple[int, FrameType | None] | None = None
         self.previous: Handler | None = None
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """The signal has come."""
+        """Handle the signal: defer it within a section, else call the previous handler."""
         if self._inside():
-            self.waiting = (number, frame)
+            self.deferred = (number, frame)
         elif self.previous is not None:
             self.previous(number, frame)
 
     def _inside(self) -> bool:
-        """Whether the thread that asks is in a section."""
+        """Whether the calling thread is in a section."""
         return any(each._is_owned() for each in self.locks)  # type: ignore[attr-defined]
 
     def deliver(self) -> None:
-        """Hand on the signal that had to wait, if this is the main thread and it is in no section any more."""
+        """Pass on a deferred signal, if this is the main thread and it has left all sections."""
         if threading.get_ident() != _MAIN or self._inside():
             return
-        waiting, self.waiting = self.waiting, None
-        if waiting is not None and self.previous is not None:
-            self.previous(*waiting)
+        deferred, self.deferred = self.deferred, None
+        if deferred is not None and self.previous is not None:
+            self.previous(*deferred)
 
 
-_interrupts: Final = _Interrupts()
+_interrupts: Final = _InterruptState()
 
 
 def protect() -> bool:
-    """Mind interrupts from now on; False where that is not possible: not in the main thread, or a handler that is not
-    Python's. What is true must be given back with :func:`release`."""
+    """Install the handler; return whether :func:`release` must be called later.
+
+    Returns False without effect on other threads than the main one, and for a handler that is not Python's.
+    """
     if threading.get_ident() != _MAIN:
         return False
     current = signal.getsignal(signal.SIGINT)
@@ -62,7 +65,7 @@ def protect() -> bool:
     _interrupts.users += 1
     if current != _interrupts.handle:
         if _interrupts.previous is not None:
-            # Somebody has put a handler above ours, which will call us as its predecessor.
+            # A later handler has replaced this one, and calls it as its predecessor.
             return True
         _interrupts.previous = current
         signal.signal(signal.SIGINT, _interrupts.handle)
@@ -70,7 +73,7 @@ def protect() -> bool:
 
 
 def release() -> None:
-    """The end of one :func:`protect`: with the last one, the former handler is put back if ours is still there."""
+    """Undo one :func:`protect`; the last one restores the previous handler, unless another was installed since."""
     _interrupts.users -= 1
     if _interrupts.users or threading.get_ident() != _MAIN:
         return
@@ -79,25 +82,25 @@ def release() -> None:
         _interrupts.previous = None
 
 
-class Section:
-    """Work that only one thread does at a time, and that Ctrl-C does not cut in two. May be nested."""
+class ExclusiveSection:
+    """A reentrant lock that defers Ctrl-C while it is held."""
 
     __slots__ = ("_acquire", "_release")
 
     def __init__(self) -> None:
         lock = threading.RLock()
         self._acquire, self._release = lock.acquire, lock.release
-        # A new set, since the signal may come while the old one is looked through.
+        # A new set, since the handler may be iterating over the old one.
         _interrupts.locks = WeakSet([*_interrupts.locks, lock])
 
     def __enter__(self) -> None:
-        """Keep others out."""
+        """Acquire the lock."""
         self._acquire()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let others in; an interrupt that came meanwhile is raised now."""
+        """Release the lock, and deliver a deferred interrupt."""
         self._release()
-        if _interrupts.waiting is not None:
+        if _interrupts.deferred is not None:
             _interrupts.deliver()

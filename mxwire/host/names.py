@@ -1,4 +1,4 @@
-"""How hosts are called: our own name, and the names and addresses that a user gives for others."""
+"""Host names: the name of this host, and names and addresses that users give for others."""
 
 from __future__ import annotations
 
@@ -13,30 +13,32 @@ from mxwire.ethernet import mac_bytes
 from mxwire.wire.numbers import HOST_NAME_MAXIMUM
 
 Peers = Mapping[str | bytes, str | None] | str | Path
-"""Names by address, or a file that says so."""
+"""Names by address, or the path of a file that lists them."""
 
 _ADDRESS: Final = re.compile(r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}")
-_ROOM: Final = len(":0\0")
+_SUFFIX: Final = len(":0\0")
 
 
 def own_name(name: str | None) -> str:
-    """The name of our host, to which ``:0`` and so on is added for each interface; without one that of the node.
+    """Name of this host without the ``:0`` of an interface; by default that of the machine.
 
-    Raises :class:`~mxwire.errors.MxwireError` for a name that cannot be one.
+    Raises :class:`~mxwire.errors.MxwireError` for an invalid name.
     """
     host = os.uname().nodename.split(".")[0] or "localhost" if name is None else name.strip().removesuffix(":0")
     if not host or ":" in host or not host.isprintable() or any(each.isspace() for each in host):
-        raise MxwireError(f"{name!r} is no name for a host: give one like alpha, or alpha:0")
-    if len(host.encode()) + _ROOM > HOST_NAME_MAXIMUM:
-        raise MxwireError(f"the host name {host!r} is too long: with :0 it may have {HOST_NAME_MAXIMUM - 1} bytes")
+        raise MxwireError(f"{name!r} is not a host name: give one like alpha, or alpha:0")
+    if len(host.encode()) + _SUFFIX > HOST_NAME_MAXIMUM:
+        raise MxwireError(
+            f"the host name {host!r} is too long: with :0 at most {HOST_NAME_MAXIMUM - 1} bytes are allowed"
+        )
     return host
 
 
-def who(text: str | bytes) -> str | bytes:
-    """A peer as the engine knows it: six bytes of an address, or a name with the number of the interface.
+def peer_key(text: str | bytes) -> str | bytes:
+    """Key of a peer in the engine: the six bytes of an address, or a name with the number of the interface.
 
     Takes ``52:54:00:0a:00:01``, ``alpha:0``, and ``alpha`` for ``alpha:0``. Raises
-    :class:`~mxwire.errors.MxwireError` for bytes that are no address, and for an empty name.
+    :class:`~mxwire.errors.MxwireError` for bytes of another length, and for an empty name.
     """
     if isinstance(text, bytes):
         if len(text) != 6:
@@ -55,13 +57,13 @@ def who(text: str | bytes) -> str | bytes:
 def static_peers(peers: Peers | None) -> dict[bytes, str | None]:
     """Names by address, from a mapping or a file.
 
-    Raises :class:`~mxwire.errors.MxwireError` for what is no address or name.
+    Raises :class:`~mxwire.errors.MxwireError` for an invalid address or name.
     """
     if peers is None:
         return {}
     if isinstance(peers, (str, Path)):
         return read_peers(Path(peers))
-    return {_address(each): name and str(who(name)) for each, name in peers.items()}
+    return {_address(each): name and str(peer_key(name)) for each, name in peers.items()}
 
 
 def _address(address: str | bytes) -> bytes:
@@ -69,14 +71,14 @@ def _address(address: str | bytes) -> bytes:
 
 
 def read_peers(path: Path) -> dict[bytes, str | None]:
-    """The peers that a file lists: an address and a name a line, the name may be left out; ``#`` begins a comment.
+    """Read static peers: per line an address and, optionally, a name; ``#`` starts a comment.
 
-    Raises :class:`~mxwire.errors.MxwireError` naming the file and the line.
+    Raises :class:`~mxwire.errors.MxwireError` with the file and the line.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is not a text file"
         raise MxwireError(f"{path}: the peers cannot be read: {why}") from None
     found: dict[bytes, str | None] = {}
     for number, line in enumerate(lines, 1):
@@ -91,5 +93,5 @@ def read_peers(path: Path) -> dict[bytes, str | None]:
                 raise MxwireError(f"{words[0]} is listed twice")
         except MxwireError as error:
             raise MxwireError(f"{path}:{number}: {error}") from None
-        found[address] = str(who(words[1])) if len(words) == 2 else None
+        found[address] = str(peer_key(words[1])) if len(words) == 2 else None
     return found

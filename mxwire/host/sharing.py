@@ -1,108 +1,120 @@
-"""Sharing: what the hosts of several processes on one machine must agree in, so that others see one host.
+"""State that the processes on one machine share, so that other hosts see a single host.
 
-What is claimed is claimed by names of sockets that the network namespace knows, and that go with their process.
+Endpoint numbers, and the right to answer for an interface, are claimed by binding abstract Unix sockets: their names
+belong to the network namespace, and the kernel frees them with their process. The peer table is a file in memory.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import socket
 import struct
+import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Final, Protocol
 
 from mxwire.errors import MxwireError
+from mxwire.ethernet import ADDRESS_SIZE
 from mxwire.host.errors import HostError
-from mxwire.host.shared_peers import SharedPeers
 from mxwire.protocol import Status
 from mxwire.protocol.sharing import Sharing as NodeSharing
 
-_BELIEVED: Final = 0.1
-"""Seconds for which it is believed that another process has an endpoint open."""
-_FOUND: Final = 0.02
-_QUESTIONS: Final = 1024
+_CLAIMED_FOR: Final = 0.1
+"""Seconds for which a found claim of another process is cached; frames for it are then ignored."""
+_FREE_FOR: Final = 0.02
+"""Seconds for which the absence of a claim is cached: shorter, so that a new endpoint of another
+process is not refused for long."""
+_BACKLOG: Final = 1024
+"""Owner queries that a claim answers before the backlog of its stream socket is full."""
 _CREDENTIALS: Final = struct.Struct("3i")
+"""struct ucred: process, user and group."""
+_LONGEST: Final = ADDRESS_SIZE * 65536
+_PREFIX: Final = "mxwire-peers-"
+_SHARED_MEMORY: Final = Path("/dev/shm")
 
 
-class Sharing(NodeSharing, Protocol):
-    """What a host asks besides what its node does."""
+class HostSharing(NodeSharing, Protocol):
+    """Shared state that a host uses, besides that of its node."""
 
     def claim(self, interface: int, endpoint: int) -> None:
-        """Take an endpoint's number on an interface, counted from 0.
+        """Claim an endpoint number on an interface, by its index.
 
-        Raises :class:`~mxwire.host.errors.HostError` where another process has it.
+        Raises :class:`~mxwire.host.errors.HostError` if another process has claimed it.
         """
 
     def release(self, interface: int, endpoint: int) -> None:
-        """Give an endpoint's number back."""
+        """Release an endpoint number."""
 
     def owner(self, interface: int, endpoint: int) -> str | None:
-        """Which other process has an endpoint, in words; None where none has."""
+        """Description of the other process that has an endpoint; None if there is none."""
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all claims."""
 
 
 class MachineSharing:
     """Interfaces of this machine, given by name, shared with the other processes in the network namespace.
 
-    Raises :class:`~mxwire.errors.MxwireError` where the peer table of the other processes cannot be shared.
+    Raises :class:`~mxwire.errors.MxwireError` if the peer table belongs to another user.
     """
 
     def __init__(self, interfaces: Sequence[str]) -> None:
         self._interfaces = tuple(interfaces)
         self._claims: dict[str, _Claim] = {}
-        self._believed: dict[str, tuple[float, bool]] = {}
-        self._peers = SharedPeers()
+        self._cache: dict[str, tuple[float, bool]] = {}
+        self._peers = SharedPeerTable()
 
     # For the node.
 
     def place_of(self, address: bytes) -> int:
-        """The index of a peer in the peer tables of all processes."""
+        """Index of a peer in the peer table of all processes."""
         return self._peers.place_of(address)
 
     def places(self) -> Sequence[bytes]:
-        """The addresses of all peers, by index."""
+        """Addresses of all peers, by index."""
         return self._peers.places()
 
     def elsewhere(self, interface: int, endpoint: int) -> bool:
-        """Whether another process has an endpoint of that number open; a moment ago is good enough."""
+        """Whether another process has that endpoint open; cached for up to 0.1 s."""
         name = self._endpoint(interface, endpoint)
-        until, answer = self._believed.get(name, (0.0, False))
+        until, answer = self._cache.get(name, (0.0, False))
         now = time.monotonic()
         if now >= until:
             answer = self._is_taken(name)
-            self._believed[name] = (now + (_BELIEVED if answer else _FOUND), answer)
+            self._cache[name] = (now + (_CLAIMED_FOR if answer else _FREE_FOR), answer)
         return answer
 
     def speaks(self, interface: int) -> bool:
-        """Whether it is this process that answers for the interface: the first, and when that has gone, the next."""
+        """Whether this process answers for the interface: the first one does, and after its end the next."""
         name = f"{self._interfaces[interface]}/host"
         return name in self._claims or self._bind(name)
 
     # For the host.
 
     def claim(self, interface: int, endpoint: int) -> None:
-        """Take an endpoint's number on an interface.
+        """Claim an endpoint number on an interface.
 
-        Raises :class:`~mxwire.host.errors.HostError` where another process has it.
+        Raises :class:`~mxwire.host.errors.HostError` if another process has claimed it.
         """
         if not self._bind(self._endpoint(interface, endpoint)):
-            who = self.owner(interface, endpoint) or "another process"
+            owner = self.owner(interface, endpoint) or "another process"
             raise HostError(
-                Status.BUSY, f"endpoint {endpoint} of {self._interfaces[interface]} is taken by {who}: choose another"
+                Status.BUSY, f"endpoint {endpoint} of {self._interfaces[interface]} is taken by {owner}: choose another"
             )
 
     def release(self, interface: int, endpoint: int) -> None:
-        """Give an endpoint's number back."""
+        """Release an endpoint number."""
         claim = self._claims.pop(self._endpoint(interface, endpoint), None)
         if claim is not None:
             claim.close()
 
     def owner(self, interface: int, endpoint: int) -> str | None:
-        """``process 1234``, or None where no other process has the endpoint."""
+        """``process 1234``, or None if no other process has the endpoint."""
         name = self._endpoint(interface, endpoint)
         if name in self._claims or not self._is_taken(name):
             return None
@@ -116,13 +128,11 @@ class MachineSharing:
         return f"process {process}" if process != os.getpid() else "another host of this process"
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all claims."""
         for each in self._claims.values():
             each.close()
         self._claims.clear()
         self._peers.close()
-
-    # Inside.
 
     def _endpoint(self, interface: int, endpoint: int) -> str:
         return f"{self._interfaces[interface]}/{endpoint}"
@@ -137,7 +147,7 @@ class MachineSharing:
         return True
 
     def _is_taken(self, name: str) -> bool:
-        """Whether somebody has claimed a name; he does not notice the question."""
+        """Whether a name is claimed. Connecting a datagram socket leaves no trace at the owner."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
             try:
                 asking.connect(_address(name))
@@ -149,9 +159,9 @@ class MachineSharing:
 
 
 class _Claim:
-    """Two sockets of one name: that of datagrams is the claim, the other tells whose it is.
+    """Two sockets with one name: the datagram socket is the claim, the stream socket identifies its owner.
 
-    A stream that nobody accepts tells whoever connects which process listens, up to a number of times.
+    Connections to the stream socket are never accepted; SO_PEERCRED at the connecting side shows the process.
     """
 
     def __init__(self, name: str) -> None:
@@ -159,16 +169,107 @@ class _Claim:
         try:
             for each in self._sockets:
                 each.bind(_address(name))
-            self._sockets[1].listen(_QUESTIONS)
+            self._sockets[1].listen(_BACKLOG)
         except OSError:
             self.close()
             raise
 
     def close(self) -> None:
-        """Give the name back."""
+        """Release the name."""
         for each in self._sockets:
             each.close()
 
 
 def _address(name: str) -> str:
     return f"\0mxwire/{name}"
+
+
+class SharedPeerTable:
+    """The peer table of the network namespace that this thread is in, a file in ``folder``.
+
+    All processes take peer indexes from it. It holds six bytes per address; an address has the index of its first
+    entry. Entries are only ever appended, which the kernel does for one process at a time, and the file is removed
+    with the last process that uses it. Raises :class:`~mxwire.errors.MxwireError` if it belongs to another user.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        namespace = os.stat("/proc/thread-self/ns/net")  # noqa: PTH116
+        folder = folder or _folder()
+        self.path = folder / f"{_PREFIX}{namespace.st_dev:x}-{namespace.st_ino:x}"
+        _sweep(folder)
+        self._file = self._open()
+        self._places: list[bytes] = []
+        self._first: dict[bytes, int] = {}
+
+    def place_of(self, address: bytes) -> int:
+        """Index of a peer, added if it is new."""
+        self._read()
+        if address not in self._first:
+            os.write(self._file, address)
+            self._read()
+        return self._first[address]
+
+    def places(self) -> Sequence[bytes]:
+        """Addresses of all peers, by index; an address that is listed twice has the first index."""
+        self._read()
+        return self._places
+
+    def close(self) -> None:
+        """Leave the table, and remove the file if no other process uses it; closing it again does nothing."""
+        if self._file < 0:
+            return
+        _remove_if_unused(self.path, self._file)
+        os.close(self._file)
+        self._file = -1
+
+    def _read(self) -> None:
+        done = len(self._places) * ADDRESS_SIZE
+        if os.fstat(self._file).st_size < done + ADDRESS_SIZE:
+            return
+        added = os.pread(self._file, _LONGEST, done)
+        for start in range(0, len(added) - ADDRESS_SIZE + 1, ADDRESS_SIZE):
+            address = added[start : start + ADDRESS_SIZE]
+            self._first.setdefault(address, len(self._places))
+            self._places.append(address)
+
+    def _open(self) -> int:
+        """Open the file with a shared lock, which marks it as used; empty it if no other process has one."""
+        while True:
+            try:
+                opened = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                raise MxwireError(
+                    f"{self.path}: the shared peer table cannot be used: {error.strerror}; "
+                    f"all processes on one interface must belong to the same user"
+                ) from None
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.ftruncate(opened, 0)
+            except BlockingIOError:
+                pass
+            fcntl.flock(opened, fcntl.LOCK_SH)
+            if os.fstat(opened).st_nlink:
+                return opened
+            # Its last user has just removed it: open the next one.
+            os.close(opened)
+
+
+def _remove_if_unused(path: Path, opened: int) -> None:
+    with suppress(OSError):
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink(missing_ok=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the tables of this user whose processes were killed."""
+    for each in folder.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            opened = os.open(each, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                _remove_if_unused(each, opened)
+            finally:
+                os.close(opened)
+
+
+def _folder() -> Path:
+    return _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from mxwire.host.perf.parameters import MATCH, PARAMETERS_LENGTH, SETTLE, Parameters
+from mxwire.host.perf.parameters import MATCH, PARAMETERS_LENGTH, SETTLE, PerfParameters
 from mxwire.interop.casting import ANSWERS, Role, Where
 from mxwire.interop.side import Application, Side, Taken
 from mxwire.protocol import Partner, Request, Status
@@ -93,7 +93,7 @@ class PerfReceiver(Application):
         partner = asked.request.partner
         if partner is None or len(asked.data) != PARAMETERS_LENGTH:
             return
-        parameters = Parameters.unpack(asked.data)
+        parameters = PerfParameters.unpack(asked.data)
         yield _done(end.ask(Where(partner.peer.address, partner.number)))
         yield _done(end.send(partner, b"", 0, synchronous=True))
         for length in parameters.lengths():

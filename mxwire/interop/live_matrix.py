@@ -248,7 +248,7 @@ def hosts_against(stage: LiveStage, left: Casting, right: Casting, external: Ext
 
 
 def _open(places: list[Place], dialects: list[Dialect]) -> tuple[Link, ...]:
-    from mxwire.host.opening import longest_frame
+    from mxwire.host.base_host import longest_frame
 
     links: list[Link] = []
     try:

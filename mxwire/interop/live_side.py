@@ -6,8 +6,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from mxwire.frames import FrameBatch
+from mxwire.host.base_host import BaseHost
 from mxwire.host.core import Core
-from mxwire.host.opening import Hosting
 from mxwire.interop.casting import Casting
 from mxwire.interop.cutting import CuttingLink
 from mxwire.interop.side import Side
@@ -49,7 +49,7 @@ class LiveSide(Side):
 
     def _boot(self) -> Core:
         self._boots += 1
-        hosting = Hosting(
+        hosting = BaseHost(
             self.link,
             name=self.name,
             dialect=self.dialect,
@@ -59,7 +59,7 @@ class LiveSide(Side):
             on_event=self.heard,
             rng=Random(f"{self._seed}/{self._boots}"),
         )
-        hosting.core.watchers.append(self._watch)
+        hosting.core.observers.append(self._watch)
         return hosting.core
 
     def _watch(self, batch: FrameBatch, leaving: bool) -> None:
@@ -77,7 +77,7 @@ class LiveSide(Side):
     def push(self) -> None:
         """Let leave what a call has made ready."""
         with self.core.section:
-            self.core.flush()
+            self.core.transmit()
 
     def step(self) -> None:
         """Take what has arrived, and do what is due."""

@@ -50,7 +50,7 @@ class FaultCounts:
     corrupted: int = 0
 
 
-class FaultyWay:
+class FaultyPath:
     """One direction: frames go in, and come out as the faults have it; to which what happens, the seed says alone."""
 
     def __init__(self, faults: Faults, random: Random) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from random import Random
 
 from mxwire.frames import FrameBatch
-from mxwire.link.faults import FaultCounts, Faults, FaultyWay
+from mxwire.link.faults import FaultCounts, Faults, FaultyPath
 from mxwire.link.link import Link, LinkStatistics
 from mxwire.link.timer import Timer
 from mxwire.link.wrapper import LinkWrapper
@@ -27,8 +27,8 @@ class FaultyLink(LinkWrapper):
 
     def __init__(self, link: Link, *, seed: int, sending: Faults = _NONE, receiving: Faults = _NONE) -> None:
         super().__init__(link)
-        self._sending = FaultyWay(sending, Random(f"{seed} sending"))
-        self._receiving = FaultyWay(receiving, Random(f"{seed} receiving"))
+        self._sending = FaultyPath(sending, Random(f"{seed} sending"))
+        self._receiving = FaultyPath(receiving, Random(f"{seed} receiving"))
         self._timer = Timer()
         self._waiting = select.epoll()
         self._waiting.register(link.fileno(), select.EPOLLIN)

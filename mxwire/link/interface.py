@@ -39,7 +39,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
+class NetworkInterface:
     """An Ethernet interface as it was when it was read."""
 
     name: str
@@ -55,7 +55,7 @@ class Interface:
     """Whether it is up and its other end is there."""
 
 
-def read_interface(name: str) -> Interface:
+def read_interface(name: str) -> NetworkInterface:
     """What the kernel says of the Ethernet interface ``name``, in the network namespace of this thread.
 
     Needs no privilege. Raises :class:`~mxwire.link.errors.LinkError` when there is none, or when it is not Ethernet.
@@ -70,13 +70,13 @@ def read_interface(name: str) -> Interface:
             raise LinkError(f"there is no interface {name!r} here{_offer()}") from error
 
 
-def _read(descriptor: int, name: str) -> Interface:
+def _read(descriptor: int, name: str) -> NetworkInterface:
     index = socket.if_nametoindex(name)
     kind, address = struct.unpack_from("H6s", _ask(descriptor, _GET_HARDWARE_ADDRESS, name))
     _complain_unless_ethernet(name, kind)
     (flags,) = struct.unpack_from("H", _ask(descriptor, _GET_FLAGS, name))
     (mtu,) = struct.unpack_from("i", _ask(descriptor, _GET_MTU, name))
-    return Interface(name, index, address, mtu, bool(flags & _UP), flags & (_UP | _RUNNING) == _UP | _RUNNING)
+    return NetworkInterface(name, index, address, mtu, bool(flags & _UP), flags & (_UP | _RUNNING) == _UP | _RUNNING)
 
 
 def _ask(descriptor: int, question: int, name: str) -> bytes:

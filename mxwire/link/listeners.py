@@ -12,7 +12,7 @@ _OF_PACKET_SOCKETS: Final = ("packet_rcv", "tpacket_rcv", "packet_rcv_spkt", "pa
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class SocketListener:
     """A packet socket."""
 
     every_type: bool
@@ -30,7 +30,7 @@ class KernelHandler:
     """Its name, and its module in brackets."""
 
 
-def packet_sockets(index: int, ethertype: int) -> list[Listener]:
+def packet_sockets(index: int, ethertype: int) -> list[SocketListener]:
     """The packet sockets on an interface, by its number, that get frames of an EtherType; those on all interfaces too.
 
     Raises OSError where the kernel does not tell.
@@ -41,7 +41,7 @@ def packet_sockets(index: int, ethertype: int) -> list[Listener]:
         protocol, interface, inode = int(words[3], 16), int(words[4]), words[8]
         if interface in (0, index) and protocol in (_EVERY, ethertype):
             process = _owner(inode)
-            found.append(Listener(protocol == _EVERY, process, _program(process)))
+            found.append(SocketListener(protocol == _EVERY, process, _program(process)))
     return found
 
 

@@ -10,13 +10,13 @@ from typing import Final, Self
 from mxwire.ethernet import ETHERTYPE_MXOE, HEADER_SIZE
 from mxwire.frames import FrameBatch
 from mxwire.link import packet_filter, packet_socket, ring_v2, ring_v3
-from mxwire.link.interface import Interface, read_interface
+from mxwire.link.interface import NetworkInterface, read_interface
 from mxwire.link.link import LinkStatistics
-from mxwire.link.ring import Arrivals, Ring
+from mxwire.link.ring import Arrivals, ReceiveRing
 from mxwire.link.ring_socket import RingSocket
 from mxwire.link.ring_v2 import SlotRing
 from mxwire.link.ring_v3 import BlockRing
-from mxwire.link.sender import Sender
+from mxwire.link.sender import FrameSender
 
 RING_BYTES: Final = 16 << 20
 """More than all transfers of a busy host have under way; what is larger than a processor's cache is slower."""
@@ -40,9 +40,9 @@ class PacketLink(RingSocket):
     where it lies. Wants CAP_NET_RAW, and nothing else.
     """
 
-    def __init__(self, interface: Interface, opened: socket.socket, ring: Ring) -> None:
+    def __init__(self, interface: NetworkInterface, opened: socket.socket, ring: ReceiveRing) -> None:
         super().__init__(interface, opened, ring)
-        self._sender = Sender(opened)
+        self._sender = FrameSender(opened)
         self._foreign = 0
 
     @classmethod

@@ -20,7 +20,7 @@ _ALL = 0x40000
 _SO_ATTACH_FILTER = 26
 
 
-class Step(NamedTuple):
+class FilterStep(NamedTuple):
     """One instruction, which may have a label; jumps name labels, and go on with the next step without."""
 
     operation: int
@@ -30,7 +30,7 @@ class Step(NamedTuple):
     label: str = ""
 
 
-def for_us(address: bytes) -> list[Step]:
+def for_us(address: bytes) -> list[FilterStep]:
     """Lets whole frames pass that are untagged and for ``address`` or broadcast; of others only the header.
 
     The headers are what can be counted; a frame that the filter refused altogether would leave no trace.
@@ -42,44 +42,44 @@ def for_us(address: bytes) -> list[Step]:
     high, low = int.from_bytes(address[:4], "big"), int.from_bytes(address[4:], "big")
     ones_high, ones_low = int.from_bytes(BROADCAST[:4], "big"), int.from_bytes(BROADCAST[4:], "big")
     return [
-        Step(_LOAD_WORD, _PACKET_TYPE),
-        Step(_JUMP_IF_EQUAL, _OTHER_HOST, equal="header"),
-        Step(_LOAD_WORD, _VLAN_TAG_PRESENT),
-        Step(_JUMP_IF_EQUAL, 0, other="header"),
-        Step(_LOAD_WORD, 0),
-        Step(_JUMP_IF_EQUAL, high, equal="ours"),
-        Step(_JUMP_IF_EQUAL, ones_high, other="header"),
-        Step(_LOAD_HALF, 4),
-        Step(_JUMP_IF_EQUAL, ones_low, equal="whole", other="header"),
-        Step(_LOAD_HALF, 4, label="ours"),
-        Step(_JUMP_IF_EQUAL, low, equal="whole", other="header"),
-        Step(_RETURN, HEADER_SIZE, label="header"),
-        Step(_RETURN, _ALL, label="whole"),
+        FilterStep(_LOAD_WORD, _PACKET_TYPE),
+        FilterStep(_JUMP_IF_EQUAL, _OTHER_HOST, equal="header"),
+        FilterStep(_LOAD_WORD, _VLAN_TAG_PRESENT),
+        FilterStep(_JUMP_IF_EQUAL, 0, other="header"),
+        FilterStep(_LOAD_WORD, 0),
+        FilterStep(_JUMP_IF_EQUAL, high, equal="ours"),
+        FilterStep(_JUMP_IF_EQUAL, ones_high, other="header"),
+        FilterStep(_LOAD_HALF, 4),
+        FilterStep(_JUMP_IF_EQUAL, ones_low, equal="whole", other="header"),
+        FilterStep(_LOAD_HALF, 4, label="ours"),
+        FilterStep(_JUMP_IF_EQUAL, low, equal="whole", other="header"),
+        FilterStep(_RETURN, HEADER_SIZE, label="header"),
+        FilterStep(_RETURN, _ALL, label="whole"),
     ]
 
 
-def of_ethertype(ethertype: int) -> list[Step]:
+def of_ethertype(ethertype: int) -> list[FilterStep]:
     """Lets whole frames of an EtherType pass, also behind a VLAN tag that is still in the frame; no others."""
     first, second = sorted(VLAN_ETHERTYPES)
     return [
-        Step(_LOAD_HALF, 12),
-        Step(_JUMP_IF_EQUAL, ethertype, equal="whole"),
-        Step(_JUMP_IF_EQUAL, first, equal="tagged"),
-        Step(_JUMP_IF_EQUAL, second, equal="tagged", other="nothing"),
-        Step(_LOAD_HALF, 16, label="tagged"),
-        Step(_JUMP_IF_EQUAL, ethertype, equal="whole", other="nothing"),
-        Step(_RETURN, 0, label="nothing"),
-        Step(_RETURN, _ALL, label="whole"),
+        FilterStep(_LOAD_HALF, 12),
+        FilterStep(_JUMP_IF_EQUAL, ethertype, equal="whole"),
+        FilterStep(_JUMP_IF_EQUAL, first, equal="tagged"),
+        FilterStep(_JUMP_IF_EQUAL, second, equal="tagged", other="nothing"),
+        FilterStep(_LOAD_HALF, 16, label="tagged"),
+        FilterStep(_JUMP_IF_EQUAL, ethertype, equal="whole", other="nothing"),
+        FilterStep(_RETURN, 0, label="nothing"),
+        FilterStep(_RETURN, _ALL, label="whole"),
     ]
 
 
-EVERYTHING: Sequence[Step] = (Step(_RETURN, _ALL),)
+EVERYTHING: Sequence[FilterStep] = (FilterStep(_RETURN, _ALL),)
 """Lets all frames pass."""
-NOTHING: Sequence[Step] = (Step(_RETURN, 0),)
+NOTHING: Sequence[FilterStep] = (FilterStep(_RETURN, 0),)
 """Lets nothing pass."""
 
 
-def _assemble(steps: Sequence[Step]) -> bytes:
+def _assemble(steps: Sequence[FilterStep]) -> bytes:
     places = {step.label: place for place, step in enumerate(steps) if step.label}
 
     def skip(place: int, label: str) -> int:
@@ -91,7 +91,7 @@ def _assemble(steps: Sequence[Step]) -> bytes:
     )
 
 
-def attach(to: socket.socket, steps: Sequence[Step]) -> None:
+def attach(to: socket.socket, steps: Sequence[FilterStep]) -> None:
     """Have the kernel run a filter for a socket, instead of any it had."""
     code = ctypes.create_string_buffer(_assemble(steps))
     to.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(steps), ctypes.addressof(code)))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mxwire.link import packet_filter
 from mxwire.link.errors import LinkError
-from mxwire.link.interface import Interface
+from mxwire.link.interface import NetworkInterface
 
 SOL_PACKET = 263
 EVERY_ETHERTYPE = 0x0003
@@ -22,7 +22,9 @@ _SEND_BUFFER, _SEND_BUFFER_FORCE = socket.SO_SNDBUF, 32
 _SEND_BUFFER_BYTES = 8 << 20
 
 
-def open_socket(interface: Interface, version: int, program: Sequence[packet_filter.Step]) -> socket.socket:
+def open_socket(
+    interface: NetworkInterface, version: int, program: Sequence[packet_filter.FilterStep]
+) -> socket.socket:
     """A raw packet socket with a filter and the version of its ring, which hears nothing before it is bound.
 
     Raises :class:`~mxwire.link.errors.LinkError` when this may not be done, and says how to be allowed.
@@ -40,7 +42,7 @@ def open_socket(interface: Interface, version: int, program: Sequence[packet_fil
     return opened
 
 
-def bind(opened: socket.socket, interface: Interface, ethertype: int) -> None:
+def bind(opened: socket.socket, interface: NetworkInterface, ethertype: int) -> None:
     """Let a socket hear an EtherType on an interface, from now on."""
     try:
         opened.bind((interface.name, ethertype))
@@ -63,7 +65,7 @@ def leave_room(opened: socket.socket, count: int) -> None:
     opened.setsockopt(SOL_PACKET, _RESERVE, count)
 
 
-def make_promiscuous(opened: socket.socket, interface: Interface) -> None:
+def make_promiscuous(opened: socket.socket, interface: NetworkInterface) -> None:
     """Have the interface pass frames for others too, for as long as the socket is open."""
     opened.setsockopt(SOL_PACKET, _ADD_MEMBERSHIP, struct.pack("iHH8x", interface.index, _PROMISCUOUS, 0))
 

@@ -76,7 +76,7 @@ class Arrivals(NamedTuple):
         )
 
 
-class Ring(ABC):
+class ReceiveRing(ABC):
     """Memory that the kernel writes frames into and we read them from, without a copy."""
 
     memory: NDArray[np.uint8]

@@ -14,8 +14,8 @@ import numpy as np
 from mxwire.frames import FrameBatch
 from mxwire.link import packet_filter, packet_socket
 from mxwire.link.errors import LinkError
-from mxwire.link.interface import Interface, exists
-from mxwire.link.ring import Arrivals, Ring
+from mxwire.link.interface import NetworkInterface, exists
+from mxwire.link.ring import Arrivals, ReceiveRing
 from mxwire.link.wakeup import Wakeup
 
 _NOTHING: Final = FrameBatch.from_frames(())
@@ -34,7 +34,7 @@ class RingSocket:
     was opened; if the interface goes down and comes up again, so does this.
     """
 
-    def __init__(self, interface: Interface, opened: socket.socket, ring: Ring) -> None:
+    def __init__(self, interface: NetworkInterface, opened: socket.socket, ring: ReceiveRing) -> None:
         self._opened_as = interface
         self._socket = opened
         self._ring = ring

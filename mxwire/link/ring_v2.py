@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.ethernet import HEADER_SIZE
-from mxwire.link.ring import OURS, RING_BYTES, SHORT, VLAN_VALID, Arrivals, Ring, fence, map_ring, unmap
+from mxwire.link.ring import OURS, RING_BYTES, SHORT, VLAN_VALID, Arrivals, ReceiveRing, fence, map_ring, unmap
 from mxwire.units import SECOND
 
 VERSION: Final = 1
@@ -45,7 +45,7 @@ def _block_bytes(slot: int) -> int:
     return max(fitting, key=lambda block: (round(block / (1 << (block - 1).bit_length()), 2), block))
 
 
-class SlotRing(Ring):
+class SlotRing(ReceiveRing):
     """A receive ring for frames of up to ``mtu`` bytes behind the header, on a socket with ``VERSION`` set."""
 
     def __init__(self, opened: socket.socket, mtu: int, ring_bytes: int = RING_BYTES) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.link.ring import OURS, RING_BYTES, Arrivals, Ring, fence, map_ring, unmap
+from mxwire.link.ring import OURS, RING_BYTES, Arrivals, ReceiveRing, fence, map_ring, unmap
 
 VERSION: Final = 2
 BLOCK_BYTES: Final = 256 << 10
@@ -30,7 +30,7 @@ NOTE: Final = np.dtype(
 _SHORT_RUN: Final = 8
 
 
-class BlockRing(Ring):
+class BlockRing(ReceiveRing):
     """A receive ring on a socket with ``VERSION`` set; frames may be as long as a block."""
 
     def __init__(

@@ -10,20 +10,20 @@ import numpy as np
 
 from mxwire.frames import FrameBatch
 from mxwire.link.patience import Patience, send_all
-from mxwire.link.sendmmsg import ManyAtOnce
+from mxwire.link.sendmmsg import BatchSender
 
 FEW: Final = 5
 """Fewer frames than this leave one by one, which is faster then."""
 _FLAGS: Final = int(socket.MSG_DONTWAIT)
 
 
-class Sender:
+class FrameSender:
     """Sends batches through a packet socket, and counts what the kernel did not take."""
 
     def __init__(self, through: socket.socket) -> None:
         self._socket = through
         self._send = through.send
-        self._many = ManyAtOnce(through)
+        self._many = BatchSender(through)
         self.sent = 0
         self.refused = 0
 

@@ -42,7 +42,7 @@ class _Header(ctypes.Structure):
     _fields_ = (("message", _Message), ("sent", ctypes.c_uint))
 
 
-class ManyAtOnce:
+class BatchSender:
     """What ``sendmmsg`` wants to be given, filled by columns."""
 
     def __init__(self, through: socket.socket) -> None:

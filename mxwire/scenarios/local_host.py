@@ -33,7 +33,7 @@ class HostApplication(NodeApplication):
             try:
                 return super().call(action)
             finally:
-                self._core.flush()
+                self._core.transmit()
 
     def ask(self, action: Query) -> Mapping[str, Value]:
         """Return the values of the action's subject."""
@@ -71,5 +71,5 @@ def hosted(
                 host.core.node.add_peer(address_of(tester, number), name)
             node = host.core.node
             endpoint = node.open_endpoint(target.endpoint, target.key) if script.endpoint else None
-            host.core.flush()
+            host.core.transmit()
         yield target, HostApplication(host, endpoint, events)

@@ -16,7 +16,7 @@ from mxwire.cli.main import cli
 from mxwire.frames import FrameBatch
 from mxwire.link import LinkStatistics
 from mxwire.link.errors import LinkError
-from mxwire.link.interface import Interface
+from mxwire.link.interface import NetworkInterface
 
 from .support import CAPTURES
 
@@ -113,7 +113,7 @@ def passing_capture(monkeypatch: pytest.MonkeyPatch) -> Any:
         with open_capture(CAPTURES / name) as capture:
             tap = FakeTap(*(each.compact() for each in capture), signal.SIGINT, dropped=dropped)
         monkeypatch.setattr("mxwire.link.Tap.open", lambda *_, **__: tap)
-        found = Interface(name="eth7", index=1, address=bytes(6), mtu=1500, up=True, carrier=True)
+        found = NetworkInterface(name="eth7", index=1, address=bytes(6), mtu=1500, up=True, carrier=True)
         monkeypatch.setattr("mxwire.link.interface.read_interface", lambda _: found)
 
     return pass_by

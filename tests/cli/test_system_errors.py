@@ -53,7 +53,7 @@ RECEIVER = """
 import resource
 from mxwire.cli.transfer import Receiving, _one
 from mxwire.host import Host
-from mxwire.host.hearing import Strangers
+from mxwire.host.stall import DialectMonitor
 from mxwire.link import memory_pair
 
 one, two = memory_pair()
@@ -64,7 +64,7 @@ with Host(one, name="alpha") as alpha, Host(two, name="beta") as beta, beta.open
     used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + 50_000_000, resource.RLIM_INFINITY))
     try:
-        _one(endpoint, Receiving("-", 1, 0, None, 0, 1, 1 << 30, 5.0, False), Strangers(beta.core), print)
+        _one(endpoint, Receiving("-", 1, 0, None, 0, 1, 1 << 30, 5.0, False), DialectMonitor(beta.core), print)
     except MemoryError as error:
         print(error)
 """

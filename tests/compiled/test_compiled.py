@@ -60,7 +60,7 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_all_that_should_be_is_compiled(compiled):
     package = compiled / "mxwire"
     names = [str(path.relative_to(package).with_suffix("")).replace("/", ".") for path in compiling.sources(package)]
-    assert {"frames", "wire.codec", "protocol.node", "host.driving", "link.ring_v2"} <= set(names)
+    assert {"frames", "wire.codec", "protocol.node", "host.driver", "link.ring_v2"} <= set(names)
     program = (
         "import sys, importlib\nfor each in sys.argv[1:]: print(importlib.import_module(f'mxwire.{each}').__file__)"
     )

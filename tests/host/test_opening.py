@@ -9,7 +9,7 @@ import pytest
 
 from mxwire.errors import MxwireError
 from mxwire.host import DEFAULT_KEY, Host, HostError, HostTimeoutError
-from mxwire.host.names import own_name, read_peers, who
+from mxwire.host.names import own_name, peer_key, read_peers
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import Counter, LocalProtocolError, Status
 from mxwire.protocol.profile import OPEN_MX_1_5
@@ -30,12 +30,12 @@ def test_the_name_of_a_host():
 
 
 def test_who_a_user_means():
-    assert who("alpha") == who("alpha:0") == "alpha:0"
-    assert who("alpha:1") == "alpha:1"
-    assert who("52:54:00:0A:00:01") == who("52-54-00-0a-00-01") == who(bytes.fromhex("5254000a0001"))
+    assert peer_key("alpha") == peer_key("alpha:0") == "alpha:0"
+    assert peer_key("alpha:1") == "alpha:1"
+    assert peer_key("52:54:00:0A:00:01") == peer_key("52-54-00-0a-00-01") == peer_key(bytes.fromhex("5254000a0001"))
     for bad, text in (("", "a host is missing"), (b"123", "6 bytes, not 3")):
         with pytest.raises(MxwireError, match=text):
-            who(bad)
+            peer_key(bad)
 
 
 def test_a_file_of_peers(tmp_path):

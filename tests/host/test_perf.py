@@ -11,9 +11,9 @@ import pytest
 
 from mxwire.errors import MxwireError
 from mxwire.host import HostError, HostTimeoutError
-from mxwire.host.perf import MATCH, Parameters, Receiver, Result, Sender
+from mxwire.host.perf import MATCH, PerfParameters, PerfReceiver, PerfResult, PerfSender
 from mxwire.host.perf.buffers import buffer
-from mxwire.host.perf.waiting import Waiting
+from mxwire.host.perf.waiter import PerfWaiter
 from mxwire.protocol import Status
 from mxwire.wire.numbers import DEFAULT_KEY
 
@@ -31,24 +31,24 @@ DEFAULTS = bytes.fromhex(
 
 def test_default_parameters_are_the_44_bytes_of_the_table():
     assert len(DEFAULTS) == 44
-    assert Parameters().pack() == DEFAULTS
-    assert Parameters.unpack(DEFAULTS) == Parameters()
+    assert PerfParameters().pack() == DEFAULTS
+    assert PerfParameters.unpack(DEFAULTS) == PerfParameters()
 
 
 def test_every_parameter_has_its_place_and_halves_come_low_first():
-    packed = Parameters(1, 2, 3 << 32 | 4, 5 << 32 | 6, 7 << 32 | 8, 9 << 32 | 10, True, True, True).pack()
+    packed = PerfParameters(1, 2, 3 << 32 | 4, 5 << 32 | 6, 7 << 32 | 8, 9 << 32 | 10, True, True, True).pack()
     assert struct.unpack("!10I", packed[:40]) == (1, 2, 4, 3, 6, 5, 8, 7, 10, 9)
     assert packed[40:43] == b"\1\1\1"
     for place, name in enumerate(("aligned", "unidirectional", "synchronous")):
         flags = bytes(int(each == place) for each in range(3))
-        found = Parameters.unpack(packed[:40] + flags + b"\xee")
+        found = PerfParameters.unpack(packed[:40] + flags + b"\xee")
         assert [found.aligned, found.unidirectional, found.synchronous] == [each == 1 for each in flags], name
 
 
 @pytest.mark.parametrize("length", [0, 43, 45, 1000])
 def test_a_message_of_another_length_is_no_parameters(length):
     with pytest.raises(MxwireError, match=f"{length} bytes are no parameters"):
-        Parameters.unpack(bytes(length))
+        PerfParameters.unpack(bytes(length))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_message_of_another_length_is_no_parameters(length):
     ],
 )
 def test_lengths_follow_the_formula(options, lengths):
-    parameters = Parameters(**options)
+    parameters = PerfParameters(**options)
     parameters.check()
     assert list(parameters.lengths()) == lengths
 
@@ -83,17 +83,17 @@ def test_lengths_follow_the_formula(options, lengths):
 )
 def test_what_cannot_be_measured_is_refused(options, words):
     with pytest.raises(MxwireError, match=words):
-        Parameters(**options).check()
+        PerfParameters(**options).check()
 
 
 def test_a_result_says_what_omx_perf_says():
-    result = Result.of(1048576, [2_000_000, 4_000_000], unidirectional=False)
+    result = PerfResult.of(1048576, [2_000_000, 4_000_000], unidirectional=False)
     assert result.microseconds == 1500
     numbers = re.fullmatch(r"length +(\d+):\s+(\d+\.\d{3}) us\s+(\d+\.\d{2}) MB/s\s+(\d+\.\d{2}) MiB/s", result.line())
     assert numbers is not None
     assert numbers.groups() == ("1048576", "1500.000", "699.05", "666.67")
-    assert Result.of(1, [2000], unidirectional=True).microseconds == 2
-    record = Result.of(8, [2000 * each for each in range(1, 101)], unidirectional=False).record()
+    assert PerfResult.of(1, [2000], unidirectional=True).microseconds == 2
+    record = PerfResult.of(8, [2000 * each for each in range(1, 101)], unidirectional=False).record()
     assert (record["minimum_us"], record["median_us"], record["p99_us"], record["maximum_us"]) == (1, 51, 100, 100)
 
 
@@ -117,7 +117,7 @@ class Answering(threading.Thread):
 
     def __init__(self, endpoint, times=1):
         super().__init__(daemon=True)
-        self.receiver = Receiver(Waiting(endpoint, silence=PATIENCE))
+        self.receiver = PerfReceiver(PerfWaiter(endpoint, silence=PATIENCE))
         self.times = times
         self.lengths = []
         self.refused = []
@@ -148,8 +148,8 @@ class Answering(threading.Thread):
 )
 def test_both_roles_measure_every_kind_of_message(pair, flags, yielding):
     answering = Answering(pair.two)
-    parameters = Parameters(3, 1, 0, 300_000, 8, 0, **flags)
-    sender = Sender(Waiting(pair.one, yielding=yielding, silence=PATIENCE), pair.partner, parameters)
+    parameters = PerfParameters(3, 1, 0, 300_000, 8, 0, **flags)
+    sender = PerfSender(PerfWaiter(pair.one, yielding=yielding, silence=PATIENCE), pair.partner, parameters)
     sender.agree()
     results = list(sender.measure(0.0))
     answering.end()
@@ -161,7 +161,7 @@ def test_the_receiver_answers_hands_that_follow_the_table(pair):
     """Steps 2 to 7 of the specification, as the sender."""
     answering = Answering(pair.two)
     ready = pair.one.ireceive(maximum=100)
-    pair.one.ssend(pair.partner, Parameters(2, 1, 4, 9, 2, 0).pack(), 0x1234567887654321, timeout=PATIENCE)
+    pair.one.ssend(pair.partner, PerfParameters(2, 1, 4, 9, 2, 0).pack(), 0x1234567887654321, timeout=PATIENCE)
     acknowledgement = pair.one.wait(ready, PATIENCE)
     assert (acknowledgement.length, acknowledgement.match_info) == (0, 0)
     for length in (4, 8):
@@ -189,8 +189,8 @@ def test_the_sender_is_content_with_hands_that_follow_the_table(pair):
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
-    parameters = Parameters(1, 1, 0, 2, unidirectional=True)
-    sender = Sender(Waiting(pair.one, silence=PATIENCE), pair.partner, parameters)
+    parameters = PerfParameters(1, 1, 0, 2, unidirectional=True)
+    sender = PerfSender(PerfWaiter(pair.one, silence=PATIENCE), pair.partner, parameters)
     sender.agree()
     assert [each.length for each in sender.measure(0.0)] == [0, 1]
     thread.join(PATIENCE)
@@ -200,12 +200,12 @@ def test_the_sender_is_content_with_hands_that_follow_the_table(pair):
 def test_a_slave_serves_senders_in_turn_and_the_second_waits(pair):
     answering = Answering(pair.two, times=2)
     other = pair.alpha.open_endpoint()
-    parameters = Parameters(20, 1, 0, 5000, 8, 0)
+    parameters = PerfParameters(20, 1, 0, 5000, 8, 0)
     ends = {}
 
     def measure(name, endpoint):
         partner = endpoint.connect("beta", 3, DEFAULT_KEY, timeout=PATIENCE)
-        sender = Sender(Waiting(endpoint, silence=PATIENCE), partner, parameters)
+        sender = PerfSender(PerfWaiter(endpoint, silence=PATIENCE), partner, parameters)
         sender.agree()
         ends[name] = [each.length for each in sender.measure(0.0)]
         endpoint.flush(PATIENCE)
@@ -223,7 +223,7 @@ def test_a_slave_serves_senders_in_turn_and_the_second_waits(pair):
 def test_a_stranger_does_not_disturb_a_measurement(pair):
     answering = Answering(pair.two)
     stranger = pair.alpha.open_endpoint()
-    sender = Sender(Waiting(pair.one, silence=PATIENCE), pair.partner, Parameters(5, 0, 8, 100))
+    sender = PerfSender(PerfWaiter(pair.one, silence=PATIENCE), pair.partner, PerfParameters(5, 0, 8, 100))
     sender.agree()
     measuring = sender.measure(0.0)
     first = next(measuring)
@@ -236,12 +236,12 @@ def test_a_stranger_does_not_disturb_a_measurement(pair):
 
 
 @pytest.mark.parametrize(
-    "message", [b"", b"x" * 44, Parameters(start=1, multiplier=1).pack(), Parameters().pack() + b"x"]
+    "message", [b"", b"x" * 44, PerfParameters(start=1, multiplier=1).pack(), PerfParameters().pack() + b"x"]
 )
 def test_senseless_parameters_are_refused_and_the_receiver_goes_on(pair, message):
     answering = Answering(pair.two, times=2)
     pair.one.ssend(pair.partner, message, MATCH, timeout=PATIENCE)
-    sender = Sender(Waiting(pair.one, silence=PATIENCE), pair.partner, Parameters(1, 0, 0, 1))
+    sender = PerfSender(PerfWaiter(pair.one, silence=PATIENCE), pair.partner, PerfParameters(1, 0, 0, 1))
     sender.agree()
     assert len(list(sender.measure(0.0))) == 1
     answering.end()
@@ -249,14 +249,14 @@ def test_senseless_parameters_are_refused_and_the_receiver_goes_on(pair, message
 
 
 def test_a_receiver_that_falls_silent_is_given_up(pair):
-    sender = Sender(Waiting(pair.one, silence=0.3), pair.partner, Parameters(1, 0, 0, 1))
+    sender = PerfSender(PerfWaiter(pair.one, silence=0.3), pair.partner, PerfParameters(1, 0, 0, 1))
     with pytest.raises(HostTimeoutError, match="its application does nothing"):
         sender.agree()
 
 
 def test_a_receiver_that_restarts_ends_the_measurement(pair):
     answering = Answering(pair.two, times=1)
-    sender = Sender(Waiting(pair.one, silence=1.0), pair.partner, Parameters(10_000, 0, 0, 1 << 20))
+    sender = PerfSender(PerfWaiter(pair.one, silence=1.0), pair.partner, PerfParameters(10_000, 0, 0, 1 << 20))
     sender.agree()
     measuring = sender.measure(0.0)
     threading.Timer(0.1, pair.two.close).start()

@@ -11,8 +11,8 @@ import pytest
 
 from mxwire.errors import MxwireError
 from mxwire.host import Endpoint, Host, HostError, Message
-from mxwire.host.perf import MATCH, Parameters, Receiver, Sender
-from mxwire.host.perf.waiting import Waiting
+from mxwire.host.perf import MATCH, PerfParameters, PerfReceiver, PerfSender
+from mxwire.host.perf.waiter import PerfWaiter
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import Partner
 from mxwire.wire.numbers import DEFAULT_KEY
@@ -30,7 +30,7 @@ class Slave(threading.Thread):
         super().__init__(daemon=True)
         self._host = host
         self._endpoint = host.open_endpoint(0, DEFAULT_KEY)
-        self.receiver = Receiver(Waiting(self._endpoint, silence=silence, yielding=yielding))
+        self.receiver = PerfReceiver(PerfWaiter(self._endpoint, silence=silence, yielding=yielding))
         self.reasons: list[str] = []
         self.errors: list[Exception] = []
         self.start()
@@ -100,7 +100,7 @@ def stage() -> Iterator[Stage]:
 class Hands:
     """A sender that does what the table says, and looks at every answer itself."""
 
-    def __init__(self, endpoint: Endpoint, parameters: Parameters) -> None:
+    def __init__(self, endpoint: Endpoint, parameters: PerfParameters) -> None:
         self._endpoint = endpoint
         self.partner: Partner = endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)
         ready = endpoint.ireceive(maximum=100)
@@ -114,14 +114,14 @@ class Hands:
         return self._endpoint.wait(answer, PATIENCE)
 
 
-def measured(endpoint: Endpoint, parameters: Parameters) -> list[int]:
+def measured(endpoint: Endpoint, parameters: PerfParameters) -> list[int]:
     """The lengths of the answers that a whole measurement was given."""
     hands = Hands(endpoint, parameters)
     rounds = parameters.warmup + parameters.iterations
     return [hands.round(length).length for length in parameters.lengths() for _ in range(rounds)]
 
 
-AFTERWARDS = Parameters(3, 0, 1000, 3000)
+AFTERWARDS = PerfParameters(3, 0, 1000, 3000)
 EXPECTED = [1000] * 3 + [2000] * 3
 
 
@@ -130,7 +130,7 @@ def test_the_next_sender_from_the_same_endpoint_gets_its_own_answers(stage, befo
     """The slave waits for the next message of a measurement whose sender has gone."""
     slave = stage.slave(yielding=yielding)
     with stage.host("alpha") as first:
-        hands = Hands(first.open_endpoint(0, DEFAULT_KEY), Parameters(FOR_EVER, 0, before, before + 1))
+        hands = Hands(first.open_endpoint(0, DEFAULT_KEY), PerfParameters(FOR_EVER, 0, before, before + 1))
         assert [hands.round(before).length for _ in range(2)] == [before] * 2
     with stage.host("alpha") as second:
         assert measured(second.open_endpoint(0, DEFAULT_KEY), AFTERWARDS) == EXPECTED
@@ -143,7 +143,7 @@ def test_a_large_message_that_is_cut_off_does_not_starve_the_next_sender(stage):
     length = 4 << 20
     with stage.host("alpha") as first:
         endpoint = first.open_endpoint(0, DEFAULT_KEY)
-        hands = Hands(endpoint, Parameters(FOR_EVER, 0, length, length + 1))
+        hands = Hands(endpoint, PerfParameters(FOR_EVER, 0, length, length + 1))
         hands.round(length)
         endpoint.isend(hands.partner, bytes(length), MATCH)
     with stage.host("alpha") as second:
@@ -154,7 +154,7 @@ def test_the_slave_notices_in_its_own_time_that_a_sender_was_replaced(stage):
     """What it has found a quarter of a second later must not end the connection of the new one."""
     slave = stage.slave()
     with stage.host("alpha") as first:
-        Hands(first.open_endpoint(0, DEFAULT_KEY), Parameters(FOR_EVER, 0, 5, 6)).round(5)
+        Hands(first.open_endpoint(0, DEFAULT_KEY), PerfParameters(FOR_EVER, 0, 5, 6)).round(5)
     with stage.host("alpha") as second:
         endpoint = second.open_endpoint(0, DEFAULT_KEY)
         endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)
@@ -169,11 +169,11 @@ def test_who_waits_is_served_when_the_one_before_has_vanished(stage):
     """Long before he would give up himself."""
     slave = stage.slave(4.0)
     with stage.host("alpha") as first, stage.host("gamma") as other:
-        Hands(first.open_endpoint(0, DEFAULT_KEY), Parameters(FOR_EVER, 0, 5, 6)).round(5)
+        Hands(first.open_endpoint(0, DEFAULT_KEY), PerfParameters(FOR_EVER, 0, 5, 6)).round(5)
         first.close()
         endpoint = other.open_endpoint(2, DEFAULT_KEY)
-        sender = Sender(
-            Waiting(endpoint, silence=4.0), endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE), AFTERWARDS
+        sender = PerfSender(
+            PerfWaiter(endpoint, silence=4.0), endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE), AFTERWARDS
         )
         sender.agree()
         assert [each.length for each in sender.measure(0.0)] == [1000, 2000]
@@ -198,10 +198,10 @@ def test_a_stranger_who_vanishes_does_not_end_a_measurement(stage):
 def test_a_sender_believes_no_answer_of_another_length(stage, wrong):
     with stage.host("alpha") as alpha:
         receiver, endpoint = stage.slaves_endpoint, alpha.open_endpoint(0, DEFAULT_KEY)
-        sender = Sender(
-            Waiting(endpoint, silence=PATIENCE),
+        sender = PerfSender(
+            PerfWaiter(endpoint, silence=PATIENCE),
             endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE),
-            Parameters(1, 0, 5, 6),
+            PerfParameters(1, 0, 5, 6),
         )
         results = _answered(receiver, [(b"", 0), (wrong, MATCH)], lambda: list(sender.measure(0.0)), sender)
     assert results == [
@@ -215,7 +215,7 @@ def test_a_sender_does_not_begin_with_what_is_no_acknowledgement(stage, answer):
     with stage.host("alpha") as alpha:
         receiver, endpoint = stage.slaves_endpoint, alpha.open_endpoint(0, DEFAULT_KEY)
         partner = endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)
-        sender = Sender(Waiting(endpoint, silence=PATIENCE), partner, Parameters(1, 0, 5, 6))
+        sender = PerfSender(PerfWaiter(endpoint, silence=PATIENCE), partner, PerfParameters(1, 0, 5, 6))
         results = _answered(receiver, [answer], lambda: None, sender)
     assert len(results) == 1 and "has answered the parameters with" in results[0]
 
@@ -226,7 +226,7 @@ def test_what_strangers_send_is_no_answer(stage):
         stranger = gamma.open_endpoint(0, DEFAULT_KEY)
         away = stranger.connect("alpha", 0, DEFAULT_KEY, timeout=PATIENCE)
         partner = endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)
-        sender = Sender(Waiting(endpoint, silence=PATIENCE), partner, Parameters(1, 0, 5, 6))
+        sender = PerfSender(PerfWaiter(endpoint, silence=PATIENCE), partner, PerfParameters(1, 0, 5, 6))
         for match in (0, MATCH):
             stranger.send(away, b"nothing", match, timeout=PATIENCE)
         stranger.flush(PATIENCE)
@@ -234,7 +234,7 @@ def test_what_strangers_send_is_no_answer(stage):
     assert [each.length for each in results[0]] == [5]
 
 
-def _answered(receiver: Endpoint, answers: list[tuple[bytes, int]], measure, sender: Sender) -> list[object]:
+def _answered(receiver: Endpoint, answers: list[tuple[bytes, int]], measure, sender: PerfSender) -> list[object]:
     """What a sender has to say to these answers: of what it measures, or of what it complains."""
 
     def serve() -> None:

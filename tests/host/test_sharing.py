@@ -14,8 +14,7 @@ import pytest
 
 from mxwire.errors import MxwireError
 from mxwire.host import Host, HostError
-from mxwire.host.shared_peers import SharedPeers
-from mxwire.host.sharing import MachineSharing
+from mxwire.host.sharing import MachineSharing, SharedPeerTable
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import Status
 
@@ -90,13 +89,13 @@ def test_a_host_says_who_has_an_endpoint_and_takes_another(sharing):
 
 
 def test_a_peer_has_the_same_index_in_all_processes(tmp_path):
-    one, two = SharedPeers(tmp_path), SharedPeers(tmp_path)
+    one, two = SharedPeerTable(tmp_path), SharedPeerTable(tmp_path)
     addresses = [bytes([2, 0, 0, 0, 0, each]) for each in range(5)]
     assert [one.place_of(addresses[0]), two.place_of(addresses[1]), one.place_of(addresses[2])] == [0, 1, 2]
     assert [two.place_of(each) for each in addresses[:3]] == [0, 1, 2]
     body = f"""
-    from mxwire.host.shared_peers import SharedPeers
-    peers = SharedPeers(Path({str(tmp_path)!r}))
+    from mxwire.host.sharing import SharedPeerTable
+    peers = SharedPeerTable(Path({str(tmp_path)!r}))
     assert peers.place_of(bytes.fromhex({addresses[2].hex()!r})) == 2
     assert peers.place_of(bytes.fromhex({addresses[3].hex()!r})) == 3
     """
@@ -111,8 +110,8 @@ def test_a_peer_has_the_same_index_in_all_processes(tmp_path):
 
 def test_what_a_killed_process_has_left_is_swept(tmp_path):
     body = f"""
-    from mxwire.host.shared_peers import SharedPeers
-    peers = SharedPeers(Path({str(tmp_path)!r}))
+    from mxwire.host.sharing import SharedPeerTable
+    peers = SharedPeerTable(Path({str(tmp_path)!r}))
     peers.place_of(bytes(6))
     """
     with other_process(body):
@@ -120,7 +119,7 @@ def test_what_a_killed_process_has_left_is_swept(tmp_path):
     (left,) = tmp_path.iterdir()
     assert left.stat().st_size == 6
     (tmp_path / "mxwire-peers-of-another-namespace").touch()
-    fresh = SharedPeers(tmp_path)
+    fresh = SharedPeerTable(tmp_path)
     assert list(fresh.places()) == [] and list(tmp_path.iterdir()) == [left]
     fresh.close()
     assert list(tmp_path.iterdir()) == []
@@ -128,7 +127,7 @@ def test_what_a_killed_process_has_left_is_swept(tmp_path):
 
 def test_two_entries_at_once_leave_one_that_counts(tmp_path):
     """Processes that enter a peer at the same moment both append it; the first place is its index."""
-    one, two = SharedPeers(tmp_path), SharedPeers(tmp_path)
+    one, two = SharedPeerTable(tmp_path), SharedPeerTable(tmp_path)
     one.path.write_bytes(b"AAAAAABBBBBBAAAAAACCCCCC")
     assert [two.place_of(each * 6) for each in (b"A", b"B", b"C", b"D")] == [0, 1, 3, 4]
     assert one.place_of(b"D" * 6) == 4
@@ -137,9 +136,9 @@ def test_two_entries_at_once_leave_one_that_counts(tmp_path):
 
 
 def test_a_table_that_may_not_be_used_is_said(tmp_path):
-    link = SharedPeers(tmp_path)
+    link = SharedPeerTable(tmp_path)
     link.close()
     link.path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(MxwireError, match="the peer table that processes share cannot be used"):
-        SharedPeers(tmp_path)
+        SharedPeerTable(tmp_path)
     assert not Path(tmp_path / "elsewhere").exists()

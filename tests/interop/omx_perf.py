@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from mxwire.host.perf.parameters import MATCH, Parameters
+from mxwire.host.perf.parameters import MATCH, PerfParameters
 from mxwire.interop.applications import start
 from mxwire.interop.casting import Where
 from mxwire.interop.impairments import treatment_by_name
@@ -37,7 +37,7 @@ def stage_on(interface: str, name: str, implementation: str) -> LiveStage:
     return LiveStage((casting,), links, treatment_by_name("none"), seed, introduction="announcements", patience=30)
 
 
-def send(stage: Stage, to: str, parameters: Parameters) -> None:
+def send(stage: Stage, to: str, parameters: PerfParameters) -> None:
     """Measure as the sender of omx_perf: from a buffer that is never filled, with one message under way at a time.
 
     The receive is posted when the send has completed, and the endpoint is closed right after the last answer.
@@ -78,7 +78,7 @@ def main(words: Sequence[str]) -> None:
         print("listening", flush=True)
         stage.until(lambda: False, FOR_EVER)
     else:
-        send(stage, destination, Parameters(**given))
+        send(stage, destination, PerfParameters(**given))
 
 
 if __name__ == "__main__":

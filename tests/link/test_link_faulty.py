@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mxwire.link import Faults, FaultyLink, Link, LinkError, LinkStatistics, memory_pair
-from mxwire.link.faults import FaultyWay
+from mxwire.link.faults import FaultyPath
 
 from .link_frames import STRANGER, batch, contents, numbered
 
@@ -120,7 +120,7 @@ def test_delayed_frames_keep_their_order(way: Way) -> None:
 
 @given(st.integers(0, 2**32), *[st.sampled_from([0.0, 0.01, 0.5, 1.0])] * 4)
 def test_everything_at_once_is_accounted_for(seed: int, loss: float, twice: float, late: float, spoilt: float) -> None:
-    way = FaultyWay(Faults(loss, twice, late, spoilt, delay=0.001), Random(seed))
+    way = FaultyPath(Faults(loss, twice, late, spoilt, delay=0.001), Random(seed))
     for number, each in enumerate(numbered(STRANGER, 50)):
         way.put(each, number)
     assert way.take(10**6 - 1) == []

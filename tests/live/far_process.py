@@ -11,8 +11,8 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
-from mxwire.host import Endpoint, Host, Message, Request
-from mxwire.host.message import Waiting
+from mxwire.host import Endpoint, Host, HostRequest, Message
+from mxwire.host.requests import WaitingMessage
 from mxwire.protocol import Partner
 
 from . import hosts
@@ -44,9 +44,9 @@ class Kept:
                 return [self._told(each) for each in value]
             case Message():
                 return Arrived(bytes(value), value.match_info, value.status, hosts.sender_of(value))
-            case Waiting():
+            case WaitingMessage():
                 return Found(value.match_info, value.length)
-            case Host() | Endpoint() | Partner() | Request():
+            case Host() | Endpoint() | Partner() | HostRequest():
                 self.things.append(value)
                 return Place(len(self.things) - 1)
         return value

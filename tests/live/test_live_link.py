@@ -23,11 +23,11 @@ from mxwire.frames import FrameBatch
 from mxwire.link import LinkError, LinkStatistics, Mode, PacketLink
 from mxwire.link.packet_socket import SOL_PACKET
 from mxwire.link.patience import Patience
-from mxwire.link.ring import Ring
+from mxwire.link.ring import ReceiveRing
 from mxwire.link.ring_v2 import SlotRing
 from mxwire.link.ring_v3 import BlockRing
 from mxwire.link.sender import FEW
-from mxwire.link.sendmmsg import ManyAtOnce
+from mxwire.link.sendmmsg import BatchSender
 
 from .namespaces import Laboratory, Namespace, Port
 
@@ -242,13 +242,13 @@ def test_what_the_wire_does_not_take_is_refused_and_the_rest_goes(links: Pair, c
 
 def test_a_thousand_frames_leave_in_one_call(cable: tuple[Port, Port], monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    send = ManyAtOnce._call
+    send = BatchSender._call
 
-    def counted(self: ManyAtOnce, first: int, end: int) -> int:
+    def counted(self: BatchSender, first: int, end: int) -> int:
         calls.append(end - first)
         return send(self, first, end)
 
-    monkeypatch.setattr(ManyAtOnce, "_call", counted)
+    monkeypatch.setattr(BatchSender, "_call", counted)
     with opened(cable[0]) as one:
         assert one.send(batch(numbered(BROADCAST, 1500))) == 1500
     assert calls == [1024, 476]
@@ -315,7 +315,7 @@ class ShortOfMemory:
 
 @pytest.mark.parametrize(("version", "ring"), [(1, partial(SlotRing, mtu=1500)), (2, BlockRing)])
 def test_a_smaller_ring_does_where_memory_is_short(
-    cable: tuple[Port, Port], version: int, ring: Callable[..., Ring]
+    cable: tuple[Port, Port], version: int, ring: Callable[..., ReceiveRing]
 ) -> None:
     with raw_socket(cable[0]) as opened:
         opened.setsockopt(SOL_PACKET, 10, version)

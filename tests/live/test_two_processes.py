@@ -71,7 +71,7 @@ def test_both_serve_and_none_refuses_for_the_other(echoing):
             endpoint.connect("alpha", 1, timeout=PATIENCE)
         with host.core.section:
             host.core.node.forget_names()
-            host.core.flush()
+            host.core.transmit()
         host.wait_for_peer("alpha", PATIENCE)
         start(1)
         again = endpoint.connect("alpha", 1, timeout=PATIENCE)

@@ -175,14 +175,14 @@ def test_a_program_that_a_failed_test_has_used_is_restarted(pytester, run):
     pytester.makepyfile(
         """
         import pytest
-        from mxwire.host.perf import MATCH, Parameters
+        from mxwire.host.perf import MATCH, PerfParameters
         from mxwire.interop.casting import Unexpected
 
         def begin(stage):
             end = stage.left.open(7)
             partner = end.connect(stage.far("perf"))
             answer = end.receive(64, 0, 0)
-            end.wait(end.send(partner, Parameters(3, 0, 1, 2).pack(), MATCH, synchronous=True))
+            end.wait(end.send(partner, PerfParameters(3, 0, 1, 2).pack(), MATCH, synchronous=True))
             end.took(answer, b"", match_info=0)
 
         def test_one(mxwire_external):

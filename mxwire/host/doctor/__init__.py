@@ -1,6 +1,6 @@
-"""Doctor: what keeps an interface from working as a live host, and what to do about it."""
+"""Doctor: checks of an interface for use by a live host, with advice."""
 
 from mxwire.host.doctor.examination import examine
-from mxwire.host.doctor.finding import Finding, Level
+from mxwire.host.doctor.finding import DoctorFinding, DoctorLevel
 
-__all__ = ["Finding", "Level", "examine"]
+__all__ = ["DoctorFinding", "DoctorLevel", "examine"]

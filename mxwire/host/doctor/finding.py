@@ -1,4 +1,4 @@
-"""A finding: what was looked at, how it is, and what to do."""
+"""DoctorFinding: the result of one check, with advice."""
 
 from __future__ import annotations
 
@@ -6,41 +6,41 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Level(StrEnum):
-    """How bad it is."""
+class DoctorLevel(StrEnum):
+    """Severity of a finding."""
 
     OK = "ok"
     WARNING = "warning"
-    """It works, but not well, or something could not be tried."""
+    """A host works, but not well, or something could not be tested."""
     PROBLEM = "problem"
-    """It will not work."""
+    """A host will not work."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the doctor's report."""
+class DoctorFinding:
+    """Result of one check."""
 
     check: str
-    """What was looked at: a word that stays the same."""
-    level: Level
+    """Name of the check: a word that never changes."""
+    level: DoctorLevel
     text: str
-    """How it is."""
+    """Description."""
     advice: str | None = None
-    """What to do about it."""
+    """Remedy."""
     host: str | None = None
-    """The address of the host that it is about, if it is about another."""
+    """Address of the remote host concerned; None for this host."""
 
 
-def ok(check: str, text: str, host: str | None = None) -> Finding:
-    """Nothing is wrong."""
-    return Finding(check, Level.OK, text, None, host)
+def ok(check: str, text: str, host: str | None = None) -> DoctorFinding:
+    """Make a finding without fault."""
+    return DoctorFinding(check, DoctorLevel.OK, text, None, host)
 
 
-def warning(check: str, text: str, advice: str | None, host: str | None = None) -> Finding:
-    """It could be better."""
-    return Finding(check, Level.WARNING, text, advice, host)
+def warning(check: str, text: str, advice: str | None, host: str | None = None) -> DoctorFinding:
+    """Make a warning."""
+    return DoctorFinding(check, DoctorLevel.WARNING, text, advice, host)
 
 
-def problem(check: str, text: str, advice: str, host: str | None = None) -> Finding:
-    """It does not work."""
-    return Finding(check, Level.PROBLEM, text, advice, host)
+def problem(check: str, text: str, advice: str, host: str | None = None) -> DoctorFinding:
+    """Make a problem."""
+    return DoctorFinding(check, DoctorLevel.PROBLEM, text, advice, host)

@@ -1,8 +1,8 @@
-"""The application protocol of omx_perf, both roles: ping-pong of messages of growing length, with any such host."""
+"""The application protocol of omx_perf, in both roles: ping-pong of messages of growing length."""
 
-from mxwire.host.perf.parameters import MATCH, PARAMETERS_LENGTH, Parameters
-from mxwire.host.perf.receiver import Receiver
-from mxwire.host.perf.result import Result
-from mxwire.host.perf.sender import Sender
+from mxwire.host.perf.parameters import MATCH, PARAMETERS_LENGTH, PerfParameters
+from mxwire.host.perf.receiver import PerfReceiver
+from mxwire.host.perf.result import PerfResult
+from mxwire.host.perf.sender import PerfSender
 
-__all__ = ["MATCH", "PARAMETERS_LENGTH", "Parameters", "Receiver", "Result", "Sender"]
+__all__ = ["MATCH", "PARAMETERS_LENGTH", "PerfParameters", "PerfReceiver", "PerfResult", "PerfSender"]

@@ -1,4 +1,4 @@
-"""Memory for messages that are measured."""
+"""Memory of measured messages."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from mxwire.host.errors import HostError
 from mxwire.protocol import Status
 
 MISALIGNED = 8
-"""Bytes from the start of a page to a buffer that is not to be aligned."""
+"""Offset in bytes of an unaligned buffer from the start of its page."""
 
 
 def buffer(length: int, *, aligned: bool) -> memoryview:
-    """``length`` bytes that begin with a page, or plainly do not.
+    """Allocate ``length`` bytes, page-aligned or deliberately not.
 
-    Raises :class:`~mxwire.host.errors.HostError` where there is no memory for them.
+    Raises :class:`~mxwire.host.errors.HostError` without memory for them.
     """
     start = 0 if aligned else MISALIGNED
     try:
@@ -23,6 +23,6 @@ def buffer(length: int, *, aligned: bool) -> memoryview:
         why = error.strerror if isinstance(error, OSError) and error.strerror else "out of memory"
         raise HostError(
             Status.NO_SYSTEM_RESOURCES,
-            f"there is no memory for a message of {length} bytes ({why}): end with a shorter one (-E)",
+            f"there is no memory for a message of {length} bytes ({why}): end at a shorter length (-E)",
         ) from None
     return view[start : start + length]

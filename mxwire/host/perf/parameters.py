@@ -1,4 +1,4 @@
-"""What the sender of a measurement tells the receiver before they begin: 44 bytes in network byte order."""
+"""Parameters of a measurement, which the sender sends first: 44 bytes in network byte order."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import Final
 from mxwire.errors import MxwireError
 
 MATCH: Final = 0x1234_5678_8765_4321
-"""Match information of the parameters and of every message that is measured."""
+"""Match information of the parameters and of all measured messages."""
 PARAMETERS_LENGTH: Final = 44
 SETTLE: Final = 0.5
-"""Seconds that a slave waits before it forgets a sender, so that its last answer is acked."""
+"""Seconds that a receiver waits for the ack of its last answer before it disconnects from the sender."""
 LONGEST: Final = (1 << 32) - 1
-"""Longest message in bytes that the protocol has (wire format, section 7)."""
+"""Longest message of the protocol in bytes (wire format, section 7)."""
 LENGTHS_MAXIMUM: Final = 1 << 20
-"""Most lengths of a measurement that we take part in."""
+"""Largest number of lengths accepted, so that a hostile sender cannot keep a receiver busy without limit."""
 _LAYOUT: Final = struct.Struct("!10I4B")
 _LOW: Final = 0xFFFF_FFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Parameters:
-    """What is measured; lengths are in bytes."""
+class PerfParameters:
+    """Parameters of a measurement; lengths are in bytes."""
 
     iterations: int = 1000
-    """Counted iterations for each length."""
+    """Measured iterations per length."""
     warmup: int = 10
-    """Iterations for each length before those that count."""
+    """Iterations per length before the measured ones."""
     start: int = 0
     """The first length."""
     end: int = 4 * 1024 * 1024 + 1
@@ -39,29 +39,29 @@ class Parameters:
     increment: int = 0
     """The next length is ``length * multiplier + increment``."""
     aligned: bool = False
-    """Whether both sides take their messages from memory that begins with a page."""
+    """Whether both sides use page-aligned buffers."""
     unidirectional: bool = False
     """Whether answers are empty."""
     synchronous: bool = False
-    """Whether sends end only when the receiver has matched them."""
+    """Whether sends are synchronous."""
 
     def lengths(self) -> Iterator[int]:
-        """The lengths in turn; from 0 the next is the increment, or 1. May go on for ever: see :meth:`check`."""
+        """Yield the lengths; after 0 comes the increment, or 1. May be endless: see :meth:`check`."""
         length = self.start
         while length < self.end:
             yield length
             length = length * self.multiplier + self.increment if length else self.increment or 1
 
     def answer_length(self, length: int) -> int:
-        """How long the answer to a message is."""
+        """Length of the answer to a message of ``length`` bytes."""
         return 0 if self.unidirectional else length
 
     def check(self) -> None:
-        """Raises :class:`~mxwire.errors.MxwireError` for what cannot be measured."""
+        """Raise :class:`~mxwire.errors.MxwireError` for parameters that cannot be measured."""
         if self.start >= self.end:
             raise MxwireError(f"nothing to measure: the first length {self.start} is not below the end {self.end}")
         if not self.iterations:
-            raise MxwireError("nothing to measure: there are no counted iterations")
+            raise MxwireError("nothing to measure: there are no measured iterations")
         last = -1
         for count, length in enumerate(islice(self.lengths(), LENGTHS_MAXIMUM + 1)):
             if length <= last:
@@ -70,21 +70,21 @@ class Parameters:
                     f"and increment {self.increment}"
                 )
             if length > LONGEST:
-                raise MxwireError(f"no message has {length} bytes: {LONGEST} is the most")
+                raise MxwireError(f"a message of {length} bytes is too long: {LONGEST} is the maximum")
             if count == LENGTHS_MAXIMUM:
-                raise MxwireError(f"these are more than {LENGTHS_MAXIMUM} lengths: take a larger step")
+                raise MxwireError(f"more than {LENGTHS_MAXIMUM} lengths: choose a larger step")
             last = length
 
     def pack(self) -> bytes:
-        """The message."""
+        """Encode the message."""
         iterations, warmup, *lengths = astuple(self)[:6]
         halves = [half for each in lengths for half in (each & _LOW, each >> 32 & _LOW)]
         flags = (self.aligned, self.unidirectional, self.synchronous)
         return _LAYOUT.pack(iterations, warmup, *halves, *flags, 0)
 
     @classmethod
-    def unpack(cls, data: bytes) -> Parameters:
-        """What a message says. Raises :class:`~mxwire.errors.MxwireError` for one of another length."""
+    def unpack(cls, data: bytes) -> PerfParameters:
+        """Decode a message; raise :class:`~mxwire.errors.MxwireError` for one of another length."""
         if len(data) != PARAMETERS_LENGTH:
             raise not_parameters(len(data))
         iterations, warmup, *rest = _LAYOUT.unpack(data)
@@ -94,5 +94,5 @@ class Parameters:
 
 
 def not_parameters(length: int) -> MxwireError:
-    """What to say of a message of another length."""
-    return MxwireError(f"{length} bytes are no parameters of omx_perf: those have {PARAMETERS_LENGTH}")
+    """Error for a message of another length."""
+    return MxwireError(f"{length} bytes are not parameters of omx_perf, which have {PARAMETERS_LENGTH}")

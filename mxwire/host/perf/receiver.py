@@ -1,4 +1,4 @@
-"""The receiver of a measurement: waits for parameters, says that it is ready, and answers every message."""
+"""PerfReceiver: the answering role: waits for parameters, signals that it is ready, and answers each message."""
 
 from __future__ import annotations
 
@@ -10,64 +10,64 @@ from typing import Final, NamedTuple
 from mxwire.errors import MxwireError
 from mxwire.host.endpoint import Endpoint
 from mxwire.host.errors import HostError, HostTimeoutError
-from mxwire.host.message import Message
 from mxwire.host.perf.buffers import buffer
-from mxwire.host.perf.parameters import MATCH, PARAMETERS_LENGTH, SETTLE, Parameters, not_parameters
-from mxwire.host.perf.waiting import Waiting
-from mxwire.host.request import Request, place_of
-from mxwire.host.watching import restarted
+from mxwire.host.perf.parameters import MATCH, PARAMETERS_LENGTH, SETTLE, PerfParameters, not_parameters
+from mxwire.host.perf.waiter import PerfWaiter
+from mxwire.host.requests import HostRequest, Message, place_of
+from mxwire.host.stall import restarted
 from mxwire.protocol import Partner, Status
 from mxwire.wire.numbers import DEFAULT_KEY
 
 CONNECT_BACK: Final = 10.0
+"""Timeout in seconds of the connect to the sender."""
 _SLICE: Final = 1.0
 _NOT_FAILED: Final = (None, Status.CANCELLED, Status.SUCCESS, Status.MESSAGE_TRUNCATED)
-"""How a receive ends, or goes on, in which no message has failed."""
+"""Statuses of a receive in which no message has failed."""
 
 
-class Wish(NamedTuple):
-    """Somebody wants to measure."""
+class PerfRequest(NamedTuple):
+    """A sender's request for a measurement."""
 
     partner: Partner
-    parameters: Parameters
+    parameters: PerfParameters
     epoch: int
-    """The epoch of the partner in which it asked; in another one it is another sender, or has forgotten us."""
+    """Epoch of the partner at its request; in another one it is another sender, or has lost its state."""
 
 
-class _Asked(NamedTuple):
-    """Parameters, not looked at yet, and who sent them in which epoch."""
+class _QueuedParameters(NamedTuple):
+    """Parameters that are not decoded yet, with their sender and its epoch."""
 
     data: bytes
     partner: Partner
     epoch: int
 
 
-class Receiver:
-    """Serves one measurement after the other; senders that come meanwhile have to wait for their turn."""
+class PerfReceiver:
+    """Serves measurements one after the other; further senders wait for their turn."""
 
-    def __init__(self, waiting: Waiting) -> None:
-        self._waiting = waiting
-        self._endpoint: Endpoint = waiting.endpoint
-        self._queue: deque[_Asked] = deque()
+    def __init__(self, waiter: PerfWaiter) -> None:
+        self._waiter = waiter
+        self._endpoint: Endpoint = waiter.endpoint
+        self._queue: deque[_QueuedParameters] = deque()
         self._served: Partner | None = None
         self.ignored = 0
-        """Messages that were neither parameters nor part of the measurement that was going on."""
-        waiting.crowded = self._crowded
+        """Messages that were neither parameters nor part of the current measurement."""
+        waiter.crowded = self._crowded
 
-    def wait(self, idle: Callable[[], object] = lambda: None) -> Wish:
-        """Wait for parameters, for ever; ``idle`` is called each second.
+    def wait(self, idle: Callable[[], object] = lambda: None) -> PerfRequest:
+        """Wait for parameters without limit; ``idle`` is called once per second.
 
-        Raises :class:`~mxwire.host.errors.HostError` where a message fails, and other
-        :class:`~mxwire.errors.MxwireError` for parameters that cannot be served: then it may be called again.
+        Raises :class:`~mxwire.host.errors.HostError` if a message fails, and other
+        :class:`~mxwire.errors.MxwireError` for parameters that cannot be served; it may be called again then.
         """
         self._drop_the_gone()
-        asked = self._queue.popleft() if self._queue else self._first_message(idle)
-        parameters = Parameters.unpack(asked.data)
+        queued = self._queue.popleft() if self._queue else self._first_message(idle)
+        parameters = PerfParameters.unpack(queued.data)
         parameters.check()
-        return Wish(asked.partner, parameters, asked.epoch)
+        return PerfRequest(queued.partner, parameters, queued.epoch)
 
-    def _first_message(self, idle: Callable[[], object]) -> _Asked:
-        # Whatever comes is taken, as omx_perf does it.
+    def _first_message(self, idle: Callable[[], object]) -> _QueuedParameters:
+        # Any match information is accepted, as in omx_perf.
         request = self._endpoint.ireceive(maximum=PARAMETERS_LENGTH)
         try:
             while True:
@@ -77,82 +77,84 @@ class Receiver:
                 except HostTimeoutError:
                     idle()
         finally:
-            self._waiting.take_back(request)
+            self._waiter.cancel_unmatched(request)
         if message.truncated:
             raise not_parameters(message.length)
-        return _asked(message)
+        return _queued(message)
 
-    def serve(self, wish: Wish) -> Iterator[int]:
-        """Take part in a measurement; gives each length when it is done.
+    def serve(self, asked: PerfRequest) -> Iterator[int]:
+        """Take part in a measurement; yield each length when it is done.
 
-        Raises :class:`~mxwire.host.errors.HostError` where the sender goes, or something is cut short.
+        Raises :class:`~mxwire.host.errors.HostError` if the sender goes, or sends another length.
         """
-        partner, parameters, _ = wish
+        partner, parameters, _ = asked
         self._served = partner
         try:
             self._endpoint.connect(partner.peer, partner.number, DEFAULT_KEY, timeout=CONNECT_BACK)
-            self._send(wish, self._endpoint.issend, b"", 0)
+            self._send(asked, self._endpoint.issend, b"", 0)
             send = self._endpoint.issend if parameters.synchronous else self._endpoint.isend
             for length in parameters.lengths():
-                # Parameters of somebody else must fit too.
+                # Parameters of another sender must fit too.
                 memory = buffer(max(length, PARAMETERS_LENGTH), aligned=parameters.aligned)
                 back = memory[: parameters.answer_length(length)]
                 for _ in range(parameters.warmup + parameters.iterations):
-                    self._take(wish, memory, length)
-                    self._send(wish, send, back, MATCH)
+                    self._take(asked, memory, length)
+                    self._send(asked, send, back, MATCH)
                 yield length
         finally:
             self._served = None
 
-    def _send(self, wish: Wish, send: Callable[..., Request[Status]], data: bytes | memoryview, match: int) -> None:
-        if _over(wish):
-            # Whoever is there now has not asked for this.
-            raise restarted(wish.partner)
-        sent = send(wish.partner, data, match)
+    def _send(
+        self, asked: PerfRequest, send: Callable[..., HostRequest[Status]], data: bytes | memoryview, match: int
+    ) -> None:
+        if _over(asked):
+            # The partner that is there now has not requested this.
+            raise restarted(asked.partner)
+        sent = send(asked.partner, data, match)
         if not sent.done:
-            self._waiting(sent, wish.partner, wish.epoch)
+            self._waiter(sent, asked.partner, asked.epoch)
 
-    def _take(self, wish: Wish, memory: memoryview, length: int) -> None:
-        """Take the next message of this measurement; what others send meanwhile is put off."""
+    def _take(self, asked: PerfRequest, memory: memoryview, length: int) -> None:
+        """Receive the next message of this measurement; parameters of other senders are queued."""
         while True:
-            message = self._receive(wish, memory)
+            message = self._receive(asked, memory)
             if message is None:
                 continue
-            ours = message.partner is wish.partner and not _over(wish)
-            if ours and message.length == length:
+            own = message.partner is asked.partner and not _over(asked)
+            if own and message.length == length:
                 return
             self._put_off(message)
-            if _over(wish):
-                raise restarted(wish.partner)
-            if ours:
+            if _over(asked):
+                raise restarted(asked.partner)
+            if own:
                 raise HostError(
                     Status.BAD_REQUEST,
-                    f"{place_of(wish.partner)} has sent {message.length} bytes where it was the turn of {length}",
+                    f"{place_of(asked.partner)} has sent {message.length} bytes instead of {length}",
                 )
 
-    def _receive(self, wish: Wish, memory: memoryview) -> Message | None:
-        """The next message of anybody; None where one of somebody else has failed."""
+    def _receive(self, asked: PerfRequest, memory: memoryview) -> Message | None:
+        """Receive the next message of any partner; None if one of another partner has failed."""
         request = self._endpoint.ireceive(MATCH, buffer=memory)
         try:
-            return self._waiting(request, wish.partner, wish.epoch)
+            return self._waiter(request, asked.partner, asked.epoch)
         except HostError:
             if request.status in (Status.SUCCESS, Status.MESSAGE_TRUNCATED):
-                # It has come in the moment in which we gave up.
+                # It was completed at the moment of the error.
                 self._put_off(request.result())
-            if request.status in _NOT_FAILED or request.partner is wish.partner:
+            if request.status in _NOT_FAILED or request.partner is asked.partner:
                 raise
             self.ignored += 1
             return None
 
     def _put_off(self, message: Message) -> None:
-        """Not of this measurement: parameters are kept until it is their turn."""
+        """Handle a message of another sender: queue parameters, and ignore all else."""
         if message.length == PARAMETERS_LENGTH:
-            self._queue.append(_asked(message))
+            self._queue.append(_queued(message))
         else:
             self.ignored += 1
 
     def _crowded(self) -> bool:
-        """Whether somebody else waits for his turn."""
+        """Whether another sender waits for its turn."""
         self._drop_the_gone()
         if self._queue:
             return True
@@ -162,21 +164,21 @@ class Receiver:
     def _drop_the_gone(self) -> None:
         self._queue = deque(each for each in self._queue if each.partner.epoch == each.epoch)
 
-    def forget(self, wish: Wish) -> None:
-        """The end of a measurement, as a slave has it; who has come in place of its sender is not touched."""
-        # That it went without acking the last answer is its own affair.
+    def forget(self, asked: PerfRequest) -> None:
+        """Disconnect from the sender after a measurement, unless it has restarted or requested another one."""
+        # A sender may go without acknowledging the last answer.
         with suppress(MxwireError):
             self._endpoint.flush(SETTLE)
         self._drop_the_gone()
-        if not _over(wish) and all(each.partner is not wish.partner for each in self._queue):
-            self._endpoint.disconnect(wish.partner)
+        if not _over(asked) and all(each.partner is not asked.partner for each in self._queue):
+            self._endpoint.disconnect(asked.partner)
 
 
-def _over(wish: Wish) -> bool:
-    """Whether whoever asked has gone; another sender may have come in his place, as the same partner."""
-    return wish.partner.epoch != wish.epoch
+def _over(asked: PerfRequest) -> bool:
+    """Whether the sender has gone; a partner in another epoch is another sender."""
+    return asked.partner.epoch != asked.epoch
 
 
-def _asked(message: Message) -> _Asked:
+def _queued(message: Message) -> _QueuedParameters:
     assert message.partner is not None
-    return _Asked(bytes(message.data), message.partner, message.partner.epoch)
+    return _QueuedParameters(bytes(message.data), message.partner, message.partner.epoch)

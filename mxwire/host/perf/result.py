@@ -1,4 +1,4 @@
-"""What one length has given, and the line that omx_perf prints for it."""
+"""PerfResult: the times of one message length, and the line that omx_perf prints for it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ MEBIBYTE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What was measured for messages of one length."""
+class PerfResult:
+    """Measured times of one message length."""
 
     length: int
-    """Bytes of a message."""
+    """Length of a message in bytes."""
     microseconds: float
-    """Half the mean round trip; the whole of it where answers are empty (unidirectional)."""
+    """Half the mean round trip time; the whole of it if answers are empty (unidirectional)."""
     times: tuple[float, ...] = ()
     """The same for each iteration, sorted."""
 
     @classmethod
-    def of(cls, length: int, rounds: Sequence[int], *, unidirectional: bool) -> Result:
-        """From the times of all iterations, in ns."""
+    def of(cls, length: int, rounds: Sequence[int], *, unidirectional: bool) -> PerfResult:
+        """Make a result from the round trip times of all iterations, in ns."""
         share = 1e-3 if unidirectional else 0.5e-3
         times = sorted(each * share for each in rounds)
         return cls(length, sum(times) / len(times), tuple(times))
@@ -39,18 +39,18 @@ class Result:
         return self.length / self.microseconds * 1e6 / MEBIBYTE
 
     def percentile(self, percent: float) -> float:
-        """The time that so many percent of the iterations did not exceed, in µs."""
+        """Time in µs that ``percent`` % of the iterations did not exceed."""
         return self.times[min(len(self.times) - 1, int(len(self.times) * percent / 100))]
 
     def line(self) -> str:
-        """The line of omx_perf: length, µs, MB/s, MiB/s."""
+        """Line of omx_perf: length, µs, MB/s, MiB/s."""
         return (
             f"length {self.length:>9}:\t{self.microseconds:.3f} us\t{self.megabytes:.2f} MB/s\t"
             f"{self.mebibytes:.2f} MiB/s"
         )
 
     def record(self) -> dict[str, Any]:
-        """The same and more for programs."""
+        """Record for JSON output."""
         return {
             "length": self.length,
             "microseconds": round(self.microseconds, 3),

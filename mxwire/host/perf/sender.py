@@ -1,4 +1,4 @@
-"""The sender of a measurement: connects, tells the parameters, sends and is answered, and measures."""
+"""PerfSender: the measuring role: sends the parameters, then messages, and measures the answers."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import Final
 
 from mxwire.host.endpoint import Endpoint
 from mxwire.host.errors import HostError
-from mxwire.host.message import Message
 from mxwire.host.perf.buffers import buffer
-from mxwire.host.perf.parameters import MATCH, Parameters
-from mxwire.host.perf.result import Result
-from mxwire.host.perf.waiting import Waiting
-from mxwire.host.request import Request, place_of
-from mxwire.host.watching import restarted
+from mxwire.host.perf.parameters import MATCH, PerfParameters
+from mxwire.host.perf.result import PerfResult
+from mxwire.host.perf.waiter import PerfWaiter
+from mxwire.host.requests import HostRequest, Message, place_of
+from mxwire.host.stall import restarted
 from mxwire.protocol import Partner, Status
 
 PAUSE: Final = 0.1
-"""Seconds between two lengths, unless told otherwise."""
+"""Default pause between two lengths in seconds."""
 _ROOM_FOR_ANSWER: Final = 64
+"""Bytes for the answer to the parameters, which is empty if the receiver is omx_perf."""
 
 
-class Sender:
-    """Measures against one partner, which is connected already."""
+class PerfSender:
+    """Measures round trips to one connected partner."""
 
-    def __init__(self, waiting: Waiting, partner: Partner, parameters: Parameters) -> None:
-        self._waiting = waiting
-        self._endpoint: Endpoint = waiting.endpoint
+    def __init__(self, waiter: PerfWaiter, partner: Partner, parameters: PerfParameters) -> None:
+        self._waiter = waiter
+        self._endpoint: Endpoint = waiter.endpoint
         self._partner = partner
         self._epoch = partner.epoch
         self._parameters = parameters
-        self._send: Callable[..., Request[Status]] = (
+        self._send: Callable[..., HostRequest[Status]] = (
             self._endpoint.issend if parameters.synchronous else self._endpoint.isend
         )
 
     def agree(self) -> None:
-        """Tell the receiver the parameters, and wait until it is ready.
+        """Send the parameters to the receiver, and wait until it is ready.
 
-        Raises :class:`~mxwire.host.errors.HostError` where the receiver is gone or silent, or answers otherwise.
+        Raises :class:`~mxwire.host.errors.HostError` if the receiver has gone, is silent, or gives another answer.
         """
         room = memoryview(bytearray(_ROOM_FOR_ANSWER))
         answer = self._endpoint.ireceive(buffer=room)
@@ -50,17 +50,17 @@ class Sender:
                 "instead of an empty message and 0"
             )
 
-    def measure(self, pause: float = PAUSE) -> Iterator[Result]:
-        """The results, length by length; between two lengths it waits ``pause`` seconds.
+    def measure(self, pause: float = PAUSE) -> Iterator[PerfResult]:
+        """Yield a result per length, with ``pause`` seconds between two lengths.
 
-        Raises :class:`~mxwire.host.errors.HostError` where the receiver goes, or an answer is not what it must be.
+        Raises :class:`~mxwire.host.errors.HostError` if the receiver goes, or an answer has another length.
         """
         for number, length in enumerate(self._parameters.lengths()):
             if number:
-                self._waiting.pause(pause)
+                self._waiter.pause(pause)
             yield self._one_length(length)
 
-    def _one_length(self, length: int) -> Result:
+    def _one_length(self, length: int) -> PerfResult:
         parameters = self._parameters
         out = buffer(length, aligned=parameters.aligned)
         back = buffer(parameters.answer_length(length), aligned=parameters.aligned)
@@ -73,10 +73,10 @@ class Sender:
             now = clock()
             times.append(now - before)
             before = now
-        return Result.of(length, times, unidirectional=parameters.unidirectional)
+        return PerfResult.of(length, times, unidirectional=parameters.unidirectional)
 
     def _round(self, out: memoryview, back: memoryview) -> None:
-        """One message there, and one back; the receive is posted while the message is on its way."""
+        """Send a message and receive its answer; the receive is posted while the message is in flight."""
         sent = self._send(self._partner, out, MATCH)
         answer = self._endpoint.ireceive(MATCH, buffer=back)
         if not sent.done:
@@ -87,23 +87,23 @@ class Sender:
         if self._partner.epoch != self._epoch:
             raise restarted(self._partner)
 
-    def _answered(self, answer: Request[Message], match: int | None, room: memoryview) -> Message:
-        """What the receiver answers; what somebody else sends meanwhile is none of our business."""
-        message = self._waiting(answer, self._partner, self._epoch)
+    def _answered(self, answer: HostRequest[Message], match: int | None, room: memoryview) -> Message:
+        """Wait for the answer; messages of other partners are ignored."""
+        message = self._waiter(answer, self._partner, self._epoch)
         while message.partner is not self._partner:
-            message = self._waiting(self._endpoint.ireceive(match, buffer=room), self._partner, self._epoch)
+            message = self._waiter(self._endpoint.ireceive(match, buffer=room), self._partner, self._epoch)
         return message
 
-    def _sent(self, sent: Request[Status], answer: Request[Message]) -> None:
-        """Wait for a send; where that fails, nobody waits for the answer any more."""
+    def _sent(self, sent: HostRequest[Status], answer: HostRequest[Message]) -> None:
+        """Wait for a send; if it fails, cancel the receive of the answer."""
         try:
-            self._waiting(sent, self._partner, self._epoch)
+            self._waiter(sent, self._partner, self._epoch)
         except HostError:
-            self._waiting.take_back(answer)
+            self._waiter.cancel_unmatched(answer)
             raise
 
     def _wrong(self, what: str) -> HostError:
         return HostError(
             Status.BAD_REQUEST,
-            f"{place_of(self._partner)} {what}: it measures something else, or is no receiver of omx_perf",
+            f"{place_of(self._partner)} {what}: it measures something else, or is not an omx_perf receiver",
         )

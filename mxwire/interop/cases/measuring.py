@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mxwire.host.perf.parameters import MATCH, Parameters
+from mxwire.host.perf.parameters import MATCH, PerfParameters
 from mxwire.interop.cases.part import Group, data, of
 from mxwire.interop.casting import Where
 from mxwire.interop.side import End
@@ -15,8 +15,8 @@ CASES = Group("measuring")
 _START, _END, _FACTOR = 1, 300_000, 8
 
 
-def _parameters(*, unidirectional: bool = False, synchronous: bool = False) -> Parameters:
-    return Parameters(
+def _parameters(*, unidirectional: bool = False, synchronous: bool = False) -> PerfParameters:
+    return PerfParameters(
         iterations=2,
         warmup=1,
         start=_START,
@@ -32,7 +32,7 @@ AGREEMENT = of(44, 0)
 _LENGTHS = of(*_parameters().lengths())
 
 
-def _measure(stage: Stage, parameters: Parameters) -> None:
+def _measure(stage: Stage, parameters: PerfParameters) -> None:
     where = stage.far("perf")
     end = stage.left.open(7)
     partner = _agree(end, where, parameters)
@@ -54,7 +54,7 @@ def round_trips(stage: Stage, length: int, count: int, cut: Callable[[], None]) 
     """
     where = stage.far("perf")
     end = stage.left.open(7)
-    partner = _agree(end, where, Parameters(iterations=count + 1, warmup=0, start=length, end=length + 1))
+    partner = _agree(end, where, PerfParameters(iterations=count + 1, warmup=0, start=length, end=length + 1))
     cut()
     for together in (count, 1):
         answers = [end.receive(length, MATCH) for _ in range(together)]
@@ -65,7 +65,7 @@ def round_trips(stage: Stage, length: int, count: int, cut: Callable[[], None]) 
     stage.settle()
 
 
-def _agree(end: End, where: Where, parameters: Parameters) -> Partner:
+def _agree(end: End, where: Where, parameters: PerfParameters) -> Partner:
     partner = end.connect(where)
     answer = end.receive(64, 0, 0)
     told = end.send(partner, parameters.pack(), MATCH, synchronous=True)
@@ -79,7 +79,7 @@ def _agree(end: End, where: Where, parameters: Parameters) -> Partner:
     synchronous=AGREEMENT, role="perf", impaired=True,
 )  # fmt: skip
 def perf(stage: Stage) -> None:
-    """Parameters, their acknowledgement, and messages of growing length that come back."""
+    """PerfParameters, their acknowledgement, and messages of growing length that come back."""
     _measure(stage, _parameters())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mxwire.link import memory_pair
-from mxwire.link.conversing import converse
+from mxwire.link.dialogue import converse
 
 from .link_frames import batch, contents, numbered
 

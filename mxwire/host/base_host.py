@@ -1,4 +1,4 @@
-"""Hosting: what both faces of a host have in common: how it is opened, its endpoints, and its peers."""
+"""BaseHost: what blocking and asyncio hosts share: opening and closing, endpoints, and peers."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
+from types import TracebackType
 from typing import Any
 
 from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE, mac_text
 from mxwire.host import names
-from mxwire.host.calls import EndpointCalls
+from mxwire.host.base_endpoint import BaseEndpoint
 from mxwire.host.core import Core
 from mxwire.host.errors import HostClosedError, HostError
-from mxwire.host.sharing import Sharing
-from mxwire.link import Link
+from mxwire.host.sharing import HostSharing, MachineSharing
+from mxwire.link import Link, Mode, PacketLink
 from mxwire.protocol import Endpoint as EngineEndpoint
 from mxwire.protocol import Event, EventKind, Node, Peer, Profile, Status, profile_by_name
 from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, MXOE, PULL_REPLY_DATA_OFFSET, Dialect, as_dialect
@@ -23,7 +24,7 @@ from mxwire.wire.numbers import NO_PEER_INDEX
 
 _USUAL_MTU = 9000
 DEFAULT_PROFILE = "open-mx"
-"""The profile of a host for which none is chosen."""
+"""Profile of hosts opened without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +32,67 @@ class KnownPeer:
     """An entry of the peer table."""
 
     name: str | None
-    """Its host name with the number of its interface, like ``alpha:0``; None while it has not told."""
+    """Host name with the number of the interface, like ``alpha:0``; None while unknown."""
     address: str
-    """Its Ethernet address."""
+    """Ethernet address."""
     index: int
-    """Its place in our table, which it puts into its frames."""
+    """Its index in our peer table, which it puts into its frames."""
     reverse_index: int | None
-    """Our place in its table, as it told our first interface; None while it has not."""
+    """Index of our first interface in its peer table; None while unknown."""
     own: bool
-    """Whether it is an interface of our own."""
+    """Whether it is an interface of this host."""
 
 
-class Hosting:
-    """A core with endpoints and peers."""
+class OpenedInterfaces:
+    """Links on interfaces of this machine, and the state shared with other processes that use them.
+
+    A context manager that closes them unless a host has taken them over by ``keep``. Raises
+    :class:`~mxwire.link.errors.LinkError` if an interface does not exist, or may not be used.
+    """
+
+    def __init__(self, interfaces: str | Sequence[str], *, spin: bool | float = False) -> None:
+        wanted = [interfaces] if isinstance(interfaces, str) else list(interfaces)
+        if len(set(wanted)) < len(wanted):
+            raise MxwireError(f"an interface is named twice: {', '.join(wanted)}")
+        self.links: list[PacketLink] = []
+        self._kept = False
+        try:
+            for each in wanted:
+                self.links.append(PacketLink.open(each, mode=Mode.SPIN if spin is True else Mode.SLEEP))
+            self.sharing = MachineSharing(wanted)
+        except BaseException:
+            self._close_links()
+            raise
+
+    def keep(self) -> None:
+        """Leave them open: a host has taken them over."""
+        self._kept = True
+
+    def _close_links(self) -> None:
+        for each in self.links:
+            each.close()
+
+    def __enter__(self) -> OpenedInterfaces:
+        """Return self."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close them, unless they were kept."""
+        if not self._kept:
+            self._close_links()
+            self.sharing.close()
+
+
+class BaseHost:
+    """A core with endpoints and peers, without a driver. Parameters are those of :class:`~mxwire.host.host.Host`."""
 
     def __init__(
         self,
         links: Link | Sequence[Link],
         *,
-        sharing: Sharing | None = None,
+        sharing: HostSharing | None = None,
         name: str | None = None,
         dialect: Dialect | str = MXOE,
         profile: Profile | str = DEFAULT_PROFILE,
@@ -81,27 +124,44 @@ class Hosting:
             listen=True,
             sharing=sharing,
         )
-        self.core = Core(found, node, on_event=self._heard)
+        self.core = Core(found, node, on_event=self._handle_event)
         self.sharing = sharing
-        """What other processes are asked; None where nobody shares the links."""
-        self.poke: Callable[[], None] = self.core.step
-        """Looks for frames without waiting."""
-        self._endpoints: dict[EngineEndpoint, EndpointCalls] = {}
+        """State shared with other processes on the same interfaces; None for links of this process alone."""
+        self._endpoints: dict[EngineEndpoint, BaseEndpoint] = {}
         self._on_event = on_event
         self._appeared: set[Peer] = set()
-        """Peers that have announced themselves or told their names."""
+        """Peers that have announced themselves or answered a host query."""
+
+    @property
+    def name(self) -> str:
+        """Name of the host on its first interface, like ``alpha:0``."""
+        return self.core.node.interfaces[0].name
+
+    @property
+    def addresses(self) -> list[str]:
+        """Ethernet addresses of the interfaces."""
+        return [mac_text(each.address) for each in self.core.links]
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, or has lost an interface."""
+        return self.core.ended is not None
+
+    def poll(self) -> None:
+        """Poll the links once without blocking."""
+        self.core.step()
 
     # Endpoints.
 
-    def open(
+    def _open_endpoint(
         self,
-        make: Callable[[Hosting, EngineEndpoint, int], Any],
+        make: Callable[[BaseHost, EngineEndpoint], Any],
         number: int | None,
         key: int,
         interface: int | str,
-        session: int | None = None,
+        session: int | None,
     ) -> Any:
-        """Open an endpoint and put a face on it."""
+        """Open an engine endpoint, and return ``make(self, it)``."""
         core = self.core
         with core.section:
             core.must_be_open()
@@ -114,9 +174,9 @@ class Hosting:
             except BaseException:
                 self._release(place, wanted)
                 raise
-            calls: EndpointCalls = make(self, engine, place)
-            self._endpoints[engine] = calls
-            return calls
+            endpoint: BaseEndpoint = make(self, engine)
+            self._endpoints[engine] = endpoint
+            return endpoint
 
     def _interface(self, which: int | str) -> int:
         if isinstance(which, int):
@@ -128,19 +188,21 @@ class Hosting:
         return found[0]
 
     def _claim(self, interface: int, number: int) -> None:
-        node = self.core.node
-        known = 0 <= interface < len(node.interfaces) and number not in node.interfaces[interface].endpoints
-        if self.sharing is not None and known and 0 <= number < node.profile.endpoint_maximum:
+        if self.sharing is not None and self._is_free(interface, number):
             self.sharing.claim(interface, number)
 
     def _release(self, interface: int, number: int) -> None:
-        node = self.core.node
-        known = 0 <= interface < len(node.interfaces) and number not in node.interfaces[interface].endpoints
-        if self.sharing is not None and known:
+        if self.sharing is not None and self._is_free(interface, number):
             self.sharing.release(interface, number)
 
+    def _is_free(self, interface: int, number: int) -> bool:
+        """Whether an endpoint could be open there, and none is in this process; the engine reports all else."""
+        node = self.core.node
+        possible = 0 <= interface < len(node.interfaces) and 0 <= number < node.profile.endpoint_maximum
+        return possible and number not in node.interfaces[interface].endpoints
+
     def _free(self, interface: int) -> int:
-        """Claim the lowest number that is free."""
+        """Claim the lowest free number, and return it."""
         node = self.core.node
         maximum = node.profile.endpoint_maximum
         for number in range(maximum):
@@ -154,39 +216,38 @@ class Hosting:
         name = self.core.links[interface].name
         raise HostError(Status.BUSY, f"all {maximum} endpoints of {name} are open: close one")
 
-    def closed(self, calls: EndpointCalls) -> None:
-        """An endpoint has been closed."""
-        if self._endpoints.pop(calls.engine, None) is not None:
-            self._release(calls.engine.card.interface.number, calls.number)
+    def forget_endpoint(self, endpoint: BaseEndpoint) -> None:
+        """Release a closed endpoint's number."""
+        if self._endpoints.pop(endpoint.engine, None) is not None:
+            self._release(endpoint.engine.card.interface.number, endpoint.number)
 
     # Peers.
 
     def add_peer(self, address: str | bytes, name: str | None = None) -> Peer:
-        """Enter a peer by hand; without a name it is asked for it."""
-        which = names.who(address)
+        """Add a static peer; query its name if none is given."""
+        which = names.peer_key(address)
         if isinstance(which, str):
             raise MxwireError(f"{address!r} is not an Ethernet address: write it like 52:54:00:0a:00:01")
         with self.core.section:
             self.core.must_be_open()
-            peer = self.core.node.add_peer(which, None if name is None else str(names.who(name)))
-            self.core.flush()
+            peer = self.core.node.add_peer(which, None if name is None else str(names.peer_key(name)))
+            self.core.transmit()
             return peer
 
     def peers(self) -> list[KnownPeer]:
-        """The peer table, our own interfaces included, in the order of their indexes."""
+        """Peer table, including this host's interfaces, in the order of the indexes."""
         with self.core.section:
-            if self.meet_others() and self.core.ended is None:
-                self.core.flush()
+            if self.query_shared_peers() and self.core.ended is None:
+                self.core.transmit()
             return [_known(each) for each in self.core.node.peers]
 
-    def find(self, which: Peer | str | bytes) -> Peer | None:
-        """A peer by name or address, or as such; an address that is not in the table is entered. None for a name that
-        nobody has told."""
+    def find_peer(self, which: Peer | str | bytes) -> Peer | None:
+        """Peer by name or address, or as such; None for an unknown name. An unknown address is added to the table."""
         if isinstance(which, Peer):
             return which
-        key = names.who(which)
+        key = names.peer_key(which)
         peers = self.core.node.peers
-        self.meet_others()
+        self.query_shared_peers()
         if isinstance(key, str):
             return peers.by_name(key)
         known = peers.by_address(key)
@@ -194,81 +255,48 @@ class Hosting:
             known = self.core.node.add_peer(key)
         return known
 
-    def heard(self) -> list[Peer]:
-        """The peers that have announced themselves, told their names, or called us by an index; not those that are
-        only known since a user or another process has named them."""
+    def heard_peers(self) -> list[Peer]:
+        """Peers from which frames were received: announcements, names, or frames with our index.
+
+        Peers that only a user or another process has named are not among them.
+        """
         peers = [each for each in self.core.node.peers if each.own is None]
         return [each for each in peers if each in self._appeared or each.reverse]
 
-    def meet_others(self) -> bool:
-        """Ask for the names of peers that other processes have entered; whether there are any."""
+    def query_shared_peers(self) -> bool:
+        """Query the names of peers that other processes have added; return whether there were any."""
         found = self.core.node.peers.refresh()
         for each in found:
             self.core.node.add_peer(each.address)
         return bool(found)
 
-    # The end.
+    # Closing, in two steps, since the driver must leave the links before they are closed.
 
-    def shut(self, why: str = "the host was closed") -> None:
+    def _end(self) -> None:
         """Close all endpoints, and end all waits; the links stay open."""
         core = self.core
         with core.section:
             if core.ended is None:
                 for each in list(self._endpoints.values()):
                     each._close()
-                core.end(HostClosedError(Status.CANCELLED, why))
+                core.end(HostClosedError(Status.CANCELLED, "the host was closed"))
 
-    def give_back(self) -> None:
-        """Close the links, when nobody uses them any more."""
+    def _close_links(self) -> None:
         with self.core.section:
             for each in self.core.links:
                 each.close()
             if self.sharing is not None:
                 self.sharing.close()
 
-    # Inside.
-
-    def _heard(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         if event.kind is EventKind.UNDELIVERED and event.request is not None:
-            calls = self._endpoints.get(event.request.endpoint)
-            if calls is not None:
-                calls.undelivered += 1
+            endpoint = self._endpoints.get(event.request.endpoint)
+            if endpoint is not None:
+                endpoint.undelivered += 1
         elif event.peer is not None and event.kind in (EventKind.PEER_FOUND, EventKind.PEER_NAMED):
             self._appeared.add(event.peer)
         if self._on_event is not None:
             self._on_event(event)
-
-
-class HostCalls:
-    """What both faces of a host have in common."""
-
-    def __init__(self, hosting: Hosting) -> None:
-        self.hosting = hosting
-        """The host without a face."""
-        self.core = hosting.core
-
-    @property
-    def name(self) -> str:
-        """Its name on its first interface, like ``alpha:0``."""
-        return self.core.node.interfaces[0].name
-
-    @property
-    def addresses(self) -> list[str]:
-        """The Ethernet addresses of its interfaces."""
-        return [mac_text(each.address) for each in self.core.links]
-
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed, or has lost an interface."""
-        return self.core.ended is not None
-
-    def peers(self) -> list[KnownPeer]:
-        """The peer table, our own interfaces included, in the order of their indexes."""
-        return self.hosting.peers()
-
-    def add_peer(self, address: str | bytes, name: str | None = None) -> Peer:
-        """Enter a peer by hand; without a name it is asked for it."""
-        return self.hosting.add_peer(address, name)
 
 
 def _check_mtu(link: Link, dialect: Dialect) -> None:
@@ -283,12 +311,12 @@ def _check_mtu(link: Link, dialect: Dialect) -> None:
 
 
 def advised_mtu(needed: int) -> int:
-    """The MTU to set where so much is needed: the usual one of jumbo frames, unless more is needed."""
+    """MTU to recommend if ``needed`` bytes are needed: that of jumbo frames, unless more are needed."""
     return max(needed, _USUAL_MTU)
 
 
 def longest_frame(dialect: Dialect) -> int:
-    """The longest frame that a dialect sends, in bytes with its Ethernet header."""
+    """Length of the longest frame that a dialect sends, in bytes with its Ethernet header."""
     return max(
         dialect.frame_limit,
         MEDIUM_DATA_OFFSET + dialect.fragment_payload,

@@ -13,7 +13,7 @@ from mxwire.units import SECOND
 Result = TypeVar("Result")
 
 
-class Speaker(Protocol):
+class LinkSpeaker(Protocol):
     """Somebody who knows no link and no clock; times are in ns."""
 
     @property
@@ -27,7 +27,7 @@ class Speaker(Protocol):
         """Take a frame that has arrived."""
 
 
-def converse(link: Link, speaker: Speaker, wanted: Callable[[], Result | None], timeout: float) -> Result | None:
+def converse(link: Link, speaker: LinkSpeaker, wanted: Callable[[], Result | None], timeout: float) -> Result | None:
     """Let him speak and hear until ``wanted`` gives something, and return that; None after ``timeout`` seconds.
 
     What he has to say to the last frames leaves before that. Raises :class:`~mxwire.link.errors.LinkError` when the

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 
 from mxwire.host import Host, HostTimeoutError
-from mxwire.host.serving import PENDING_MESSAGES, Service
+from mxwire.host.service import PENDING_MESSAGES, Service
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import Status
 
@@ -30,7 +30,7 @@ def serving(host: Host, service: Service) -> Iterator[None]:
     def run() -> None:
         while not ended.is_set():
             with suppress(HostTimeoutError):
-                host.driving.wait(service, 0.05)
+                host.driver.wait(service, 0.05)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -123,5 +123,5 @@ def test_a_client_that_goes_in_the_middle_is_counted_and_others_are_served(pair)
 def test_a_service_that_nobody_uses_waits(pair, echo):
     service = Service([pair.two], echo=echo)
     with pytest.raises(HostTimeoutError):
-        pair.beta.driving.wait(service, 0.05)
+        pair.beta.driver.wait(service, 0.05)
     assert not service.clients and service.counts.messages == 0

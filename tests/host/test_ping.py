@@ -9,9 +9,9 @@ import pytest
 
 from mxwire.frames import FrameBatch
 from mxwire.host import Host
-from mxwire.host.asking import Connects, Pinging, Queries, RoundTrips, Sighting, Survey
-from mxwire.host.asking.questions import NOBODY, dialect_answer, dialect_question
-from mxwire.host.asking.statistics import percentile
+from mxwire.host.control_frames import NOBODY, dialect_answer, dialect_query
+from mxwire.host.ping import ConnectMethod, HostQueryMethod, Pinger, PingStatistics, percentile
+from mxwire.host.survey import Survey, SurveyedHost
 from mxwire.protocol import Peer, profile_by_name
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.decoder import Decoder
@@ -25,14 +25,14 @@ DIALECTS = ["mxoe", "omx:1500", "omx:9000"]
 OWN = bytes.fromhex("020000000001")
 
 
-def surveyed(host: Host, **options) -> list[Sighting]:
+def surveyed(host: Host, **options) -> list[SurveyedHost]:
     """The hosts, when one has told everything."""
     survey = Survey(host, **options)
     try:
-        for sightings in survey.rounds(PATIENCE, every=0.05):
-            if any(each.complete and ("length" not in options or each.long_frames) for each in sightings):
-                return sightings
-        raise AssertionError(sightings)
+        for hosts in survey.rounds(PATIENCE, every=0.05):
+            if any(each.complete and ("length" not in options or each.long_frames) for each in hosts):
+                return hosts
+        raise AssertionError(hosts)
     finally:
         survey.close()
 
@@ -178,7 +178,7 @@ def test_who_speaks_with_our_address_is_noticed(network):
 def test_the_question_is_a_legal_pull_in_every_dialect(name, length):
     """Each dialect reads a handle of its own out of the one frame, and the same magic."""
     codec = codec_of(dialect_by_name(name))
-    frame = dialect_question(OWN, Peer(1, b"\2" * 6), length)
+    frame = dialect_query(OWN, Peer(1, b"\2" * 6), length)
     pull = codec.parse(frame)
     assert isinstance(pull, Pull) and pull.dst_endpoint == NOBODY and pull.block_length == 1
     assert len(frame) >= length
@@ -198,7 +198,7 @@ def test_the_question_is_a_legal_pull_in_every_dialect(name, length):
 @pytest.mark.parametrize("length", [0, 1514, 4144, 9000])
 def test_the_question_misleads_nobody_who_reads_a_capture(length):
     decoder = Decoder()
-    decoder.decode(FrameBatch.from_frames([dialect_question(OWN, Peer(1, b"\2" * 6), length)]))
+    decoder.decode(FrameBatch.from_frames([dialect_query(OWN, Peer(1, b"\2" * 6), length)]))
     assert [each.dialect for each in decoder.detections()] == [None]
 
 
@@ -214,7 +214,7 @@ def two(network):
 
 
 def test_queries_are_answered_in_turn(two):
-    pinging = Pinging(two[1], Queries(two[1], two[2]))
+    pinging = Pinger(two[1], HostQueryMethod(two[1], two[2]))
     outcomes = list(pinging.run(5, 0.0, PATIENCE))
     assert [each.sequence for each in outcomes] == [1, 2, 3, 4, 5]
     assert all(each.nanoseconds is not None and not each.duplicate for each in outcomes)
@@ -225,15 +225,15 @@ def test_queries_are_answered_in_turn(two):
 
 
 def test_connects_are_answered_by_the_endpoint(two):
-    connects = Connects(two[1].open_endpoint(), two[2], 3, 7)
-    outcomes = list(Pinging(two[1], connects).run(5, 0.01, PATIENCE))
+    connects = ConnectMethod(two[1].open_endpoint(), two[2], 3, 7)
+    outcomes = list(Pinger(two[1], connects).run(5, 0.01, PATIENCE))
     assert sorted(each.sequence for each in outcomes) == [1, 2, 3, 4, 5]
     assert all(each.nanoseconds is not None for each in outcomes)
 
 
 @pytest.mark.parametrize(("number", "key", "why"), [(4, 7, "closed"), (3, 8, "key"), (77, 7, "id")])
 def test_a_refusal_is_an_answer_of_its_kind(two, number, key, why):
-    pinging = Pinging(two[1], Connects(two[1].open_endpoint(), two[2], number, key))
+    pinging = Pinger(two[1], ConnectMethod(two[1].open_endpoint(), two[2], number, key))
     [outcome] = pinging.run(1, 1.0, PATIENCE)
     assert outcome.nanoseconds is None and outcome.refusal is not None and why in outcome.refusal
     assert (pinging.statistics.answered, pinging.statistics.refused, pinging.statistics.loss) == (0, 1, 0)
@@ -242,8 +242,8 @@ def test_a_refusal_is_an_answer_of_its_kind(two, number, key, why):
 @pytest.mark.parametrize("kind", ["query", "connect"])
 def test_silence_is_loss(two, kind):
     alpha, beta, peer = two
-    asker = Queries(beta, peer) if kind == "query" else Connects(beta.open_endpoint(), peer, 3, 7)
-    pinging = Pinging(beta, asker)
+    asker = HostQueryMethod(beta, peer) if kind == "query" else ConnectMethod(beta.open_endpoint(), peer, 3, 7)
+    pinging = Pinger(beta, asker)
     alpha.close()
     outcomes = list(pinging.run(3, 0.0, 0.05))
     assert [(each.sequence, each.nanoseconds, each.refusal) for each in outcomes] == [
@@ -254,7 +254,7 @@ def test_silence_is_loss(two, kind):
 
 
 def test_it_may_be_left_at_any_time_and_knows_its_statistics(two):
-    pinging = Pinging(two[1], Queries(two[1], two[2]))
+    pinging = Pinger(two[1], HostQueryMethod(two[1], two[2]))
     assert len(list(islice(pinging.run(None, 0.0, PATIENCE), 7))) == 7
     pinging.close()
     assert pinging.statistics.answered == 7
@@ -270,7 +270,7 @@ def test_a_second_answer_is_a_duplicate(network):
         link = alpha.core.links[0]
         real = link.send
         link.send = lambda batch: real(batch) + real(batch)  # type: ignore[method-assign]
-        pinging = Pinging(beta, Queries(beta, peer))
+        pinging = Pinger(beta, HostQueryMethod(beta, peer))
         outcomes = list(islice(pinging.run(None, 0.0, PATIENCE), 4))
         assert [each.sequence for each in outcomes if not each.duplicate] == [1, 2]
         assert pinging.statistics.duplicates == 2
@@ -282,12 +282,12 @@ def test_a_profile_that_repeats_no_index_is_pinged_as_well(network):
         Host(network.attach(), name="alpha", profile=profile),
         Host(network.attach(), name="beta", background=False) as beta,
     ):
-        pinging = Pinging(beta, Queries(beta, beta.wait_for_peer("alpha", PATIENCE)))
+        pinging = Pinger(beta, HostQueryMethod(beta, beta.wait_for_peer("alpha", PATIENCE)))
         assert all(each.nanoseconds is not None for each in pinging.run(2, 0.0, PATIENCE))
 
 
 def test_statistics_are_those_of_ping():
-    trips = RoundTrips()
+    trips = PingStatistics()
     trips.sent = 5
     for each in (2, 4, 4, 6):
         trips.add(each)

@@ -1,4 +1,4 @@
-"""Serving: endpoints that answer whoever sends to them, many clients at a time."""
+"""Service: endpoints that echo or count messages, for many clients at a time."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mxwire.host.endpoint import Endpoint
-from mxwire.host.pending import Pending
+from mxwire.host.requests import Pending
 from mxwire.protocol import Endpoint as EngineEndpoint
 from mxwire.protocol import Partner, Request, Status
 from mxwire.protocol.library.matching import Unexpected
 
 LONGEST: Final = 256 << 20
-"""Longest message that is taken whole, in bytes."""
+"""Longest message that is not truncated, in bytes."""
 PENDING_MESSAGES: Final = 1024
 PENDING_BYTES: Final = 256 << 20
-"""What one client may have on its way through us; what is more is taken, and thrown away."""
+"""Limits of the messages per client that are received but not yet answered; further ones are discarded."""
 _FEW: Final = 2
+"""Messages that are always allowed, so that a single one may be longer than the limit."""
 
 
 @dataclass(slots=True)
-class Counts:
-    """What was served."""
+class ServiceCounts:
+    """Counters of a service or a client."""
 
     messages: int = 0
     """Messages received."""
@@ -32,26 +33,26 @@ class Counts:
     answers: int = 0
     """Messages sent back."""
     truncated: int = 0
-    """Messages that were longer than what is taken."""
+    """Messages longer than the limit."""
     refused: int = 0
-    """Messages that were thrown away: their client does not take our answers."""
+    """Messages discarded because their client does not receive the answers."""
     failed: int = 0
-    """Messages, or answers, that ended in the middle: their client has gone."""
+    """Messages that failed during their transfer because their client has gone."""
 
 
 @dataclass(slots=True, eq=False)
 class Client:
-    """One remote endpoint that has sent something."""
+    """A remote endpoint that has sent a message."""
 
     partner: Partner
-    counts: Counts = field(default_factory=Counts)
-    arriving: deque[Taking] = field(default_factory=deque)
-    """What is being received, in the order of its matching: so is it answered."""
+    counts: ServiceCounts = field(default_factory=ServiceCounts)
+    arriving: deque[IncomingMessage] = field(default_factory=deque)
+    """Messages being received, in the order of their matching, in which they are answered."""
     leaving: deque[Request] = field(default_factory=deque)
-    """What was answered."""
+    """Answers that have not ended."""
 
     def busy(self) -> bool:
-        """Whether it has so much on its way through us that more is thrown away."""
+        """Whether its pending messages reach a limit, so that further ones are discarded."""
         while self.leaving and self.leaving[0].done:
             self.leaving.popleft()
         count = len(self.arriving) + len(self.leaving)
@@ -62,19 +63,20 @@ class Client:
 
 
 @dataclass(slots=True, eq=False)
-class Taking:
+class IncomingMessage:
     """A message that is being received."""
 
     request: Request
     memory: bytearray
-    thrown: bool = False
-    """Whether it was only taken to be rid of it."""
+    discarded: bool = False
+    """Whether it was received only to remove it."""
 
 
 class Service(Pending[None]):
-    """Serves some endpoints while it is waited for; the wait is never over.
+    """Serves endpoints while a caller waits for it; the wait is never over.
 
-    With ``echo`` every message is sent back to its sender with its match information, otherwise all are only counted.
+    With ``echo`` every message is returned to its sender with its match information, otherwise messages are counted
+    and dropped.
     """
 
     __slots__ = ("_active", "_core", "_endpoints", "_scratch", "clients", "counts", "echo", "longest")
@@ -84,14 +86,14 @@ class Service(Pending[None]):
         self._core = endpoints[0].host.core
         self.echo = echo
         self.longest = longest
-        self.counts = Counts()
+        self.counts = ServiceCounts()
         self.clients: dict[Partner, Client] = {}
-        """Who has sent something, in the order of their first messages."""
+        """Clients by partner, in the order of their first messages."""
         self._active: dict[Client, None] = {}
         self._scratch = bytearray(0)
 
     def ready(self) -> bool:
-        """Take what has come, and answer what has arrived. Never."""
+        """Receive and answer messages; return False."""
         for endpoint in self._endpoints:
             while (found := endpoint.probe(0, 0)) is not None:
                 self._take(endpoint, found)
@@ -104,15 +106,15 @@ class Service(Pending[None]):
         if client is None:
             client = self.clients[found.partner] = Client(found.partner)
             if found.partner.peer.name is None:
-                # It knows us now, which it may not have when it was asked before (R-HOST-04).
+                # It knows this host now, so it answers a query that it may have ignored before (R-HOST-04).
                 self._core.node.ask_names()
-        thrown = client.busy()
-        memory = bytearray(0) if thrown else self._memory(min(found.length, self.longest))
-        client.arriving.append(Taking(endpoint.receive(memory, 0, 0), memory, thrown))
+        discarded = client.busy()
+        memory = bytearray(0) if discarded else self._memory(min(found.length, self.longest))
+        client.arriving.append(IncomingMessage(endpoint.receive(memory, 0, 0), memory, discarded))
         self._active[client] = None
 
     def _memory(self, length: int) -> bytearray:
-        """Where a message goes: one of its own to be sent back, or one for all."""
+        """Memory for a message: its own if it is echoed, else shared by all."""
         if self.echo:
             return bytearray(length)
         if length > len(self._scratch):
@@ -121,20 +123,20 @@ class Service(Pending[None]):
 
     def _answer(self, client: Client) -> None:
         while client.arriving and client.arriving[0].request.done:
-            self._finished(client, client.arriving.popleft())
+            self._finish(client, client.arriving.popleft())
         if not client.arriving:
             del self._active[client]
 
-    def _finished(self, client: Client, taken: Taking) -> None:
+    def _finish(self, client: Client, taken: IncomingMessage) -> None:
         request = taken.request
         fine = request.status in (Status.SUCCESS, Status.MESSAGE_TRUNCATED)
-        answered = fine and self.echo and not taken.thrown
+        answered = fine and self.echo and not taken.discarded
         for counts in (self.counts, client.counts):
             counts.messages += fine
             counts.failed += not fine
             counts.bytes += request.transferred
-            counts.refused += fine and taken.thrown
-            counts.truncated += request.status is Status.MESSAGE_TRUNCATED and not taken.thrown
+            counts.refused += fine and taken.discarded
+            counts.truncated += request.status is Status.MESSAGE_TRUNCATED and not taken.discarded
             counts.answers += answered
         if answered:
             data = memoryview(taken.memory)[: request.transferred]

@@ -1,0 +1,175 @@
+"""Waits for a peer to be discovered, and for a connection to a host that may still have to be."""
+
+from __future__ import annotations
+
+from typing import Any, SupportsIndex
+
+from mxwire.ethernet import mac_text
+from mxwire.host import names
+from mxwire.host.base_endpoint import BaseEndpoint
+from mxwire.host.base_host import BaseHost
+from mxwire.host.errors import HostError, HostTimeoutError
+from mxwire.host.requests import HostConnect, Pending
+from mxwire.protocol import Counter, Partner, Peer, Status
+from mxwire.units import SECOND
+from mxwire.words import count_of
+
+_SHOWN = 8
+_QUERY_INTERVAL = SECOND
+"""Nanoseconds between host queries while a call waits for a name."""
+
+
+class _NameQuerier:
+    """Queries names more often than the engine does by itself: every second, and as soon as a host shows that it knows
+    this one. A host does not answer queries of hosts that it does not know (R-HOST-04)."""
+
+    __slots__ = ("_host", "_known", "_queried")
+
+    def __init__(self, host: BaseHost) -> None:
+        self._host = host
+        self._queried = host.core.now
+        self._known: set[Peer] = set()
+
+    def query(self) -> None:
+        """Query names if it is time to; to be called at each check of the wait."""
+        core = self._host.core
+        known = {each for each in core.node.peers if each.name is None and each.reverse}
+        if known - self._known or core.now - self._queried >= _QUERY_INTERVAL:
+            self._known |= known
+            self._queried = core.now
+            core.node.ask_names()
+
+
+class PendingPeer(Pending[Peer]):
+    """Waits until the name of a host is known."""
+
+    __slots__ = ("_host", "_querier", "_which")
+
+    def __init__(self, host: BaseHost, which: str | bytes) -> None:
+        self._host = host
+        self._which = which
+        self._querier = _NameQuerier(host)
+
+    def ready(self) -> bool:
+        """Return whether it is."""
+        peer = self._host.find_peer(self._which)
+        if peer is not None and peer.name is not None:
+            return True
+        self._querier.query()
+        return False
+
+    def result(self) -> Peer:
+        """The peer."""
+        peer = self._host.find_peer(self._which)
+        assert peer is not None
+        return peer
+
+    def late(self, seconds: float) -> HostError:
+        """Error with the hosts seen instead."""
+        return _not_found(self._host, self._which, seconds)
+
+
+class PendingConnect(Pending[Partner]):
+    """Waits until a host is discovered, connects to it, and waits for the reply."""
+
+    __slots__ = ("_endpoint", "_host", "_key", "_number", "_querier", "_request", "_which")
+
+    def __init__(
+        self, endpoint: BaseEndpoint, which: Peer | str | bytes, number: SupportsIndex, key: SupportsIndex
+    ) -> None:
+        self._endpoint = endpoint
+        self._host = endpoint._owner
+        self._which = which if isinstance(which, Peer) else names.peer_key(which)
+        self._number: Any = number  # checked by the engine
+        self._key = key
+        self._request: HostConnect | None = None
+        self._querier = _NameQuerier(self._host)
+
+    def ready(self) -> bool:
+        """Return whether the connect has ended; post it once the host is known."""
+        if self._request is None:
+            peer = self._host.find_peer(self._which)
+            if peer is None:
+                self._querier.query()
+                return False
+            self._require_this_process(peer)
+            self._request = HostConnect(self._endpoint.engine.connect(peer, self._number, self._key))
+        return self._request.done
+
+    def result(self) -> Partner:
+        """The partner.
+
+        Raises :class:`~mxwire.host.errors.HostTimeoutError` at the resend limit: a blocking connect ends with that
+        status, one that does not block ends as unreachable (R-RTX-05, R-MEA-19).
+        """
+        assert self._request is not None
+        inner = self._request.inner
+        if inner.status is Status.REMOTE_ENDPOINT_UNREACHABLE and getattr(inner, "exhausted", False):
+            raise self._unanswered(self._request, "")
+        return self._request.result()
+
+    def late(self, seconds: float) -> HostError:
+        """Error with how far it got: the hosts seen, or the requests sent."""
+        if self._request is None:
+            assert not isinstance(self._which, Peer)
+            return _not_found(self._host, self._which, seconds)
+        return self._unanswered(self._request, f" within {seconds:g} s")
+
+    def _unanswered(self, request: HostConnect, when: str) -> HostTimeoutError:
+        """Error with the number of unanswered requests, and possible reasons."""
+        partner = request.inner.partner
+        assert partner is not None
+        own = mac_text(self._endpoint.engine.card.interface.address)
+        peer = partner.peer
+        asked = getattr(request.inner, "transmissions", 0)
+        host = f"{mac_text(peer.address)} ({peer.name or 'of unknown name'})"
+        return HostTimeoutError(
+            f"{host} has not answered {asked} connect requests for endpoint {self._number}{when}: "
+            f"it is down, or does not know this host ({own}), or is busy",
+            request,
+        )
+
+    def _require_this_process(self, peer: Peer) -> None:
+        """Raise HostError for an endpoint of this host in another process: local messages never leave the process
+        (R-LOC-02)."""
+        sharing = self._host.sharing
+        owner = None if peer.own is None or sharing is None else sharing.owner(peer.own, self._number)
+        if owner is not None:
+            raise HostError(
+                Status.NOT_IMPLEMENTED,
+                f"endpoint {self._number} of {peer.name} is on this host, but belongs to {owner}: endpoints of one "
+                f"interface in different processes cannot communicate",
+            )
+
+    def abandon(self) -> None:
+        """Cancel the connect."""
+        request = self._request
+        if request is not None and not request.done and self._endpoint.engine.open:
+            self._endpoint.engine.cancel(request.inner)
+
+
+def _not_found(host: BaseHost, which: str | bytes, seconds: float) -> HostTimeoutError:
+    """Error for a host that was not discovered, with the hosts seen instead and the frames sent to find it."""
+    name = mac_text(which) if isinstance(which, bytes) else which
+    return HostTimeoutError(
+        f"{name} was not found within {seconds:g} s: {_seen(host)}; sent {_sent(host, Counter.SEND_RAW)} and "
+        f"{_sent(host, Counter.SEND_HOST_QUERY)}"
+    )
+
+
+_QUERIES = {Counter.SEND_RAW: ("announcement", ""), Counter.SEND_HOST_QUERY: ("host query", "host queries")}
+
+
+def _sent(host: BaseHost, counter: Counter) -> str:
+    return count_of(sum(each.counters[counter] for each in host.core.node.interfaces), *_QUERIES[counter])
+
+
+def _seen(host: BaseHost) -> str:
+    others = host.heard_peers()
+    heard = sum(each.statistics().received for each in host.core.links)
+    where = ", ".join(each.name for each in host.core.links)
+    if not others:
+        return f"no other host was seen on {where} ({count_of(heard, 'frame')} heard)"
+    named = [f"{each.name or 'nameless'} ({mac_text(each.address)})" for each in others[:_SHOWN]]
+    more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+    return f"hosts seen on {where}: {', '.join(named)}{more}"

@@ -1,0 +1,402 @@
+"""Drivers: run a host's loop, for callers that block and for asyncio.
+
+Theory of operation
+-------------------
+A core (``core.py``) does nothing by itself. Each call of :meth:`Core.step <mxwire.host.core.Core.step>` receives what
+the links have, passes it to the engine, sends the answers, and checks the pending waits. A driver decides on which
+thread the next step runs, and when.
+
+**Blocking.** A caller that waits runs the loop itself. A frame then reaches the application on the thread that needs
+it, without a thread switch, which would cost more (10 to 50 µs) than the whole work on a small message. The order is
+always the same:
+
+1. Check the condition, poll once, check again. Most waits end here, and cost neither a waiter nor a system call
+   besides those of the links.
+2. Otherwise register a waiter. If no other thread is the *driving* one, this thread becomes it: it steps the core, and
+   sleeps in ``poll`` on the descriptors of all links between two steps, until a frame arrives or the engine's next
+   deadline. ``LONGEST`` bounds each sleep, since a call on another thread may set an earlier deadline.
+3. If another thread is driving, sleep at a gate of its own. Each step checks all waiters; a waiter whose condition is
+   met has its gate set. A driving thread whose own wait is over hands the role to the first waiter that is not done,
+   by waking it.
+
+**Spinning.** With ``spin`` a driving thread does not sleep while the last frame is less than that many seconds old; it
+polls ``_LOOKS`` times per step, with the section held. Releasing the section less often would shut out other threads,
+more often would cost latency.
+
+**Background.** While no thread waits, a daemon thread steps the core, so that acks, pull replies and retransmissions
+continue while the application computes. It must not compete with driving threads: whenever the core has been stepped
+by another thread, or one is driving, it stays away for ``NAP`` and checks again. An application that calls often
+therefore never meets it, and one that stops calling is served 10 ms later at the latest. Without ``background`` a host
+is silent between calls; the partner's retransmissions bridge the gap.
+
+**Wake-ups.** Two descriptors, beside those of the links, end a sleep: one wakes the driving thread (its wait was ended
+by another thread, or the host is closed), the other wakes the background thread at the end. A thread never sets the
+descriptor for itself.
+
+**asyncio.** The event loop is the driver: a reader per link steps the core, a timer stands at the engine's next
+deadline, and each wait is a future. All runs on the loop's thread, so no gates are needed.
+
+**Interrupts.** All steps run within the section (``interrupts.py``), which defers Ctrl-C until the engine is in a
+consistent state; sleeps are outside of it, and are interrupted at once. A wait that ends without its result, by a
+timeout, an interrupt or an error, abandons its condition, so that no posted receive takes a message that no caller
+is waiting for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+from mxwire.host import interrupts
+from mxwire.host.core import Core
+from mxwire.host.errors import HostTimeoutError
+from mxwire.host.requests import Pending, Waiter
+from mxwire.link.wakeup import Wakeup
+from mxwire.units import MILLISECOND, SECOND
+
+NAP: Final = 0.01
+"""Seconds without a step after which the background thread takes over."""
+LONGEST: Final = 100
+"""Longest sleep in ms: another thread may have set an earlier deadline."""
+_JOIN_TIMEOUT: Final = 5.0
+_LOOKS: Final = 64
+"""Polls per step of a spinning thread before others are let in: some 20 µs, as long as an answer takes."""
+
+Result = TypeVar("Result")
+
+
+class BlockingDriver:
+    """Runs a core for callers that block.
+
+    ``spin`` is the number of seconds after the last frame for which a wait polls without sleeping; True: always.
+    Without ``background`` the core stands still while no caller waits.
+    """
+
+    def __init__(self, core: Core, *, spin: bool | float = False, background: bool = True) -> None:
+        self.core = core
+        self._spin = float("inf") if spin is True else float(spin) * SECOND
+        self._looks = _LOOKS if spin else 1
+        self._driving: _BlockedWaiter | None = None
+        self._wakeup = Wakeup()
+        self._poller = _poller(core, self._wakeup)
+        self._protected = interrupts.protect()
+        self._background = _BackgroundThread(self) if background else None
+        if self._background is not None:
+            self._background.start()
+
+    @property
+    def driven(self) -> bool:
+        """Whether a waiting thread runs the loop."""
+        return self._driving is not None
+
+    def wait(self, pending: Pending[Result], timeout: float | None) -> Result:
+        """Wait until ``pending`` is ready, at most ``timeout`` seconds (None: without limit), and return its result.
+
+        Raises what the result raises, :class:`~mxwire.host.errors.HostTimeoutError` after the timeout and
+        :class:`~mxwire.host.errors.HostClosedError` if the host ends.
+        """
+        core = self.core
+        waiter: _BlockedWaiter | None = None
+        try:
+            with core.section:
+                core.must_be_open()
+                if core.check(pending):
+                    return pending.result()
+                if self._driving is None:
+                    core.step(self._looks)
+                    core.must_be_open()
+                    if core.check(pending):
+                        return pending.result()
+                limit = None if timeout is None else core.clock() + int(timeout * SECOND)
+                waiter = _BlockedWaiter(self, pending)
+                core.waiters.append(waiter)
+                if self._driving is None:
+                    self._driving = waiter
+            self._run_until(waiter, limit)
+            if not waiter.done:
+                with core.section:
+                    if not waiter.check():
+                        core.must_be_open()
+                        raise pending.late(timeout or 0)
+            if waiter.error is not None:
+                raise waiter.error
+            return pending.result()
+        except BaseException:
+            with core.section:
+                pending.abandon()
+            raise
+        finally:
+            if waiter is not None and waiter in core.waiters:
+                with core.section:
+                    self._retire(waiter)
+
+    def pause(self, seconds: float, over: Callable[[], bool] | None = None) -> None:
+        """Run the host for ``seconds``, or until ``over`` returns True.
+
+        Raises :class:`~mxwire.host.errors.HostClosedError` if the host ends.
+        """
+        with suppress(HostTimeoutError):
+            self.wait(_PendingCondition(over), seconds)
+
+    def poll(self) -> None:
+        """Poll once without blocking, unless a waiting thread does so."""
+        with self.core.section:
+            self.core.must_be_open()
+            if self._driving is None:
+                self.core.step()
+
+    def close(self) -> None:
+        """Wait until all other threads have left; the core has ended already."""
+        self._wakeup.set()
+        if self._background is not None:
+            self._background.leave()
+        me, limit = threading.get_ident(), time.monotonic() + _JOIN_TIMEOUT
+        while time.monotonic() < limit and any(getattr(each, "thread", me) != me for each in list(self.core.waiters)):
+            time.sleep(0.001)
+        self._wakeup.close()
+        if self._protected:
+            self._protected = False
+            interrupts.release()
+
+    def _run_until(self, waiter: _BlockedWaiter, limit: int | None) -> None:
+        """Run the loop, or sleep while another thread does, until the wait is over, late, or the host has ended."""
+        core = self.core
+        while not (waiter.done or core.ended is not None or (limit is not None and core.clock() >= limit)):
+            if self._take_over(waiter):
+                self._run(waiter, limit)
+            else:
+                waiter.sleep(None if limit is None else max(0, limit - core.clock()) / SECOND)
+
+    def _take_over(self, waiter: _BlockedWaiter) -> bool:
+        if not self.driven:
+            with self.core.section:
+                if not self.driven:
+                    self._driving = waiter
+        return self._driving is waiter
+
+    def _run(self, waiter: _BlockedWaiter, limit: int | None) -> None:
+        core, section, spin, looks = self.core, self.core.section, self._spin, self._looks
+        while True:
+            with section:
+                core.step(looks)
+                if waiter.done or core.ended is not None:
+                    return
+                spinning = core.now - core.active < spin
+                pause = None if spinning else core.pause()
+            if limit is not None and core.now >= limit:
+                return
+            if not spinning:
+                self._sleep(pause, limit)
+
+    def _sleep(self, pause: int | None, limit: int | None) -> None:
+        longest = LONGEST if pause is None else min(LONGEST, pause / MILLISECOND)
+        if limit is not None:
+            longest = min(longest, max(0, limit - self.core.clock()) / MILLISECOND)
+        for descriptor, _ in self._poller.poll(longest):
+            if descriptor == self._wakeup.fileno():
+                self._wakeup.clear()
+
+    def wake(self, waiter: _BlockedWaiter) -> None:
+        """Wake a waiter; the driving thread notices by itself if it is the caller."""
+        if waiter is not self._driving:
+            waiter.gate.set()
+        elif waiter.thread != threading.get_ident():
+            self._wakeup.set()
+
+    def _retire(self, waiter: _BlockedWaiter) -> None:
+        """Remove a waiter; if it was driving, wake another one to take over."""
+        waiters = self.core.waiters
+        waiters.remove(waiter)
+        if self._driving is waiter:
+            self._driving = None
+            for each in waiters:
+                if not each.done:
+                    each.wake()
+                    break
+
+
+class _BlockedWaiter(Waiter):
+    """A thread that waits: it runs the loop, or sleeps at its gate while another thread does."""
+
+    __slots__ = ("_driver", "_gate", "thread")
+
+    def __init__(self, driver: BlockingDriver, pending: Pending[Any]) -> None:
+        super().__init__(pending)
+        self._driver = driver
+        self.thread = threading.get_ident()
+        self._gate: threading.Event | None = None
+
+    @property
+    def gate(self) -> threading.Event:
+        """Set to wake the thread; made on first use, since most waits need none."""
+        with self._driver.core.section:
+            if self._gate is None:
+                self._gate = threading.Event()
+            return self._gate
+
+    def sleep(self, timeout: float | None) -> None:
+        """Sleep until the gate is set, at most ``timeout`` seconds."""
+        gate = self.gate
+        gate.wait(timeout)
+        gate.clear()
+
+    def wake(self) -> None:
+        """Wake the thread."""
+        self._driver.wake(self)
+
+
+class _BackgroundThread(threading.Thread):
+    """Runs the core while no thread waits."""
+
+    def __init__(self, driver: BlockingDriver) -> None:
+        super().__init__(name="mxwire-host", daemon=True)
+        self._driver = driver
+        self._core = driver.core
+        self._wakeup = Wakeup()
+        self._closing = threading.Event()
+
+    def run(self) -> None:
+        """Sleep until a frame arrives or a deadline passes, and step the core unless another thread does."""
+        core = self._core
+        poller = _poller(core, self._wakeup)
+        while core.ended is None:
+            pause, steps = self._step()
+            if pause == 0:
+                continue
+            poller.poll(LONGEST if pause is None else min(LONGEST, pause / MILLISECOND))
+            while self._stepped_elsewhere(steps):
+                steps = core.steps
+                if self._closing.wait(NAP):
+                    return
+
+    def _step(self) -> tuple[int | None, int]:
+        with self._core.section:
+            if not self._driver.driven:
+                self._core.step()
+            return self._core.pause(), self._core.steps
+
+    def _stepped_elsewhere(self, steps: int) -> bool:
+        return self._driver.driven or self._core.steps != steps
+
+    def leave(self) -> None:
+        """End the thread, and wait for its end unless it is the caller."""
+        self._closing.set()
+        self._wakeup.set()
+        if threading.current_thread() is not self:
+            self.join(_JOIN_TIMEOUT)
+            self._wakeup.close()
+
+
+class _PendingCondition(Pending[None]):
+    """Waits until a function returns True; without one, until the timeout."""
+
+    __slots__ = ("_over",)
+
+    def __init__(self, over: Callable[[], bool] | None) -> None:
+        self._over = over
+
+    def ready(self) -> bool:
+        """Call the function."""
+        return self._over is not None and self._over()
+
+    def result(self) -> None:
+        """No result."""
+
+
+def _poller(core: Core, wakeup: Wakeup) -> select.poll:
+    """Poll object for frames on any link, and for the wakeup."""
+    poller = select.poll()
+    for descriptor in (*(each.fileno() for each in core.links), wakeup.fileno()):
+        poller.register(descriptor, select.POLLIN)
+    return poller
+
+
+class AsyncioDriver:
+    """Runs a core on the event loop that is running when the driver is created."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._descriptors = [each.fileno() for each in core.links]
+        for each in self._descriptors:
+            self._loop.add_reader(each, self._step)
+        core.after = self._schedule
+        self._schedule()
+
+    async def wait(self, pending: Pending[Result], timeout: float | None) -> Result:
+        """Wait until ``pending`` is ready, at most ``timeout`` seconds (None: without limit), and return its result.
+
+        Raises what :meth:`BlockingDriver.wait` raises. Cancelling the task abandons ``pending``.
+        """
+        core = self.core
+        waiter: _TaskWaiter | None = None
+        try:
+            core.must_be_open()
+            if core.check(pending):
+                return pending.result()
+            waiter = _TaskWaiter(pending, self._loop.create_future())
+            core.waiters.append(waiter)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(waiter.future, timeout)
+            if not waiter.done and not waiter.check():
+                core.must_be_open()
+                raise pending.late(timeout or 0)
+            if waiter.error is not None:
+                raise waiter.error
+            return pending.result()
+        except BaseException:
+            pending.abandon()
+            raise
+        finally:
+            if waiter is not None:
+                core.waiters.remove(waiter)
+
+    def close(self) -> None:
+        """Remove the readers and the timer from the event loop."""
+        self.core.after = None
+        if self._timer is not None:
+            self._timer.cancel()
+        for each in self._descriptors:
+            self._loop.remove_reader(each)
+        self._descriptors = []
+
+    def _step(self) -> None:
+        self.core.step()
+
+    def _schedule(self) -> None:
+        """Set the timer to the engine's next deadline."""
+        pause = self.core.pause() if self.core.ended is None else None
+        when = None if pause is None else self._loop.time() + pause / SECOND
+        if self._timer is not None:
+            if when is not None and not self._timer.cancelled() and self._timer.when() <= when:
+                # Cheaper than a new timer per step: it expires too early, and is set again then.
+                return
+            self._timer.cancel()
+        self._timer = None if when is None else self._loop.call_at(when, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        self.core.step()
+        if self._timer is None:
+            self._schedule()
+
+
+class _TaskWaiter(Waiter):
+    """A task that waits."""
+
+    __slots__ = ("future",)
+
+    def __init__(self, pending: Pending[Any], future: asyncio.Future[None]) -> None:
+        super().__init__(pending)
+        self.future = future
+
+    def wake(self) -> None:
+        """Complete the future."""
+        if not self.future.done():
+            self.future.set_result(None)

@@ -1,0 +1,294 @@
+"""Requests, the messages that they return, and all else that can be waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
+from mxwire.protocol import Partner, Status
+from mxwire.protocol import Request as EngineRequest
+
+Result = TypeVar("Result")
+
+_SUCCEEDED: Final = (Status.SUCCESS, Status.MESSAGE_TRUNCATED)
+
+
+class Message:
+    """A message that has been received."""
+
+    __slots__ = ("data", "length", "match_info", "partner", "status")
+
+    def __init__(self, data: memoryview, match_info: int, partner: Partner | None, length: int, status: Status) -> None:
+        self.data = data
+        """The bytes received; of a truncated message those that fitted."""
+        self.match_info = match_info
+        """Its 64 bits of match information."""
+        self.partner = partner
+        """The endpoint that sent it: ``endpoint.send(message.partner, …)`` replies. None for a cancelled receive."""
+        self.length = length
+        """Length of the whole message in bytes."""
+        self.status = status
+        """SUCCESS, MESSAGE_TRUNCATED if it did not fit, or CANCELLED."""
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the end of the message is missing."""
+        return self.status == Status.MESSAGE_TRUNCATED
+
+    def __len__(self) -> int:
+        """Number of bytes received."""
+        return len(self.data)
+
+    def __bytes__(self) -> bytes:
+        """Copy of the data."""
+        return bytes(self.data)
+
+    def __repr__(self) -> str:
+        """Representation for debugging."""
+        return f"<Message match={self.match_info:#x} length={self.length} {self.status.text} from {self.partner!r}>"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingMessage:
+    """A message that waits for a receive, as returned by ``probe``."""
+
+    match_info: int
+    """Its 64 bits of match information."""
+    partner: Partner
+    """The endpoint that sent it."""
+    length: int
+    """Length of the whole message in bytes."""
+
+
+class Pending(Generic[Result]):
+    """A condition to wait for, and its result. All methods are called within the host's section."""
+
+    __slots__ = ()
+
+    def ready(self) -> bool:
+        """Return whether the wait is over. May call the engine; what that queues is transmitted."""
+        raise NotImplementedError
+
+    def result(self) -> Result:
+        """Result of a wait that is over; raises :class:`~mxwire.host.errors.HostError` if it has failed."""
+        raise NotImplementedError
+
+    def late(self, seconds: float) -> HostError:
+        """Error to raise when it is not ready after ``seconds``."""
+        return HostTimeoutError(f"{self} has not ended within {seconds:g} s")
+
+    def abandon(self) -> None:
+        """End the wait without a result: after a timeout, an interrupt or an error. Ended waits ignore it."""
+
+
+class Waiter:
+    """A caller blocked on a :class:`Pending`."""
+
+    __slots__ = ("done", "error", "pending")
+
+    def __init__(self, pending: Pending[Any]) -> None:
+        self.pending = pending
+        self.done = False
+        """Whether a check has found that the wait is over."""
+        self.error: Exception | None = None
+        """Error that a check has raised, to be raised in the waiting caller."""
+
+    def check(self) -> bool:
+        """Return whether the wait is over; keep what the check raises for the waiting caller."""
+        try:
+            self.done = self.pending.ready()
+        except Exception as error:
+            self.error = error
+            self.done = True
+        return self.done
+
+    def wake(self) -> None:
+        """Wake the caller: the wait is over, the host has ended, or the caller must run the loop."""
+        raise NotImplementedError
+
+
+class AnyOf(Pending[Pending[Any]]):
+    """The first of several, in their order, that is ready."""
+
+    __slots__ = ("_members",)
+
+    def __init__(self, members: Sequence[Pending[Any]]) -> None:
+        self._members = members
+
+    def ready(self) -> bool:
+        """Return whether at least one is ready."""
+        return any(each.ready() for each in self._members)
+
+    def result(self) -> Pending[Any]:
+        """The first that is ready."""
+        return next(each for each in self._members if each.ready())
+
+    def late(self, seconds: float) -> HostError:
+        """Error with the number of requests."""
+        return HostTimeoutError(f"none of {len(self._members)} requests has ended within {seconds:g} s")
+
+
+class AllOf(Pending[list[Any]]):
+    """All of several."""
+
+    __slots__ = ("_members",)
+
+    def __init__(self, members: Sequence[Pending[Any]]) -> None:
+        self._members = members
+
+    def ready(self) -> bool:
+        """Return whether all are ready."""
+        return all(each.ready() for each in self._members)
+
+    def result(self) -> list[Any]:
+        """Results in order; raises the error of the first that has failed."""
+        return [each.result() for each in self._members]
+
+    def late(self, seconds: float) -> HostError:
+        """Error with the number of requests that have not ended."""
+        missing = sum(not each.ready() for each in self._members)
+        return HostTimeoutError(f"{missing} of {len(self._members)} requests have not ended within {seconds:g} s")
+
+
+class HostRequest(Pending[Result]):
+    """A request in progress; see ``wait``, ``test`` and ``cancel`` of the endpoint."""
+
+    __slots__ = ("_cancelled", "inner")
+
+    def __init__(self, inner: EngineRequest) -> None:
+        self.inner = inner
+        """The engine's request."""
+        self._cancelled = False
+
+    @property
+    def status(self) -> Status | None:
+        """Final status; None while in progress."""
+        return self.inner.status
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self.inner.status is not None
+
+    @property
+    def length(self) -> int:
+        """Length of the whole message in bytes."""
+        return self.inner.length
+
+    @property
+    def transferred(self) -> int:
+        """Bytes transferred, fewer than ``length`` if the message was truncated."""
+        return self.inner.transferred
+
+    @property
+    def match_info(self) -> int:
+        """Match information of the message."""
+        return self.inner.match_info
+
+    @property
+    def partner(self) -> Partner | None:
+        """The remote endpoint; of a receive, the sender of the message that it took."""
+        return self.inner.partner
+
+    def __repr__(self) -> str:
+        """Representation for debugging."""
+        return repr(self.inner)
+
+    def __str__(self) -> str:
+        """``send (match info 0x5)``, for error messages."""
+        return f"{self.inner.kind} (match info {self.inner.match_info:#x})"
+
+    def ready(self) -> bool:
+        """Return whether it has ended."""
+        return self.inner.status is not None
+
+    def result(self) -> Result:
+        """A :class:`Message` for a receive, a status for a send, a partner for a connect.
+
+        Raises :class:`~mxwire.host.errors.HostError` unless it has ended with SUCCESS or MESSAGE_TRUNCATED, or was
+        cancelled by ``cancel``.
+        """
+        status = self.inner.status
+        if status not in _SUCCEEDED and not (status is Status.CANCELLED and self._cancelled):
+            raise self._failure(status)
+        return self._outcome()
+
+    def late(self, seconds: float) -> HostError:
+        """Error with the request, which continues and may be waited for again."""
+        return HostTimeoutError(f"the {self} has not ended within {seconds:g} s", self)
+
+    def cancelled(self) -> None:
+        """Note that ``cancel`` has ended it."""
+        self._cancelled = True
+
+    def _outcome(self) -> Result:
+        raise NotImplementedError
+
+    def _failure(self, status: Status | None) -> HostError:
+        if status is None:
+            return HostError(Status.BAD_REQUEST, f"the {self} has not ended yet: wait for it", self)
+        if status is Status.CANCELLED:
+            return HostClosedError(status, f"the {self} ended because its endpoint was closed", self)
+        partner = self.inner.partner
+        place = f" {place_of(partner)}" if partner is not None else ""
+        return HostError(status, f"{self.inner.kind}{place} failed: {status.text}", self)
+
+
+class HostSend(HostRequest[Status]):
+    """A send; its result is its status."""
+
+    __slots__ = ()
+
+    def _outcome(self) -> Status:
+        assert self.inner.status is not None
+        return self.inner.status
+
+
+class HostReceive(HostRequest[Message]):
+    """A receive; its result is the message, in ``view`` or, with None, in the memory that the engine has allocated."""
+
+    __slots__ = ("_view",)
+
+    def __init__(self, inner: EngineRequest, view: memoryview | None) -> None:
+        super().__init__(inner)
+        self._view = view
+
+    def _outcome(self) -> Message:
+        inner = self.inner
+        assert inner.status is not None
+        view = self._view
+        if view is None:
+            # A receive that was cancelled before its match has no memory.
+            view = memoryview(getattr(inner, "buffer", None) or b"")
+        return Message(view[: inner.transferred], inner.match_info, inner.partner, inner.length, inner.status)
+
+
+class HostConnect(HostRequest[Partner]):
+    """A connect; its result is the partner."""
+
+    __slots__ = ()
+
+    def _outcome(self) -> Partner:
+        assert self.inner.partner is not None
+        return self.inner.partner
+
+
+def place_of(partner: Partner) -> str:
+    """``alpha:0 endpoint 3``."""
+    name = partner.peer.name or partner.peer.address.hex(":")
+    return f"{name} endpoint {partner.number}"
+
+
+def bytes_of(buffer: Any) -> memoryview:
+    """View of a buffer as bytes; empty for a sequence of buffers, which are not contiguous."""
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        return memoryview(b"")
+    return view if view.format == "B" and view.ndim == 1 else _flat(view)
+
+
+def _flat(view: memoryview) -> memoryview:
+    return view.cast("B") if view.contiguous and view.nbytes else memoryview(b"")

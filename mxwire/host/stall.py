@@ -1,0 +1,318 @@
+"""Detection of stalled transfers, and of the reason as far as local evidence shows it.
+
+A wait is checked several times per second for progress (``StallObserver``). Only when a transfer has stood still for
+``SUSPICIOUS`` seconds are frames decoded (``PeerObserver``), which is too slow to be done all the time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from mxwire.ethernet import ADDRESS_SIZE, DESTINATION, HEADER_SIZE, SOURCE
+from mxwire.frames import FrameBatch
+from mxwire.host.base_host import longest_frame
+from mxwire.host.core import Core, FrameObserver
+from mxwire.host.endpoint import Endpoint
+from mxwire.host.errors import HostError, HostTimeoutError
+from mxwire.host.requests import Pending, place_of
+from mxwire.link import LinkError
+from mxwire.link.interface import read_interface
+from mxwire.protocol import Counter, Partner, Peer, Status
+from mxwire.wire.decoder import Decoder
+from mxwire.wire.dialect import Dialect
+from mxwire.wire.packets import HostQuery
+
+SLICE: Final = 0.25
+"""Seconds between checks for progress."""
+SUSPICIOUS: Final = 1.5
+"""Seconds without progress after which frames are observed for the reason."""
+_OBSERVE_FOR: Final = 1.0
+"""Seconds of observation before a reason is guessed."""
+_QUERY_EVERY: Final = 0.5
+"""Seconds between host queries, which show whether the peer lives."""
+
+SHORT: Final = 64 + HEADER_SIZE
+"""Longest frame, in bytes with its header, that fits every MTU."""
+ENOUGH: Final = 1024
+"""Frames to decode; a wrong dialect shows in far fewer."""
+OBSERVE_AGAIN: Final = 30.0
+"""Seconds after which a dialect monitor decodes another ``ENOUGH`` frames."""
+_CONFIDENT: Final = 0.8
+"""Confidence from which a detected dialect is believed."""
+_ADVICE: Final = "start both with the same --dialect"
+
+Result = TypeVar("Result")
+Silence = float | Callable[[], float | None] | None
+"""Seconds without progress until an error, or a function that returns them; None: without limit."""
+
+
+class PeerObserver(FrameObserver):
+    """Decodes the frames that a host receives and sends, up to ``ENOUGH``, for evidence about its peers."""
+
+    def __init__(self, core: Core) -> None:
+        self._left = ENOUGH
+        self._decoder = Decoder()
+        self._received: dict[bytes, int] = {}
+        self._longest: dict[bytes, int] = {}
+        self._long_received: dict[bytes, int] = {}
+        self._long_sent: dict[bytes, int] = {}
+        super().__init__(core)
+
+    def _observe(self, batch: FrameBatch, sent: bool) -> None:
+        if self._left <= 0:
+            return
+        self._left -= len(batch)
+        if not sent:
+            self._decoder.decode(batch)
+        place = DESTINATION.start if sent else SOURCE.start
+        for start, length in zip(batch.offset.tolist(), batch.length.tolist(), strict=True):
+            other = batch.buffer[start + place : start + place + ADDRESS_SIZE].tobytes()
+            if not sent:
+                self._received[other] = self._received.get(other, 0) + 1
+                self._longest[other] = max(self._longest.get(other, 0), length)
+            if length > SHORT:
+                counts = self._long_sent if sent else self._long_received
+                counts[other] = counts.get(other, 0) + 1
+
+    def received(self, peer: Peer) -> int:
+        """Number of frames received from a peer."""
+        return self._received.get(peer.address, 0)
+
+    def long_received(self, peer: Peer) -> int:
+        """Number of frames longer than ``SHORT`` received from a peer."""
+        return self._long_received.get(peer.address, 0)
+
+    def long_sent(self, peer: Peer) -> int:
+        """Number of frames longer than ``SHORT`` sent to a peer."""
+        return self._long_sent.get(peer.address, 0)
+
+    def query(self, peer: Peer) -> None:
+        """Send a host query, which any running host that knows this one answers at once (R-HOST-04)."""
+        core = self._core
+        with core.section:
+            for board in core.node.interfaces:
+                board.send(
+                    Counter.SEND_HOST_QUERY,
+                    HostQuery(
+                        dst_mac=peer.address,
+                        src_mac=board.address,
+                        src_dst_peer_index=peer.index,
+                        magic=core.node.magic,
+                    ),
+                )
+            core.transmit()
+
+    def disagreement(self, peer: Peer) -> str | None:
+        """Description of a peer that uses another dialect than this host; None without evidence."""
+        ours = self._core.node.dialect
+        number = int.from_bytes(peer.address, "big")
+        for each in self._decoder.detections():
+            theirs = each.dialect
+            if number in each.hosts and theirs is not None and each.confidence >= _CONFIDENT and _differ(ours, theirs):
+                return f"speaks dialect {theirs}, and this host {ours}: {_ADVICE}"
+        longest = self._longest.get(peer.address, 0)
+        if longest > longest_frame(ours):
+            most = longest_frame(ours)
+            return f"sends frames of {longest} bytes, and dialect {ours} has at most {most}: {_ADVICE}"
+        return None
+
+
+class DialectMonitor:
+    """Detects hosts of other dialects, from the first ``ENOUGH`` frames of every half minute."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._observer = PeerObserver(core)
+        self._again = time.monotonic() + OBSERVE_AGAIN
+        self._known: set[bytes] = set()
+
+    def found(self) -> list[str]:
+        """Descriptions of the hosts detected since the last call; to be called from time to time."""
+        now = time.monotonic()
+        texts = self._new(self._observer)
+        if now >= self._again:
+            self.close()
+            self._observer = PeerObserver(self._core)
+            self._again = now + OBSERVE_AGAIN
+        return texts
+
+    def _new(self, observer: PeerObserver) -> list[str]:
+        texts = []
+        for peer in self._core.node.peers:
+            text = None if peer.address in self._known or peer.own is not None else observer.disagreement(peer)
+            if text is not None:
+                self._known.add(peer.address)
+                texts.append(f"{peer.name or peer.address.hex(':')} {text}")
+        return texts
+
+    def close(self) -> None:
+        """Stop observing."""
+        self._observer.close()
+
+
+class StallObserver:
+    """Detects that transfers between an endpoint and a partner have stalled, and why.
+
+    ``epoch`` is the partner's at the start of the transfer, by default the present one.
+    """
+
+    def __init__(self, endpoint: Endpoint, partner: Partner, silence: Silence = None, epoch: int | None = None) -> None:
+        self._endpoint = endpoint
+        self._partner = partner
+        self._silence = silence
+        self._epoch = partner.epoch if epoch is None else epoch
+        self._signs = self._progress()
+        self._since = self._queried = time.monotonic()
+        self._observer: PeerObserver | None = None
+        self._observing_since = 0.0
+
+    def check(self) -> None:
+        """Raise :class:`~mxwire.host.errors.HostError` if the partner was lost, if there was no progress for too long,
+        or if there cannot be any."""
+        if self._partner.epoch != self._epoch:
+            self.close()
+            raise restarted(self._partner)
+        now = time.monotonic()
+        signs = self._progress()
+        if signs != self._signs:
+            self._signs, self._since = signs, now
+            self.close()
+        elif now - self._since >= SUSPICIOUS:
+            self._investigate(now)
+
+    def close(self) -> None:
+        """Stop observing."""
+        if self._observer is not None:
+            self._observer.close()
+            self._observer = None
+
+    def _progress(self) -> tuple[Any, ...]:
+        """State that changes with progress, and not with retransmissions."""
+        partner = self._partner
+        with self._endpoint.host.core.section:
+            pulls = [
+                (each.handle, each.asked, *(block.missing for block in each.blocks))
+                for each in self._endpoint.engine.card.pulls.values()
+            ]
+            sends = [each.packet.region and each.packet.region.asked for each in partner.large_sends.values()]
+            return partner.tx_next, partner.tx_una, partner.rx_next, len(partner.incomplete), *pulls, *sends
+
+    def _investigate(self, now: float) -> None:
+        core = self._endpoint.host.core
+        if self._observer is None:
+            self._observer = PeerObserver(core)
+            self._observing_since = now
+            self._queried = 0.0
+        if now - self._queried >= _QUERY_EVERY:
+            self._observer.query(self._partner.peer)
+            self._queried = now
+        reason = self._dialect() or self._interface()
+        lasting = now - self._since
+        if reason is not None:
+            self.close()
+            raise HostError(Status.REMOTE_ENDPOINT_UNREACHABLE, f"{place_of(self._partner)}: {reason}")
+        observed = now - self._observing_since >= _OBSERVE_FOR
+        silence = self._allowed()
+        if silence is not None and lasting >= silence and observed:
+            why = self._guess()
+            self.close()
+            raise HostTimeoutError(f"no progress with {place_of(self._partner)} for {lasting:.1f} s: {why}")
+
+    def _allowed(self) -> float | None:
+        silence = self._silence
+        return silence if silence is None or isinstance(silence, (int, float)) else silence()
+
+    def _dialect(self) -> str | None:
+        assert self._observer is not None
+        text = self._observer.disagreement(self._partner.peer)
+        return None if text is None else f"it {text}"
+
+    def _interface(self) -> str | None:
+        """Reason why the kernel refuses frames, by the present MTU of the interfaces."""
+        core = self._endpoint.host.core
+        needed = longest_frame(core.node.dialect) - HEADER_SIZE
+        for link in core.links:
+            try:
+                found = read_interface(link.name)
+            except LinkError:
+                continue
+            if found.mtu < needed:
+                return (
+                    f"the MTU of {link.name} is {found.mtu} now, and dialect {core.node.dialect} needs {needed}: "
+                    f"ip link set {link.name} mtu {needed}"
+                )
+        return None
+
+    def _guess(self) -> str:
+        observer, partner = self._observer, self._partner
+        assert observer is not None
+        core = self._endpoint.host.core
+        down = [each.name for each in core.links if not _is_up(each.name)]
+        if down:
+            return f"{', '.join(down)} is down"
+        if not observer.received(partner.peer):
+            return "no frame arrives from it: it has ended, or the path to it is broken"
+        needed = longest_frame(core.node.dialect)
+        if observer.long_sent(partner.peer) or self._pulling():
+            return (
+                f"its short frames arrive, but long ones do not pass: an MTU on the path or at the peer is smaller "
+                f"than {needed - HEADER_SIZE}, or it does not speak dialect {core.node.dialect}"
+            )
+        return "it is running and has received all frames, but its application does nothing"
+
+    def _pulling(self) -> bool:
+        assert self._observer is not None
+        return bool(self._endpoint.engine.card.pulls) and not self._observer.long_received(self._partner.peer)
+
+
+def restarted(partner: Partner) -> HostError:
+    """Error for a partner that is in another epoch than at the start of the transfer."""
+    return HostError(
+        Status.REMOTE_ENDPOINT_UNREACHABLE,
+        f"{place_of(partner)} has restarted, or did not answer until the protocol's limit",
+    )
+
+
+def _is_up(name: str) -> bool:
+    try:
+        return read_interface(name).up
+    except LinkError:
+        return True
+
+
+def wait_observed(
+    endpoint: Endpoint,
+    pending: Pending[Result],
+    partner: Partner,
+    silence: Silence = None,
+    tick: Callable[[], object] | None = None,
+    epoch: int | None = None,
+) -> Result:
+    """Wait for ``pending``, which depends on a partner, and detect the reason if it stalls.
+
+    ``tick`` is called several times per second; ``epoch`` is the partner's at the start of the transfer. Raises
+    :class:`~mxwire.host.errors.HostError` with the reason, and what the wait itself raises.
+    """
+    driver = endpoint.host.driver
+    observer: StallObserver | None = None
+    try:
+        while True:
+            try:
+                return driver.wait(pending, SLICE)
+            except HostTimeoutError:
+                # Most waits are over in the first slice, and need no observer.
+                observer = observer or StallObserver(endpoint, partner, silence, epoch)
+            observer.check()
+            if tick is not None:
+                tick()
+    finally:
+        if observer is not None:
+            observer.close()
+
+
+def _differ(ours: Dialect, theirs: Dialect) -> bool:
+    if ours.family != theirs.family or ours.generation != theirs.generation:
+        return True
+    return theirs.frame_limit_known and ours.frame_limit != theirs.frame_limit
