@@ -46,8 +46,8 @@ def sighting(**what: object) -> SurveyedHost:
     [
         ({"up": False, "carrier": False}, "eth0 is down"),
         ({"carrier": False}, "no carrier"),
-        ({"address": bytes(6)}, "no address of a host"),
-        ({"address": b"\1" + bytes(5)}, "no address of a host"),
+        ({"address": bytes(6)}, "not a valid host address"),
+        ({"address": b"\1" + bytes(5)}, "not a valid host address"),
     ],
 )
 def test_a_link_that_cannot_work(what, words):
@@ -101,7 +101,7 @@ def test_speed_and_driver_are_told():
 
 
 def test_who_else_takes_frames():
-    assert "nobody else" in next(checks.listeners("eth0", [], [])).text
+    assert "no other program" in next(checks.listeners("eth0", [], [])).text
     others = [SocketListener(False, 12, "python"), SocketListener(True, None, None)]
     programs, capture = checks.listeners("eth0", others, [])
     assert "python (12)" in programs.text and "a process of another user" in capture.text
@@ -163,7 +163,8 @@ def test_who_is_only_known_beforehand_was_not_heard():
     nobody, about = trial.peers([silent], MXOE, None)
     assert nobody.text.startswith("no other host was heard") and nobody.host is None
     assert (
-        about.text.startswith("nothing was heard of beta:0 (02:00:00:00:00:02)") and about.level is DoctorLevel.WARNING
+        about.text.startswith("no frame arrived from beta:0 (02:00:00:00:00:02),")
+        and about.level is DoctorLevel.WARNING
     )
     told = [each.text for each in trial.peers([silent, sighting()], MXOE, None) if each.level is DoctorLevel.WARNING]
     assert told == [about.text]

@@ -68,7 +68,7 @@ def test_an_interrupt_ends_a_wait_and_the_host_lives_on(wait, spin):
 
 
 def test_an_interrupt_waits_for_the_end_of_a_section():
-    section, order = interrupts.Section(), []
+    section, order = interrupts.ExclusiveSection(), []
     held = interrupts.protect()
     try:
         with pytest.raises(KeyboardInterrupt):

@@ -47,7 +47,7 @@ def test_every_parameter_has_its_place_and_halves_come_low_first():
 
 @pytest.mark.parametrize("length", [0, 43, 45, 1000])
 def test_a_message_of_another_length_is_no_parameters(length):
-    with pytest.raises(MxwireError, match=f"{length} bytes are no parameters"):
+    with pytest.raises(MxwireError, match=f"{length} bytes are not parameters"):
         PerfParameters.unpack(bytes(length))
 
 
@@ -73,11 +73,11 @@ def test_lengths_follow_the_formula(options, lengths):
     ("options", "words"),
     [
         ({"start": 5, "end": 5}, "not below the end"),
-        ({"iterations": 0}, "no counted iterations"),
+        ({"iterations": 0}, "no measured iterations"),
         ({"start": 1, "multiplier": 1}, "never reach the end"),
         ({"start": 2, "multiplier": 0, "increment": 1}, "never reach the end"),
         ({"multiplier": 0}, "never reach the end"),
-        ({"end": 1 << 40}, "no message has 4294967296 bytes"),
+        ({"end": 1 << 40}, "a message of 4294967296 bytes is too long"),
         ({"multiplier": 1, "increment": 1}, "more than 1048576 lengths"),
     ],
 )

@@ -205,8 +205,8 @@ def test_a_sender_believes_no_answer_of_another_length(stage, wrong):
         )
         results = _answered(receiver, [(b"", 0), (wrong, MATCH)], lambda: list(sender.measure(0.0)), sender)
     assert results == [
-        f"beta:0 endpoint 0 has answered 5 bytes with {len(wrong)} instead of 5: it measures something else, or is no "
-        "receiver of omx_perf"
+        f"beta:0 endpoint 0 has answered 5 bytes with {len(wrong)} instead of 5: it measures something else, or is not "
+        "an omx_perf receiver"
     ]
 
 

@@ -77,7 +77,7 @@ def test_a_host_says_who_has_an_endpoint_and_takes_another(sharing):
             host.open_endpoint(3)
         endpoints = [host.open_endpoint() for _ in range(4)]
         assert [each.number for each in endpoints] == [0, 1, 2, 4]
-        with pytest.raises(HostError, match=rf"belongs to process {process.pid}: .* cannot talk to each other"):
+        with pytest.raises(HostError, match=rf"belongs to process {process.pid}: .* cannot communicate"):
             endpoints[0].connect(host.name, 3)
         with pytest.raises(MxwireError, match=r"endpoint 4 .* is open already"):
             host.open_endpoint(4)
@@ -139,6 +139,6 @@ def test_a_table_that_may_not_be_used_is_said(tmp_path):
     link = SharedPeerTable(tmp_path)
     link.close()
     link.path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(MxwireError, match="the peer table that processes share cannot be used"):
+    with pytest.raises(MxwireError, match="the shared peer table cannot be used"):
         SharedPeerTable(tmp_path)
     assert not Path(tmp_path / "elsewhere").exists()

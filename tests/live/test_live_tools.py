@@ -274,7 +274,7 @@ def test_ping_says_what_it_tried_and_who_is_there(served, host):
     done = mxwire(served[1].namespace, "ping", host, "-i", "veth1", "--timeout", 3)
     assert (done.code, done.out) == (2, "") and done.err.count("\n") == 1
     assert "was not found within 3 s" in done.err and "host quer" in done.err
-    assert f"seen on veth1 were alpha:0 ({text(served[0].address)}); we sent" in done.err
+    assert f"hosts seen on veth1: alpha:0 ({text(served[0].address)}); sent" in done.err
 
 
 def test_ping_of_ourselves_is_refused(served):
@@ -630,7 +630,7 @@ def test_a_host_that_has_gone_and_that_another_process_remembers_is_not_found(ju
         _, about = findings(here, seconds=0.3)
         assert about["peers"][0]["text"].startswith("no other host was heard")
         done = mxwire(here.namespace, "ping", "gamma", "-i", "veth1", "--timeout", 0.5)
-    assert done.code == 2 and "no other host was seen on veth1 (0 frames heard); we sent" in done.err
+    assert done.code == 2 and "no other host was seen on veth1 (0 frames heard); sent" in done.err
 
 
 @pytest.mark.realtime

@@ -154,8 +154,8 @@ def test_an_endpoint_that_is_taken_is_busy(ports):
     ("arguments", "words"),
     [
         (["send", "nobody:0", "--timeout", "0.5"], "nobody:0 was not found within 0.5 s: no other host was"),
-        (["send", "nobody:0", "--timeout", "0.5"], " frames heard); we sent "),
-        (["perf", "-d", "nobody:0", "--timeout", "0.5"], " frames heard); we sent "),
+        (["send", "nobody:0", "--timeout", "0.5"], " frames heard); sent "),
+        (["perf", "-d", "nobody:0", "--timeout", "0.5"], " frames heard); sent "),
         (["send", "02:00:00:00:00:99", "--timeout", "0.7"], "has not answered"),
         (["send", "alpha:0", "/nowhere/file"], "/nowhere/file: no such file"),
         (["receive", "--mask", "5"], "--mask says which bits of --match count"),

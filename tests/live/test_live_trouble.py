@@ -86,7 +86,7 @@ def test_an_mtu_that_shrinks_at_the_receiver_is_found_by_the_sender(jumbo_cable,
         near.link("mtu", "1500")
         done = mxwire(far, "send", "alpha:0:0", str(tmp_path / "large"), "--timeout", "3")
         assert done.returncode == 1
-        assert "an MTU on the way or at its end is smaller than 4130" in done.stderr, done.stderr
+        assert "an MTU on the path or at the peer is smaller than 4130" in done.stderr, done.stderr
         assert server.end() == INTERRUPTED
 
 
@@ -119,7 +119,7 @@ def test_two_dialects_are_told_apart_and_named(jumbo_cable, tmp_path, dialects, 
     said = done.stderr + "".join(receiver.complained)
     # Of Open-MX's own dialect not every frame tells the frame limit.
     ways = [(theirs, ours), (theirs.split(":")[0], ours), (ours, theirs), (ours.split(":")[0], theirs)]
-    named = any(f"speaks dialect {one}, and we speak {other}" in said for one, other in ways)
+    named = any(f"speaks dialect {one}, and this host {other}" in said for one, other in ways)
     assert named or "sends frames of 5048 bytes, and our dialect omx:1500 has none of more than 1500" in said, said
 
 
@@ -196,7 +196,7 @@ def test_a_peer_that_vanishes_in_the_middle_is_said_with_status_and_time(jumbo_c
             server.process.kill()
             assert sender.end(None) == 1, sender.complained
     said = "".join(sender.complained)
-    assert "the transfer ended after" in said and "nothing is heard of it" in said and "(timeout)" in said
+    assert "the transfer ended after" in said and "no frame arrives from it" in said and "(timeout)" in said
 
 
 def test_calls_that_wait_for_a_killed_server_end_with_a_status(jumbo_cable):
