@@ -1,8 +1,8 @@
-"""Measures how fast captures are analysed: messages, timing, verification and diagnosis, beside tshark with the plugin.
+"""Measure the speed of analysis: messages, timing, verification and diagnosis, compared with tshark and the plugin.
 
 ``python benchmarks/analysis.py`` makes a capture of tiny and one of large messages, analyses each in turn, and prints
-medians, how much memory is needed for captures of different lengths, and which goals of the project are met.
-``--help`` says what can be changed. The captures are without fault: whoever finds one has measured nothing.
+medians, peak memory for captures of different lengths, and which goals of the project are met. ``--help`` lists the
+options. The captures contain no faults: a finding invalidates the measurement.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ GOALS = {
     ("tiny", VERIFICATION): 100_000,
     ("large", VERIFICATION): 300_000,
 }
-"""Frames a second."""
+"""Frames per second."""
 LONGER = 2
-"""Memory is compared with that for a capture which is so many times as long."""
+"""Ratio of the lengths of the two captures for which memory is compared."""
 PARTS = (("tiny", 1), ("large", 10))
-"""Captures that memory is measured on have more than one batch: so many times fewer of the large frames."""
+"""Captures for the measurement of memory, each with the divisor of its number of frames; all have several batches."""
 GROWTH = 1.25
-"""No more memory than this many times as much is constant memory."""
+"""Ratio of memory up to which it counts as constant."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes at most at a time, for a capture and for a longer one."""
+    """Peak memory in bytes, for a capture and for a longer one."""
 
     capture: str
     contestant: str
@@ -66,7 +66,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a goal is reached."""
+    """Return whether the goal is reached."""
 
     capture: str
     contestant: str
@@ -83,12 +83,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--tiny", type=int, default=200_000, help="frames in the capture of tiny messages (%(default)s)"
     )
-    parser.add_argument("--large", type=int, default=50_000, help="frames in that of large messages (%(default)s)")
+    parser.add_argument(
+        "--large", type=int, default=50_000, help="frames in the capture of large messages (%(default)s)"
+    )
     parser.add_argument(
         "--memory",
         type=int,
         default=90_000,
-        help="tiny frames in captures that memory is measured on, a tenth of them large (%(default)s)",
+        help="tiny frames in captures for the measurement of memory; a tenth as many large ones (%(default)s)",
     )
     parser.add_argument("--rounds", type=int, default=5, help="timed rounds of each (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
@@ -167,7 +169,7 @@ def tshark(capture: Capture) -> int:
 
 
 def _memory(folder: Path, kind: str, frames: int) -> Iterator[Memory]:
-    """What is needed at most at a time for a capture and for a longer one, a batch of each being read at a time."""
+    """Return peak memory for a capture and for a longer one, each read batch by batch."""
     for name, analysis in ((MESSAGES, Follower), (VERIFICATION, Verification)):
         peaks = []
         for length in (frames, frames * LONGER):

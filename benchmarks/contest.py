@@ -1,4 +1,4 @@
-"""What a contestant is, and how several are measured so that the comparison is fair."""
+"""Contestants, and rounds that compare them fairly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Capture:
 
     @property
     def average_length(self) -> float:
-        """Bytes of a frame on average."""
+        """Return the average number of bytes per frame."""
         return (self.path.stat().st_size - 24) / self.frames - 16
 
 
@@ -33,7 +33,7 @@ class Outcome:
 
     @property
     def rate(self) -> float:
-        """Frames per second."""
+        """Return frames per second."""
         return self.frames / self.seconds
 
 
@@ -47,7 +47,7 @@ class Contestant:
     name: str
     run: Run | None
     missing: str = ""
-    """Why it cannot take part, where ``run`` is None."""
+    """The reason why it cannot take part, if ``run`` is None."""
 
 
 @dataclass(frozen=True)
@@ -59,17 +59,17 @@ class Result:
 
     @property
     def rate(self) -> float:
-        """The median."""
+        """Return the median."""
         return median(self.rates)
 
     @property
     def spread(self) -> float:
-        """Half the distance between the fastest and the slowest round, as a part of the median."""
+        """Return half the difference between the fastest and the slowest round, relative to the median."""
         return (max(self.rates) - min(self.rates)) / 2 / self.rate
 
 
 def timed(decode: Callable[[Capture], int]) -> Run:
-    """A contestant of a function that decodes a capture and returns how many frames it took."""
+    """Return a contestant from a function that decodes a capture and returns the number of frames."""
 
     @wraps(decode)
     def run(capture: Capture) -> Outcome:
@@ -81,7 +81,7 @@ def timed(decode: Callable[[Capture], int]) -> Run:
 
 
 def measure(capture: Capture, contestants: Sequence[Contestant], rounds: int) -> list[Result]:
-    """Each contestant once to warm up, then all of them in turn, so that a disturbance meets all alike."""
+    """Run each contestant once to warm up, then all in turn, so that a disturbance affects all of them."""
     taking_part = [(each.name, each.run) for each in contestants if each.run is not None]
     rates: dict[str, list[float]] = {name: [] for name, _ in taking_part}
     for number in range(rounds + 1):

@@ -28,7 +28,7 @@ MAGIC = (PULL_MAGIC_PREFIX << 8 | 0x80) ^ 2
 
 
 def write_capture(path: Path, kind: str, frames: int) -> None:
-    """Write a pcap file of ``tiny`` or ``large`` messages; the same for the same arguments."""
+    """Write a pcap file of ``tiny`` or ``large`` messages; equal arguments give equal files."""
     made = _frames(kind)
     now = 1_700_000_000 * 10**9
     with create_capture(path, format="pcap") as writer:
@@ -81,7 +81,7 @@ def _message(sender: int, position: int, acked: int) -> dict[str, Any]:
 
 
 def _tiny() -> Iterator[Frame]:
-    """Ping-pong; every fourth round the answer is an explicit acknowledgement, as of a slow application."""
+    """Yield a ping-pong; every fourth answer is an explicit acknowledgement, as with a slow application."""
     for position in count(1):
         match = {"match_a": 0, "match_b": position & 0xFFFFFFFF}
         yield Tiny(**_message(0, position, position), **match, length=8, data=CONTENT[:8])
@@ -99,7 +99,7 @@ def _tiny() -> Iterator[Frame]:
 
 
 def _large() -> Iterator[Frame]:
-    """One message after the other, four blocks of it in flight at a time."""
+    """Yield messages one after the other, each with four blocks in flight."""
     for position in count(1):
         region = {"pulled_rdma_id": 0, "pulled_rdma_seqnum": position & 0xFF}
         yield Rndv(

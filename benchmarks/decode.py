@@ -1,7 +1,7 @@
-"""Measures how fast captures are decoded: mxwire against the tools people know, in one run.
+"""Measure the speed of decoding: mxwire and other tools, in one run.
 
 ``python benchmarks/decode.py`` makes two captures, lets all contestants decode them in turn, and prints medians,
-ratios, and which goals of the project are reached. ``--help`` says what can be changed.
+ratios, and which goals of the project are reached. ``--help`` lists the options.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from goals import GOALS, Verdict, judge
 from traffic import MIXED, SMALL, Traffic, write_capture
 
 YARDSTICKS = {"scapy": peers.SCAPY, "tshark": peers.TSHARK, "C loop": peers.LIBPCAP}
-"""Headings of the columns with ratios, and whose rate they divide by."""
+"""Headings of the columns with ratios, each with the contestant whose rate is the divisor."""
 
 Results = Mapping[str, Result]
 
@@ -95,7 +95,7 @@ def _row(contestant: Contestant, results: Results) -> list[str]:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Aligned columns: the first to the left, the others to the right; an absence runs over the rest of its line."""
+    """Return aligned columns: the first to the left, the others to the right. A reason for absence fills its line."""
     header = ["contestant", "frames/s", "spread", *(f"x {heading}" for heading in YARDSTICKS)]
     whole = [row for row in (header, *rows) if len(row) == len(header)]
     widths = [max(len(row[column]) for row in whole) for column in range(len(header))]

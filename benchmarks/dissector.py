@@ -1,9 +1,9 @@
-"""What the Wireshark plugin costs a frame, over tshark's own cost of a frame that nobody dissects.
+"""Measure the time of the Wireshark plugin per frame, in addition to that of tshark without a dissector.
 
     python benchmarks/dissector.py [--frames N] [--rounds N]
 
-All contestants read the same file in turn, several times. Times are of the processor (user and system), of the
-whole process; the cost of the plugin is the difference to tshark without it, by frames.
+All contestants read the same file in turn, several times. Times are CPU times (user and system) of the
+whole process; the cost of the plugin is the difference from tshark without it, per frame.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ ANALYSIS_OFF = "plugin, analysis off"
 ANALYSIS_ON = "plugin, everything on"
 SCAPY = "scapy"
 GOALS = {ANALYSIS_OFF: 20.0, ANALYSIS_ON: 40.0}
-"""Microseconds a frame over tshark's own cost, at most."""
+"""Limit in microseconds per frame, in addition to tshark's own time."""
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """A command that reads the capture to its end."""
+    """A command that reads the whole capture."""
 
     name: str
     command: list[str]
 
 
 def write_traffic(path: Path, frames: int) -> int:
-    """The shipped captures one after the other, again and again, each time between other hosts."""
+    """Write the included captures one after the other, repeatedly, each time between other hosts."""
     written, copy, start = 0, 0, 0
     with path.open("wb") as out:
         out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1))
@@ -55,7 +55,7 @@ def write_traffic(path: Path, frames: int) -> int:
 
 
 def _append(out: object, data: bytes, copy: int, start: int) -> tuple[int, int]:
-    """One capture, from a time on, its hosts numbered by the copy. Returns when it ends, and its frames."""
+    """Write one capture with hosts numbered by the copy; return its last time and its number of frames."""
     at, count, first, now = 24, 0, None, start
     while at < len(data):
         seconds, nanoseconds, captured, length = struct.unpack_from("<4I", data, at)
@@ -73,7 +73,7 @@ def _append(out: object, data: bytes, copy: int, start: int) -> tuple[int, int]:
 
 
 def contestants(path: Path) -> list[Contestant]:
-    """Everybody who takes part, in the order of the report."""
+    """Return the contestants, in the order of the report."""
     tshark = ["tshark", "-n", "-r", str(path)]
     plugin = [*tshark, "-X", f"lua_script:{plugin_path()}"]
     return [
@@ -101,7 +101,7 @@ for packet in PcapReader(sys.argv[1]):
 
 
 def processor_seconds(command: list[str]) -> float:
-    """User and system time of one run."""
+    """Return user plus system time of one run."""
     with tempfile.TemporaryDirectory() as home:
         environment = os.environ | {"HOME": home, "WIRESHARK_CONFIG_DIR": home}
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -111,7 +111,7 @@ def processor_seconds(command: list[str]) -> float:
 
 
 def measure(taking_part: list[Contestant], rounds: int) -> dict[str, float]:
-    """The median of each contestant's rounds, in seconds; all of them in turn."""
+    """Run all contestants in turn; return the median of each, in seconds."""
     times: dict[str, list[float]] = {each.name: [] for each in taking_part}
     for _ in range(rounds):
         for each in taking_part:
@@ -120,7 +120,7 @@ def measure(taking_part: list[Contestant], rounds: int) -> dict[str, float]:
 
 
 def report(seconds: dict[str, float], frames: int) -> bool:
-    """Print the table; True if the goals are reached."""
+    """Print the table; return True if the goals are reached."""
     print(f"{'':36} {'s':>8} {'µs/frame':>10} {'over plain':>11} {'ratio':>7}")
     reached = True
     for name, measured in seconds.items():
@@ -137,10 +137,10 @@ def report(seconds: dict[str, float], frames: int) -> bool:
 
 
 def main() -> int:
-    """Measure and report; the exit code says whether the goals are reached."""
+    """Measure and report; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--frames", type=int, default=FRAMES, help="at least so many frames  [%(default)s]")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of every contestant  [%(default)s]")
+    parser.add_argument("--frames", type=int, default=FRAMES, help="minimum number of frames  [%(default)s]")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds per contestant  [%(default)s]")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "traffic.pcap"

@@ -1,10 +1,10 @@
-"""How fast the protocol engine is, with both hosts in this process and nothing lost in between.
+"""Measure the speed of the protocol engine, with both hosts in this process and no loss.
 
     python benchmarks/engine.py [--rounds N] [--quick] [--json]
 
-Each size is measured several times and the best round counts, in processor time; so are the peers, in the same run:
-for small messages the codec alone (a TINY built and parsed), for large ones the two copies that no implementation
-can do without. Growth and memory are measured with many partners and many outstanding requests.
+Each size is measured several times, and the best round counts, in CPU time. References are measured in the same run:
+for small messages the codec alone (a TINY built and parsed), for large ones the two copies that no implementation can
+avoid. Growth and memory are measured with many partners and many outstanding requests.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from mxwire.wire.packets import Tiny
 KEY = 1
 MEBIBYTE = 1 << 20
 SIZES = ((0, 2048, 64), (4096, 256, 16), (32768, 64, 8), (4 * MEBIBYTE, 4, 2))
-"""Length of a message in bytes, messages a round, and how many are under way."""
+"""Length of a message in bytes, messages per round, and messages in flight."""
 DIALECTS = (MXOE, omx(1500), omx(9000))
 GOALS = {0: ("messages/s", 60_000.0), 4 * MEBIBYTE: ("Gb/s", 10.0)}
-"""To reach on one core, by length of message."""
+"""Goals on one core, by length of message."""
 PARTNERS = (1, 16, 256, 4096)
 OUTSTANDING = (10, 100, 1000, 10_000)
 
@@ -45,27 +45,27 @@ class Speed:
     dialect: str
     length: int
     microseconds: float
-    """A message, both endpoints together."""
+    """Time per message, of both endpoints together."""
     frames: float
-    """Frames a message, both directions."""
+    """Frames per message, in both directions."""
     peer: str
     ratio: float
-    """Time of the peer, divided by ours."""
+    """Time of the reference, divided by that of the engine."""
 
     @property
     def messages(self) -> float:
-        """Messages a second."""
+        """Return messages per second."""
         return 1e6 / self.microseconds
 
     @property
     def gigabits(self) -> float:
-        """Payload, in Gb/s."""
+        """Return the payload rate, in Gb/s."""
         return self.length * 8 / self.microseconds / 1e3
 
 
 @dataclass(frozen=True)
 class Growth:
-    """What a message or a thing costs where there are many of them."""
+    """The cost per message or object if there are many."""
 
     what: str
     count: int
@@ -74,7 +74,7 @@ class Growth:
 
 
 def address(host: int) -> bytes:
-    """The address of a host."""
+    """Return the address of a host."""
     return (0x020000000000 + host).to_bytes(6, "big")
 
 
@@ -98,7 +98,7 @@ class Pair:
         self.frames = 0
 
     def settle(self) -> None:
-        """Hand batches over until nobody has anything to send; the hosts talk to the first one only."""
+        """Hand batches over until no host has frames to transmit; hosts talk only to the first one."""
         hub, *others = self.nodes
         while True:
             moved = len(batch := hub.transmit(self.now))
@@ -130,7 +130,7 @@ class Pair:
 
 
 def best_of(rounds: int, run: Callable[[], int]) -> float:
-    """The least processor time of one thing, in µs; ``run`` returns how many it has done."""
+    """Return the minimum CPU time per operation, in µs; ``run`` returns its number of operations."""
     best = float("inf")
     for _ in range(rounds):
         start = time.process_time_ns()
@@ -140,7 +140,7 @@ def best_of(rounds: int, run: Callable[[], int]) -> float:
 
 
 def speed(dialect: Dialect, length: int, messages: int, window: int, rounds: int) -> Speed:
-    """Messages of one length, one way, with receives posted before."""
+    """Measure messages of one length, in one direction, with receives posted before."""
     pair = Pair(dialect)
     source, target = pair.nodes[0].open_endpoint(0, KEY), pair.nodes[1].open_endpoint(0, KEY)
     partner = pair.connect(source, target, 1)
@@ -166,7 +166,7 @@ def speed(dialect: Dialect, length: int, messages: int, window: int, rounds: int
 
 
 def two_copies(length: int, rounds: int) -> float:
-    """The payload into a frame, and out of it, in pieces of 4 KiB at least; µs."""
+    """Return the time in µs of copying the payload into frames and out of them, in pieces of at least 4 KiB."""
     source, frame, target = (np.zeros(max(length, 1), np.uint8) for _ in range(3))
     times = max(1, (8 * MEBIBYTE) // max(length, 1))
 
@@ -181,7 +181,7 @@ def two_copies(length: int, rounds: int) -> float:
 
 
 def codec_alone(rounds: int) -> float:
-    """One TINY made, built and parsed; µs."""
+    """Return the time in µs of creating, building and parsing a TINY."""
     codec = codec_of(MXOE)
     head = {"dst_mac": address(0), "src_mac": address(1), "dst_endpoint": 0, "src_endpoint": 0, "session": 1}
     rest = {"length": 0, "lib_seqnum": 1, "lib_piggyack": 1, "match_a": 0, "match_b": 0, "data": b""}
@@ -195,7 +195,7 @@ def codec_alone(rounds: int) -> float:
 
 
 def with_partners(count: int, rounds: int) -> Growth:
-    """Messages to many partners in turn, and what a partner costs in memory on both sides."""
+    """Measure messages to many partners in turn, and memory per partner on both sides."""
     each = min(count, 256)
     pair = Pair(MXOE, 1 + count // each)
     source = pair.nodes[0].open_endpoint(0, KEY)
@@ -226,12 +226,12 @@ def with_partners(count: int, rounds: int) -> Growth:
             done += count
         return done
 
-    # With one partner a message is a batch of its own; so are they all, to compare like with like.
+    # With one partner each message is a separate batch; make it so for all, to compare like with like.
     return Growth("partners", count, best_of(rounds, run), used)
 
 
 def with_outstanding(count: int, rounds: int) -> Growth:
-    """Receives that wait while messages for other receives come and go, and what one costs in memory."""
+    """Measure messages while many other receives are pending, and memory per receive."""
     pair = Pair(MXOE)
     source, target = pair.nodes[0].open_endpoint(0, KEY), pair.nodes[1].open_endpoint(0, KEY)
     partner = pair.connect(source, target, 1)
@@ -258,11 +258,11 @@ def with_outstanding(count: int, rounds: int) -> Growth:
 
 
 def main() -> int:
-    """Measure, print, and say whether the goals are reached (1 if not)."""
+    """Measure and print; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=15, help="how often each is measured; the best counts")
+    parser.add_argument("--rounds", type=int, default=15, help="measurements of each; the best counts")
     parser.add_argument("--quick", action="store_true", help="measure growth with the smallest numbers only")
-    parser.add_argument("--json", action="store_true", help="one object a line")
+    parser.add_argument("--json", action="store_true", help="one object per line")
     options = parser.parse_args()
     speeds = [speed(dialect, *size, options.rounds) for dialect in DIALECTS for size in SIZES]
     few = 1 if options.quick else None
@@ -286,7 +286,11 @@ def _reached(speeds: list[Speed], length: int) -> bool:
 
 def _print(speeds: list[Speed], growths: list[Growth]) -> None:
     line = "{:<9} {:>8} {:>12} {:>12} {:>12} {:>8}  {}"
-    print(line.format("dialect", "bytes", "µs/message", "messages/s", "frames/s", "Gb/s", "time of a peer, ours = 1"))
+    print(
+        line.format(
+            "dialect", "bytes", "µs/message", "messages/s", "frames/s", "Gb/s", "time of the reference / engine"
+        )
+    )
     for each in speeds:
         ratio = f"{each.peer} {each.ratio:.2f}"
         numbers = f"{each.microseconds:.1f}", f"{each.messages:,.0f}", f"{each.messages * each.frames:,.0f}"

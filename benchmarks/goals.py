@@ -1,4 +1,4 @@
-"""What the project wants of its speed, and whether a measurement reaches it."""
+"""Performance goals of the project, and their comparison with measurements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class Goal:
-    """A contestant has to reach a rate, or a multiple of another contestant's; one of them is enough."""
+    """A rate that a contestant must reach, or a multiple of another contestant's rate; one of the two is enough."""
 
     capture: str
     contestant: str
@@ -24,7 +24,7 @@ class Goal:
 
     @property
     def text(self) -> str:
-        """The goal in words."""
+        """Return the goal in words."""
         ways = [f"{self.ratio:g} x {self.other}"]
         if self.frames_per_second is not None:
             ways.insert(0, f"{self.frames_per_second:,.0f} frames/s")
@@ -33,7 +33,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A goal, what was measured, and whether that is enough; None where it cannot be known."""
+    """A goal, the measured value, and whether it is reached, or None if that is unknown."""
 
     goal: Goal
     rate: float | None
@@ -52,7 +52,7 @@ GOALS = (
 
 
 def judge(goal: Goal, results: Mapping[str, Result]) -> Verdict:
-    """Compare a goal with the results on its capture, by name of the contestant."""
+    """Compare a goal with the results for its capture, by name of the contestant."""
     measured, other = results.get(goal.contestant), results.get(goal.other)
     rate = measured.rate if measured else None
     ratio = measured.rate / other.rate if measured and other else None

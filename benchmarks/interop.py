@@ -1,9 +1,9 @@
-"""How long the simulated matrix takes, and each cell of it.
+"""Measure the time of the simulated matrix, and of each cell.
 
     python benchmarks/interop.py [--jobs N] [--quick] [--json]
 
-The whole matrix is played as ``mxwire interop`` plays it, in so many processes, with the time on the clock. Then all
-cells are played one after the other in this process, each with its time: mean, 99th percentile, and the slowest.
+The whole matrix is played as ``mxwire interop`` plays it, in N processes, in wall time. Then all
+cells are played one after the other in this process, each with its own time: mean, 99th percentile, and the slowest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mxwire.interop.matrix import Selection, plan, report_of, run
 from mxwire.interop.playing import Order, play_simulated
 
 MATRIX_SECONDS = 180.0
-"""The whole matrix in CI, on two cores."""
+"""Limit for the whole matrix in CI, on two cores, in seconds."""
 CELL_SECONDS = 1.0
 QUICK = Selection(implementations=("open-mx-1.5", "native-mx"), cases=("sizes", "connecting"))
 
@@ -35,16 +35,16 @@ class Measured:
     cell_p99: float
     cell_slowest: float
     slowest: str
-    """The name of that cell."""
+    """The name of the slowest cell."""
 
     @property
     def reached(self) -> bool:
-        """Whether both goals are."""
+        """Return whether both goals are reached."""
         return self.matrix < MATRIX_SECONDS and self.cell_slowest < CELL_SECONDS
 
 
 def measure(orders: Sequence[Order], jobs: int) -> Measured:
-    """Play all in processes, then each by itself."""
+    """Play all cells in processes, then each by itself."""
     begin = time.perf_counter()
     run(orders, report_of(orders, "benchmark"), jobs=jobs)
     matrix = time.perf_counter() - begin
@@ -66,8 +66,8 @@ def measure(orders: Sequence[Order], jobs: int) -> Measured:
 
 
 def main() -> int:
-    """Measure, and print; 1 if a goal is missed."""
-    parser = argparse.ArgumentParser(description="How long the simulated matrix takes, and each cell of it.")
+    """Measure and print; return 1 if a goal is missed."""
+    parser = argparse.ArgumentParser(description="Measure the time of the simulated matrix, and of each cell.")
     parser.add_argument("--jobs", type=int, default=2, help="processes for the whole matrix")
     parser.add_argument("--quick", action="store_true", help="a part of it only")
     parser.add_argument("--json", action="store_true", help="one object")

@@ -1,4 +1,4 @@
-"""What benchmarks on a veth pair share: the namespaces of the tests, and how they are called."""
+"""The common part of benchmarks on a veth pair: namespaces and options."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ __all__ = ["Laboratory", "Port", "command_line", "compiled", "missing", "options
 
 
 def command_line(description: str | None, rounds: int) -> argparse.ArgumentParser:
-    """The options that all have; ``rounds`` is how many there are unless somebody says so."""
+    """Return a parser with the common options; ``rounds`` is the default number of rounds."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--rounds", type=int, default=rounds, help="how often each is measured; the best counts (%(default)s)"
+        "--rounds", type=int, default=rounds, help="measurements of each; the best counts (%(default)s)"
     )
-    parser.add_argument("--quick", action="store_true", help="one short round: to see that it works")
-    parser.add_argument("--json", action="store_true", help="one object a line")
+    parser.add_argument("--quick", action="store_true", help="one short round, as a test")
+    parser.add_argument("--json", action="store_true", help="one object per line")
     return parser
 
 
 def options_of(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """What was asked for; ends the program where there can be no veth pair."""
+    """Parse the options; exit if veth pairs cannot be created here."""
     options = parser.parse_args()
     if options.quick:
         options.rounds = 1
@@ -42,19 +42,19 @@ def options_of(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 
 def compiled() -> bool:
-    """Whether it is compiled mxwire that is measured."""
+    """Return whether mxwire is compiled."""
     return not mxwire.protocol.node.__file__.endswith(".py")
 
 
 def run_compiled() -> None:
-    """Begin this program anew with mxwire compiled, unless it is, or cannot be: that is said."""
+    """Restart this program with mxwire compiled, unless it is already; print a note if it cannot be compiled."""
     if compiled():
         return
-    print("compiling mxwire: a minute or two, unless it is done already (--interpreted: not)", file=sys.stderr)
+    print("compiling mxwire, unless it is up to date: a minute or two (--interpreted skips this)", file=sys.stderr)
     folder = ROOT / "build" / "compiled"
     command = [sys.executable, str(ROOT / "tools" / "compile.py"), str(folder)]
     if subprocess.run(command, stdout=sys.stderr, check=False).returncode:
-        print("so mxwire is measured interpreted", file=sys.stderr)
+        print("measuring mxwire interpreted", file=sys.stderr)
         return
     sys.stderr.flush()
     os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | {"PYTHONPATH": str(folder)})

@@ -1,11 +1,11 @@
-"""How fast frames go between two network namespaces: mxwire's links beside plain sockets, in one run.
+"""Measure frame rates between two network namespaces: mxwire's links and plain sockets, in one run.
 
     sudo python benchmarks/link.py [--seconds S] [--rounds N] [--json]
 
-Two processes, one processor each, on the two ends of a veth pair of MTU 9000. Every contestant sends as fast as it
-can, and what arrives counts; the contestants take turns, and the best round of each counts. All ratios are to one
-``send`` and one ``recv`` for each frame. Where others use the processors too, the processor times for each frame say
-more than the rates. Wants root, for the namespaces.
+Two processes, one CPU each, run on the two ends of a veth pair of MTU 9000. Every contestant sends as fast as possible,
+and received frames count; the contestants take turns, and the best round of each counts. Ratios are relative to one
+``send`` and one ``recv`` per frame. On a loaded machine, CPU times per frame are more reliable than rates. Needs root,
+for the namespaces.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from mxwire.frames import FrameBatch
 from mxwire.link import PacketLink
 
 LENGTHS = (64, 1514, 4136, 9014)
-"""Bytes of a frame: the shortest, a full one, a full PULL_REPLY of MXoE, a full jumbo frame."""
+"""Frame lengths in bytes: minimum, full, a full PULL_REPLY of MXoE, a full jumbo frame."""
 BATCH = 64
 SILENCE = 0.3
-"""Seconds without a frame that end a round."""
+"""Seconds without a frame after which a round ends."""
 GO, STOP = b"\0", b"\1"
 
 
@@ -44,17 +44,17 @@ class End(Protocol):
         """Send a frame ``count`` times."""
 
     def take(self, timeout: float) -> int:
-        """How many frames have come, waiting for one for some time."""
+        """Return the number of received frames, waiting for one for some time."""
 
     def exchange(self) -> bytes:
-        """The next frame, looked for without sleeping."""
+        """Return the next frame, polling."""
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all resources."""
 
 
 class Plain:
-    """A packet socket, one system call for each frame."""
+    """A packet socket, with one system call per frame."""
 
     def __init__(self, port: Port) -> None:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -135,18 +135,18 @@ class Rate:
     frames_per_second: float
     gigabits_per_second: float
     loss: float
-    """Part of the frames that were sent and not taken by the receiver."""
+    """Fraction of the transmitted frames that the receiver did not get."""
     sender_us: float
-    """Processor time of the sender for each frame it sent; with veth that has the receiving kernel in it."""
+    """CPU time of the sender per frame; on a veth pair this includes receive processing in the kernel."""
     receiver_us: float
-    """Processor time of the receiver for each frame it took."""
+    """CPU time of the receiver per frame."""
     ratio: float = 1.0
-    """Frames a second, divided by those of plain sockets."""
+    """Frames per second, divided by those of plain sockets."""
 
 
 @dataclass(frozen=True)
 class RoundTrip:
-    """How long a frame of 64 bytes takes there and back, both ends looking for it all the time."""
+    """Round trip of a 64-byte frame, with both ends polling."""
 
     contestant: str
     median_us: float
@@ -155,11 +155,11 @@ class RoundTrip:
     """The median, divided by that of plain sockets."""
 
 
-# The other process.
+# The second process.
 
 
 def _serve(port: Port, orders: Connection, processor: int | None) -> None:
-    """Do what the first process orders, at the other end of the wire."""
+    """Execute the commands of the first process, at the other end of the wire."""
     _pin(processor)
     with port.namespace.inside():
         while (order := orders.recv()) is not None:
@@ -171,7 +171,7 @@ def _serve(port: Port, orders: Connection, processor: int | None) -> None:
 
 
 def _count(end: End) -> tuple[int, float, float]:
-    """Frames that came until no more came, the seconds from the first to the last, and processor seconds."""
+    """Return the number of received frames, the seconds from the first to the last, and CPU seconds."""
     while not (frames := end.take(10.0)):
         continue
     first = last = time.perf_counter()
@@ -184,7 +184,7 @@ def _count(end: End) -> tuple[int, float, float]:
 
 
 def _answer(end: End, port: Port) -> None:
-    """Send every frame back, until one says stop."""
+    """Return every frame to its sender, until a stop frame."""
     address = port.address
     while (frame := end.exchange())[HEADER_SIZE : HEADER_SIZE + 1] == GO:
         end.send(1, frame[6:12] + address + frame[12:])
@@ -195,24 +195,24 @@ def _pin(processor: int | None) -> None:
         os.sched_setaffinity(0, {processor})
 
 
-# This process.
+# The first process.
 
 
 @dataclass
 class Wire:
-    """Both ends: ours, and what is ordered at the other."""
+    """Both ends: the local one, and the remote-controlled one in the second process."""
 
     here: Port
     there: Port
     orders: Connection
 
     def frame(self, length: int, kind: bytes = GO) -> bytes:
-        """A frame to the other end."""
+        """Return a frame addressed to the other end."""
         head = self.there.address + self.here.address + ETHERTYPE_MXOE.to_bytes(2, "big") + kind
         return head.ljust(length, b"\0")
 
     def rate(self, contestant: str, length: int, seconds: float) -> Rate:
-        """One round."""
+        """Run one round."""
         frame = self.frame(length)
         with self.here.namespace.inside():
             end = CONTESTANTS[contestant](self.here)
@@ -238,7 +238,7 @@ class Wire:
         )
 
     def round_trip(self, contestant: str, count: int) -> RoundTrip:
-        """One round."""
+        """Run one round."""
         frame, stop = self.frame(64), self.frame(64, STOP)
         with self.here.namespace.inside():
             end = ROUND_TRIPS[contestant](self.here)
@@ -275,7 +275,7 @@ def _round_trips(wire: Wire, rounds: int, count: int) -> list[RoundTrip]:
 
 
 def measure(options: argparse.Namespace) -> dict[str, list[Any]]:
-    """All results, by kind."""
+    """Return all results, by kind."""
     processors = sorted(os.sched_getaffinity(0))
     mine, other = (processors[0], processors[1]) if len(processors) > 1 else (None, None)
     orders, for_other = multiprocessing.Pipe()
@@ -315,8 +315,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=0.5, help="length of a round (%(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each contestant (%(default)s)")
-    parser.add_argument("--round-trips", type=int, default=5000, help="round trips in a round (%(default)s)")
-    parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, help="bytes of a frame")
+    parser.add_argument("--round-trips", type=int, default=5000, help="round trips per round (%(default)s)")
+    parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, help="frame lengths in bytes")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     options = parser.parse_args()
     why_not = missing()

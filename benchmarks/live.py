@@ -1,14 +1,14 @@
-"""How fast messages go between two network namespaces: mxwire's hosts beside TCP, UDP and bare frames, in one run.
+"""Measure messages between two network namespaces: mxwire's hosts, TCP, UDP and bare frames, in one run.
 
     sudo python benchmarks/live.py [--quick] [--rounds N] [--minutes M] [--interpreted] [--json]
 
-Two processes, one processor each, on the two ends of a veth pair of MTU 9000, with mxwire compiled (tools/compile.py)
-unless told otherwise. By itself such a pair has the sender's processor do the kernel's work of receiving, too. So all
-is measured once more with each frame steered to its receiver's processor, as between two machines (receive packet
-steering of the kernel); that costs a call from one processor to the other. The contestants take turns, and the best
-round of each counts; where others use the processors too, processor times say more than rates. Large messages are
-compared with what was sent, by all contestants; "frames alone" sends the same frames as the protocol does, acked and
-copied but without a protocol, which is the most that can be had here. Wants root, for the namespaces.
+Two processes, one CPU each, run on the two ends of a veth pair of MTU 9000, with mxwire compiled (tools/compile.py)
+unless ``--interpreted`` is given. By default, the sender's CPU also does the receive processing of such a pair.
+Therefore everything is measured again with frames steered to the receiver's CPU, as between two machines (receive
+packet steering of the kernel); this costs an interrupt between CPUs. The contestants take turns, and the best round of
+each counts; on a loaded machine, CPU times are more reliable than rates. All contestants compare the content of large
+messages. "frames alone" sends the same frames as the protocol, acked and copied but without the protocol, which is the
+upper limit here. Needs root, for the namespaces.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from laboratory import Laboratory, Port, command_line, compiled, options_of, run
 from live_roles.common import There
 
 PATIENCE = 60.0
-"""Seconds that a round may take."""
+"""Time limit of a round, in seconds."""
 
 
 WAYS = {False: "received by the sender's processor", True: "received by the receiver's processor (steered)"}
-"""What the kernel does with a frame, by whether it is steered."""
+"""Receive processing in the kernel, by whether frames are steered."""
 
 
 @dataclass(frozen=True)
 class Contest:
-    """What the contestants compete in."""
+    """The contests."""
 
     name: str
     unit: str
@@ -68,12 +68,12 @@ class Outcome:
     best: float
     values: list[float]
     more: dict[str, float] = field(default_factory=dict)
-    """Of the best round: percentiles, processor times."""
+    """Percentiles and CPU times of the best round."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A value, or a ratio to another contestant's; one of them is enough."""
+    """A value, or a ratio to another contestant's; one of the two is enough."""
 
     contest: str
     contestant: str
@@ -92,7 +92,7 @@ class Goal:
         return f"{self.contest}, {self.contestant}, {self.key}: {way} {' or '.join(ways)}"
 
     def judge(self, outcomes: dict[tuple[str, str], Outcome]) -> tuple[float, float, bool]:
-        """What was measured, the ratio to the other, and whether that is enough."""
+        """Return the measured value, the ratio, and whether the goal is reached."""
         ours = _value(outcomes[self.contest, self.contestant], self.key)
         ratio = ours / _value(outcomes[self.contest, self.other], self.key)
         if self.at_most:
@@ -113,7 +113,7 @@ GOALS = (
 
 
 class Workers:
-    """Two processes, each in its namespace and on its processor."""
+    """Two processes, each in its namespace and on its CPU."""
 
     def __init__(self, ports: tuple[Port, Port]) -> None:
         addresses = [each.address for each in ports]
@@ -133,12 +133,12 @@ class Workers:
             self.processes.append(process)
 
     def steer(self, steered: bool) -> None:
-        """Have each frame received by its receiver's processor from now on, or by its sender's."""
+        """Steer frames to the receiver's CPU from now on, or to the sender's."""
         for port, processor in zip(self._ports, self._processors, strict=True):
             port.steer(processor if steered else None)
 
     def run(self, contest: str, contestant: str, options: dict[str, Any]) -> dict[str, float]:
-        """One round; what both sides have measured, the receiver's with ``receiver_`` before it."""
+        """Run one round; return the measurements of both sides, those of the receiver prefixed by ``receiver_``."""
         for end in self.ends:
             end.send((contest, contestant, options))
         found: list[dict[str, float]] = []
@@ -160,7 +160,7 @@ class Workers:
 
 
 def _processors() -> tuple[int, int]:
-    """One for each side; the same where there is only one."""
+    """Return a CPU for each side; the same if there is only one."""
     available = sorted(os.sched_getaffinity(0))
     return available[0], available[1 % len(available)]
 
@@ -183,12 +183,12 @@ def _work(port: Port, pipe: Connection, there: There, active: bool, core: int) -
 
 
 def _resident() -> float:
-    """Bytes of memory in use."""
+    """Return the memory in use, in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * float(resource.getpagesize())
 
 
 def measure(workers: Workers, rounds: int, quick: bool) -> dict[tuple[str, str], Outcome]:
-    """All contests, the contestants in turn."""
+    """Run all contests, the contestants in turn."""
     outcomes: dict[tuple[str, str], Outcome] = {}
     amounts = roles.QUICK if quick else roles.FULL
     for _ in range(rounds):
@@ -213,24 +213,24 @@ def _per_gigabyte(found: dict[str, float]) -> dict[str, float]:
 
 
 def endure(workers: Workers, minutes: float) -> dict[str, Any]:
-    """Messages of all kinds for a while; the memory of both processes, at the start and at the end."""
+    """Exchange messages of all kinds; return the memory of both processes at the start and at the end."""
     until = time.monotonic() + minutes * 60
     memory: list[tuple[float, float]] = []
     while len(memory) < 3 or time.monotonic() < until:
         for dialect in ("mxoe", "omx:9000"):
             found = workers.run("mixture", dialect, {"seconds": min(5.0, max(0.2, minutes * 6))})
         memory.append((found["rss"], found["receiver_rss"]))
-    # What the first rounds fill, such as caches of templates, is not growth.
+    # Caches that the first rounds fill, such as those of templates, are not growth.
     settled = memory[1]
     grown = max(last - first for first, last in zip(settled, memory[-1], strict=True))
     return {"minutes": minutes, "rounds": len(memory), "start": settled, "end": memory[-1], "grown": grown}
 
 
 def main() -> int:
-    """Measure, print, and say whether the goals are reached (1 if not)."""
+    """Measure and print; return 1 if a goal is missed."""
     parser = command_line(__doc__, rounds=5)
-    parser.add_argument("--minutes", type=float, help="how long memory is watched (0.1; quick: two rounds)")
-    parser.add_argument("--interpreted", action="store_true", help="measure mxwire as it is without a compiler")
+    parser.add_argument("--minutes", type=float, help="minutes for which memory is observed (0.1; quick: two rounds)")
+    parser.add_argument("--interpreted", action="store_true", help="measure mxwire without compiling it")
     options = options_of(parser)
     if not options.interpreted:
         run_compiled()
@@ -248,14 +248,14 @@ def main() -> int:
 
 
 class Report:
-    """Prints what was measured, as soon as it is, and at the end which goals are reached."""
+    """A printer of measurements as they arrive, and of the goals at the end."""
 
     def __init__(self, as_json: bool) -> None:
         self._json = as_json
         self._goals: list[tuple[bool, Goal, float, float, bool]] = []
 
     def conditions(self) -> None:
-        """What was so before anything was measured."""
+        """Print the conditions of the measurement."""
         engine, load = "compiled" if compiled() else "interpreted", os.getloadavg()[0]
         processors = len(os.sched_getaffinity(0))
         if self._json:
@@ -264,7 +264,7 @@ class Report:
             print(f"mxwire {engine}; load of the machine before: {load:.1f} on {processors} processors")
 
     def outcomes(self, steered: bool, outcomes: dict[tuple[str, str], Outcome]) -> None:
-        """What was measured in one way."""
+        """Print the results in one configuration."""
         self._goals += [(steered, goal, *goal.judge(outcomes)) for goal in GOALS]
         if self._json:
             for each in outcomes.values():
@@ -277,7 +277,7 @@ class Report:
                 print(_line(contest, name, outcomes[contest.name, name]))
 
     def memory(self, found: dict[str, Any]) -> None:
-        """What both processes take."""
+        """Print the memory of both processes."""
         if self._json:
             print(json.dumps({"memory": found}))
             return
@@ -285,7 +285,7 @@ class Report:
         print(f"\nmemory of the two processes: {start}, after {found['minutes']:g} minutes {end}\n")
 
     def verdicts(self) -> bool:
-        """Which goals are reached; whether all are, in one of the ways."""
+        """Print which goals are reached; return whether all are, in one of the configurations."""
         reached = set()
         for steered, goal, value, ratio, enough in self._goals:
             if enough:

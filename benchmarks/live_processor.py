@@ -1,10 +1,10 @@
-"""What messages cost in processor time alone, with no waiting in it: both hosts in one process, on a real veth pair.
+"""Measure the CPU time of messages without waiting: both hosts in one process, on a real veth pair.
 
     sudo python benchmarks/live_processor.py [--rounds N] [--quick] [--json]
 
-The hosts take turns in one thread, so that whoever looks for a frame finds it at once. Nothing is said about rates, but
-the numbers hardly change where others use the processors too, and show what a change of mxwire is worth: the time is
-that of both sides, the kernel's included, of the best of many short rounds. ``live.py`` measures rates. Wants root.
+The hosts take turns in one thread, so that each poll finds a frame at once. The results are not rates (for these see
+``live.py``), but hardly depend on the load of the machine, and show the effect of a change in mxwire: the time of both
+sides, including the kernel's, in the best of many short rounds. Needs root.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _PATIENCE = 30.0
 
 @dataclass(frozen=True)
 class Cost:
-    """What one kind of message costs."""
+    """The CPU time of one kind of message."""
 
     what: str
     dialect: str
     microseconds: float
-    """Processor time of both sides for one message."""
+    """CPU time of both sides per message."""
     note: str
 
 
 class Pair:
-    """Two hosts that know each other, and what they do in turns."""
+    """Two hosts that know each other, and operations in which they take turns."""
 
     def __init__(self, ports: tuple[Port, Port], dialect: str) -> None:
         opened = [
@@ -59,7 +59,7 @@ class Pair:
         back = hello.partner
         assert back is not None
         self.back = back
-        # Who is sent to for the first time is connected to first.
+        # The first message to a partner connects to it first.
         greeting = self.one.ireceive(maximum=0)
         self.two.isend(back, b"")
         self.until(lambda: greeting.done)
@@ -78,7 +78,7 @@ class Pair:
                 raise SystemExit("the hosts do not get on")
 
     def trips(self, count: int) -> None:
-        """Half round trips of messages without data."""
+        """Run half round trips of messages without data."""
         one, two = self.one, self.two
         for _ in range(count // 2):
             question, answer = two.ireceive(maximum=0), one.ireceive(maximum=0)
@@ -88,7 +88,7 @@ class Pair:
             one.wait(answer, _PATIENCE)
 
     def tinies(self, count: int) -> None:
-        """Messages of 8 bytes one way, answered in bursts."""
+        """Send messages of 8 bytes in one direction, answered in bursts."""
         one, two = self.one, self.two
         for _ in range(count // BURST):
             receives = [two.ireceive(maximum=8) for _ in range(BURST)]
@@ -99,7 +99,7 @@ class Pair:
             one.receive(timeout=_PATIENCE)
 
     def larges(self, count: int) -> None:
-        """Messages of 4 MiB one way, several under way."""
+        """Send messages of 4 MiB in one direction, several in flight."""
         for first in range(0, count, UNDER_WAY):
             receives = [self.two.ireceive(buffer=each) for each in self.buffers]
             sends = [
@@ -123,7 +123,7 @@ def _open(port: Port, name: str, other: Port, dialect: str) -> tuple[Host, Endpo
 
 
 def best_of(rounds: int, run: Callable[[int], None], count: int) -> float:
-    """The least processor time of one message, in µs."""
+    """Return the minimum CPU time per message, in µs."""
     run(count)
     times = []
     for _ in range(rounds):
@@ -134,7 +134,7 @@ def best_of(rounds: int, run: Callable[[int], None], count: int) -> float:
 
 
 def measure(dialect: str, rounds: int) -> list[Cost]:
-    """All kinds of messages in one dialect."""
+    """Measure all kinds of messages in one dialect."""
     with Laboratory() as laboratory:
         pair = Pair(laboratory.pair(9000), dialect)
         try:

@@ -1,4 +1,4 @@
-"""The contestants that are mxwire itself, from the fastest face to the most convenient one."""
+"""The contestants that are mxwire itself, from the fastest interface to the most convenient one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TYPED_FRAMES_A_ROUND = 50_000
 
 
 def contestants() -> list[Contestant]:
-    """mxwire's faces; those with numba are absent where it is."""
+    """Return mxwire's interfaces; those with numba only if it is installed."""
     missing = "" if find_spec("numba") else "numba is not installed"
     return [
         Contestant(COLUMNS_NUMBA, None if missing else columns_with_numba, missing),
@@ -95,7 +95,7 @@ def typed_frames(capture: Capture) -> int:
 
 @timed
 def parquet_in_process(capture: Capture) -> int:
-    """The command itself; a progress bar has no place here."""
+    """Run the command itself, without a progress bar."""
     with redirect_stderr(io.StringIO()):
         cli.main(["decode", "--to", str(_target(capture)), str(capture.path)], standalone_mode=False)
     return capture.frames
@@ -103,7 +103,7 @@ def parquet_in_process(capture: Capture) -> int:
 
 @timed
 def parquet_process(capture: Capture) -> int:
-    """As above with the start of Python and the import of everything."""
+    """Run it as above, including the start of Python and all imports."""
     command = [sys.executable, "-m", "mxwire", "decode", "--to", str(_target(capture)), str(capture.path)]
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
     return capture.frames

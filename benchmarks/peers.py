@@ -1,6 +1,6 @@
-"""The contestants that others have written: scapy, dpkt, construct, tshark, and a loop in C over libpcap.
+"""The contestants from other projects: scapy, dpkt, construct, tshark, and a C loop over libpcap.
 
-Offsets come from mxwire's formats where a contestant needs them, so that all read the same fields.
+Contestants that need offsets take them from mxwire's formats, so that all read the same fields.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ TSHARK = "tshark -T fields"
 LIBPCAP = "C loop over libpcap"
 
 SLOW_FRAMES_A_ROUND = 20_000
-"""Frames that one round of the slow contestants takes."""
+"""Number of frames per round of the slow contestants."""
 
 _FORMATS = {int(kind): each for kind, each in formats_by_type(MXOE).items()}
 
 
 def contestants(folder: Path) -> list[Contestant]:
-    """All of them; those that are not installed are absent. ``folder`` is where programs are compiled to."""
+    """Return the installed contestants. Programs are compiled into ``folder``."""
     return [
         _installed(SCAPY, "scapy", _scapy),
         _installed(DPKT, "dpkt", lambda: dpkt_and_struct),
@@ -64,7 +64,7 @@ def _scapy() -> Run:
         fields_desc = [ShortField("dst_src_peer_index", 0), ByteField("ptype", 0)]  # noqa: RUF012
 
     class Body(Packet):
-        """A few fields that most packets have in the same place."""
+        """A few fields that most packets have at the same offset."""
 
         name = "MXoE body"
         fields_desc = [  # noqa: RUF012
@@ -89,7 +89,7 @@ def _scapy() -> Run:
 
 @timed
 def dpkt_and_struct(capture: Capture) -> int:
-    """One ``struct`` call for all fields of a frame, addresses as bytes."""
+    """Decode all fields of a frame by one ``struct`` call, with addresses as bytes."""
     import dpkt
 
     structs = {kind: _struct_of(layout_of(each)) for kind, each in _FORMATS.items()}
@@ -112,7 +112,7 @@ def _struct_of(layout: Layout) -> Struct:
 
 @timed
 def construct(capture: Capture) -> int:
-    """mxwire's own structures, run by Construct."""
+    """Decode with Construct, by mxwire's own structures."""
     frames = 0
     with open_capture(capture.path, numba=False) as reader:
         for batch in reader:
@@ -129,7 +129,7 @@ def construct(capture: Capture) -> int:
 
 @timed
 def tshark(capture: Capture) -> int:
-    """A program that does not know MXoE: numbers, times, addresses, and everything else as hexadecimal text."""
+    """Run tshark without a dissector for MXoE: numbers, times, addresses, and all other bytes as hexadecimal text."""
     fields = "frame.number frame.time_epoch frame.len frame.cap_len eth.dst eth.src eth.type data.data"
     chosen = [argument for field in fields.split() for argument in ("-e", field)]
     command = ["tshark", "-n", "-r", str(capture.path), "-T", "fields", *chosen]
@@ -151,14 +151,14 @@ def _libpcap(folder: Path) -> Contestant:
 
 
 def libpcap_loop(program: Path, capture: Capture) -> Outcome:
-    """Times itself: the start of a process is not part of the limit."""
+    """Run a program that measures its own time, without its start."""
     done = subprocess.run([str(program), str(capture.path)], check=True, capture_output=True, text=True)
     frames, _, seconds = done.stdout.split()
     return Outcome(int(frames), float(seconds))
 
 
 def c_cases() -> str:
-    """The cases of ``libpcap_loop.c``."""
+    """Return the cases of ``libpcap_loop.c``."""
     cases = []
     for kind, each in _FORMATS.items():
         cases.append(f"case {kind}:\n")

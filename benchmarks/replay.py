@@ -1,12 +1,12 @@
-"""How fast and how evenly captures are sent again: mxwire replay beside tcpreplay and a plain loop, in one run.
+"""Measure the speed and evenness of replay: mxwire replay, tcpreplay and a plain loop, in one run.
 
     sudo python benchmarks/replay.py [--quick] [--rounds N] [--json]
 
-All send through one end of a veth pair of MTU 9000. At top speed nobody listens, and each says itself how long it took
-from the first frame to the last, with the capture in memory (tcpreplay -K -t). Paced, the other end notes when each of
-50,000 frames a second came: the error is how far that is from the first frame's time and equal distances after it. The
-contestants take turns, and the best round of each counts. tcpreplay takes part where it is installed (package
-tcpreplay). Wants root, for the namespaces.
+All send through one end of a veth pair of MTU 9000. At top speed there is no receiver, and each contestant reports its
+own time from the first frame to the last, with the capture in memory (tcpreplay -K -t). At 50,000 frames per second,
+the other end records arrivals: the error of a frame is the difference between its time of arrival and the first frame's
+time plus equal intervals. The contestants take turns, and the best round of each counts. tcpreplay takes part if it is
+installed (package tcpreplay). Needs root, for the namespaces.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Goal:
-    """A ratio to another contestant's, or a value; one of them is enough."""
+    """A ratio to another contestant's, or a value; one of the two is enough."""
 
     contest: str
     ratio: float
@@ -75,14 +75,14 @@ class Goal:
 
     @property
     def text(self) -> str:
-        """The goal in words."""
+        """Return the goal in words."""
         other = f"{self.ratio:g} x {OTHERS}"
         if self.value is not None:
             return f"{self.contest}: below {self.value:g} µs, or at most {other}"
         return f"{self.contest}: at least {other}"
 
     def judge(self, outcomes: dict[tuple[str, str], Outcome]) -> tuple[float, float | None, bool | None]:
-        """What was measured, the ratio to the other, and whether that is enough; None where it cannot be known."""
+        """Return the measured value, the ratio, and whether the goal is reached, or None if that is unknown."""
         ours = outcomes[self.contest, OURS].best
         other = outcomes.get((self.contest, OTHERS))
         ratio = ours / other.best if other is not None and other.best else None
@@ -101,7 +101,7 @@ GOALS = (Goal(SMALL_FRAMES, 1.0), Goal(MIXED_FRAMES, 1.0), Goal(PACED, 1.0, P99_
 
 
 def run(port: Port, *words: str) -> str:
-    """What a command says that runs in the sender's namespace, on the first processor."""
+    """Return the output of a command, run in the sender's namespace on the first CPU."""
     core = min(os.sched_getaffinity(0))
     done = subprocess.run(
         port.namespace.command("taskset", "-c", str(core), *words), capture_output=True, text=True, timeout=LONGEST
@@ -112,22 +112,22 @@ def run(port: Port, *words: str) -> str:
 
 
 def ours(port: Port, capture: Path, loops: int, *pace: str) -> float:
-    """Frames a second of ``mxwire replay``."""
+    """Return frames per second of ``mxwire replay``."""
     words = ("replay", str(capture), "-i", port.interface, "--loop", str(loops), "--linger", "0", "--json")
     return float(json.loads(run(port, sys.executable, CLI, *words, *(pace or ("--top-speed",))))["frames_per_second"])
 
 
 def tcpreplay(port: Port, capture: Path, loops: int, *pace: str) -> float:
-    """Frames a second of tcpreplay."""
-    said = run(port, OTHERS, "-K", *(pace or ("-t",)), f"--loop={loops}", "-i", port.interface, str(capture))
-    found = re.search(r"Rated:.*?([\d.]+) pps", said)
+    """Return frames per second of tcpreplay."""
+    output = run(port, OTHERS, "-K", *(pace or ("-t",)), f"--loop={loops}", "-i", port.interface, str(capture))
+    found = re.search(r"Rated:.*?([\d.]+) pps", output)
     if found is None:
-        raise SystemExit(f"tcpreplay says no rate: {said}")
+        raise SystemExit(f"tcpreplay reported no rate: {output}")
     return float(found[1])
 
 
 def plain(port: Port, capture: Path, loops: int) -> float:
-    """Frames a second of one ``send`` after the other."""
+    """Return frames per second of consecutive calls of ``send``."""
     return float(run(port, sys.executable, "-c", LOOP, str(capture), port.interface, str(loops)))
 
 
@@ -135,18 +135,18 @@ Contestant = Callable[..., float]
 
 
 def contestants() -> dict[str, Contestant]:
-    """Who takes part here."""
+    """Return the available contestants."""
     found: dict[str, Contestant] = {OURS: ours, PLAIN: plain}
     return found | ({OTHERS: tcpreplay} if shutil.which(OTHERS) else {})
 
 
 def top_speed(ports: tuple[Port, Port], capture: Path, loops: int, contestant: Contestant) -> float:
-    """Frames a second into a wire that nobody listens to."""
+    """Measure frames per second without a receiver."""
     return contestant(ports[0], capture, loops)
 
 
 def paced(ports: tuple[Port, Port], capture: Path, loops: int, contestant: Contestant) -> float:
-    """By how many µs frames came at another time than they should, 99 % of them at most."""
+    """Return the 99th percentile of the error of arrival times, in µs."""
     sender, receiver = ports
     pace = ("--rate", f"{RATE}/s") if contestant is ours else (f"--pps={RATE}",)
     with receiver.namespace.inside():
@@ -175,19 +175,19 @@ def _command(port: Port, capture: Path, loops: int, contestant: Contestant, pace
         if contestant is ours
         else (OTHERS, "-K", f"--loop={loops}", str(capture))
     )
-    # tcpreplay wants its options before the file.
+    # tcpreplay requires its options before the file.
     where = ("-i", port.interface)
     ordered = (*words, *pace, *where) if contestant is ours else (*words[:-1], *pace, *where, words[-1])
     return port.namespace.command("taskset", "-c", core, *ordered)
 
 
-# All of it.
+# The contests.
 
 
 def measure(ports: tuple[Port, Port], folder: Path, rounds: int, quick: bool) -> dict[tuple[str, str], Outcome]:
-    """All contests, the contestants in turn."""
+    """Run all contests, the contestants in turn."""
     frames = 1_000 if quick else 20_000
-    # Short rounds: where others use the processors too, one of them is left alone.
+    # Short rounds: on a loaded machine, one of them is likely to be undisturbed.
     loops = 1 if quick else 3
     for traffic in (SMALL, MIXED):
         write_capture(folder / f"{traffic.name}.pcap", traffic, frames)
@@ -212,7 +212,7 @@ Verdict = tuple[Goal, float, float | None, bool | None]
 
 
 def main() -> int:
-    """Measure, print, and say whether the goals are reached (1 if not)."""
+    """Measure and print; return 1 if a goal is missed."""
     options = options_of(command_line(__doc__, rounds=9))
     load = os.getloadavg()[0]
     with Laboratory() as laboratory, tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Seeded captures to measure with: MXoE traffic in the mxoe dialect, built by mxwire's own codec."""
+"""Seeded captures for benchmarks: traffic in the mxoe dialect, built by mxwire's codec."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PIPELINE = 12
 
 @dataclass(frozen=True)
 class Traffic:
-    """A kind of capture: how often each kind of frame comes, in parts of a thousand."""
+    """A kind of capture: the frequency of each kind of frame, in thousandths."""
 
     name: str
     shares: dict[str, int]
@@ -66,7 +66,7 @@ MIXED = Traffic(
 
 
 def write_capture(path: Path, traffic: Traffic, frames: int) -> None:
-    """Write a pcap file with times in nanoseconds; the same for the same arguments."""
+    """Write a pcap file with times in nanoseconds; equal arguments give equal files."""
     random = Random(SEED)
     made = _Maker(random).frames(traffic)
     now = 1_700_000_000 * 10**9
@@ -81,7 +81,7 @@ def write_capture(path: Path, traffic: Traffic, frames: int) -> None:
 
 
 class _Maker:
-    """Makes frames whose fields look like those of a busy cluster."""
+    """A generator of frames with fields like those of a busy cluster."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -89,7 +89,7 @@ class _Maker:
         self.number = 0
 
     def frames(self, traffic: Traffic) -> Iterator[Frame]:
-        """Frames without end, in the proportions of ``traffic``."""
+        """Yield frames without limit, in the proportions of ``traffic``."""
         makers: list[Callable[[], Frame]] = [getattr(self, kind) for kind in traffic.shares]
         while True:
             for make in self.random.choices(makers, list(traffic.shares.values()), k=1000):
@@ -97,7 +97,7 @@ class _Maker:
                 yield make()
 
     def tiny(self) -> Frame:
-        # Most control messages fit the padding; the rest is what brings the average above 60 bytes.
+        # Most control messages fit into the padded frame; the others raise the average above 60 bytes.
         length = self.random.choice((0, 4, 8, 8, 16, 16, 24, 32, 32))
         return Tiny(**self.addresses(), **self.endpoints(), **self.message(length), data=self.data(length))
 

@@ -1,15 +1,14 @@
-"""What the documentation takes from the program: command outputs, tables, and a page for each packet type.
+"""Insert command outputs, generated tables, and a page for each packet type into the documentation.
 
-A hook of mkdocs (see ``hooks`` in mkdocs.yml), so that none of it is written by hand or can be out of date. A page
-says where something goes:
+A hook of mkdocs (see ``hooks`` in mkdocs.yml), so that these parts are always current. Pages contain markers:
 
-* an ``output`` comment with a command, ``<!-- output: mxwire info FILE -->``, becomes the command and what it prints;
-  with ``| head -N`` or ``| sed -n A,Bp`` behind it only these lines;
-* a Python block is run, and an ``<!-- output -->`` comment behind it becomes what the block prints;
-* a ``generated`` comment, ``<!-- generated: NAME -->``, becomes what ``generated/NAME.py`` makes.
+* an ``output`` comment with a command, ``<!-- output: mxwire info FILE -->``, becomes the command and its output; with
+  ``| head -N`` or ``| sed -n A,Bp`` at its end, only these lines;
+* a Python block is run, and an ``<!-- output -->`` comment after it becomes its output;
+* a ``generated`` comment, ``<!-- generated: NAME -->``, becomes the result of ``generated/NAME.py``.
 
-The commands and Python blocks of a page run in one new directory that has the shipped captures in it. ``rendering/``
-does all that; here is only what mkdocs calls, which finds the modules of this folder while it loads this file.
+The commands and Python blocks of a page run in a new directory that contains the included captures. ``rendering/``
+implements this; the functions here are called by mkdocs, which adds this folder to the module path.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put the pages of the packet types where the navigation names their folder."""
+    """Replace the folder of the packet types in the navigation by their pages."""
     pages = [f"{PACKET_PAGES}{name.lower()}.md" for name in type_names()]
     config.nav = _expanded(config.nav, pages)
     return config

@@ -1,4 +1,4 @@
-"""The contestants of live.py: for each contest, what the active and the passive side do."""
+"""The contestants of live.py: the active and the passive role of each contest."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from live_roles.common import Found
 
 FULL = {"large": {"count": 100}, "round trip": {"count": 3000}, "tiny rate": {"count": 20_000}}
 QUICK = {"large": {"count": 6}, "round trip": {"count": 50}, "tiny rate": {"count": 640}}
-"""How many messages, by contest."""
+"""Number of messages, by contest."""
 
 
 def family(contestant: str) -> str:
-    """Who plays the roles."""
+    """Return the module with the roles of a contestant."""
     if contestant.startswith("frames alone"):
         return "frames"
     return "host" if contestant.startswith(("mxoe", "omx")) else contestant

@@ -1,4 +1,4 @@
-"""What all roles share: where a side is, what is sent, and what is measured."""
+"""The common part of all roles: sides, messages, and measurements."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any
 
 LARGE = 4 << 20
 UNDER_WAY = 4
-"""Large messages under way."""
+"""Large messages in flight."""
 TINY_UNDER_WAY = 64
-"""Messages of 8 bytes under way."""
+"""Messages of 8 bytes in flight."""
 SPIN = 0.0002
-"""Seconds that hosts with large messages look before they sleep, as who has not got a processor for himself should."""
+"""Seconds for which hosts with large messages poll before they sleep, as is right without a dedicated CPU."""
 PATIENCE = 30.0
 """Seconds to wait for the other side."""
 _WARM = 0.1
-"""Part of the round trips that are not counted."""
+"""Fraction of the round trips that are not counted."""
 PATTERNS = [Random(seed).randbytes(LARGE) for seed in range(UNDER_WAY + 1)]
-"""What is sent in turn; a buffer gets another one each time that it is used."""
+"""Contents of messages, in turn; a buffer gets another one each time it is used."""
 Found = dict[str, float]
 
 
 @dataclass(frozen=True)
 class There:
-    """Where a side is, and who is at the other end."""
+    """A side: its interface, and the address of the other side."""
 
     interface: str
     own: bytes
@@ -39,18 +39,18 @@ class There:
 
 
 class Meter:
-    """Wall and processor time since it was made."""
+    """Wall and CPU time since creation."""
 
     def __init__(self) -> None:
         self._wall, self._processor = time.perf_counter(), _processor_seconds()
 
     def large(self, count: int, length: int = LARGE) -> Found:
-        """What there is to say of so many messages of one length."""
+        """Return the measurements for ``count`` messages of one length."""
         seconds = time.perf_counter() - self._wall
         return {"value": count * length * 8 / seconds / 1e9, "bytes": count * length} | self.passive()
 
     def passive(self) -> Found:
-        """The same at the other side."""
+        """Return the measurements of the passive side."""
         return {"cpu": _processor_seconds() - self._processor}
 
 
@@ -60,13 +60,13 @@ def _processor_seconds() -> float:
 
 
 def compare(buffer: Any, number: int) -> None:
-    """Is it what is sent as the message with this number?"""
+    """Check that a buffer holds the content of the message with this number."""
     if buffer != PATTERNS[number % len(PATTERNS)]:
         raise AssertionError(f"message {number} is not what was sent")
 
 
 def half_trips(trip: Callable[[], None], count: int) -> Found:
-    """Median and 99th percentile of half a round trip in µs."""
+    """Return median and 99th percentile of half a round trip, in µs."""
     clock, times = time.perf_counter_ns, []
     before = clock()
     for _ in range(count):

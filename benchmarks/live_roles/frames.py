@@ -1,4 +1,4 @@
-"""The frames of the protocol without the protocol: what the wire, the links and one copy allow."""
+"""The frames of the protocol without the protocol: the limit set by the wire, the links and one copy."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from mxwire.wire.dialect import dialect_by_name
 
 _ETHERTYPE = 0x88B6
 _DATA_AT = 32
-"""Where the data starts in a frame."""
+"""Offset of the data in a frame."""
 
 
 def _sizes(name: str) -> tuple[int, int, int]:
-    """Payload of a frame, frames that are acked together, frames under way."""
+    """Return the payload of a frame, the frames per ack, and the frames in flight."""
     dialect = dialect_by_name(name.split(", ")[1])
     return dialect.reply_payload, dialect.frames_per_block, UNDER_WAY * 4 * dialect.frames_per_block
 
@@ -86,7 +86,7 @@ def large_receiver(there: There, name: str, count: int) -> Found:
 
 
 def _rows(batch: FrameBatch, payload: int) -> Iterator[Any]:
-    """The data of a batch's frames: at once where they are evenly spaced, as they are in a ring."""
+    """Yield the data of a batch's frames: at once if they are evenly spaced, as in a ring."""
     starts = batch.offset + _DATA_AT
     gaps = np.diff(starts)
     if len(starts) > 1 and (gaps == gaps[0]).all() and gaps[0] > 0:
@@ -97,7 +97,7 @@ def _rows(batch: FrameBatch, payload: int) -> Iterator[Any]:
 
 
 def _meet(link: PacketLink, head: bytes, *, active: bool) -> None:
-    """Go on only when the other side listens, as :func:`live_roles.sockets.meet` does."""
+    """Return when the other side listens, like :func:`live_roles.sockets.meet`."""
     greeting = FrameBatch.from_frames([head + bytes(46)])
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:

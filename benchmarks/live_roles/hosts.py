@@ -25,7 +25,7 @@ from mxwire.protocol import Partner
 
 @contextmanager
 def _opened(there: There, dialect: str, spin: bool | float = True) -> Iterator[tuple[Endpoint, Partner | None]]:
-    """An endpoint of our host; on the active side with a partner."""
+    """Yield an endpoint of a new host; on the active side with a partner."""
     with Host.open(
         there.interface,
         name="alpha" if there.active else "beta",
@@ -116,7 +116,7 @@ def rate_passive(there: There, dialect: str, count: int) -> Found:
 
 
 def mixture_active(there: There, dialect: str, seconds: float) -> Found:
-    """Messages of all lengths there and back for a while, ended by one that says so."""
+    """Echo messages of all lengths for a while, ended by a stop message."""
     lengths = [0, 1, 32, 33, 128, 129, 4097, 32768, 32769, 1 << 20]
     count = 0
     with _opened(there, dialect, SPIN) as (endpoint, partner):

@@ -1,4 +1,4 @@
-"""What the roles of TCP, UDP and packet sockets share: addresses, and looking for messages all the time."""
+"""The common part of the roles of TCP, UDP and packet sockets: addresses and polling."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from live_roles.common import PATIENCE, There
 _ADDRESSES = ("10.77.0.1", "10.77.0.2")
 PORT = 7777
 GREETING = bytes(100)
-"""Longer than all messages of the contests."""
+"""A length above that of all messages of the contests."""
 
 
 @contextmanager
 def addressed(there: There) -> Iterator[tuple[str, str]]:
-    """Our IP address and the other's; both are there when this goes on."""
+    """Yield the local and the remote IP address, once both exist."""
     own, other = _ADDRESSES if there.active else _ADDRESSES[::-1]
     subprocess.run(["ip", "addr", "replace", f"{own}/24", "dev", there.interface], check=True)
     yield own, other
 
 
 def meet(opened: socket.socket, greeting: bytes, active: bool) -> None:
-    """Go on only when the other side listens: what is sent before that is lost.
+    """Return when the other side listens: earlier messages would be lost.
 
     The active side greets until it is greeted, which happens once; so the passive side must ignore further greetings.
     """
@@ -45,7 +45,7 @@ def meet(opened: socket.socket, greeting: bytes, active: bool) -> None:
 
 
 def busy_trip(send: Callable[[], object], take: Callable[[], object]) -> Callable[[], None]:
-    """A round trip that looks for the answer all the time."""
+    """Return a round trip that polls for the answer."""
 
     def trip() -> None:
         send()
@@ -60,7 +60,7 @@ def busy_trip(send: Callable[[], object], take: Callable[[], object]) -> Callabl
 
 
 def serve_busy(count: int, send: Callable[[], object], take: Callable[[], object]) -> None:
-    """Answer so many messages, looking for them all the time."""
+    """Answer ``count`` messages, polling for them."""
     until = time.monotonic() + PATIENCE
     for _ in range(count):
         while True:
@@ -74,7 +74,7 @@ def serve_busy(count: int, send: Callable[[], object], take: Callable[[], object
 
 
 def taker(opened: socket.socket) -> Callable[[], None]:
-    """Takes a message that is no greeting; raises BlockingIOError where there is none."""
+    """Return a function that takes a message other than a greeting; it raises BlockingIOError if there is none."""
     receive = opened.recv
 
     def take() -> None:

@@ -1,4 +1,4 @@
-"""What pages ask for by ``<!-- generated: NAME -->``: the function ``made`` of the module here with that name."""
+"""The parts of pages that ``<!-- generated: NAME -->`` requests: ``made()`` of the module with that name."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ PARTS: dict[str, Callable[[], str]] = {
     each.name.replace("_", " "): importlib.import_module(f"generated.{each.name}").made
     for each in pkgutil.iter_modules(__path__)
 }
-"""What makes each part, by the name that pages call it."""
+"""The function that makes each part, by the name used in pages."""

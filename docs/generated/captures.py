@@ -1,4 +1,4 @@
-"""The captures that are shipped."""
+"""The index of the included captures."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from rendering.basics import CAPTURES
 
 
 def made() -> str:
-    """The index of the captures, without its title."""
+    """Return the index of the captures, without its title."""
     return (CAPTURES / "INDEX.md").read_text(encoding="utf-8").partition("\n")[2]

@@ -1,4 +1,4 @@
-"""The columns of the table that ``mxwire decode --to`` writes, each with its type and where it comes from."""
+"""The columns of the table that ``mxwire decode --to`` writes, each with its type and origin."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from mxwire.report.fields import fields_table
 
 
 def made() -> str:
-    """A table of the columns, with the meaning of each field."""
+    """Return a table of the columns, with the meaning of each field."""
     return markdown([fields_table()])

@@ -14,13 +14,13 @@ from rendering.basics import PageError
 
 
 def made() -> str:
-    """All commands with their arguments, options and examples."""
+    """Return all commands with their arguments, options and examples."""
     with click.Context(cli, info_name="mxwire", **cli.context_settings) as context:
         return "\n".join(_commands_of(cli, context))
 
 
 def _commands_of(group: click.Group, context: click.Context) -> Iterator[str]:
-    """The commands of a group, and those of groups among them."""
+    """Yield the commands of a group, and those of its subgroups."""
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         if command is None:
@@ -44,7 +44,7 @@ def _command(command: click.Command, context: click.Context) -> str:
         if record is not None and record[1]:
             names, meaning = record
             rows.append(Row((names, *_without_default(meaning))))
-    columns = (Column("option", code=True), Column("what it does"), Column("default", code=True))
+    columns = (Column("option", code=True), Column("meaning"), Column("default", code=True))
     text.append(markdown([Table(columns, tuple(rows))]))
     for paragraph in _paragraphs(command.epilog or ""):
         text.append(_epilog(paragraph))
@@ -56,13 +56,13 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def _without_default(meaning: str) -> tuple[str, str]:
-    """The help of an option, and its default apart from it."""
+    """Return the help of an option, and its default separately."""
     default = re.search(r"\s*\[default: ([^\]]+)\]", meaning)
     return (meaning.replace(default[0], ""), default[1]) if default else (meaning, "")
 
 
 def _epilog(paragraph: str) -> str:
-    """A paragraph after the options: one that begins with a title and goes on indented is a block of examples."""
+    """Return a paragraph after the options; a title followed by indented lines becomes a block of examples."""
     lines = paragraph.removeprefix("\b\n").split("\n")
     if len(lines) > 1 and all(line.startswith(" ") for line in lines[1:]):
         examples = "\n".join(line.removeprefix("  ") for line in lines[1:])

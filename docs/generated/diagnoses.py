@@ -14,11 +14,11 @@ from mxwire.wire.decoder import Decoder
 from rendering.basics import OUTPUT_WIDTH, ROOT, PageError
 
 _REAL = tomllib.loads((ROOT / "docs" / "examples" / "real.toml").read_text(encoding="utf-8"))
-"""The captures of real hosts that are examples, by diagnosis; all others have one in ``docs/examples``."""
+"""The examples that are captures of real hosts, by diagnosis; the others are in ``docs/examples``."""
 
 
 def made() -> str:
-    """The sections, by group."""
+    """Return the sections, by group."""
     parts = []
     for group, title in GROUPS.items():
         parts.append(f"## {title}")
@@ -45,7 +45,7 @@ def _diagnosis(diagnosis: Diagnosis) -> str:
 
 
 def _diagnosed(diagnosis: Diagnosis, example: str) -> str:
-    """What ``mxwire diagnose --only ID FILE`` prints, without a process for each of so many; a test compares them."""
+    """Return the output of ``mxwire diagnose --only ID FILE``, without starting a process; a test compares the two."""
     decoder = Decoder()
     examination = Examination(decoder)
     with open_capture(str(ROOT / example)) as reader:

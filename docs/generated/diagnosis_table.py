@@ -6,8 +6,8 @@ from mxwire.analysis.diagnosis import GROUPS, catalogue
 
 
 def made() -> str:
-    """A table of names and titles, by group."""
-    lines = ["| diagnosis | what it is |", "|---|---|"]
+    """Return a table of names and titles, by group."""
+    lines = ["| diagnosis | meaning |", "|---|---|"]
     for group, title in GROUPS.items():
         lines.append(f"| **{title}** | |")
         lines += [f"| [`{each.id}`](#{each.id}) | {each.title} |" for each in catalogue() if each.group == group]

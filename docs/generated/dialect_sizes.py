@@ -1,4 +1,4 @@
-"""What the dialects differ in, as numbers."""
+"""The sizes by which the dialects differ."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mxwire.wire.layout import layout_of
 
 
 def made() -> str:
-    """A table with a column for each dialect."""
+    """Return a table with a column for each dialect."""
     dialects = (MXOE, omx(1500), omx(4096), omx(9000))
     rows: list[tuple[str, Callable[[Dialect], object]]] = [
         ("longest frame (M in omx)", lambda dialect: dialect.frame_limit),

@@ -1,4 +1,4 @@
-"""What the releases of Open-MX sent in their own dialect."""
+"""The generations of Open-MX's own dialect, by release."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mxwire.wire.layout import layout_of
 
 
 def made() -> str:
-    """A table with a row for each generation."""
+    """Return a table with a row for each generation."""
     releases: dict[Generation, str] = {
         "N1": "0.1.0 to 0.5.0",
         "N2": "0.6.0 to 1.0.6",

@@ -1,4 +1,4 @@
-"""What the dialect of two hosts is recognised by."""
+"""The evidence from which the dialect of two hosts is detected."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mxwire.wire.detection import HINTS
 
 
 def made() -> str:
-    """A table of what speaks for a dialect, and how strongly."""
-    columns = (Column("evidence"), Column("speaks for"), Column("strength", right=True))
+    """Return a table of evidence, with the dialect that it supports and its strength."""
+    columns = (Column("evidence"), Column("supports"), Column("strength", right=True))
     rows = tuple(Row((hint.text, hint.supports, f"{hint.strength:.0%}")) for hint in HINTS.values())
     return markdown([Table(columns, rows)])

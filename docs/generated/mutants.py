@@ -1,4 +1,4 @@
-"""The engines that the tests break on purpose."""
+"""The mutants of the engine, as used by the tests."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rendering.tables import table_of_markdown
 
 
 def made() -> str:
-    """Which rules find the engine that was broken on purpose, or why none can."""
+    """Return a table of the rules that detect each mutant, or the reason why none can."""
     sys.path.insert(0, str(ROOT))
     try:
         from tests.mutants import MUTANTS
         from tests.mutants_seen import SEEN, Found
     finally:
         sys.path.remove(str(ROOT))
-    columns = (Column("what is wrong"), Column("breaks"), Column("found by"))
+    columns = (Column("defect"), Column("breaks"), Column("found by"))
     rows = []
     for mutant in MUTANTS:
         seen = SEEN[mutant.name]

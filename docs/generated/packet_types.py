@@ -7,7 +7,7 @@ from mxwire.report.formats import overview_table, type_names
 
 
 def made() -> str:
-    """The table of packet types, its names as links to their pages."""
+    """Return the table of packet types, its names as links to their pages."""
     table = markdown([overview_table()])
     for name in type_names():
         table = table.replace(f"| `{name}`", f"| [{name}]({name.lower()}.md)")

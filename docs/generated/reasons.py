@@ -1,4 +1,4 @@
-"""Why a frame can be malformed."""
+"""The reasons for which a frame is malformed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mxwire.wire.checks import Reason
 
 
 def made() -> str:
-    """A table of all reasons."""
-    columns = (Column("value", right=True), Column("reason", code=True), Column("what it means"))
+    """Return a table of all reasons."""
+    columns = (Column("value", right=True), Column("reason", code=True), Column("meaning"))
     rows = tuple(Row((str(each.value), each.text, each.explanation)) for each in Reason if each)
     return markdown([Table(columns, rows)])

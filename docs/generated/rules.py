@@ -11,9 +11,9 @@ from rendering.tables import table_of_markdown
 
 
 def made() -> str:
-    """A table for each chapter, with the places where rules are judged and tested."""
+    """Return a table for each chapter, with the places where rules are judged and tested."""
     found = places()
-    columns = (Column("rule"), Column("force"), Column("judged"), Column("what it says"), Column("where"))
+    columns = (Column("rule"), Column("force"), Column("judged"), Column("requirement"), Column("where"))
     blocks = []
     for title in chapters():
         rows = []
@@ -27,7 +27,7 @@ def made() -> str:
 
 
 def _places(listed: tuple[str, ...]) -> str:
-    """The first of some places, and how many more there are."""
+    """Return the first two places, and the number of others."""
     shown = [f"`{each.removeprefix('mxwire/').removeprefix('tests/')}`" for each in listed[:2]]
     more = f" and {len(listed) - len(shown)} more" if len(listed) > len(shown) else ""
     return ", ".join(shown) + more

@@ -18,7 +18,7 @@ DOT_STYLE = ("-Nfontname=sans-serif", "-Efontname=sans-serif", "-Efontsize=10", 
 
 
 def made() -> str:
-    """Every table of the engine: what it belongs to, its diagram, and its rows."""
+    """Return every table of the engine, with its module, diagram and rows."""
     blocks = []
     for machine in sorted(_machines(Machine), key=lambda each: (each.__module__, each.__name__)):
         path = f"mxwire/{machine.__module__.removeprefix('mxwire.').replace('.', '/')}.py"
@@ -36,7 +36,7 @@ def made() -> str:
 
 
 def _machines(kind: type[Machine]) -> Iterator[type[Machine]]:
-    """All kinds of machines that have a table of their own."""
+    """Yield all subclasses of ``kind`` that define a table."""
     for each in kind.__subclasses__():
         if "table" in vars(each):
             yield each
@@ -44,7 +44,7 @@ def _machines(kind: type[Machine]) -> Iterator[type[Machine]]:
 
 
 def _drawn(diagram: str) -> str:
-    """A diagram as a picture in the page, in the colour of its text; as it is written where Graphviz is absent."""
+    """Return a diagram as an inline SVG in the colour of the page's text; as DOT source if Graphviz is absent."""
     dot = shutil.which("dot")
     if dot is None:
         return f"```dot\n{diagram}\n```"
@@ -52,6 +52,6 @@ def _drawn(diagram: str) -> str:
     picture = done.stdout[done.stdout.index("<svg") :]
     for colour, instead in (('stroke="black"', 'stroke="currentColor"'), ('fill="black"', 'fill="currentColor"')):
         picture = picture.replace(colour, instead)
-    # Text has no fill of its own, and the page behind the picture is what it is drawn on.
+    # Text has no fill attribute, and the background must be that of the page.
     picture = picture.replace("<text ", '<text fill="currentColor" ').replace('fill="white"', 'fill="none"')
     return '<div class="diagram">' + re.sub(r"<!--.*?-->|\n", "", picture, flags=re.DOTALL) + "</div>"

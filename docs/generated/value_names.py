@@ -9,7 +9,7 @@ from mxwire.wire.enums import ConnectStatus, NackType, PacketType, TrucType
 
 
 def made() -> str:
-    """A table for each field of that kind."""
+    """Return a table for each such field."""
     blocks: list[Block] = []
     for kind in (PacketType, TrucType, ConnectStatus, NackType):
         rows = tuple(Row((str(each.value), f"0x{each.value:02X}", each.name)) for each in kind)

@@ -1,1 +1,1 @@
-"""How pages of the documentation are made: their markers replaced, and the pages that are not written by hand."""
+"""Rendering of documentation pages: replacement of markers, and the generated pages."""

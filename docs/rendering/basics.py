@@ -1,4 +1,4 @@
-"""Where things are, how wide output is, and what is raised where a page cannot be made."""
+"""Paths, the width of outputs, and the error for pages that cannot be rendered."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CAPTURES = ROOT / "captures"
 OUTPUT_WIDTH = 100
-"""Columns of the terminal that commands are shown in."""
+"""Width of the terminal for command outputs, in columns."""
 
 
 class PageError(Exception):
-    """A page that cannot be made: a command or a block of it fails, or a marker is not understood."""
+    """A page that cannot be rendered: a command or a Python block fails, or a marker is unknown."""

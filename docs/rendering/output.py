@@ -1,4 +1,4 @@
-"""What commands print."""
+"""Outputs of commands."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import sys
 from rendering.basics import OUTPUT_WIDTH, PageError
 
 ANSWERS = {"diagnose": (0, 1), "compat": (0, 1)}
-"""Exit codes of commands that say something by them, without having failed."""
+"""Accepted exit codes of commands whose exit code is a result."""
 
 
 def command_output(command: str, first: int = 1, last: int = 0, page: str = "") -> str:
-    """A block with a command and its output, from line ``first`` to line ``last`` (0: to the end)."""
+    """Return a block with a command and its output, from line ``first`` to line ``last`` (0: to the end)."""
     program, *arguments = command.split()
     if program != "mxwire":
         raise PageError(f"{page}: only mxwire commands are run, not {command!r}")

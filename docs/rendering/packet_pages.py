@@ -9,19 +9,19 @@ from mxwire.wire.formats import MEDIUM_OMX_N3
 from mxwire.wire.layout import layout_of
 
 PACKET_PAGES = "protocol/"
-"""Where the pages of the packet types are; the entry of the navigation that names this folder gets them."""
+"""Folder of the pages of packet types; they replace the entry of the navigation with this name."""
 
 EXAMPLE_CAPTURES = ("mxoe-every-type.pcap", "omx9000-vect.pcap")
-"""Where the packets come from that the packet pages show: one of `mxoe` with all types, one of `omx`."""
+"""Captures with the example packets: one of `mxoe` with all types, one of `omx`."""
 
 
 def packet_pages() -> dict[str, str]:
-    """The pages of the packet types by file name, in order of type."""
+    """Return the pages of the packet types by file name, in order of type."""
     return {f"{PACKET_PAGES}{name.lower()}.md": packet_page(name) for name in type_names()}
 
 
 def packet_page(name: str) -> str:
-    """Everything about one packet type: what it is for, diagram, fields, tests and a real one."""
+    """Return the page of one packet type: purpose, diagram, fields, checks and an example."""
     shown = views(name)
     packet_type = shown[0].layout.packet_type
     blocks = details(shown, drawn=True)
@@ -36,7 +36,7 @@ def packet_page(name: str) -> str:
             f"Packet type {packet_type.value} (0x{packet_type.value:02X}), section {shown[0].layout.format.section} of "
             f"the wire format specification. On the command line: `mxwire formats {name}`.\n",
             markdown(blocks),
-            "## A real one\n",
+            "## Example\n",
             "\n\n".join(examples),
             "",
         ]

@@ -16,7 +16,7 @@ from rendering.basics import CAPTURES, PageError
 from rendering.output import command_output
 
 KEEP = "MXWIRE_DOCS_MADE"
-"""Environment variable: a folder that keeps made pages, for those who make the same ones several times."""
+"""Environment variable with a folder in which rendered pages are cached."""
 
 _MARKER = re.compile(
     r"^```python\n(?P<code>.*?)^```$"
@@ -26,11 +26,11 @@ _MARKER = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _KEPT = re.compile(f"(?:{_MARKER.pattern})(?P<block>\n\n```(?:console|text)\n.*?^```$)?", re.MULTILINE | re.DOTALL)
-"""A marker that stays in the page, and the block behind it that it has made before."""
+"""A marker that stays in the page, and the block after it from an earlier run."""
 
 
 def render(text: str, name: str) -> str:
-    """A page with its markers replaced; raises :class:`PageError` where one of them cannot be."""
+    """Return a page with its markers replaced. Raises :class:`PageError` if one cannot be replaced."""
     if not _MARKER.search(text):
         return text
     kept = os.environ.get(KEEP)
@@ -46,7 +46,7 @@ def render(text: str, name: str) -> str:
 
 
 def refreshed(text: str, name: str) -> str:
-    """A page that keeps its markers and has what they stand for behind them: for readers who see the source."""
+    """Return a page with its markers, each followed by its replacement: for files that are read as source."""
     return _made(text, name, keeps_markers=True)
 
 
@@ -59,7 +59,7 @@ def _made(text: str, name: str, *, keeps_markers: bool = False) -> str:
 
 
 class _PageRun:
-    """The blocks of one page, run one after the other."""
+    """The blocks of one page, run in order."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -67,7 +67,7 @@ class _PageRun:
         self.printed = ""
 
     def replace(self, found: re.Match[str]) -> str:
-        """What stands in the place of one marker."""
+        """Return the replacement of one marker."""
         if found["code"] is not None:
             line = found.string[: found.start()].count("\n") + 1
             self.printed = self._run(found["code"], line)
@@ -82,7 +82,7 @@ class _PageRun:
         return f"```text\n{self.printed.rstrip()}\n```"
 
     def refresh(self, found: re.Match[str]) -> str:
-        """A marker, and what it stands for behind it."""
+        """Return a marker followed by its replacement."""
         made = self.replace(found)
         if found["code"] is not None:
             return found[0]
@@ -92,7 +92,7 @@ class _PageRun:
     def _run(self, code: str, line: int) -> str:
         printed = io.StringIO()
         try:
-            # Empty lines in front make the line numbers of a traceback those of the page.
+            # Leading empty lines make the line numbers of a traceback those of the page.
             with contextlib.redirect_stdout(printed):
                 exec(compile("\n" * line + code, self.name, "exec"), self.namespace)
         except Exception as error:

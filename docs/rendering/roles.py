@@ -1,4 +1,4 @@
-"""Docstrings for mkdocstrings: the roles of Sphinx, which editors and ``pydoc`` show as they are, become code."""
+"""Docstrings for mkdocstrings: roles of Sphinx, which editors and ``pydoc`` show literally, become code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ROLE = re.compile(r":\w+:`~?(?:[\w.]+\.)?(\w+)`")
 
 
 class Roles(griffe.Extension):
-    """Replaces ``:class:`~mxwire.errors.MxwireError```  by the last name, as code."""
+    """An extension that replaces ``:class:`~mxwire.errors.MxwireError```  by the last name, as code."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Rewrite the docstring of one object."""

@@ -1,4 +1,4 @@
-"""Tables that :mod:`mxwire.report.document` cannot make."""
+"""Tables whose cells contain Markdown, which :mod:`mxwire.report.document` would escape."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from mxwire.report.document import Column, Row
 
 
 def table_of_markdown(columns: tuple[Column, ...], rows: list[Row]) -> str:
-    """A table whose cells are Markdown already."""
+    """Return a table from cells that are already Markdown."""
     lines = ["| " + " | ".join(column.heading for column in columns) + " |", "|" + "---|" * len(columns)]
     return "\n".join(lines + ["| " + " | ".join(row.cells) + " |" for row in rows]) + "\n"
