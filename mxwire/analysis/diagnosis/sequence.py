@@ -39,15 +39,16 @@ _Row = np.dtype(
     [
         ("time", np.int64),
         ("number", np.int64),
-        ("source", np.int64),
-        ("destination", np.int64),
+        ("pair", np.int64),
         ("group", np.uint64),
         ("use", np.uint64),
         ("place", np.int64),
     ]
 )
-"""Time and number of a frame; codes of its hosts; what belongs together; of a PULL the transfer, 0 where it spoils the
-group; and the position within the group."""
+"""Time and number of a frame; the codes of its source (upper 32 bits) and destination; what belongs together; of a PULL
+the transfer, 0 where it spoils the group; and the position within the group."""
+_WHOLE: Final = np.dtype((np.void, _Row.itemsize))
+"""A row without its fields: NumPy copies structured rows field by field, which takes five times as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,25 +110,19 @@ class Sequences:
             return
         self._known = None
         self._hosts = decoded.hosts.keys
+        rows = _joined([each for each, _ in made])
         if len(made) > 1:
-            place = np.concatenate([each for _, each in made])
-            rows = np.empty(len(place), _Row)
-            where = np.empty(len(place), np.intp)
-            where[np.argsort(place, kind="stable")] = np.arange(len(place))
-            for (part, _), end in zip(made, np.cumsum([len(each) for each, _ in made]).tolist(), strict=True):
-                rows[where[end - len(part) : end]] = part
-        else:
-            rows = made[0][0]
+            rows = _taken(rows, np.argsort(np.concatenate([place for _, place in made]), kind="stable"))
         self._waiting.append(rows)
         self._count += len(rows)
         if self._count >= CHUNK:
-            rows = np.concatenate(self._waiting)
+            rows = _joined(self._waiting)
             end = len(rows) - len(rows) % CHUNK
             for start in range(0, end, CHUNK):
                 chunk = rows[start : start + CHUNK]
                 self._answers_first += self._take(chunk, self._found)
-                self._tail = np.concatenate([self._tail, chunk])[-TAIL:]
-            self._waiting, self._count = [rows[end:]], len(rows) - end
+                self._tail = chunk[-TAIL:].copy()
+            self._waiting, self._count = [rows[end:].copy()], len(rows) - end
 
     def disorders(self) -> tuple[dict[tuple[int, int], Disorder], int]:
         """What was found from one address to another; and blocks whose replies passed before their PULL."""
@@ -136,7 +131,7 @@ class Sequences:
         found: dict[tuple[int, int], Disorder] = {}
         answers_first = self._answers_first
         if self._count:
-            answers_first += self._take(np.concatenate(self._waiting), found)
+            answers_first += self._take(_joined(self._waiting), found)
         for key, known in self._found.items():
             total = Disorder()
             total.add(known)
@@ -146,11 +141,9 @@ class Sequences:
         return self._known
 
     def _take(self, chunk: NDArray[np.void], found: dict[tuple[int, int], Disorder]) -> int:
-        rows = np.concatenate([self._tail, chunk]) if len(self._tail) else chunk
-        new = np.zeros(len(rows), np.bool_)
-        new[len(self._tail) :] = True
-        order = np.argsort(rows["group"], kind="stable")
-        rows, new = rows[order], new[order]
+        rows = _joined([self._tail, chunk])
+        order = _by_group(rows["group"])
+        rows, new = _taken(rows, order), order >= len(self._tail)
         groups = _Groups(rows)
         examined = np.flatnonzero(groups.examined & new)
         if len(examined):
@@ -166,13 +159,13 @@ class Sequences:
         found: dict[tuple[int, int], Disorder],
     ) -> None:
         late = groups.late(new)
-        pair = rows["source"] << 32 | rows["destination"]
-        for value, count in zip(*np.unique(pair[examined], return_counts=True), strict=True):
-            key = self._hosts[int(value) >> 32], self._hosts[int(value) & 0xFFFFFFFF]
+        pair = rows["pair"]
+        for value, count in _counted(pair[examined]):
+            key = self._hosts[value >> 32], self._hosts[value & 0xFFFFFFFF]
             if key not in found and len(found) >= DIRECTIONS:
                 continue
             known = found.setdefault(key, Disorder())
-            known.add(_disorder(rows, late, late.at[pair[late.at] == value], int(count)))
+            known.add(_disorder(rows, late, late.at[pair[late.at] == value], count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +200,7 @@ class _Groups:
         good = rows["use"] != 0
         good[pulls] = self._is_first_request()
         self._good = good[self._begins]
-        self.examined = self._good[self._run] & ~pulls
+        self.examined = np.repeat(self._good, np.diff(self._begins, append=count)) & ~pulls
         self._highest = np.maximum.accumulate(place + self._run * _PLACES) - self._run * _PLACES
 
     def _is_first_request(self) -> NDArray[np.bool_]:
@@ -318,53 +311,102 @@ def _disorder(rows: NDArray[np.void], late: _LateRows, at: NDArray[np.intp], exa
 
 # From columns to rows
 
+_Chosen = NDArray[np.intp] | slice
+"""Some frames of a block: their places in it, or a slice for all."""
+_Sizes = NDArray[np.int64] | np.int64
+"""A size of the dialect: by frame, or the same for all."""
+
+
+def _joined(parts: list[NDArray[np.void]]) -> NDArray[np.void]:
+    """Rows one behind the other."""
+    return np.concatenate([each.view(_WHOLE) for each in parts]).view(_Row)
+
+
+def _taken(rows: NDArray[np.void], at: NDArray[np.intp]) -> NDArray[np.void]:
+    """The rows at the places ``at``, in that order."""
+    return rows.view(_WHOLE).take(at).view(_Row)
+
+
+def _counted(values: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Each distinct value, and how often it occurs; at least one value."""
+    if (values == values[0]).all():
+        return [(int(values[0]), len(values))]
+    distinct, counts = np.unique(values, return_counts=True)
+    return list(zip(distinct.tolist(), counts.tolist(), strict=True))
+
+
+def _by_group(group: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """The stable order that sorts rows by ``group``.
+
+    Rows of one group mostly follow each other, so sorting the runs costs much less than sorting the rows.
+    """
+    starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+    order = np.argsort(group[starts], kind="stable")
+    lengths = np.diff(starts, append=len(group))[order]
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(starts[order] - before, lengths) + np.arange(len(group))
+
 
 def _rows(decoded: DecodedBatch, block: Block) -> list[tuple[NDArray[np.void], NDArray[np.intp]]]:
     """The rows of a block of frames, and their places in the batch."""
     name = block.layout.name
     if name not in ("pull_reply", "pull", "medium"):
         return []
-    good = np.flatnonzero(decoded.columns.reason[block.place] == Reason.NONE)
-    if not len(good):
+    good = _where(decoded.columns.reason[block.place] == Reason.NONE)
+    count = len(block.place[good])
+    if not count:
         return []
     if name == "medium":
         return [_of_fragments(decoded, block, good)]
     dialects, which = decoded.assignment.dialects, decoded.assignment.which[block.place[good]]
-    payload = np.array([each.reply_payload for each in dialects])[which]
-    per_block = np.array([each.frames_per_block for each in dialects])[which]
+    payload: _Sizes
+    per_block: _Sizes
+    if (which == which[0]).all():
+        # Scalars instead of arrays: NumPy divides by them several times as fast.
+        dialect = dialects[which[0]]
+        payload, per_block = np.int64(dialect.reply_payload), np.int64(dialect.frames_per_block)
+    else:
+        payload = np.array([each.reply_payload for each in dialects])[which]
+        per_block = np.array([each.frames_per_block for each in dialects])[which]
     if name == "pull_reply":
         return [_of_replies(decoded, block, good, payload, per_block)]
     return _of_pulls(decoded, block, good, per_block)
 
 
+def _where(mask: NDArray[np.bool_]) -> _Chosen:
+    """The places where a mask holds, as a slice where it holds everywhere: then nothing is copied."""
+    return slice(None) if mask.all() else np.flatnonzero(mask)
+
+
+def _of(sizes: _Sizes, mask: NDArray[np.bool_]) -> _Sizes:
+    return sizes[mask] if isinstance(sizes, np.ndarray) else sizes
+
+
 def _of_replies(
-    decoded: DecodedBatch,
-    block: Block,
-    good: NDArray[np.intp],
-    payload: NDArray[np.int64],
-    per_block: NDArray[np.int64],
+    decoded: DecodedBatch, block: Block, good: _Chosen, payload: _Sizes, per_block: _Sizes
 ) -> tuple[NDArray[np.void], NDArray[np.intp]]:
     # Only full replies: they confirm the P from which blocks are computed.
-    full = np.flatnonzero(block["frame_length"][good] == payload)
-    good, payload, per_block = good[full], payload[full], per_block[full]
+    full = block["frame_length"][good] == payload
+    if not full.all():
+        good = np.arange(len(block))[good][full]
+        payload, per_block = _of(payload, full), _of(per_block, full)
     # Frame k > 0 begins at k x P - r, r < P (behaviour, chapter 14), so that rounding up gives k.
     frame = -(-block["msg_offset"][good].astype(np.int64) // payload)
-    rows, place = _begun(decoded, block, good)
-    source, destination = rows["source"], rows["destination"]
-    rows["group"] = _group(source, destination, block, good, "dst_pull_handle", "dst_magic", frame // per_block)
-    rows["place"] = frame % per_block
+    rows, place, pair, _ = _begun(decoded, block, good)
+    number = frame // per_block
+    rows["group"] = _group(pair, block, good, "dst_pull_handle", "dst_magic", number)
+    rows["place"] = frame - number * per_block
     return rows, place
 
 
 def _of_pulls(
-    decoded: DecodedBatch, block: Block, good: NDArray[np.intp], per_block: NDArray[np.int64]
+    decoded: DecodedBatch, block: Block, good: _Chosen, per_block: _Sizes
 ) -> list[tuple[NDArray[np.void], NDArray[np.intp]]]:
-    rows, place = _begun(decoded, block, good)
-    source, destination = rows["source"], rows["destination"]
+    rows, place, _, replies = _begun(decoded, block, good)
     index = block["frame_index"][good].astype(np.int64)
     number = index // per_block
     names = "src_pull_handle", "src_magic"
-    rows["group"] = _group(destination, source, block, good, *names, number)
+    rows["group"] = _group(replies, block, good, *names, number)
     rows["use"] = _mixed(
         *(block[each][good] for each in ("session", "total_length", "pulled_rdma_id", "pulled_rdma_seqnum"))
     )
@@ -376,48 +418,51 @@ def _of_pulls(
     if not odd.any():
         return [(rows, place)]
     more = rows[odd]
-    more["group"] = _group(destination[odd], source[odd], block, good[odd], *names, number[odd] + 1)
+    more["group"] = _group(replies[odd], block, np.arange(len(block))[good][odd], *names, number[odd] + 1)
     return [(rows, place), (more, place[odd])]
 
 
-def _of_fragments(
-    decoded: DecodedBatch, block: Block, good: NDArray[np.intp]
-) -> tuple[NDArray[np.void], NDArray[np.intp]]:
-    rows, place = _begun(decoded, block, good)
+def _of_fragments(decoded: DecodedBatch, block: Block, good: _Chosen) -> tuple[NDArray[np.void], NDArray[np.intp]]:
+    rows, place, pair, _ = _begun(decoded, block, good)
     names = "src_endpoint", "dst_endpoint", "lib_seqnum", "session", "length", "match_a", "match_b"
-    rows["group"] = _mixed(rows["source"], rows["destination"], *(block[each][good] for each in names))
+    rows["group"] = _mixed(pair, *(block[each][good] for each in names))
     rows["use"] = 1
     rows["place"] = block["frag_seqnum"][good]
     return rows, place
 
 
-def _begun(decoded: DecodedBatch, block: Block, good: NDArray[np.intp]) -> tuple[NDArray[np.void], NDArray[np.intp]]:
+def _begun(
+    decoded: DecodedBatch, block: Block, good: _Chosen
+) -> tuple[NDArray[np.void], NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
+    """Rows with time, number and pair; their places in the batch; their pairs, and those of frames the other way."""
     place = block.place[good]
     rows = np.zeros(len(place), _Row)
     rows["time"] = decoded.batch.timestamp_ns[place]
     rows["number"] = decoded.batch.number[place]
-    rows["source"] = decoded.assignment.source[place]
-    rows["destination"] = decoded.assignment.destination[place]
-    return rows, place
+    source = decoded.assignment.source[place].astype(np.int64, copy=False)
+    destination = decoded.assignment.destination[place].astype(np.int64, copy=False)
+    pair = source << 32 | destination
+    rows["pair"] = pair
+    return rows, place, pair, destination << 32 | source
 
 
 def _group(
-    replier: NDArray[np.int64],
-    puller: NDArray[np.int64],
+    pair: NDArray[np.int64],
     block: Block,
-    good: NDArray[np.intp],
+    good: _Chosen,
     handle: str,
     magic: str,
     number: NDArray[np.int64],
 ) -> NDArray[np.uint64]:
-    """What the replies to a PULL have in common, with each other and with it."""
+    """What the replies to a PULL have in common, with each other and with it; ``pair`` is that of the replies."""
     pull = block[handle][good].astype(np.uint64) << np.uint64(32) | block[magic][good]
-    return _mixed(replier << 32 | puller, pull, number)
+    return _mixed(pair, pull, number)
 
 
 def _mixed(*values: NDArray[np.generic]) -> NDArray[np.uint64]:
     mixed = np.zeros(len(values[0]), np.uint64)
     for each in values:
-        mixed = (mixed ^ each.astype(np.uint64)) * _MIX
+        mixed ^= each.astype(np.uint64, copy=False)
+        mixed *= _MIX
         mixed ^= mixed >> np.uint64(29)
     return mixed
