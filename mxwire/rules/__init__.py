@@ -1,7 +1,7 @@
-"""The conformance rules that can be judged from frames, by their numbers in the specification; knows no engine.
+"""Check decoded frames against the rules of the specification that the wire shows; independent of the engine.
 
-``Judge`` takes decoded frames and hands out ``Violation`` values; ``CATALOGUE`` lists every rule of the specification.
-The simulator, verifiers of captures and test harnesses of live hosts use the same judge with another ``Vantage``.
+``Judge`` takes decoded frames and returns ``Violation`` values; ``CATALOGUE`` lists every rule of the specification.
+The simulator, ``verify`` and test harnesses of live hosts use the same judge, each with its own ``Vantage``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the judge says: which rule was not kept, by which host, in which frames, and what would have been right."""
+"""Findings of the judge: the broken rule, the host, the frames, and the expected and actual values."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Literal
 from mxwire.ethernet import mac_text
 
 Severity = Literal["violation", "deviation", "note"]
-"""``violation``: a MUST is broken, a real peer drops, refuses or suffers. ``deviation``: a SHOULD is broken, or a real
-host would have done it otherwise; peers survive it. ``note``: a known defect of real hosts (chapter 23 of the
-behaviour specification), or something worth knowing that nobody is to blame for."""
+"""``violation``: a MUST is broken; a real peer drops or refuses the frame, or suffers. ``deviation``: a SHOULD is
+broken, or a real host would behave differently; peers survive it. ``note``: a known defect of real hosts (chapter 23 of
+the behaviour specification), or information that is not attributable to a host."""
 
 Verdict = Literal["pass", "non-strict", "fail", "info", "missing"]
-"""Of a host, or of two, as a whole. ``pass``: all as it should be; ``info``: the same, with notes; ``non-strict``: not
-all that is recommended was done; ``fail``: a MUST was broken; ``missing``: nothing that could be judged."""
+"""Of one host or two, as a whole. ``pass``: no finding; ``info``: notes only; ``non-strict``: deviations, but no
+violation; ``fail``: at least one violation; ``missing``: no frame that could be judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,22 +22,23 @@ class Violation:
     """One breach of a rule, as seen on the wire."""
 
     rule: str
-    """Number of the rule in the specification, for example ``R-SEQ-05``; of the defect (``D-1``) in a note on one."""
+    """Number of the broken rule in the specification, for example ``R-SEQ-05``; in a note on a defect its number
+    (``D-1``)."""
     severity: Severity
-    """How bad it is; only ``violation`` makes a conversation wrong."""
+    """Severity of the breach; only ``violation`` makes a conversation wrong."""
     frames: tuple[int, ...]
-    """Numbers of the frames that show it, as they were given to the judge; the last is the one it was noticed at."""
+    """Numbers of the frames that show it, as given to the judge; the last one is the frame that broke the rule."""
     time_ns: int
     """Time of the last of the frames, in nanoseconds."""
     host: bytes
     """Ethernet address of the host that broke the rule, six bytes."""
     expected: str
-    """What the rule wants here, in words."""
+    """The value or behaviour that the rule requires, in words."""
     found: str
-    """What the wire shows instead."""
+    """The value or behaviour on the wire."""
 
     def __str__(self) -> str:
-        """One line for a person."""
+        """Return one line with all fields but the time."""
         frames = ", ".join(map(str, self.frames))
         where = f"{mac_text(self.host)}, frame {frames}"
         return f"{self.severity} of {self.rule} ({where}): {self.found}; expected: {self.expected}"

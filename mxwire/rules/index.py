@@ -1,8 +1,8 @@
-"""Where each rule is implemented, judged and tested, found by its number in the source.
+"""Index of the places where each rule is implemented, judged and tested, from its number in the source.
 
-A rule's number in a docstring, a comment, a table or a test marker says that the thing around it has to do with the
-rule. The places are kept in ``index.json`` beside this file, since an installed package has no tests to look into.
-``python -m mxwire.rules.index`` writes that file anew, ``--check`` says whether it is current.
+A rule's number in a docstring, a comment, a table or a test marker relates the surrounding symbol to the rule. The
+places are kept in ``index.json`` beside this file, because an installed package has no tests to scan.
+``python -m mxwire.rules.index`` rewrites that file, ``--check`` reports whether it is current.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TARGET: Final = Path(__file__).with_name("index.json")
 ENGINE: Final = "mxwire/protocol"
 TESTS: Final = "tests"
 NOT_A_TEST: Final = "tests/rules/test_index.py"
-"""Lists what is not tested yet."""
+"""Excluded, because it lists the rules without a test."""
 _MALFORMED_AT: Final = "mxwire/rules/chapters/encapsulation.py:MALFORMED"
 
 _NUMBER: Final = re.compile(r"\b(?:(R-[A-Z]+-)(\d\d)|(D-)(\d{1,2})|(W-)(\d(?:\.\d+)?))\b")
@@ -37,19 +37,19 @@ _RANGE: Final = re.compile(r"\b((?:R-[A-Z]+|D)-)(\d{1,2}) (?:to|through) \1(\d{1
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where a rule is found; each place is ``path:symbol``, the path from the root of the repository."""
+    """Places of a rule, each as ``path:symbol`` with the path from the root of the repository."""
 
     engine: tuple[str, ...] = ()
     """In the engine, ``mxwire/protocol``."""
     judge: tuple[str, ...] = ()
-    """The functions that judge it."""
+    """Functions that judge it."""
     tests: tuple[str, ...] = ()
     """Tests and their tables."""
 
 
 @cache
 def places() -> dict[str, Places]:
-    """The places of every rule of the catalogue, as of the last scan."""
+    """Return the places of every rule of the catalogue, as of the last scan."""
     stored = json.loads(TARGET.read_text(encoding="utf-8"))
     return {
         number: Places(**{kind: tuple(found) for kind, found in stored.get(number, {}).items()}) for number in CATALOGUE
@@ -64,7 +64,7 @@ class _Found:
 
 
 def scan(root: Path) -> dict[str, Places]:
-    """The places of every rule of the catalogue in a checkout at ``root``."""
+    """Scan the checkout at ``root`` and return the places of every rule of the catalogue."""
     found = {number: _Found() for number in CATALOGUE}
     for rule in RULES:
         for number in (rule.number, *rule.also):
@@ -84,7 +84,7 @@ def scan(root: Path) -> dict[str, Places]:
 
 
 def _mentions(root: Path, below: str) -> Iterator[tuple[str, str]]:
-    """Rule numbers below a folder, each with the symbol around it."""
+    """Yield the rule numbers below a folder, each with its surrounding symbol."""
     for path in sorted((root / below).rglob("*.py")):
         source = path.read_text(encoding="utf-8")
         name = path.relative_to(root).as_posix()
@@ -96,7 +96,7 @@ def _mentions(root: Path, below: str) -> Iterator[tuple[str, str]]:
 
 
 def numbers_in(text: str) -> Iterator[str]:
-    """The rule numbers in a text; ``R-MED-02 to R-MED-04`` names three."""
+    """Yield the rule numbers in a text; ``R-MED-02 to R-MED-04`` yields three."""
     for found in _RANGE.finditer(text):
         prefix, first, last = found.groups()
         width = len(first)
@@ -106,7 +106,7 @@ def numbers_in(text: str) -> Iterator[str]:
 
 
 def _symbols(source: str) -> list[tuple[int, int, str]]:
-    """First line, last line and dotted name of every function and class, outer ones first."""
+    """Return first line, last line and dotted name of every function and class, outer ones first."""
     found: list[tuple[int, int, str]] = []
 
     def walk(nodes: Iterable[ast.AST], prefix: str) -> None:
@@ -127,7 +127,7 @@ def _symbols(source: str) -> list[tuple[int, int, str]]:
 
 
 def _around(symbols: list[tuple[int, int, str]], line: int) -> str:
-    """The innermost symbol around a line; of a class only down to its methods, not their variables."""
+    """Return the innermost symbol around a line: a function, a class or a module-level variable."""
     around = [each for each in symbols if each[0] <= line <= each[1]]
     return around[-1][2] if around else ""
 
@@ -137,7 +137,7 @@ def _text(found: dict[str, Places]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the file, or with ``--check`` return 1 if it is stale."""
+    """Write the file, or with ``--check`` return 1 if it is out of date."""
     wanted = _text(scan(Path(__file__).parents[2]))
     if arguments == ["--check"]:
         current = TARGET.exists() and TARGET.read_text(encoding="utf-8") == wanted

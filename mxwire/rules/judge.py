@@ -1,4 +1,4 @@
-"""The judge: takes decoded frames one by one and says which rules they break."""
+"""The judge: takes decoded frames one by one and reports the rules that they break."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Final
 from mxwire.ethernet import is_group
 from mxwire.rules.chapters.encapsulation import MALFORMED
 from mxwire.rules.finding import Violation
-from mxwire.rules.plans import Plans, plans
+from mxwire.rules.plans import RulePlans, plans
 from mxwire.rules.registry import Breach, WireRule
 from mxwire.rules.replies import ReplyRun, take
-from mxwire.rules.state import discovering
-from mxwire.rules.state.flows import ANY_INDEX, Flow, Pair
-from mxwire.rules.state.hosts import Host
-from mxwire.rules.state.sighting import Sighting
+from mxwire.rules.state import discovery
+from mxwire.rules.state.flows import ANY_INDEX, ObservedFlow, ObservedPair
+from mxwire.rules.state.frame import ObservedFrame
+from mxwire.rules.state.hosts import ObservedHost
 from mxwire.rules.vantage import CAPTURE, Vantage
 from mxwire.wire.checks import Reason
 from mxwire.wire.codec import Malformed
@@ -24,25 +24,24 @@ from mxwire.wire.packets import Announcement, Frame
 from mxwire.wire.probes import is_probe
 
 DialectLookup = Callable[[bytes, bytes], Dialect]
-"""The dialect that two hosts speak, by their Ethernet addresses (source, destination)."""
+"""Function that returns the dialect between two hosts from their Ethernet addresses (source, destination)."""
 
 _ADDRESSES: Final = 12
 
 
 class Judge:
-    """Holds the frames of any number of hosts against the rules, as they come; remembers a bounded amount of each
-    conversation.
+    """Checks the frames of any number of hosts against the rules, in order; keeps a bounded state per conversation.
 
-    ``dialect`` is what all hosts speak, or a function from two Ethernet addresses to what these two speak; ``vantage``
-    says how the frames were observed.
+    ``dialect`` is the dialect of all hosts, or a function that returns the dialect of two Ethernet addresses;
+    ``vantage`` describes how the frames were observed.
     """
 
     def __init__(self, dialect: Dialect | DialectLookup, vantage: Vantage = CAPTURE) -> None:
         self.vantage = vantage
         self._dialect = dialect
-        self._hosts: dict[bytes, Host] = {}
-        self._pairs: dict[bytes, Pair] = {}
-        self._seen = Sighting(vantage)
+        self._hosts: dict[bytes, ObservedHost] = {}
+        self._pairs: dict[bytes, ObservedPair] = {}
+        self._seen = ObservedFrame(vantage)
 
     def observe(
         self,
@@ -55,13 +54,13 @@ class Judge:
         delivered_ns: int | None = None,
         copies: int = 1,
     ) -> Sequence[Violation]:
-        """What is wrong with the next frame, given those before; nothing for nearly all.
+        """Return the rules that the next frame breaks, given those before; empty for nearly all frames.
 
-        ``time_ns`` is when it was observed, ``raw`` its bytes from the destination address on (untagged) and
-        ``number`` what it is called in findings. ``wire_length`` is its length in bytes where ``raw`` was cut.
-        ``delivered_ns`` is when it reached its destination, :data:`~mxwire.rules.vantage.LOST` if it never does, None
-        if that is not known; ``copies`` is how often it reaches it, where that is known. Never raises, whatever the
-        frame says.
+        ``time_ns`` is the time of observation, ``raw`` the bytes from the destination address on (untagged) and
+        ``number`` the frame's number in findings. ``wire_length`` is its length in bytes if ``raw`` is truncated.
+        ``delivered_ns`` is the time at which it reaches its destination, :data:`~mxwire.rules.vantage.LOST` if it never
+        does, None if that is unknown; ``copies`` is the number of times that it arrives, if known. Never raises,
+        whatever the frame contains.
         """
         if isinstance(frame, Malformed):
             return self._malformed(time_ns, frame, raw, number)
@@ -93,20 +92,20 @@ class Judge:
                 found.append(self._violation(rule, breach, frame.src_mac))
         plan.apply(seen)
         if plan.has_index and (len(pair.indexes) > 1 or pair.indexes[0] == ANY_INDEX):
-            discovering.apply_index(seen)
+            discovery.apply_index(seen)
         if plan.teaches:
-            discovering.teach(seen)
+            discovery.teach(seen)
         if pair.known_ns is None:
             pair.known_ns = time_ns
         if isinstance(frame, Announcement):
-            discovering.announce(seen, self._hosts.values())
+            discovery.announce(seen, self._hosts.values())
         return found or ()
 
     def observe_replies(self, run: ReplyRun) -> int:
-        """How many replies of a run were taken at once, from the first on, because nothing is wrong with them; 0 where
-        anything is unusual. The next one is for :meth:`observe`, which says the same of all of them.
+        """Take as many replies of a run as are unobjectionable, from the first on, and return their number.
 
-        For frames of which only is known when they were observed.
+        0 if anything is unusual; the caller passes the next reply to :meth:`observe`, which gives the same result for
+        every reply. Only for frames with an unknown time of delivery.
         """
         pair = self._pairs.get(run.destination + run.source)
         if pair is None or self.vantage.as_sent or _is_strange(pair):
@@ -114,7 +113,7 @@ class Judge:
         return take(run, pair)
 
     def speaks(self, source: bytes, destination: bytes, dialect: Dialect) -> None:
-        """From now on two hosts are known to speak a dialect, in both directions."""
+        """Set the dialect between two hosts, in both directions, from now on."""
         pair = self._pairs.get(destination + source)
         if pair is not None and pair.dialect is not dialect:
             for each in (pair, pair.back):
@@ -122,8 +121,8 @@ class Judge:
                 each.plans = self._plans(each)
 
     def restarted(self, host: bytes, since_ns: int | None = None) -> None:
-        """Forget the state of a host that was switched off or whose driver was loaded anew: its peer table is empty
-        and its endpoints are gone. Frames that reached it after ``since_ns``, or copies of them, may have found it
+        """Forget the state of a host that was switched off or whose driver was reloaded: its peer table is empty and
+        its endpoints are gone. Frames delivered to it after ``since_ns``, or duplicates of them, may have found it
         running again."""
         known = self._hosts.get(host)
         if known is None:
@@ -137,14 +136,14 @@ class Judge:
                 pair.forget(since_ns)
 
     def finish(self) -> Sequence[Violation]:
-        """What only the end of the observation shows."""
+        """Return violations that only the end of the observation shows."""
         return ()
 
     def _violation(self, rule: WireRule, breach: Breach, host: bytes) -> Violation:
         excused = breach.defect is not None and breach.defect in self.vantage.excused
         seen = self._seen
         if not self.vantage.as_sent and is_probe(seen.frame):
-            # No driver has sent it, so it convicts none.
+            # A probe of a measuring tool was not sent by a driver, so it convicts no driver.
             breach = Breach(breach.expected, f"{breach.found} (a probe)", "note", breach.frames)
             excused = False
         return Violation(
@@ -166,29 +165,29 @@ class Judge:
         severity: Any = "deviation" if frame.reason is Reason.INVALID_TYPE else "violation"
         return (Violation(rule, severity, (number,), time_ns, host, expected, found),)
 
-    def _host(self, address: bytes) -> Host:
+    def _host(self, address: bytes) -> ObservedHost:
         found = self._hosts.get(address)
         if found is None:
-            found = self._hosts[address] = Host(address, self.vantage.from_start)
+            found = self._hosts[address] = ObservedHost(address, self.vantage.from_start)
         return found
 
-    def _pair(self, source: bytes, destination: bytes) -> Pair:
+    def _pair(self, source: bytes, destination: bytes) -> ObservedPair:
         one, other = self._host(source), self._host(destination)
         dialect = self._dialect if isinstance(self._dialect, Dialect) else self._dialect(source, destination)
         index = NO_PEER_INDEX if self.vantage.empty_tables else ANY_INDEX
-        pair = Pair(one, other, dialect, indexes=[index])
+        pair = ObservedPair(one, other, dialect, indexes=[index])
         self._pairs[destination + source] = pair
         if source == destination:
             pair.back = pair
         else:
-            pair.back = Pair(other, one, dialect, indexes=[index], back=pair)
+            pair.back = ObservedPair(other, one, dialect, indexes=[index], back=pair)
             self._pairs[source + destination] = pair.back
         for each in (pair, pair.back):
             each.plans = self._plans(each)
         return pair
 
-    def _plans(self, pair: Pair) -> Plans:
-        """What is done with the frames of two hosts."""
+    def _plans(self, pair: ObservedPair) -> RulePlans:
+        """Return the plans per class of frames between two hosts."""
         return plans(
             complete=self.vantage.complete,
             as_sent=self.vantage.as_sent,
@@ -196,16 +195,16 @@ class Judge:
             strange=_is_strange(pair),
         )
 
-    def _flow(self, pair: Pair, frame: Any) -> Flow:
+    def _flow(self, pair: ObservedPair, frame: Any) -> ObservedFlow:
         source, destination = pair.source.endpoint(frame.src_endpoint), pair.destination.endpoint(frame.dst_endpoint)
         number, back_number = frame.src_endpoint, frame.dst_endpoint
-        flow = Flow(pair, source, destination, number, back_number, source.epoch)
+        flow = ObservedFlow(pair, source, destination, number, back_number, source.epoch)
         pair.flows[number << 8 | back_number] = flow
         back_key = back_number << 8 | number
         if pair.back is pair and number == back_number:
             flow.back = flow
         else:
-            flow.back = Flow(pair.back, destination, source, back_number, number, destination.epoch, back=flow)
+            flow.back = ObservedFlow(pair.back, destination, source, back_number, number, destination.epoch, back=flow)
             pair.back.flows[back_key] = flow.back
         for each in (flow, flow.back):
             if not each.source.fresh:
@@ -213,6 +212,6 @@ class Judge:
         return flow
 
 
-def _is_strange(pair: Pair) -> bool:
-    """Whether frames go from a host to itself or to a group."""
+def _is_strange(pair: ObservedPair) -> bool:
+    """Return whether frames go from a host to itself or to a group."""
     return pair.source is pair.destination or is_group(pair.destination.address)

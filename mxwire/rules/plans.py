@@ -1,4 +1,4 @@
-"""What is done with the frames of each class: what follows them, and which rules they are held against."""
+"""Plans: per class of frames, the trackers that follow them and the rules that they are checked against."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Final
 
 from mxwire.rules import chapters as chapters  # registers the rules
 from mxwire.rules.registry import ALWAYS, RULES, Check, WireRule
-from mxwire.rules.state import connecting, discovering, numbered, pulling
-from mxwire.rules.state.sighting import Sighting
+from mxwire.rules.state import connects, discovery, numbered, pulls
+from mxwire.rules.state.frame import ObservedFrame
 from mxwire.wire.packets import (
     FRAME_CLASSES,
     Announcement,
@@ -31,13 +31,13 @@ from mxwire.wire.packets import (
     Truc,
 )
 
-_Tracker = Callable[[Sighting], None]
+_Tracker = Callable[[ObservedFrame], None]
 _FLOWLESS: Final = (Raw, Announcement, HostQuery, HostReply, PullReply, NackLib, NackMcp)
 _WITHOUT_INDEX: Final = (Raw, Announcement, HostQuery, HostReply, PullReply)
 
 
-def _nothing(seen: Sighting) -> None:
-    """Such frames leave no trace."""
+def _nothing(seen: ObservedFrame) -> None:
+    """Track nothing, for frames that leave no trace."""
 
 
 _LOOK: Final[dict[type[Frame], _Tracker]] = {
@@ -45,16 +45,16 @@ _LOOK: Final[dict[type[Frame], _Tracker]] = {
     Small: numbered.look,
     Medium: numbered.look,
     Rndv: numbered.look,
-    Notify: pulling.look_notify,
+    Notify: pulls.look_notify,
     Truc: numbered.look_liback,
-    ConnectRequest: connecting.look_request,
-    ConnectReply: connecting.look_reply,
-    Pull: pulling.look_pull,
-    PullReply: pulling.look_reply,
-    NackLib: discovering.look_nack_lib,
-    NackMcp: pulling.look_nack_mcp,
+    ConnectRequest: connects.look_request,
+    ConnectReply: connects.look_reply,
+    Pull: pulls.look_pull,
+    PullReply: pulls.look_reply,
+    NackLib: discovery.look_nack_lib,
+    NackMcp: pulls.look_nack_mcp,
 }
-"""What finds out what a frame is to those before it, before the rules are applied."""
+"""Trackers that classify a frame relative to those before it; they run before the rules."""
 
 _APPLY: Final[dict[type[Frame], _Tracker]] = {
     Tiny: numbered.apply,
@@ -63,20 +63,20 @@ _APPLY: Final[dict[type[Frame], _Tracker]] = {
     Rndv: numbered.apply,
     Notify: numbered.apply,
     Truc: numbered.apply_liback,
-    ConnectRequest: connecting.apply_request,
-    ConnectReply: connecting.apply_reply,
-    Pull: pulling.apply_pull,
-    PullReply: pulling.apply_reply,
-    NackLib: discovering.apply_nack_lib,
-    NackMcp: pulling.apply_nack_mcp,
-    HostQuery: discovering.apply_query,
-    HostReply: discovering.apply_host_reply,
+    ConnectRequest: connects.apply_request,
+    ConnectReply: connects.apply_reply,
+    Pull: pulls.apply_pull,
+    PullReply: pulls.apply_reply,
+    NackLib: discovery.apply_nack_lib,
+    NackMcp: pulls.apply_nack_mcp,
+    HostQuery: discovery.apply_query,
+    HostReply: discovery.apply_host_reply,
 }
-"""What remembers a frame, after the rules have been applied."""
+"""Trackers that remember a frame; they run after the rules, which must see the state before it."""
 
 
-class Plan:
-    """What is done with the frames of one class."""
+class RulePlan:
+    """Trackers and rules of one class of frames."""
 
     __slots__ = ("apply", "has_flow", "has_index", "look", "rules", "teaches")
 
@@ -87,18 +87,19 @@ class Plan:
         self.rules: tuple[tuple[tuple[Check, WireRule], ...], ...] = tuple(
             tuple((each.check, each) for each in mine if status in each.when) for status in ALWAYS
         )
-        """The rules by what a frame is to those before it (:class:`~mxwire.rules.state.sighting.Status`)."""
+        """The rules by the status of the frame (:class:`~mxwire.rules.state.frame.FrameStatus`)."""
         self.has_flow = frame_class not in _FLOWLESS
         self.has_index = frame_class not in _WITHOUT_INDEX
         self.teaches = frame_class in (ConnectRequest, ConnectReply)
 
 
-Plans = dict[type, Plan]
+RulePlans = dict[type, RulePlan]
 
 
 @cache
-def plans(*, complete: bool, as_sent: bool, sized: bool, strange: bool) -> Plans:
-    """The plan of each class of frames, by what can be judged: see :class:`~mxwire.rules.registry.WireRule`."""
+def plans(*, complete: bool, as_sent: bool, sized: bool, strange: bool) -> RulePlans:
+    """Return the plan of each class of frames; the options exclude rules, see
+    :class:`~mxwire.rules.registry.WireRule`."""
     rules = [
         each
         for each in RULES
@@ -107,4 +108,4 @@ def plans(*, complete: bool, as_sent: bool, sized: bool, strange: bool) -> Plans
         and (sized or not each.sized)
         and (strange or not each.strange)
     ]
-    return {each: Plan(each, rules) for each in FRAME_CLASSES}
+    return {each: RulePlan(each, rules) for each in FRAME_CLASSES}

@@ -1,4 +1,4 @@
-"""How a rule is written: a small function over one frame in its context, registered by its number."""
+"""Registry of the rules: each is a small function over one frame in its context, registered by its number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from mxwire.rules.finding import Severity
-from mxwire.rules.state.sighting import Sighting, Status
+from mxwire.rules.state.frame import FrameStatus, ObservedFrame
 from mxwire.wire.packets import (
     ConnectReply,
     ConnectRequest,
@@ -24,48 +24,48 @@ from mxwire.wire.packets import (
 
 
 class Breach(NamedTuple):
-    """What a rule answers when it is broken."""
+    """A broken rule, as returned by the rule's function: the expected and the actual value."""
 
     expected: str
     found: str
     severity: Severity | None = None
-    """If it is another than the rule's own."""
+    """Severity, if it differs from the rule's own."""
     frames: tuple[int, ...] = ()
-    """Earlier frames that show it, besides the one under judgement."""
+    """Earlier frames that show the breach, besides the frame under judgement."""
     defect: str | None = None
-    """The known defect of real hosts that this is, if it is one; reported under its number where it is excused."""
+    """Number of the known defect of real hosts that explains it; if excused, it is reported under this number."""
 
 
-Check = Callable[[Sighting], Breach | None]
+Check = Callable[[ObservedFrame], Breach | None]
 
 
-ALWAYS: Final = tuple(Status)
+ALWAYS: Final = tuple(FrameStatus)
 
 
 @dataclass(frozen=True, slots=True)
 class WireRule:
-    """A rule's function, and what it applies to."""
+    """A rule's function, and the frames that it applies to."""
 
     number: str
     check: Check
     frames: tuple[type[Frame], ...]
     severity: Severity
     alone: bool = False
-    """It needs nothing but the frame: applied even where others were missed."""
+    """It needs only the frame itself, so that it applies even if other frames were missed."""
     also: tuple[str, ...] = ()
     """Other rules that the function judges at the same time."""
-    when: tuple[Status, ...] = ALWAYS
-    """What the frame must be to those before it."""
+    when: tuple[FrameStatus, ...] = ALWAYS
+    """Statuses of the frames that it applies to."""
     as_sent: bool = False
-    """It needs to see every frame as its host sends it (:attr:`~mxwire.rules.vantage.Vantage.as_sent`)."""
+    """It needs every frame as its host sends it (:attr:`~mxwire.rules.vantage.Vantage.as_sent`)."""
     sized: bool = False
-    """It needs to know how many bytes the hosts put into a frame."""
+    """It needs the number of bytes that the hosts put into a frame."""
     strange: bool = False
     """Only frames from a host to itself or to a group can break it."""
 
     @property
     def symbol(self) -> str:
-        """Where it is, for example ``mxwire/rules/chapters/acks.py:liback_numbers``."""
+        """Path and name, for example ``mxwire/rules/chapters/acks.py:liback_numbers``."""
         return f"{self.check.__module__.replace('.', '/')}.py:{self.check.__qualname__}"
 
 
@@ -73,11 +73,11 @@ RULES: Final[list[WireRule]] = []
 """All rules that the judge applies, in the order of their files."""
 
 MESSAGES: Final = (Tiny, Small, Medium, Rndv)
-"""What names the session that the sender was told last."""
+"""Packets that name the destination's session that the sender learned last."""
 NUMBERED: Final = (*MESSAGES, Notify)
-"""What carries a sequence number and a piggyback (R-SEQ-04)."""
+"""Packets that carry a sequence number and a piggyback (R-SEQ-04)."""
 SESSIONED: Final = (*NUMBERED, Pull, Truc)
-"""What names the destination's session (R-EP-02)."""
+"""Packets that name the destination's session (R-EP-02)."""
 CONNECTS: Final = (ConnectRequest, ConnectReply)
 
 
@@ -87,17 +87,17 @@ def judges(
     severity: Severity = "violation",
     alone: bool = False,
     also: tuple[str, ...] = (),
-    when: tuple[Status, ...] = ALWAYS,
+    when: tuple[FrameStatus, ...] = ALWAYS,
     as_sent: bool = False,
     sized: bool = False,
     strange: bool = False,
 ) -> Callable[[Check], Check]:
-    """Register the function below as a rule that is applied to frames of these types.
+    """Register the decorated function as a rule for frames of these types.
 
-    The function gets a :class:`~mxwire.rules.state.sighting.Sighting`, changes nothing, never raises, and returns
-    None, or a :class:`Breach`. ``alone`` says that it looks at nothing but the frame, ``also`` are rules that cannot
-    be broken without breaking this one. It is not called where it cannot be broken, as ``when``, ``as_sent``, ``sized``
-    and ``strange`` say (see :class:`WireRule`).
+    The function receives a :class:`~mxwire.rules.state.frame.ObservedFrame` and returns None or a :class:`Breach`; it
+    has no side effects and never raises. ``alone`` declares that it reads nothing but the frame; ``also`` are rules
+    that cannot be broken without breaking this one. It is not called where it cannot be broken, according to ``when``,
+    ``as_sent``, ``sized`` and ``strange`` (see :class:`WireRule`).
     """
 
     def register(check: Check) -> Check:
@@ -109,8 +109,11 @@ def judges(
 
 @cache
 def applied_to(frame_class: type, complete: bool = True, as_sent: bool = False) -> frozenset[str]:
-    """Numbers of the rules that a frame of this type is held against; without ``complete`` those of single frames,
-    without ``as_sent`` none of those that need to see every frame as its host sends it."""
+    """Return the numbers of the rules that a frame of this type is checked against.
+
+    Without ``complete``, only rules of single frames; without ``as_sent``, no rules that need to observe every frame as
+    its host sends it.
+    """
     rules = [
         each
         for each in RULES

@@ -1,7 +1,7 @@
-"""Many PULL_REPLYs at once: a run in which each continues the one before is judged by what all of them have in common.
+"""Runs of PULL_REPLYs: replies that each continue the one before are judged together, by their common properties.
 
-This is the fast way; :meth:`mxwire.rules.judge.Judge.observe` defines what is said of each frame, and takes whatever is
-not plainly right.
+This is the fast path; :meth:`mxwire.rules.judge.Judge.observe` defines the result per frame, and takes every frame that
+is not plainly correct.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from mxwire.rules.state.flows import Pair
-from mxwire.rules.state.transfers import Block, Transfer
+from mxwire.rules.state.flows import ObservedPair
+from mxwire.rules.state.transfers import ObservedBlock, ObservedTransfer
 from mxwire.wire.dialect import PULL_REPLY_DATA_OFFSET
 from mxwire.wire.numbers import NO_SESSION
 
@@ -19,15 +19,15 @@ _NUMBERS: Final = 256
 
 @dataclass(slots=True)
 class ReplyRun:
-    """Whole replies to one pull, seen one right after the other, each with the number and offset that follow from the
-    one before, and all of one length."""
+    """Whole replies to one pull in direct succession: numbers and offsets are consecutive, and all lengths are
+    equal."""
 
     source: bytes
     destination: bytes
     pull: int
     """Handle x 2^32 + magic."""
     time_ns: int
-    """When the first was seen."""
+    """Time at which the first was seen."""
     sequence: int
     """``frame_seqnum`` of the first."""
     offset: int
@@ -35,17 +35,16 @@ class ReplyRun:
     length: int
     """``frame_length`` of each; their frames have 32 bytes more."""
     numbers: list[int]
-    """What the frames are called in findings."""
+    """Numbers of the frames in findings."""
     whole: memoryview
-    """Something that holds all their bytes, as far as they were captured."""
+    """Memory that holds all their captured bytes."""
     begins: list[int]
     ends: list[int]
-    """Where in it each frame begins and ends."""
+    """Offsets in ``whole`` at which each frame begins and ends."""
 
 
-def take(run: ReplyRun, pair: Pair) -> int:
-    """How many replies of a run, from the first on, are as they must be and were remembered; no rule is broken by
-    them."""
+def take(run: ReplyRun, pair: ObservedPair) -> int:
+    """Remember the replies of a run that break no rule, from the first on, and return their number."""
     transfer = pair.back.transfers.get(run.pull)
     if transfer is None or not _is_plain(run, pair, transfer):
         return 0
@@ -74,8 +73,8 @@ def take(run: ReplyRun, pair: Pair) -> int:
     return taken
 
 
-def _is_plain(run: ReplyRun, pair: Pair, transfer: Transfer) -> bool:
-    """Whether nothing is odd about a pull as a whole."""
+def _is_plain(run: ReplyRun, pair: ObservedPair, transfer: ObservedTransfer) -> bool:
+    """Return whether a pull as a whole is unremarkable, so that its replies can be judged by arithmetic alone."""
     if run.length != transfer.payload or run.length + PULL_REPLY_DATA_OFFSET > pair.dialect.frame_limit:
         return False
     if transfer.irregular or transfer.session == NO_SESSION:
@@ -84,8 +83,8 @@ def _is_plain(run: ReplyRun, pair: Pair, transfer: Transfer) -> bool:
     return owner is None or transfer.session not in owner.past
 
 
-def _end(block: Block, first: int, run: ReplyRun, taken: int) -> int:
-    """Up to where the replies of a run lie in a block, from a place in it on, and are seen for the first time."""
+def _end(block: ObservedBlock, first: int, run: ReplyRun, taken: int) -> int:
+    """Return the index after the last reply from ``taken`` on that lies in the block and is seen for the first time."""
     if not 0 <= first < block.frames or (first == 0 and block.first_offset):
         return 0
     whole = (block.start + block.length - run.offset) // run.length
@@ -93,7 +92,7 @@ def _end(block: Block, first: int, run: ReplyRun, taken: int) -> int:
     return 0 if any(block.answers[first : first + end - taken]) else end
 
 
-def _remember(block: Block, first: int, run: ReplyRun, taken: int, end: int) -> None:
+def _remember(block: ObservedBlock, first: int, run: ReplyRun, taken: int, end: int) -> None:
     count = end - taken
     block.answers[first : first + count] = [1] * count
     block.seen |= (1 << count) - 1 << first

@@ -1,4 +1,4 @@
-"""The periods that the rules speak of, in nanoseconds, as an observer may expect them."""
+"""The periods of the rules, in nanoseconds, with the tolerance that an observer must allow."""
 
 from __future__ import annotations
 
@@ -9,41 +9,42 @@ from mxwire.units import MILLISECOND, SECOND
 from mxwire.wire.numbers import PULL_TIMER
 
 PULL_TIMER_MOST: Final = 1032 * MILLISECOND
-"""The timer wheel of the kernel rounds up (R-MEA-20)."""
+"""Longest pull timer: the kernel's timer wheel rounds up (R-MEA-20)."""
 MEASURED_RESEND_DELAY: Final = 512 * MILLISECOND
 SLOWEST_HZ: Final = 100
 FASTEST_HZ: Final = 1000
 
 
 def slack(vantage: Vantage) -> int:
-    """How much shorter a period may look than it was."""
+    """Return how much shorter a period may appear than it was."""
     return vantage.clock_ns + (0 if vantage.as_sent else vantage.reorder_ns)
 
 
 def tick(vantage: Vantage) -> int:
-    """The longest that a kernel tick may be."""
+    """Return the longest possible kernel tick."""
     return SECOND // (vantage.hz or SLOWEST_HZ)
 
 
 def resend_delay_least(vantage: Vantage) -> int:
-    """The least time between two transmissions of a request (R-RTX-01): the delay less two ticks.
+    """Return the least time between two transmissions of a request (R-RTX-01): the delay less two ticks.
 
-    One had begun when the first transmission was timed, and the library's clock may be one behind (captures show 497 ms
-    at 250 ticks a second).
+    One tick had begun when the first transmission was timed, and the library's clock may be one tick behind (captures
+    show 497 ms at 250 ticks per second).
     """
     rates = (vantage.hz,) if vantage.hz else (SLOWEST_HZ, FASTEST_HZ)
     return min(((rate + 2) // 2 - 2) * SECOND // rate for rate in rates) - slack(vantage)
 
 
 def pull_timer_least(vantage: Vantage) -> int:
-    """The least silence before a block is requested again by the timer (R-PUL-08)."""
+    """Return the least silence before the timer re-requests a block (R-PUL-08)."""
     return PULL_TIMER - tick(vantage) - slack(vantage)
 
 
 def pull_limit_most(vantage: Vantage, resends: int = 1000) -> int:
-    """The longest that PULLs of one transfer go on (R-PUL-09): a thousand resend delays and one more timer.
+    """Return the longest time for which PULLs of one transfer continue (R-PUL-09): ``resends`` resend delays and two
+    timers.
 
-    On a real host with 250 ticks per second, which computes 504 s, they went on for 512 s (R-MEA-21).
+    A real host with 250 ticks per second, which computes 504 s, continued for 512 s (R-MEA-21).
     """
     rates = (vantage.hz,) if vantage.hz else (SLOWEST_HZ, FASTEST_HZ)
     longest = max(MEASURED_RESEND_DELAY, *((rate + 2) // 2 * SECOND // rate for rate in rates))

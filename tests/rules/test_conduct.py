@@ -337,8 +337,8 @@ def test_findings_tell_the_earlier_frame():
     assert found.frames == (5, 6)
     assert found.host == on.a.mac
     assert str(found) == (
-        "violation of R-RTX-02 (02:00:00:00:00:0a, frame 5, 6): a TINY with another data; "
-        "expected: 0x0001 is sent again as the TINY that it was"
+        "violation of R-RTX-02 (02:00:00:00:00:0a, frame 5, 6): TINY with different data; "
+        "expected: 0x0001 retransmitted unchanged, as TINY"
     )
 
 

@@ -97,7 +97,7 @@ def test_all_rules_are_listed():
 def test_one_rule_in_full():
     printed = run("r-seq-05")
     assert "R-SEQ-05 (Sequence numbers, MUST)" in printed
-    assert "mxwire/rules/chapters/numbering.py:first_number" in printed
+    assert "mxwire/rules/chapters/numbers.py:first_number" in printed
     assert "tests/rules/breaches.py:another_first_number" in printed
 
 

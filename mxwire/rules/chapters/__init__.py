@@ -1,33 +1,33 @@
-"""The rules themselves, a file for each group of chapters of the specification; importing this registers them all."""
+"""The functions that judge, one module per topic of the specification; importing this package registers them all."""
 
 from __future__ import annotations
 
 from mxwire.rules.chapters import (
-    acknowledging,
-    connecting,
+    acks,
+    connects,
     discovery,
     encapsulation,
     endpoints,
     nacks,
     names,
-    numbering,
-    pulling,
+    numbers,
+    pulls,
     rendezvous,
     retransmission,
-    sending,
+    sends,
 )
 
 __all__ = [
-    "acknowledging",
-    "connecting",
+    "acks",
+    "connects",
     "discovery",
     "encapsulation",
     "endpoints",
     "nacks",
     "names",
-    "numbering",
-    "pulling",
+    "numbers",
+    "pulls",
     "rendezvous",
     "retransmission",
-    "sending",
+    "sends",
 ]

@@ -7,7 +7,7 @@ from typing import Final
 from mxwire.ethernet import BROADCAST, SHORTEST_FRAME, is_group, mac_text
 from mxwire.rules.registry import CONNECTS, NUMBERED, SESSIONED, Breach, judges
 from mxwire.rules.state.flows import ANY_INDEX
-from mxwire.rules.state.sighting import Sighting
+from mxwire.rules.state.frame import ObservedFrame
 from mxwire.wire.checks import Reason
 from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, PULL_REPLY_DATA_OFFSET
 from mxwire.wire.enums import TrucType
@@ -38,7 +38,7 @@ _DATA_AT: Final[dict[type[Frame], tuple[int, str]]] = {
     Small: (layout_of(SMALL).header_end, "length"),
     Medium: (MEDIUM_DATA_OFFSET, "frag_length"),
     PullReply: (PULL_REPLY_DATA_OFFSET, "frame_length"),
-    # The whole padded header of a HOST_REPLY stands before the room for the name (section 6.3).
+    # In a HOST_REPLY, the space for the name follows the whole padded header (section 6.3).
     HostReply: (SHORTEST_FRAME, "length"),
 }
 _DISCOVERY: Final = (Raw, Announcement)
@@ -46,18 +46,18 @@ _ALL_BUT_RAW: Final = tuple(each for each in FRAME_CLASSES if each not in _DISCO
 
 MALFORMED: Final[dict[Reason, tuple[str, str]]] = {
     Reason.BAD_HEADER_LENGTH: ("W-2", "a frame holds its whole header, and at least 60 bytes"),
-    Reason.INVALID_TYPE: ("W-6", "types of native MX are not sent to Open-MX hosts, who drop them"),
+    Reason.INVALID_TYPE: ("W-6", "types of native MX are not sent to Open-MX hosts, which drop them"),
     Reason.UNKNOWN_TYPE: ("W-6", "only the packet types of section 6 exist"),
     Reason.BAD_DATA_LENGTH: ("W-7", "lengths lie within the limits of the packet type"),
     Reason.BAD_FRAME_LENGTH: ("W-7", "the announced data lies within the frame"),
     Reason.RAW_TOO_LARGE: ("R-DISC-06", "RAW frames have at most 1024 bytes"),
 }
-"""The rule that each kind of malformed frame breaks, and what it wants."""
+"""The rule that each kind of malformed frame breaks, and the expected value."""
 
 
 @judges("W-2", *_ALL_BUT_RAW, alone=True)
-def frame_length(seen: Sighting) -> Breach | None:
-    """At least 60 bytes, at most M, and no more padding than that."""
+def frame_length(seen: ObservedFrame) -> Breach | None:
+    """At least 60 bytes, at most M, and no padding beyond 60."""
     length = seen.length
     if length < SHORTEST_FRAME:
         return Breach(f"frames are padded to {SHORTEST_FRAME} bytes", f"a frame of {length} bytes")
@@ -71,21 +71,21 @@ def frame_length(seen: Sighting) -> Breach | None:
         if length > limit:
             return Breach(f"frames have at most {limit} bytes in dialect {seen.pair.dialect}", f"{length} bytes")
     if length != wanted:
-        return Breach(f"a sender makes this frame {wanted} bytes long", f"{length} bytes", "deviation")
+        return Breach(f"{wanted} bytes for this packet", f"{length} bytes", "deviation")
     return None
 
 
 @judges("W-2", *_ALL_BUT_RAW, severity="deviation", alone=True, strange=True)
-def unicast(seen: Sighting) -> Breach | None:
-    """Everything but RAW goes to one host."""
+def unicast(seen: ObservedFrame) -> Breach | None:
+    """All frames except RAW go to one host."""
     if is_group(seen.frame.dst_mac):
         return Breach("only RAW frames are broadcast", f"destination {mac_text(seen.frame.dst_mac)}")
     return None
 
 
 @judges("W-5", *NUMBERED, *CONNECTS, Truc, Pull, NackLib, NackMcp)
-def peer_index(seen: Sighting) -> Breach | None:
-    """``dst_src_peer_index`` is exactly what the destination taught, or 0xFFFF before."""
+def peer_index(seen: ObservedFrame) -> Breach | None:
+    """``dst_src_peer_index`` is the last index that the destination taught, or 0xFFFF before that."""
     index = seen.frame.dst_src_peer_index
     known = seen.pair.indexes
     if index == known[-1]:
@@ -100,16 +100,16 @@ def peer_index(seen: Sighting) -> Breach | None:
     return Breach(f"the destination taught {taught}", f"dst_src_peer_index {_index(index)}")
 
 
-def _has_heard(seen: Sighting) -> bool:
-    """Whether the sender says something that it knows from a CONNECT, which has taught it the index as well."""
+def _has_heard(seen: ObservedFrame) -> bool:
+    """Return whether the packet carries knowledge from a CONNECT, which has taught the sender the index as well."""
     frame = seen.frame
     if isinstance(frame, ConnectReply):
         return seen.connect is not None
-    return isinstance(frame, SESSIONED) and frame.session in seen.flow.told
+    return isinstance(frame, SESSIONED) and frame.session in seen.flow.sessions
 
 
-def _outdated(seen: Sighting, index: int) -> Breach | None:
-    """An earlier index is right as long as the later one cannot have been learnt."""
+def _outdated(seen: ObservedFrame, index: int) -> Breach | None:
+    """Accept an earlier index as long as the sender cannot have learned the later one."""
     pair = seen.pair
     if not seen.vantage.as_sent or pair.known_ns is None:
         return None
@@ -117,16 +117,16 @@ def _outdated(seen: Sighting, index: int) -> Breach | None:
         if value == index:
             return None
         if taught_ns is not None and pair.known_ns < taught_ns < seen.time_ns - seen.vantage.clock_ns:
-            return Breach(f"the destination has taught {_index(value)} since", f"dst_src_peer_index {_index(index)}")
+            return Breach(f"the destination has since taught {_index(value)}", f"dst_src_peer_index {_index(index)}")
     return None
 
 
 def _index(index: int) -> str:
-    return "0xFFFF (unknown)" if index == NO_PEER_INDEX else "anything" if index == ANY_INDEX else str(index)
+    return "0xFFFF (unknown)" if index == NO_PEER_INDEX else "any index" if index == ANY_INDEX else str(index)
 
 
 @judges("W-6.1", Announcement, severity="deviation", alone=True)
-def announcement_fields(seen: Sighting) -> Breach | None:
+def announcement_fields(seen: ObservedFrame) -> Breach | None:
     """The announcement of omxoed: broadcast, 64 bytes, index 0, the sender's own address as NIC id."""
     frame = seen.frame
     address = (frame.nic_id_hi << 32 | frame.nic_id_lo).to_bytes(8, "big")
@@ -140,8 +140,8 @@ def announcement_fields(seen: Sighting) -> Breach | None:
 
 
 @judges("W-6.4", Truc, alone=True)
-def liback_constants(seen: Sighting) -> Breach | None:
-    """Sub-type 0x55, 16 bytes of data, the same session in both places."""
+def liback_constants(seen: ObservedFrame) -> Breach | None:
+    """Sub-type 0x55, 16 bytes of data, the same session in both fields."""
     frame = seen.frame
     if frame.liback_type != TrucType.ACK:
         return Breach("the only sub-type of TRUC is 0x55", f"sub-type 0x{frame.liback_type:02x}")
@@ -149,13 +149,13 @@ def liback_constants(seen: Sighting) -> Breach | None:
         return Breach(f"a liback has {LIBACK_LENGTH} bytes of data", f"length {frame.length}")
     if frame.session != frame.liback_session_id:
         return Breach(
-            "both session fields of a liback are the same", f"0x{frame.session:08x} and 0x{frame.liback_session_id:08x}"
+            "the same session in both fields of a liback", f"0x{frame.session:08x} and 0x{frame.liback_session_id:08x}"
         )
     return None
 
 
 @judges("W-6.5", ConnectRequest, ConnectReply, alone=True)
-def connect_constants(seen: Sighting) -> Breach | None:
+def connect_constants(seen: ObservedFrame) -> Breach | None:
     """16 bytes of data, number 0, ``is_reply`` 0 or 1."""
     frame = seen.frame
     if frame.length != CONNECT_LENGTH:
@@ -168,7 +168,7 @@ def connect_constants(seen: Sighting) -> Breach | None:
 
 
 @judges("W-6.8", Rndv, alone=True)
-def rndv_constants(seen: Sighting) -> Breach | None:
+def rndv_constants(seen: ObservedFrame) -> Breach | None:
     """8 bytes of data."""
     if seen.frame.length != 8:
         return Breach("a RNDV has 8 bytes of data", f"length {seen.frame.length}")

@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 from mxwire.rules.registry import Breach, judges
-from mxwire.rules.state.flows import Flow
-from mxwire.rules.state.sighting import Sighting
-from mxwire.rules.state.streams import Message
+from mxwire.rules.state.flows import ObservedFlow
+from mxwire.rules.state.frame import ObservedFrame
+from mxwire.rules.state.streams import ObservedMessage
 from mxwire.wire.enums import NackType
 from mxwire.wire.packets import NackLib, NackMcp
 
 
 @judges("R-NAK-07", NackLib, alone=True)
-def library_nack_type(seen: Sighting) -> Breach | None:
-    """NACK_LIB has type 1, 2 or 3; any other aborts the application that gets it."""
+def library_nack_type(seen: ObservedFrame) -> Breach | None:
+    """NACK_LIB has type 1, 2 or 3; any other type aborts the receiving application."""
     if not NackType.BAD_ENDPT <= seen.frame.nack_type <= NackType.BAD_SESSION:
         return Breach("nack type 1, 2 or 3", f"type {seen.frame.nack_type}")
     return None
 
 
 @judges("R-NAK-09", NackMcp, alone=True)
-def pull_nack_type(seen: Sighting) -> Breach | None:
+def pull_nack_type(seen: ObservedFrame) -> Breach | None:
     """NACK_MCP has type 1, 2, 3 or 4."""
     if not NackType.BAD_ENDPT <= seen.frame.nack_type <= NackType.BAD_RDMAWIN:
         return Breach("nack type 1, 2, 3 or 4", f"type {seen.frame.nack_type}")
     return None
 
 
-def _is_former(flow: Flow, message: Message | None) -> bool:
-    """Whether a message is of a stream that was left: what is sent again of it is not counted any more."""
+def _is_former(flow: ObservedFlow, message: ObservedMessage | None) -> bool:
+    """Return whether a message belongs to an earlier stream, whose retransmissions are no longer counted."""
     return message is not None and (flow.stream is None or flow.stream.messages.get(message.position) is not message)
 
 
 @judges("R-NAK-02", NackLib, also=("R-NAK-01", "R-ACK-10", "D-6"))
-def refuses_a_packet(seen: Sighting) -> Breach | None:
-    """A NACK_LIB answers a CONNECT or a numbered packet with its number and endpoints, once for each packet."""
+def refuses_a_packet(seen: ObservedFrame) -> Breach | None:
+    """A NACK_LIB answers a CONNECT or a numbered packet, with its number and endpoints, once per packet."""
     frame, vantage, flow = seen.frame, seen.vantage, seen.flow
     if flow is None:
         return _unprovoked(seen) if vantage.from_start else None
@@ -47,11 +47,11 @@ def refuses_a_packet(seen: Sighting) -> Breach | None:
     sent = (message.frames if message else 0) + (connect.deliveries if connect else 0)
     nacks = (message.nacks if message else 0) + (connect.nacks if connect else 0)
     if refused.exact and nacks >= sent and not _is_former(flow, message):
-        return Breach(f"one nack for each packet: {sent}", f"nack {nacks + 1} of 0x{frame.lib_seqnum:04x}")
+        return Breach(f"one nack per packet: {sent}", f"nack {nacks + 1} of 0x{frame.lib_seqnum:04x}")
     return None
 
 
-def _unprovoked(seen: Sighting) -> Breach:
+def _unprovoked(seen: ObservedFrame) -> Breach:
     frame = seen.frame
     return Breach(
         "a nack answers a packet, with its number and endpoints",
@@ -61,11 +61,11 @@ def _unprovoked(seen: Sighting) -> Breach:
 
 
 @judges("R-CON-09", NackLib)
-def connect_without_session(seen: Sighting) -> Breach | None:
-    """The session is no reason to refuse a CONNECT."""
+def connect_without_session(seen: ObservedFrame) -> Breach | None:
+    """A CONNECT is never refused for its session."""
     if seen.frame.nack_type == NackType.BAD_SESSION and seen.connect is not None and seen.message is None:
         return Breach(
-            "no session is checked in a CONNECT",
+            "no check of the session of a CONNECT",
             "refused as a bad session (nack type 3)",
             frames=(seen.connect.number,),
         )
@@ -73,25 +73,25 @@ def connect_without_session(seen: Sighting) -> Breach | None:
 
 
 @judges("R-NAK-03", NackLib, severity="deviation", alone=True)
-def index_copied(seen: Sighting) -> Breach | None:
-    """The second index field is a copy of the head's (wire format, 6.12)."""
+def index_copied(seen: ObservedFrame) -> Breach | None:
+    """The second index field repeats the one in the head (wire format, 6.12)."""
     frame = seen.frame
     if frame.dst_src_peer_index_copy != frame.dst_src_peer_index:
-        return Breach(f"index {frame.dst_src_peer_index} in both places", f"{frame.dst_src_peer_index_copy}")
+        return Breach(f"index {frame.dst_src_peer_index} in both fields", f"{frame.dst_src_peer_index_copy}")
     return None
 
 
 @judges("R-NAK-02", NackMcp)
-def refuses_a_pull(seen: Sighting) -> Breach | None:
-    """A NACK_MCP answers a PULL with its handle and magic, once for each."""
+def refuses_a_pull(seen: ObservedFrame) -> Breach | None:
+    """A NACK_MCP answers a PULL, with its handle and magic, once per PULL."""
     frame, vantage, transfer = seen.frame, seen.vantage, seen.transfer
     if transfer is None:
         if not vantage.from_start:
             return None
-        return Breach("handle and magic are those of a PULL", f"no PULL had handle 0x{frame.src_pull_handle:08x}")
+        return Breach("handle and magic of a PULL", f"no PULL had handle 0x{frame.src_pull_handle:08x}")
     if transfer.exact and transfer.nacks >= transfer.deliveries:
         return Breach(
-            f"one nack for each PULL: {transfer.deliveries}",
+            f"one nack per PULL: {transfer.deliveries}",
             f"nack {transfer.nacks + 1} of handle 0x{transfer.handle:08x}",
             frames=(transfer.last_number,),
         )
@@ -99,8 +99,8 @@ def refuses_a_pull(seen: Sighting) -> Breach | None:
 
 
 @judges("R-NAK-03", NackMcp, severity="deviation")
-def puller_copied(seen: Sighting) -> Breach | None:
-    """``src_endpoint`` is the PULL's, that is, the puller's (wire format, 6.13)."""
+def puller_copied(seen: ObservedFrame) -> Breach | None:
+    """``src_endpoint`` is copied from the PULL: the endpoint that pulls (wire format, 6.13)."""
     frame, transfer = seen.frame, seen.transfer
     if transfer is not None and frame.src_endpoint != transfer.puller:
         return Breach(f"src_endpoint {transfer.puller} as in the PULL", f"{frame.src_endpoint}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mxwire.rules.registry import Breach, judges
-from mxwire.rules.state.sighting import Sighting
+from mxwire.rules.state.frame import ObservedFrame
 from mxwire.rules.timing import tick
 from mxwire.units import MILLISECOND
 from mxwire.wire.numbers import HOST_NAME_MAXIMUM, HOST_QUERY_MAGIC
@@ -11,22 +11,22 @@ from mxwire.wire.packets import HostQuery, HostReply
 from mxwire.wire.probes import QUERY_MAGICS
 
 _REBUILT_IN = 100 * MILLISECOND
-"""A host may have made its peer table anew in this time, so that it has another index for the same peer."""
+"""A host that rebuilds its peer table within this time may have a new index for the same peer."""
 
 
 @judges("R-HOST-02", HostQuery, severity="deviation")
-def query_interval(seen: Sighting) -> Breach | None:
-    """Queries are repeated every 5 s; the first repetition may come earlier, by a timer that was running already."""
+def query_interval(seen: ObservedFrame) -> Breach | None:
+    """Queries are repeated every 5 s; the first repetition may be earlier, from a timer that was already running."""
     pair = seen.pair
     first, last = pair.query_times
     if not seen.vantage.as_sent and seen.frame.magic in QUERY_MAGICS:
-        return None  # tools ask as often as they like
+        return None  # tools query as often as they like
     if not first or seen.time_ns - last < seen.within_reordering:
-        return None  # it is the first repetition, or a copy
+        return None  # it is the first repetition, or a duplicate
     least = seen.vantage.query_interval_ns - seen.within_reordering - tick(seen.vantage)
     if seen.time_ns - last < least and last - first < least:
         return Breach(
-            f"a host is asked for its name every {seen.vantage.query_interval_ns // MILLISECOND} ms",
+            f"one name query every {seen.vantage.query_interval_ns // MILLISECOND} ms",
             f"three queries within {(seen.time_ns - first) // MILLISECOND} ms",
             frames=pair.query_numbers,
         )
@@ -34,8 +34,8 @@ def query_interval(seen: Sighting) -> Breach | None:
 
 
 @judges("R-HOST-03", HostQuery, severity="deviation")
-def query_magic(seen: Sighting) -> Breach | None:
-    """The magic starts at 0x13052008 and grows by 1 when all names are forgotten."""
+def query_magic(seen: ObservedFrame) -> Breach | None:
+    """The magic starts at 0x13052008 and is incremented whenever all names are cleared."""
     magic, last = seen.frame.magic, seen.pair.source.magic
     if magic in (last, HOST_QUERY_MAGIC) or (last is None and not seen.vantage.from_start):
         return None
@@ -46,7 +46,7 @@ def query_magic(seen: Sighting) -> Breach | None:
 
 
 @judges("R-HOST-06", HostReply)
-def reply_magic(seen: Sighting) -> Breach | None:
+def reply_magic(seen: ObservedFrame) -> Breach | None:
     """The reply's magic is the query's."""
     queries = seen.pair.back.queries
     if queries and seen.frame.magic not in queries:
@@ -56,43 +56,43 @@ def reply_magic(seen: Sighting) -> Breach | None:
 
 
 @judges("R-HOST-06", HostReply)
-def reply_index(seen: Sighting) -> Breach | None:
-    """The reply teaches the replier's own index for the one who asked, not the one that came with the query."""
+def reply_index(seen: ObservedFrame) -> Breach | None:
+    """A reply teaches the responder's own index for the querier, not the index in the query."""
     back = seen.pair.back
     index, taught = seen.frame.src_dst_peer_index, back.lesson
     if index != back.query_index or taught is None or index == taught:
         return None
     if seen.time_ns - back.lesson_ns > _REBUILT_IN:
         return None
-    return Breach(f"src_dst_peer_index {taught}, as its sender has taught before", f"{index}, as in the query")
+    return Breach(f"src_dst_peer_index {taught}, as taught before", f"{index}, as in the query")
 
 
 @judges("R-HOST-04", HostReply, severity="deviation")
-def asked_for(seen: Sighting) -> Breach | None:
-    """A host tells its name when it is asked, once each time (accepted all the same: R-HOST-07)."""
+def answers_query(seen: ObservedFrame) -> Breach | None:
+    """A host reports its name when queried, once per query (an unrequested reply is accepted, R-HOST-07)."""
     pair = seen.pair
     asked = sum(pair.back.queries.values())
     if not (asked or seen.vantage.from_start):
         return None
     if not asked or (seen.delivered_ns is not None and pair.replies >= asked):
-        return Breach("a HOST_REPLY answers a HOST_QUERY", f"reply {pair.replies + 1} to {asked} queries")
+        return Breach("one HOST_REPLY per HOST_QUERY", f"reply {pair.replies + 1} to {asked} queries")
     return None
 
 
 @judges("R-HOST-08", HostReply, alone=True)
-def name_length(seen: Sighting) -> Breach | None:
-    """1 to 80 bytes with the NUL at the end."""
+def name_length(seen: ObservedFrame) -> Breach | None:
+    """1 to 80 bytes, including the terminating NUL."""
     frame = seen.frame
     if not 1 <= frame.length <= HOST_NAME_MAXIMUM:
-        return Breach("a name has 1 to 80 bytes with its NUL", f"length {frame.length}")
+        return Breach("a name of 1 to 80 bytes, including NUL", f"length {frame.length}")
     if len(frame.hostname) == frame.length and frame.hostname[-1]:
-        return Breach("a name ends with NUL", repr(frame.hostname))
+        return Breach("a name that ends with NUL", repr(frame.hostname))
     return None
 
 
 @judges("D-14", HostReply, severity="note", alone=True, strange=True)
-def renaming(seen: Sighting) -> Breach | None:
+def renaming(seen: ObservedFrame) -> Breach | None:
     """A reply from the receiver's own address renames it."""
     if seen.frame.src_mac == seen.frame.dst_mac:
-        return Breach("a host does not answer itself", "the reply renames its receiver")
+        return Breach("no reply of a host to itself", "the reply renames its receiver")
     return None

@@ -5,28 +5,29 @@ from __future__ import annotations
 from typing import Final
 
 from mxwire.rules.registry import NUMBERED, Breach, judges
+from mxwire.rules.state.frame import FrameStatus, ObservedFrame
 from mxwire.rules.state.numbered import content
-from mxwire.rules.state.sighting import Sighting, Status
 from mxwire.units import MILLISECOND
 from mxwire.wire.enums import packet_type_name
 from mxwire.wire.packets import Medium
 
-_AGAIN: Final = (Status.REPEAT, Status.DUPLICATE)
+_AGAIN: Final = (FrameStatus.REPEAT, FrameStatus.DUPLICATE)
 _PATIENCE: Final = 9
-"""Transmissions of a message after which an earlier one must have come again. Where a share p of all frames is lost
-before they are observed, all repetitions of the earlier one are with a chance of p^(8/(1-p)): in 2000 at the most."""
+"""Transmissions of a message after which an earlier unacked one must have been retransmitted as well. If a share p of
+all frames is lost before it is observed, all retransmissions of the earlier one are missed with a probability of
+p^(8/(1-p)), which is at most 1 in 2000."""
 
 
-@judges("R-RTX-01", *NUMBERED, severity="deviation", when=(Status.REPEAT,))
-def resend_delay(seen: Sighting) -> Breach | None:
-    """Nothing is sent again before the resend delay has passed."""
+@judges("R-RTX-01", *NUMBERED, severity="deviation", when=(FrameStatus.REPEAT,))
+def resend_delay(seen: ObservedFrame) -> Breach | None:
+    """Nothing is retransmitted before the resend delay has passed."""
     message = seen.message
     if message is None:
         return None
     since = seen.time_ns - message.last_ns
     if since < seen.resend_delay:
         return Breach(
-            "sent again after the resend delay of about 500 ms",
+            "a retransmission after the resend delay of about 500 ms",
             f"after {since / MILLISECOND:.1f} ms",
             frames=(message.last_number,),
         )
@@ -34,8 +35,8 @@ def resend_delay(seen: Sighting) -> Breach | None:
 
 
 @judges("R-RTX-02", *NUMBERED, when=_AGAIN)
-def same_content(seen: Sighting) -> Breach | None:
-    """What is sent again is the same: type, length, match information, region, data."""
+def same_content(seen: ObservedFrame) -> Breach | None:
+    """A retransmission repeats type, length, match information, region and data."""
     message, frame = seen.message, seen.frame
     if message is None:
         return None
@@ -45,15 +46,15 @@ def same_content(seen: Sighting) -> Breach | None:
     names = ("type", "length", "match or region", "region", "data")
     different = next(name for name, old, new in zip(names, message.content, made, strict=True) if old != new)
     return Breach(
-        f"0x{frame.lib_seqnum:04x} is sent again as the {packet_type_name(message.kind)} that it was",
-        f"a {packet_type_name(frame.ptype)} with another {different}",
+        f"0x{frame.lib_seqnum:04x} retransmitted unchanged, as {packet_type_name(message.kind)}",
+        f"{packet_type_name(frame.ptype)} with different {different}",
         frames=(message.first_number,),
     )
 
 
-@judges("R-RTX-02", Medium, when=(*_AGAIN, Status.FRAGMENT))
-def same_fragment(seen: Sighting) -> Breach | None:
-    """A fragment that is sent again carries the same data."""
+@judges("R-RTX-02", Medium, when=(*_AGAIN, FrameStatus.FRAGMENT))
+def same_fragment(seen: ObservedFrame) -> Breach | None:
+    """A retransmitted fragment carries the same data."""
     message, frame = seen.message, seen.frame
     if message is None:
         return None
@@ -61,15 +62,15 @@ def same_fragment(seen: Sighting) -> Breach | None:
     if known is None or (known[0] == frame.frag_length and known[1] == seen.crc):
         return None
     return Breach(
-        f"fragment {frame.frag_seqnum} is sent again as it was, {known[0]} bytes",
+        f"fragment {frame.frag_seqnum} retransmitted unchanged, with {known[0]} bytes",
         f"{frame.frag_length} bytes" + (" of other data" if known[0] == frame.frag_length else ""),
         frames=(message.first_number,),
     )
 
 
-@judges("R-RTX-02", Medium, when=(Status.REPEAT,), as_sent=True, sized=True)
-def all_fragments(seen: Sighting) -> Breach | None:
-    """All fragments are sent each time, never a subset."""
+@judges("R-RTX-02", Medium, when=(FrameStatus.REPEAT,), as_sent=True, sized=True)
+def all_fragments(seen: ObservedFrame) -> Breach | None:
+    """Every transmission contains all fragments, never a subset."""
     message = seen.message
     if message is None:
         return None
@@ -78,18 +79,18 @@ def all_fragments(seen: Sighting) -> Breach | None:
     sent = message.round.bit_count()
     if sent < wanted:
         return Breach(
-            f"all {wanted} fragments before the message is sent again",
-            f"{sent} of them in transmission {message.transmissions}",
+            f"all {wanted} fragments before the next transmission",
+            f"{sent} fragments in transmission {message.transmissions}",
             frames=(message.last_number,),
         )
     return None
 
 
-@judges("R-RTX-02", *NUMBERED, when=(Status.REPEAT,))
-def nothing_left_out(seen: Sighting) -> Breach | None:
-    """Everything that is not acknowledged is sent again, not only what came after it.
+@judges("R-RTX-02", *NUMBERED, when=(FrameStatus.REPEAT,))
+def nothing_left_out(seen: ObservedFrame) -> Breach | None:
+    """Every unacked message is retransmitted, not only its successors.
 
-    Silence proves nothing, but whoever repeats one message is awake, and owes the others too.
+    Silence proves nothing, but an endpoint that retransmits one message is running, and must retransmit the others too.
     """
     message = seen.message
     if message is None or message.transmissions != _PATIENCE - 1:
@@ -103,15 +104,15 @@ def nothing_left_out(seen: Sighting) -> Breach | None:
     if oldest.nacks or not oldest.acceptable or oldest.session != message.session:
         return None
     return Breach(
-        f"0x{stream.number(oldest.position):04x} is sent again until it is acknowledged",
-        f"not since 0x{stream.number(message.position):04x} was sent, which is sent for the {_PATIENCE}th time",
+        f"retransmissions of 0x{stream.number(oldest.position):04x} until it is acknowledged",
+        f"none since 0x{stream.number(message.position):04x}, which is now transmitted for the {_PATIENCE}th time",
         frames=(oldest.last_number, message.first_number),
     )
 
 
-@judges("R-RTX-03", *NUMBERED, severity="deviation", when=(Status.REPEAT,))
-def resend_limit(seen: Sighting) -> Breach | None:
-    """A request is transmitted 1001 times at most, by default."""
+@judges("R-RTX-03", *NUMBERED, severity="deviation", when=(FrameStatus.REPEAT,))
+def resend_limit(seen: ObservedFrame) -> Breach | None:
+    """A request is transmitted at most 1001 times, by default."""
     message, most = seen.message, seen.vantage.resends_maximum
     if message is None or most is None:
         return None
@@ -120,9 +121,9 @@ def resend_limit(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-RTX-04", *NUMBERED, when=(*_AGAIN, Status.FRAGMENT))
-def same_session(seen: Sighting) -> Breach | None:
-    """The session id of the first transmission is kept."""
+@judges("R-RTX-04", *NUMBERED, when=(*_AGAIN, FrameStatus.FRAGMENT))
+def same_session(seen: ObservedFrame) -> Breach | None:
+    """Retransmissions have the session id of the first transmission."""
     message = seen.message
     if message is None or seen.frame.session == message.session:
         return None

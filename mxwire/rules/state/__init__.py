@@ -1,1 +1,1 @@
-"""What the judge remembers of hosts and conversations; rules read it, only the trackers here change it."""
+"""State of hosts and conversations, as the judge has observed them: the trackers here write it, the rules only read."""

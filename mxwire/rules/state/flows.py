@@ -1,31 +1,31 @@
-"""Directions: from one host to another, and from one endpoint to another."""
+"""Directions of traffic: from one host to another (pair), and from one endpoint to another (flow)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mxwire.rules.state.hosts import Endpoint, Host
-from mxwire.rules.state.streams import Stream
-from mxwire.rules.state.transfers import Announcement, Transfer
+from mxwire.rules.state.hosts import ObservedEndpoint, ObservedHost
+from mxwire.rules.state.streams import ObservedStream
+from mxwire.rules.state.transfers import ObservedAnnouncement, ObservedTransfer
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import NO_PEER_INDEX, NO_SESSION
 
 ANY_INDEX: Final = -1
-"""The sender may have been taught before the observation began."""
-TOLD_SESSIONS: Final = 4
-TOLD_STARTS: Final = 8
+"""The sender may have been taught an index before the observation began."""
+KNOWN_SESSIONS: Final = 4
+KNOWN_STARTS: Final = 8
 INDEXES: Final = 8
 
 
 @dataclass(slots=True, eq=False)
-class Connect:
-    """A connect request, with its repetitions."""
+class ObservedConnect:
+    """A connect request, with its retransmissions."""
 
     session: int
     key: int
     start: int
-    """The number that the target is asked to start with, as last said."""
+    """The starting number that the request asked the target to use, as of its last transmission."""
     first_ns: int
     last_ns: int
     number: int
@@ -43,89 +43,89 @@ class Connect:
 
 
 @dataclass(slots=True, eq=False)
-class Told:
-    """What an endpoint was told of one session of its partner."""
+class KnownSession:
+    """Contents of the CONNECTs that taught an endpoint one session of its partner."""
 
     starts: list[int] = field(default_factory=list)
-    """The numbers it was asked to start with, the latest last."""
+    """The requested starting numbers, the latest last."""
     by_request: bool = False
-    """A CONNECT request said so, not only a reply: only then a real host knows where to send acks (R-CON-12)."""
+    """A CONNECT request taught the session, not only a reply: a real host addresses acks only then (R-CON-12)."""
 
     def add(self, start: int, by_request: bool) -> None:
-        """One more CONNECT said so."""
+        """Remember one more CONNECT with this session."""
         self.by_request = self.by_request or by_request
         if start in self.starts:
             self.starts.remove(start)
-        self.starts = [*self.starts[1 - TOLD_STARTS :], start]
+        self.starts = [*self.starts[1 - KNOWN_STARTS :], start]
 
 
 @dataclass(slots=True, eq=False)
-class Flow:
-    """From one endpoint to another: everything that the source sends, and what it was told before."""
+class ObservedFlow:
+    """From one endpoint to another: all packets of the source, and the state that determines them."""
 
-    pair: Pair
-    source: Endpoint
-    destination: Endpoint
+    pair: ObservedPair
+    source: ObservedEndpoint
+    destination: ObservedEndpoint
     source_number: int
     destination_number: int
     epoch: int
-    back: Flow = field(default=None, repr=False)  # type: ignore[assignment]
-    """The other direction."""
-    told: dict[int, Told] = field(default_factory=dict)
-    """Sessions of the destination that it told the source, the latest last."""
-    stream: Stream | None = None
-    former: Stream | None = None
-    """The stream before."""
+    back: ObservedFlow = field(default=None, repr=False)  # type: ignore[assignment]
+    """The reverse direction."""
+    sessions: dict[int, KnownSession] = field(default_factory=dict)
+    """Sessions of the destination that it taught the source, the latest last."""
+    stream: ObservedStream | None = None
+    former: ObservedStream | None = None
+    """The previous stream."""
     restart: bool = False
-    """A CONNECT was seen since the stream began: the source may have forgotten its partner, and start anew."""
+    """A CONNECT was seen since the stream began: the source may have forgotten its partner, and restart its numbers."""
     forgot: bool = False
-    """The source has counted its connects anew since the stream began: it has forgotten its partner."""
+    """The source has restarted its connect numbers since the stream began: it has forgotten its partner."""
     asked: int | None = None
-    """The number that the source has asked for last, in a CONNECT request or reply of its present opening."""
+    """The starting number that the source last requested, in a CONNECT request or reply of its present opening."""
     asked_ns: int = 0
-    connects: dict[int, Connect] = field(default_factory=dict)
+    connects: dict[int, ObservedConnect] = field(default_factory=dict)
     """The source's requests by connect_seqnum."""
     connect_next: int | None = 0
-    """Number of its next connect; None where it is not known."""
-    acknowledged_stream: Stream | None = None
-    """The stream of the other direction that the following two speak of."""
+    """Number of its next connect; None if unknown."""
+    acknowledged_stream: ObservedStream | None = None
+    """The stream of the reverse direction that the following two attributes describe."""
     acknowledged: int | None = None
     """Highest position that the source has acknowledged."""
     acknowledged_ns: int = 0
     acknowledged_number: int = 0
     acknum: int | None = 0
-    """Of the source's last liback; None where it is not known."""
+    """Number of the source's last liback; None if unknown."""
     acknum_ns: int = 0
     acknum_session: int | None = None
     acknum_restart: bool = True
-    """A CONNECT was seen since the last liback, so that counting may begin anew."""
+    """A CONNECT was seen since the last liback, so that ``acknum`` may start again."""
     loose: bool = False
-    """Frames were seen that could not be followed: what answers them cannot be judged."""
-    replied: Connect | None = None
-    """The source's replies to requests of the destination, which may be refused like requests."""
-    announcements: dict[tuple[int, int, int], Announcement] = field(default_factory=dict)
+    """Frames were seen that could not be followed, so that answers to them cannot be judged."""
+    replied: ObservedConnect | None = None
+    """The source's replies to requests of the destination, which can be refused like requests."""
+    announcements: dict[tuple[int, int, int], ObservedAnnouncement] = field(default_factory=dict)
     """The source's large messages by its session at that time, region and counter."""
     unannounced: bool = False
-    """A message was sent before the source's own CONNECT (noted once)."""
+    """A message was sent before the source's own CONNECT (reported once)."""
 
     @property
     def fresh(self) -> bool:
-        """Whether its numbers begin under observation: one of the two was opened since, so that both begin anew."""
+        """Return whether numbering began under observation: opening either endpoint restarts it."""
         return self.source.fresh or self.destination.fresh
 
     def announces(self, session: int) -> bool:
-        """Whether all large messages of the source in the opening with this session were seen."""
+        """Return whether all large messages of the source in the opening with this session were seen."""
         return self.source.fresh and session == self.source.session
 
-    def announced(self, session: int, region: int, counter: int) -> Announcement | None:
-        """The large message that a packet to the source speaks of."""
+    def announced(self, session: int, region: int, counter: int) -> ObservedAnnouncement | None:
+        """Return the large message that a packet to the source refers to."""
         own = self.source.session
         if session == NO_SESSION and own is not None:
             session = own
         return self.announcements.get((session, region, counter)) or self.announcements.get((-1, region, counter))
 
-    def left_behind(self, region: int, counter: int) -> Announcement | None:
-        """The large message of a former opening of the source that no NOTIFY has ended (R-MEA-14)."""
+    def left_behind(self, region: int, counter: int) -> ObservedAnnouncement | None:
+        """Return the large message of a former opening of the source that no NOTIFY has ended (R-MEA-14)."""
         for session in reversed(self.source.past):
             found = self.announcements.get((session, region, counter))
             if found is not None and found.notified is None:
@@ -133,9 +133,10 @@ class Flow:
         return None
 
     def renew(self, epoch: int) -> None:
-        """The source was opened again, and knows nothing but what requests without an answer may tell it."""
+        """Reset the flow for a new opening of the source, which knows only what unanswered requests may still teach
+        it."""
         self.epoch = epoch
-        self.told = {}
+        self.sessions = {}
         self.former = self.stream
         self.stream = None
         self.asked = None
@@ -150,56 +151,57 @@ class Flow:
         for each in self.back.connects.values():
             # The present opening may be the one that receives it, whichever flow shows that opening first.
             if each.session == self.destination.session and not each.answered:
-                self.tell(each.session, each.start, by_request=True)
+                self.learn(each.session, each.start, by_request=True)
 
-    def tell(self, session: int, start: int, by_request: bool) -> None:
-        """The source learns the destination's session and the number to start with."""
-        told = self.told.pop(session, None) or Told()
-        told.add(start, by_request)
-        self.told[session] = told
+    def learn(self, session: int, start: int, by_request: bool) -> None:
+        """Remember that the source learned the destination's session and the number to start with."""
+        known = self.sessions.pop(session, None) or KnownSession()
+        known.add(start, by_request)
+        self.sessions[session] = known
         self.restart = True
-        if len(self.told) > TOLD_SESSIONS:
-            del self.told[next(iter(self.told))]
+        if len(self.sessions) > KNOWN_SESSIONS:
+            del self.sessions[next(iter(self.sessions))]
 
 
 @dataclass(slots=True, eq=False)
-class Pair:
+class ObservedPair:
     """From one host to another."""
 
-    source: Host
-    destination: Host
+    source: ObservedHost
+    destination: ObservedHost
     dialect: Dialect
-    back: Pair = field(default=None, repr=False)  # type: ignore[assignment]
+    back: ObservedPair = field(default=None, repr=False)  # type: ignore[assignment]
     plans: dict[type, Any] = field(default_factory=dict, repr=False)
-    """What is done with the frames of each class (:mod:`mxwire.rules.plans`)."""
-    flows: dict[int, Flow] = field(default_factory=dict)
+    """Plan per class of frames (:mod:`mxwire.rules.plans`)."""
+    flows: dict[int, ObservedFlow] = field(default_factory=dict)
     """By source endpoint x 256 + destination endpoint."""
     indexes: list[int] = field(default_factory=lambda: [NO_PEER_INDEX])
-    """What the source may hold for its index in the destination's table, oldest first (wire format, section 5)."""
+    """Indexes in the destination's table that the source may use, oldest first (wire format, section 5)."""
     taught_ns: list[int | None] = field(default_factory=lambda: [None])
-    """When each of the indexes reached the source, where that is known."""
+    """Time at which each index reached the source, if known."""
     retaught_ns: int | None = None
-    """When the last index reached the source last, where that is known."""
+    """Time at which the last index last reached the source, if known."""
     lesson: int | None = None
-    """The one index that was taught under observation; None before, and once there were others."""
+    """The only index that was taught under observation; None before the first, and after a second one."""
     taught: bool = False
     lesson_ns: int = 0
-    """When it was taught last."""
+    """Time at which it was last taught."""
     known_ns: int | None = None
-    """When the source first sent something to the destination, and so had it in its peer table."""
-    transfers: dict[int, Transfer] = field(default_factory=dict)
+    """Time of the first frame from the source to the destination, which shows an entry in the source's peer table."""
+    transfers: dict[int, ObservedTransfer] = field(default_factory=dict)
     """Pulls by the source, by handle x 2^32 + magic."""
     queries: dict[int, int] = field(default_factory=dict)
     """HOST_QUERYs sent by the source, by magic."""
     query_index: int | None = None
-    """What the last of them taught."""
+    """The index that the last of them taught."""
     query_times: tuple[int, int] = (0, 0)
     """Times of the last two queries."""
     query_numbers: tuple[int, int] = (0, 0)
     replies: int = 0
 
     def forget(self, since_ns: int | None = None) -> None:
-        """The source was restarted; what it was taught after ``since_ns`` it may have heard only since then."""
+        """Reset the pair after a restart of the source; an index taught after ``since_ns`` may have reached the new
+        run."""
         kept = since_ns is not None and self.retaught_ns is not None and self.retaught_ns >= since_ns
         self.indexes = [NO_PEER_INDEX, self.indexes[-1]] if kept else [NO_PEER_INDEX]
         self.taught_ns = [None, self.retaught_ns] if kept else [None]
@@ -210,7 +212,7 @@ class Pair:
         self.back.replies = 0
 
     def teach(self, index: int, delivered_ns: int | None) -> None:
-        """The destination teaches the source its index."""
+        """Remember that the destination taught the source its index."""
         self.retaught_ns = delivered_ns
         if not self.taught:
             self.taught, self.lesson = True, index

@@ -1,4 +1,4 @@
-"""Hosts and their endpoints, as far as the wire tells."""
+"""Hosts and their endpoints, as observed on the wire."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from dataclasses import dataclass, field
 from typing import Final
 
 PAST_SESSIONS: Final = 8
-"""Sessions of former openings that are remembered of an endpoint."""
+"""Sessions of former openings that are remembered per endpoint."""
 ENDPOINTS: Final = 256
 
 
 @dataclass(slots=True, eq=False)
-class Endpoint:
-    """A numbered port of a host."""
+class ObservedEndpoint:
+    """A numbered endpoint of a host."""
 
     session: int | None = None
-    """Session id of the present opening; None before it has shown it."""
+    """Session id of the present opening; None until a packet shows it."""
     fresh: bool = False
-    """The present opening began under observation, so that nothing about it was missed."""
+    """The present opening began under observation, so that all of its packets were seen."""
     epoch: int = 0
-    """Counts the openings that were seen."""
+    """Number of openings that were seen."""
     reopened_ns: int = 0
-    """When the present opening was first seen, in nanoseconds."""
+    """Time at which the present opening was first seen, in nanoseconds."""
     past: list[int] = field(default_factory=list)
     """Sessions of former openings, the latest last."""
     key: int | None = None
@@ -29,19 +29,19 @@ class Endpoint:
     denied: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Sessions that the host has refused with a nack, with the frame and its time."""
     unseen: bool = False
-    """A former opening began before the observation did, so that its messages may have been missed."""
+    """A former opening began before the observation did, so that some of its messages may have been missed."""
     region_counters: dict[int, int] = field(default_factory=dict)
-    """Use counter that each region was last announced with (R-RDV-01)."""
+    """Use counter of the last announcement of each region (R-RDV-01)."""
 
     def open(self, session: int, time_ns: int) -> None:
-        """Remember the endpoint's session as it shows it."""
+        """Remember the session that a packet shows; another session than before is a new opening."""
         if session == self.session:
             return
         if self.session is not None:
             self.close()
             self.reopened_ns = time_ns
         elif not self.fresh:
-            # It may have been opened anew since whatever was seen of it, or not.
+            # The endpoint may have been reopened since its earlier packets, or not.
             self.epoch += 1
         self.session = session
 
@@ -58,38 +58,38 @@ class Endpoint:
 
 
 @dataclass(slots=True, eq=False)
-class Host:
-    """An interface, known by its Ethernet address."""
+class ObservedHost:
+    """An interface, identified by its Ethernet address."""
 
     address: bytes
     fresh: bool = False
     """Its endpoints were opened under observation."""
-    endpoints: dict[int, Endpoint] = field(default_factory=dict)
+    endpoints: dict[int, ObservedEndpoint] = field(default_factory=dict)
     limit_above: int = -1
-    """The highest endpoint number that was seen to be below the host's limit (R-EP-01)."""
+    """The highest endpoint number known to be below the host's limit (R-EP-01)."""
     limit_at_most: int = ENDPOINTS
     """The lowest endpoint number that was refused as beyond the limit."""
-    announced: Announced | None = None
+    announced: AnnouncementSeries | None = None
     """The last announcement of its discovery daemon."""
     magic: int | None = None
-    """Of its last HOST_QUERY."""
+    """Magic of its last HOST_QUERY."""
 
-    def endpoint(self, number: int) -> Endpoint:
-        """The endpoint with a number, known from now on."""
+    def endpoint(self, number: int) -> ObservedEndpoint:
+        """Return the endpoint with a number; create it if it is new."""
         found = self.endpoints.get(number)
         if found is None:
-            found = self.endpoints[number] = Endpoint(fresh=self.fresh)
+            found = self.endpoints[number] = ObservedEndpoint(fresh=self.fresh)
         return found
 
 
 @dataclass(slots=True, eq=False)
-class Announced:
+class AnnouncementSeries:
     """The announcements of one run of a discovery daemon."""
 
     serial: int
     time_ns: int
-    """When the last one was seen."""
+    """Time of the last one."""
     number: int
-    """The frame of the last one."""
+    """Frame number of the last one."""
     provoked: bool = False
-    """Somebody else has announced himself since, so that a new series may have begun (R-DISC-03)."""
+    """Another daemon has announced itself since, so that a new series may have begun (R-DISC-03)."""

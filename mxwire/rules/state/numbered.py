@@ -1,15 +1,58 @@
-"""Follows numbered packets (TINY, SMALL, MEDIUM, RNDV, NOTIFY) and the acknowledgements they carry."""
+"""Tracker of numbered packets (TINY, SMALL, MEDIUM, RNDV, NOTIFY) and of the acknowledgements that they carry.
+
+Theory of operation
+
+Each frame passes through three steps. ``look`` classifies it by the state that earlier frames have left, and records
+its conclusions in the :class:`~mxwire.rules.state.frame.ObservedFrame`. Then the rules of its class run; they read the
+conclusions and the state, and change neither. Finally ``apply`` updates the state. The order matters: a rule must
+compare the frame with the state before it, as the receiving host does.
+
+The state is a ``Flow`` per pair of endpoints and direction, and its ``back`` is the reverse direction. A flow has a
+``Stream``: consecutive numbers from the start that the receiver requested in a CONNECT, until one endpoint resets its
+state. Numbers on the wire have 14 bits and wrap around, so that the stream uses positions instead (see
+``sequence.py``). A ``Message`` per position keeps the content that every transmission repeats, and the frames that
+may have reached the receiver. Positions below ``complete`` were received completely according to the observation,
+those below ``acknowledged`` according to the receiver, and messages below ``floor`` are forgotten, which bounds the
+memory of a long conversation.
+
+``look`` decides between these cases:
+
+* The number is ``stream.next``: a new message (NEW). It is also NEW if it is higher, although numbers were then left
+  out: either a rule is broken, or the observer missed frames.
+* The position is known: the message was retransmitted (REPEAT), or this is another fragment of the same transmission
+  of a MEDIUM (FRAGMENT), or the network has duplicated the frame (DUPLICATE). An observer at the sender needs no clock
+  for this, since its network has not touched the frame yet. In a capture, a frame that repeats one within the resend
+  delay, with the same piggyback, is taken for a duplicate: the library never retransmits earlier (R-RTX-01), and it
+  writes the current ack into every retransmission (R-ACK-03).
+* The position lies below ``next`` but is unknown: the frame was lost or delayed before observation (LATE), or its
+  message is already forgotten (STALE).
+* The session is not that of the stream: a later session begins a new stream, an earlier one is STALE. A message with
+  session 0xFFFFFFFF, and a NOTIFY, may name another session than the stream and still belong to its numbers.
+
+Restarts are the hard part, because no packet announces them. A source that has forgotten its partner, by a
+disconnect or because it abandoned it, numbers its messages from a start that a CONNECT requested, and these numbers
+may coincide with earlier ones. ``flow.restart`` is set by every CONNECT that the source receives; while it is set, a
+requested start with unexpected content, a gap before it or another session number begins a new stream (``starts``).
+The flow keeps the previous stream as ``former``, because nacks and delayed frames may still refer to it.
+
+Acknowledgements refer to the reverse direction: ``look_ack`` finds their position in ``back.stream``, or None if they
+refer to an earlier stream or an earlier session. After a partner was abandoned, an ack may carry a reserved number
+that acknowledges nothing (R-RTX-05); it has no position either.
+
+When in doubt, the tracker chooses the reading that convicts no host. A stream whose start was not observed is
+``adopted``, and a flow with frames that could not be followed is ``loose``; rules that need certainty skip both.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 from zlib import crc32
 
-from mxwire.rules.state.flows import Flow
+from mxwire.rules.state.flows import ObservedFlow
+from mxwire.rules.state.frame import FrameStatus, ObservedFrame
 from mxwire.rules.state.sequence import position_of
-from mxwire.rules.state.sighting import Sighting, Status
-from mxwire.rules.state.streams import NO_FRAGMENTS, Content, Message, Stream, stream_from
-from mxwire.rules.state.transfers import ANNOUNCEMENTS, Announcement
+from mxwire.rules.state.streams import NO_FRAGMENTS, Content, ObservedMessage, ObservedStream, stream_from
+from mxwire.rules.state.transfers import ANNOUNCEMENTS, ObservedAnnouncement
 from mxwire.wire.enums import PacketType
 from mxwire.wire.numbers import (
     ABANDONED_DONE,
@@ -28,8 +71,8 @@ _NOTIFY: Final = int(PacketType.NOTIFY)
 _NO_REGION: Final = (0, 0, 0)
 
 
-def look(seen: Sighting) -> None:
-    """Say what the frame is: a new number, a repetition, another fragment, or none of the present stream."""
+def look(seen: ObservedFrame) -> None:
+    """Classify a numbered packet: new number, retransmission, further fragment, duplicate, late or stale."""
     frame = seen.frame
     look_ack(seen, frame.lib_piggyack, frame.session)
     flow = seen.flow
@@ -43,38 +86,38 @@ def look(seen: Sighting) -> None:
         _look_in(seen, flow, stream)
     elif _is_newer(flow, session, stream.session):
         seen.starts = True
-    elif frame.ptype == _NOTIFY and session in flow.told:
+    elif frame.ptype == _NOTIFY and session in flow.sessions:
         _look_in(seen, flow, stream)
     else:
-        seen.status = Status.STALE
+        seen.status = FrameStatus.STALE
 
 
-def _look_first(seen: Sighting, flow: Flow, session: int) -> None:
+def _look_first(seen: ObservedFrame, flow: ObservedFlow, session: int) -> None:
     former = flow.former
     late = seen.time_ns - flow.source.reopened_ns <= seen.within_reordering
-    if late and former is not None and session not in flow.told and session == former.session:
-        seen.status = Status.STALE
+    if late and former is not None and session not in flow.sessions and session == former.session:
+        seen.status = FrameStatus.STALE
     else:
         seen.starts = True
 
 
-def _is_newer(flow: Flow, session: int, than: int) -> bool:
-    """Whether the source was told a session after another one."""
-    if session not in flow.told:
-        return not flow.told
-    return than not in flow.told or [*flow.told].index(session) > [*flow.told].index(than)
+def _is_newer(flow: ObservedFlow, session: int, than: int) -> bool:
+    """Return whether the source learned ``session`` after the session ``than``."""
+    if session not in flow.sessions:
+        return not flow.sessions
+    return than not in flow.sessions or [*flow.sessions].index(session) > [*flow.sessions].index(than)
 
 
-def _look_in(seen: Sighting, flow: Flow, stream: Stream) -> None:
+def _look_in(seen: ObservedFrame, flow: ObservedFlow, stream: ObservedStream) -> None:
     number = seen.frame.lib_seqnum
     seen.position = position = position_of(number, stream.next)
     if number & SESSION_NUMBER_MASK != stream.session_bits:
         seen.starts = _may_restart(seen, flow)
-        seen.status = Status.NEW if seen.starts else Status.STALE
+        seen.status = FrameStatus.NEW if seen.starts else FrameStatus.STALE
         return
     ahead = position - stream.next
     if ahead == 0:
-        # Where something before it is missing, the source may have given it up, and go on from where it was asked to.
+        # If a number before it is missing, the source may have abandoned it, and continue with a requested start.
         seen.starts = stream.complete < stream.next and _may_restart(seen, flow)
         return
     if ahead > 0:
@@ -82,11 +125,11 @@ def _look_in(seen: Sighting, flow: Flow, stream: Stream) -> None:
         return
     message = stream.messages.get(position)
     if message is None:
-        # In a capture it may also be one that was lost or held up on its way here, which the receiver asks for again.
+        # In a capture it may also be a lost or delayed packet, whose number the receiver requests again.
         seen.starts = (seen.vantage.as_sent or flow.forgot) and _may_restart(seen, flow)
         if not seen.starts:
             forgotten = stream.first <= position < stream.floor
-            seen.status = Status.STALE if forgotten else Status.LATE
+            seen.status = FrameStatus.STALE if forgotten else FrameStatus.LATE
     elif flow.restart and not _is_same(message, seen.frame) and _may_restart(seen, flow):
         seen.starts = True
     else:
@@ -94,37 +137,37 @@ def _look_in(seen: Sighting, flow: Flow, stream: Stream) -> None:
         _look_repeat(seen, message)
 
 
-def _may_restart(seen: Sighting, flow: Flow) -> bool:
-    """Whether the source may have forgotten its partner, and starts again where a CONNECT asked it to."""
+def _may_restart(seen: ObservedFrame, flow: ObservedFlow) -> bool:
+    """Return whether the source may have forgotten its partner and restart its numbers where a CONNECT requested it."""
     if not flow.restart:
         return False
-    told = flow.told.get(seen.frame.session)
-    return told is not None and seen.frame.lib_seqnum in told.starts
+    known = flow.sessions.get(seen.frame.session)
+    return known is not None and seen.frame.lib_seqnum in known.starts
 
 
-def _is_same(message: Message, frame: Frame) -> bool:
+def _is_same(message: ObservedMessage, frame: Frame) -> bool:
     return content(frame) == message.content
 
 
-def _look_repeat(seen: Sighting, message: Message) -> None:
+def _look_repeat(seen: ObservedFrame, message: ObservedMessage) -> None:
     frame = seen.frame
     since = seen.time_ns - message.last_ns
     early = since < seen.resend_delay
     if message.kind == _MEDIUM and frame.ptype == _MEDIUM:
         again = bool(message.round >> frame.frag_seqnum & 1)
         if seen.vantage.as_sent:
-            seen.status = Status.REPEAT if again else Status.FRAGMENT
+            seen.status = FrameStatus.REPEAT if again else FrameStatus.FRAGMENT
         elif early:
-            seen.status = Status.DUPLICATE if again else Status.FRAGMENT
+            seen.status = FrameStatus.DUPLICATE if again else FrameStatus.FRAGMENT
         else:
-            seen.status = Status.REPEAT
+            seen.status = FrameStatus.REPEAT
         return
     copied = not seen.vantage.as_sent and frame.lib_piggyack == message.acknowledgement
-    seen.status = Status.DUPLICATE if early and copied else Status.REPEAT
+    seen.status = FrameStatus.DUPLICATE if early and copied else FrameStatus.REPEAT
 
 
-def look_ack(seen: Sighting, value: int, session: int) -> None:
-    """Find the position in the other direction that an acknowledgement speaks of."""
+def look_ack(seen: ObservedFrame, value: int, session: int) -> None:
+    """Find the position in the reverse direction that an acknowledgement refers to."""
     seen.ack = value
     stream = seen.back.stream
     if stream is None or value & SESSION_NUMBER_MASK != stream.session_bits or _says_nothing(seen.back, stream, value):
@@ -135,21 +178,21 @@ def look_ack(seen: Sighting, value: int, session: int) -> None:
     seen.ack_position = position_of(value, stream.complete)
 
 
-def _says_nothing(back: Flow, stream: Stream, value: int) -> bool:
-    """Whether an acknowledgement only says that nothing has come yet, after a partner was given up (R-RTX-05)."""
+def _says_nothing(back: ObservedFlow, stream: ObservedStream, value: int) -> bool:
+    """Return whether an ack only reports that nothing was received since a partner was abandoned (R-RTX-05)."""
     if value & NUMBER_MASK == FIRST_NUMBER:
-        # Reset after that: number 1 is awaited, which lies ahead of those that follow a giving up (R-CLS-05).
+        # After a reset number 1 is expected, which lies ahead of the numbers of an abandoned partner (R-CLS-05).
         return stream.first & NUMBER_MASK == ABANDONED_NEXT
     if value & NUMBER_MASK != ABANDONED_DONE:
         return False
     asked = value & SESSION_NUMBER_MASK | ABANDONED_NEXT
-    return any(asked in told.starts for told in back.told.values())
+    return any(asked in known.starts for known in back.sessions.values())
 
 
 def content(frame: Frame) -> Content:
-    """What every transmission of a numbered packet must repeat: type, length, match, region, data.
+    """Return the properties that every transmission of a numbered packet repeats: type, length, match, region, data.
 
-    Data of a MEDIUM is compared by fragment instead.
+    Data of a MEDIUM is compared per fragment instead.
     """
     kind = frame.ptype
     if kind == _NOTIFY:
@@ -162,17 +205,17 @@ def content(frame: Frame) -> Content:
     return kind, frame.length, match, _NO_REGION, data  # type: ignore[attr-defined]
 
 
-def apply(seen: Sighting) -> None:
-    """Remember the frame."""
+def apply(seen: ObservedFrame) -> None:
+    """Remember a numbered packet: its message, its fragment, and the numbers that are now complete."""
     apply_ack(seen)
     status = seen.status
-    if status is Status.STALE:
+    if status is FrameStatus.STALE:
         seen.flow.loose = True
         return
-    if status is Status.LATE and seen.position < seen.flow.stream.floor:
+    if status is FrameStatus.LATE and seen.position < seen.flow.stream.floor:
         seen.flow.loose = True
         return
-    if status is Status.NEW or status is Status.LATE:
+    if status is FrameStatus.NEW or status is FrameStatus.LATE:
         message = _add(seen)
     else:
         assert seen.message is not None
@@ -187,7 +230,7 @@ def apply(seen: Sighting) -> None:
         stream.settle()
 
 
-def _add(seen: Sighting) -> Message:
+def _add(seen: ObservedFrame) -> ObservedMessage:
     frame, flow = seen.frame, seen.flow
     if seen.starts or flow.stream is None:
         flow.former = flow.stream
@@ -200,7 +243,7 @@ def _add(seen: Sighting) -> Message:
     kind = frame.ptype
     expected = flow.destination.session
     acceptable = frame.session != NO_SESSION and (expected is None or frame.session == expected)
-    message = Message(
+    message = ObservedMessage(
         position=seen.position,
         session=frame.session,
         kind=kind,
@@ -218,7 +261,7 @@ def _add(seen: Sighting) -> Message:
     )
     stream.add(message)
     seen.message = message
-    flow.unannounced = flow.unannounced or (not flow.connects and bool(flow.told))
+    flow.unannounced = flow.unannounced or (not flow.connects and bool(flow.sessions))
     if kind == _RNDV:
         _announce(seen, flow)
     elif kind == _NOTIFY:
@@ -226,12 +269,12 @@ def _add(seen: Sighting) -> Message:
     return message
 
 
-def _new_stream(seen: Sighting) -> Stream:
-    """A stream that begins where the source was asked to begin, if the number fits that at all."""
+def _new_stream(seen: ObservedFrame) -> ObservedStream:
+    """Return a stream from the requested start, if the number is plausible for it, or else from the number itself."""
     frame, flow = seen.frame, seen.flow
     session = None if frame.session == NO_SESSION else frame.session
-    told = flow.told.get(frame.session)
-    starts = told.starts if told else [start for each in flow.told.values() for start in each.starts]
+    known = flow.sessions.get(frame.session)
+    starts = known.starts if known else [start for each in flow.sessions.values() for start in each.starts]
     if frame.lib_seqnum in starts:
         return stream_from(frame.lib_seqnum, session, adopted=not flow.fresh)
     for start in reversed(starts):
@@ -243,13 +286,13 @@ def _new_stream(seen: Sighting) -> Stream:
     return stream_from(frame.lib_seqnum, session, adopted=not starts or not flow.fresh)
 
 
-def _count(seen: Sighting, message: Message) -> None:
-    """One more frame of a known message."""
+def _count(seen: ObservedFrame, message: ObservedMessage) -> None:
+    """Count one more frame of a known message."""
     message.frames += 0 if seen.lost else seen.copies
     message.exact = message.exact and seen.delivered_ns is not None
-    if seen.status is Status.DUPLICATE:
+    if seen.status is FrameStatus.DUPLICATE:
         return
-    if seen.status is Status.REPEAT:
+    if seen.status is FrameStatus.REPEAT:
         message.transmissions += 1
         message.round = 0
     message.acknowledgement = seen.frame.lib_piggyack
@@ -257,10 +300,10 @@ def _count(seen: Sighting, message: Message) -> None:
     message.last_number = seen.number
 
 
-def _add_fragment(seen: Sighting, message: Message) -> None:
+def _add_fragment(seen: ObservedFrame, message: ObservedMessage) -> None:
     frame = seen.frame
     place = frame.frag_seqnum
-    if seen.status is not Status.DUPLICATE:
+    if seen.status is not FrameStatus.DUPLICATE:
         message.round |= 1 << place
     known = message.fragments.get(place)
     arrived = not seen.lost
@@ -275,13 +318,13 @@ def _add_fragment(seen: Sighting, message: Message) -> None:
         message.complete = True
 
 
-def _announce(seen: Sighting, flow: Flow) -> None:
+def _announce(seen: ObservedFrame, flow: ObservedFlow) -> None:
     frame = seen.frame
     announcements = flow.announcements
     own = flow.source.session
     key = (-1 if own is None else own, frame.pulled_rdma_id, frame.pulled_rdma_seqnum)
     announcements.pop(key, None)
-    announcements[key] = Announcement(
+    announcements[key] = ObservedAnnouncement(
         length=frame.msg_length,
         offset=frame.pulled_rdma_offset,
         position=seen.position,
@@ -294,7 +337,7 @@ def _announce(seen: Sighting, flow: Flow) -> None:
         flow.source.region_counters[frame.pulled_rdma_id] = frame.pulled_rdma_seqnum
 
 
-def _end(seen: Sighting) -> None:
+def _end(seen: ObservedFrame) -> None:
     announcement = seen.announcement
     if announcement is None:
         return
@@ -310,8 +353,8 @@ def _end(seen: Sighting) -> None:
         announcement.transfer.end()
 
 
-def apply_ack(seen: Sighting) -> None:
-    """Remember what the source has acknowledged."""
+def apply_ack(seen: ObservedFrame) -> None:
+    """Remember the acknowledgement of the source."""
     position = seen.ack_position
     if position is None:
         return
@@ -329,18 +372,18 @@ def apply_ack(seen: Sighting) -> None:
         stream.acknowledge(position)
 
 
-def look_liback(seen: Sighting) -> None:
-    """An explicit acknowledgement."""
+def look_liback(seen: ObservedFrame) -> None:
+    """Find the position that a liback acknowledges."""
     frame = seen.frame
     look_ack(seen, frame.liback_lib_seqnum, frame.session)
 
 
-def apply_liback(seen: Sighting) -> None:
-    """Remember its number."""
+def apply_liback(seen: ObservedFrame) -> None:
+    """Remember the acknowledgement of a liback and its ``acknum``."""
     apply_ack(seen)
     flow, frame = seen.flow, seen.frame
-    anew = flow.acknum_restart and frame.liback_acknum == 1
-    if flow.acknum is None or frame.liback_acknum > flow.acknum or frame.session != flow.acknum_session or anew:
+    restarted = flow.acknum_restart and frame.liback_acknum == 1
+    if flow.acknum is None or frame.liback_acknum > flow.acknum or frame.session != flow.acknum_session or restarted:
         flow.acknum = frame.liback_acknum
         flow.acknum_ns = seen.time_ns
     if flow.acknum_session is None or frame.session != NO_SESSION:

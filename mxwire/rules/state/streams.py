@@ -1,4 +1,4 @@
-"""The numbered packets of one direction of a connection."""
+"""Streams: the numbered packets of one direction of a connection."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from typing import Final
 from mxwire.wire.numbers import OUTSTANDING_MAXIMUM, SESSION_NUMBER_MASK, SESSION_NUMBER_STEP
 
 KEPT_BEHIND: Final = 64
-"""Messages that are remembered after they were acknowledged: the sender may not have heard so yet."""
+"""Messages that are remembered after they were acknowledged: their sender may not have received the ack yet."""
 
 
 Content = tuple[int, int, tuple[int, int], tuple[int, int, int], bytes | None]
-"""Type, length, match information (of a NOTIFY region and counter), of a RNDV region, counter and offset, and what a
-TINY or SMALL carries."""
+"""Type, length, match information (of a NOTIFY: region and counter), of a RNDV region, counter and offset, and the
+data of a TINY or SMALL."""
 NO_FRAGMENTS: Final[dict[int, tuple[int, int, bool]]] = {}
-"""The fragments of whatever is no MEDIUM."""
+"""The fragments of a message that is not a MEDIUM."""
 
 
 @dataclass(slots=True, eq=False)
-class Message:
-    """A numbered packet, or all fragments of a MEDIUM, with what every transmission of it must repeat."""
+class ObservedMessage:
+    """A numbered packet, or all fragments of a MEDIUM, with the properties that every transmission must repeat."""
 
     position: int
     session: int
     kind: int
     """Packet type."""
     content: Content
-    """What every transmission repeats."""
+    """Properties that every transmission repeats."""
     first_ns: int
     last_ns: int
-    """When the last frame of the last transmission was seen."""
+    """Time of the last frame of the last transmission."""
     first_number: int
     last_number: int
     transmissions: int = 1
     frames: int = 1
-    """Frames of it that may have reached the destination, repeated ones counted."""
+    """Its frames that may have reached the destination, including retransmissions."""
     exact: bool = True
-    """Whether ``frames`` is known exactly."""
+    """``frames`` is known exactly."""
     nacks: int = 0
     complete: bool = True
-    """Whether all of it has been seen (and, where that is known, delivered)."""
+    """All of it has been seen (and delivered, if that is known)."""
     acceptable: bool = True
-    """False where its session is not the destination's, so that it must be refused."""
+    """False if its session is not the destination's, so that it must be refused."""
     acknowledgement: int = -1
     """The piggyback of the last transmission."""
     fragments: dict[int, tuple[int, int, bool]] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Message:
 
     @property
     def length(self) -> int:
-        """Bytes of the message; of a NOTIFY what it says was transferred."""
+        """Bytes of the message; of a NOTIFY the transferred length that it reports."""
         return self.content[1]
 
     @property
@@ -63,8 +63,8 @@ class Message:
 
 
 @dataclass(slots=True, eq=False)
-class Stream:
-    """Consecutive numbers from the one that the receiver asked for, until one side starts anew."""
+class ObservedStream:
+    """Consecutive numbers from the requested start, until one endpoint resets its state."""
 
     session: int | None
     """The session that its TINY, SMALL, MEDIUM and RNDV name."""
@@ -75,17 +75,17 @@ class Stream:
     next: int
     """Position after the highest number seen."""
     complete: int
-    """Position of the first number that was not completely seen."""
+    """Position of the first number that was not completely received, according to the observation."""
     acknowledged: int
-    """Highest position that the receiver has acknowledged, as far as seen."""
+    """Highest observed acknowledgement of the receiver, as a position."""
     floor: int
     """Messages below this position are forgotten."""
-    messages: dict[int, Message] = field(default_factory=dict)
+    messages: dict[int, ObservedMessage] = field(default_factory=dict)
     adopted: bool = False
-    """Whether its beginning was not seen."""
+    """Its beginning was not seen."""
 
-    def add(self, message: Message) -> None:
-        """Remember a message whose number is seen for the first time."""
+    def add(self, message: ObservedMessage) -> None:
+        """Remember a message whose number was not seen before."""
         self.messages[message.position] = message
         if message.position >= self.next:
             self.next = message.position + 1
@@ -93,16 +93,16 @@ class Stream:
             self._forget(self.next - OUTSTANDING_MAXIMUM)
 
     def settle(self) -> None:
-        """Count forward what has been seen completely."""
+        """Advance ``complete`` over messages that have been seen completely."""
         messages = self.messages
         while (message := messages.get(self.complete)) is not None and message.complete:
             self.complete += 1
 
     def acknowledge(self, position: int) -> None:
-        """Take note of the receiver's acknowledgement."""
+        """Remember the receiver's acknowledgement."""
         if position > self.acknowledged:
             self.acknowledged = position
-            # Only where a rule was broken or the capture missed something.
+            # Only if a rule was broken or the capture missed a frame.
             if position > self.complete:
                 self.complete = position
                 self.next = max(self.next, position)
@@ -117,14 +117,14 @@ class Stream:
         self.complete = max(self.complete, below)
 
     def number(self, position: int) -> int:
-        """A position as it is on the wire."""
+        """Return a position as a number on the wire."""
         return position & ~SESSION_NUMBER_MASK & 0xFFFF | self.session_bits
 
 
-def stream_from(number: int, session: int | None, *, adopted: bool = False) -> Stream:
-    """A stream whose first number is the given one, 16 bits as on the wire."""
+def stream_from(number: int, session: int | None, *, adopted: bool = False) -> ObservedStream:
+    """Return a stream whose first number is ``number``, 16 bits as on the wire."""
     first = (number & ~SESSION_NUMBER_MASK & 0xFFFF) + SESSION_NUMBER_STEP
-    return Stream(
+    return ObservedStream(
         session=session,
         first=first,
         session_bits=number & SESSION_NUMBER_MASK,

@@ -1,4 +1,4 @@
-"""Large messages: what a RNDV announced, and the blocks that its receiver pulls."""
+"""Large messages: the announcement in a RNDV, and the blocks that its receiver pulls."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from dataclasses import dataclass, field
 from typing import Final
 
 BLOCKS_BEHIND: Final = 8
-"""Complete blocks that are remembered behind the oldest incomplete one, for late repetitions."""
+"""Complete blocks that are remembered behind the oldest incomplete one, for late retransmissions."""
 TRANSFERS: Final = 1100
-"""Transfers remembered of each pair of hosts: a puller has 1024 handles."""
+"""Transfers remembered per pair of hosts: a puller has 1024 handles."""
 ANNOUNCEMENTS: Final = 1024
-"""Large messages remembered of each direction of a connection."""
+"""Large messages remembered per direction of a connection."""
 
 
 @dataclass(slots=True, eq=False)
-class Announcement:
+class ObservedAnnouncement:
     """A large message that a RNDV offers."""
 
     length: int
     offset: int
     position: int
     number: int
-    """The frame that announced it first."""
+    """The frame that first announced it."""
     time_ns: int
     notified: int | None = None
     """Position of the NOTIFY that ended it."""
@@ -30,15 +30,15 @@ class Announcement:
     notified_number: int = 0
     notified_ns: int = 0
     perhaps_notified: bool = False
-    """A NOTIFY of 0 bytes ended either it or a message of a former opening that looks alike (R-MEA-14)."""
+    """A NOTIFY of 0 bytes ended either this message or one of a former opening that looks alike (R-MEA-14)."""
     repeated_delivery: bool = False
-    """The receiver's numbers were reset since, so that the RNDV may be delivered twice (R-CON-12)."""
-    transfer: Transfer | None = None
+    """The receiver's numbers were reset since then, so that the RNDV may be delivered twice (R-CON-12)."""
+    transfer: ObservedTransfer | None = None
 
 
 @dataclass(slots=True, eq=False)
-class Block:
-    """What one PULL asks for."""
+class ObservedBlock:
+    """The frames that one PULL requests."""
 
     index: int
     """Number of its first frame."""
@@ -48,34 +48,34 @@ class Block:
     start: int
     """Offset of its first byte in the message."""
     last_ns: int
-    """When it was last asked for."""
+    """Time of the last request."""
     last_number: int
     requests: int = 1
     deliveries: int = 0
-    """How often a request may have reached the replier."""
+    """Number of requests that may have reached the responder."""
     exact: bool = True
-    """Whether ``deliveries`` is known exactly."""
+    """``deliveries`` is known exactly."""
     seen: int = 0
-    """The frames that were seen (and not lost, where that is known), as bits."""
+    """The frames that were seen (and delivered, if that is known), as bits."""
     answers: list[int] = field(default_factory=list)
-    """How often each frame was sent."""
+    """Number of times that each frame was sent."""
     last_place: int = -1
     """Place of the last reply within the block."""
     data: dict[int, bytes] | None = None
-    """What the replies carried, while the block is in the window."""
+    """Data of the replies by place, while the block is in the window."""
     hurried: bool = False
-    """It was asked for again before the timer had expired (R-PUL-07)."""
+    """It was re-requested before the timer expired (R-PUL-07)."""
     last_reply: int = 0
     """The frame that held the last reply."""
 
     @property
     def complete(self) -> bool:
-        """Whether all frames have been seen."""
+        """True if all frames have been seen."""
         return self.seen == (1 << self.frames) - 1
 
 
 @dataclass(slots=True, eq=False)
-class Transfer:
+class ObservedTransfer:
     """A pull, from its first PULL on."""
 
     handle: int
@@ -107,20 +107,20 @@ class Transfer:
     """A NACK_MCP of type 0 refused it, which real hosts take as the end of a complete pull (R-NAK-09)."""
     deliveries: int = 0
     exact: bool = True
-    blocks: dict[int, Block] = field(default_factory=dict)
+    blocks: dict[int, ObservedBlock] = field(default_factory=dict)
     """By number of the block: frame_index / B."""
     oldest: int = 0
     """The first block that is not complete."""
     highest: int = -1
-    """The last block that was asked for."""
+    """The last block that was requested."""
     irregular: bool = False
-    """A PULL asked for something that is no block: its replies are not judged."""
+    """A PULL requested an invalid block: replies of the transfer are not judged."""
     adopted: bool = False
     """Its beginning was not seen."""
     ended: bool = False
     """Its NOTIFY was seen."""
-    announcement: Announcement | None = None
-    older: Transfer | None = None
+    announcement: ObservedAnnouncement | None = None
+    older: ObservedTransfer | None = None
     """Another transfer with the same handle and magic (D-13)."""
 
     @property
@@ -137,7 +137,7 @@ class Transfer:
             blocks.pop(self.oldest - BLOCKS_BEHIND, None)
 
     def end(self) -> None:
-        """Keep only what late repetitions need."""
+        """Mark the transfer as ended, and keep only the state that late retransmissions need."""
         self.ended = True
         for block in self.blocks.values():
             block.data = None

@@ -1,37 +1,38 @@
-"""One frame in its context: what the trackers found out about it before the rules look at it."""
+"""One frame in its context: the conclusions of the trackers, as input to the rules."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 from typing import Any
 
-from mxwire.rules.state.flows import Connect, Pair
-from mxwire.rules.state.hosts import Endpoint
-from mxwire.rules.state.streams import Message
-from mxwire.rules.state.transfers import Announcement, Block, Transfer
+from mxwire.rules.state.flows import ObservedConnect, ObservedPair
+from mxwire.rules.state.hosts import ObservedEndpoint
+from mxwire.rules.state.streams import ObservedMessage
+from mxwire.rules.state.transfers import ObservedAnnouncement, ObservedBlock, ObservedTransfer
 from mxwire.rules.timing import pull_timer_least, resend_delay_least, slack
 from mxwire.rules.vantage import LOST, Vantage
 
 
-class Status(IntEnum):
-    """What a frame is to those before it."""
+class FrameStatus(IntEnum):
+    """Relation of a frame to those before it."""
 
     NEW = 0
     """The first of its kind: a new number, connect, transfer or block."""
     FRAGMENT = 1
     """Another fragment of the same transmission of a MEDIUM."""
     REPEAT = 2
-    """Sent again."""
+    """A retransmission."""
     LATE = 3
-    """Seen for the first time although later ones were seen before: the network lost or delayed it on its way here."""
+    """Seen for the first time although later ones were seen before: the network lost or delayed it before
+    observation."""
     DUPLICATE = 4
-    """A copy that the network made."""
+    """A duplicate made by the network."""
     STALE = 5
     """Belongs to a former session or to nothing known, so that only the frame itself can be judged."""
 
 
-class Sighting:
-    """The frame under judgement. One object serves all frames of a judge, one after the other."""
+class ObservedFrame:
+    """The frame under judgement. One object serves all frames of a judge in turn, to save the allocation per frame."""
 
     __slots__ = (
         "ack",
@@ -80,46 +81,46 @@ class Sighting:
         """Bytes of the frame on the wire."""
         self.delivered_ns: int | None = None
         self.copies = 1
-        """How often it is delivered, where ``delivered_ns`` is known."""
+        """Number of times that it is delivered, if ``delivered_ns`` is known."""
         self.lost = False
-        self.pair: Pair = None  # type: ignore[assignment]
-        """Source to destination; set for every frame that has addresses."""
+        self.pair: ObservedPair = None  # type: ignore[assignment]
+        """Source to destination; set for every frame with addresses."""
         self.flow: Any = None
-        """Source endpoint to destination endpoint, where the frame names both. In a nack the direction of what was
-        refused (None where nothing went that way)."""
+        """Source endpoint to destination endpoint, if the frame names both. For a nack, the direction of the refused
+        packet (None if no packet went in that direction)."""
         self.back: Any = None
-        self.endpoint: Endpoint | None = None
-        """The sender's endpoint, where the frame shows its session."""
-        self.status = Status.NEW
+        self.endpoint: ObservedEndpoint | None = None
+        """The sender's endpoint, if the frame shows its session."""
+        self.status = FrameStatus.NEW
         self.starts = False
-        """The frame begins a new stream of numbers."""
+        """The frame is the first of a new stream of numbers."""
         self.position = 0
-        self.message: Message | None = None
-        """The known message that it repeats, continues or refuses."""
+        self.message: ObservedMessage | None = None
+        """The known message that it retransmits, continues or refuses."""
         self.crc = 0
         """CRC-32 of a fragment's data."""
         self.ack = 0
         self.ack_position: int | None = None
-        """Position that it acknowledges, if that speaks of what the other side is sending now."""
-        self.connect: Connect | None = None
-        self.transfer: Transfer | None = None
-        self.block: Block | None = None
+        """Position that it acknowledges, if it refers to the current stream of the reverse direction."""
+        self.connect: ObservedConnect | None = None
+        self.transfer: ObservedTransfer | None = None
+        self.block: ObservedBlock | None = None
         self.place = 0
-        """Place of a reply within its block."""
-        self.announcement: Announcement | None = None
+        """Index of a reply within its block."""
+        self.announcement: ObservedAnnouncement | None = None
         self.left_behind = False
         """The announcement is of a former opening of the destination (R-MEA-14)."""
-        self.alike: Announcement | None = None
+        self.alike: ObservedAnnouncement | None = None
         """With ``left_behind``, the announcement of the present opening that looks like it."""
 
     def begin(self, time_ns: int, number: int, delivered_ns: int | None, copies: int) -> None:
-        """Start with the next frame."""
+        """Reset the conclusions for the next frame."""
         self.time_ns = time_ns
         self.number = number
         self.delivered_ns = delivered_ns
         self.copies = copies
         self.lost = delivered_ns == LOST
-        self.status = Status.NEW
+        self.status = FrameStatus.NEW
         self.starts = False
         self.message = None
         self.connect = None

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from mxwire.rules.registry import NUMBERED, Breach, judges
-from mxwire.rules.state.flows import Flow
+from mxwire.rules.state.flows import ObservedFlow
+from mxwire.rules.state.frame import FrameStatus, ObservedFrame
 from mxwire.rules.state.sequence import position_of
-from mxwire.rules.state.sighting import Sighting, Status
 from mxwire.units import MILLISECOND
 from mxwire.wire.enums import ConnectStatus
 from mxwire.wire.numbers import ABANDONED_NEXT, FIRST_NUMBER, NO_SESSION, NUMBER_MASK, SESSION_NUMBER_MASK
 from mxwire.wire.packets import ConnectReply, ConnectRequest
 
 
-@judges("R-CON-01", ConnectRequest, severity="deviation", when=(Status.NEW,), as_sent=True)
-def connect_number(seen: Sighting) -> Breach | None:
-    """Connects to a partner are numbered 0, 1, 2 …; from 0 again after the partner was forgotten."""
+@judges("R-CON-01", ConnectRequest, severity="deviation", when=(FrameStatus.NEW,), as_sent=True)
+def connect_number(seen: ObservedFrame) -> Breach | None:
+    """Connects to a partner are numbered 0, 1, 2 …, and from 0 again after a disconnect."""
     flow, number = seen.flow, seen.frame.connect_seqnum
     if flow.connect_next is None:
         return None
@@ -24,75 +24,76 @@ def connect_number(seen: Sighting) -> Breach | None:
 
 
 @judges("R-CON-01", ConnectRequest, ConnectReply)
-def asked_start(seen: Sighting) -> Breach | None:
-    """Nobody expects a number beyond the next one that its partner has not used."""
+def asked_start(seen: ObservedFrame) -> Breach | None:
+    """The requested start is at most the next number that the partner has not used."""
     frame, back = seen.frame, seen.back
     if isinstance(frame, ConnectReply) and not _answers_present_opening(seen):
         return None
     stream, start = back.stream, frame.target_recv_seqnum_start
-    if seen.status is Status.STALE or _is_reopened(seen):
+    if seen.status is FrameStatus.STALE or _is_reopened(seen):
         return None
     if stream is None:
         if back.former is None and back.source.fresh and not back.source.epoch and _is_late_start(back, start):
-            return Breach("the partner has sent nothing, so number 1 comes first", f"asks for 0x{start:04x}")
+            return Breach("number 1, since the partner has not sent anything", f"requests number 0x{start:04x}")
         return None
     if start & SESSION_NUMBER_MASK != stream.session_bits or stream.adopted or start & NUMBER_MASK == FIRST_NUMBER:
-        # A reset asks for number 1 again, which lies ahead of those that follow a giving up (R-CLS-05, R-RTX-05).
+        # After a reset number 1 is requested again, which lies ahead of the numbers of an abandoned partner (R-CLS-05,
+        # R-RTX-05).
         return None
     ahead = position_of(start, stream.next) - stream.next
     if ahead > 0:
-        expected = f"numbers up to 0x{stream.number(stream.next):04x} can be expected"
-        return Breach(expected, f"asks for 0x{start:04x}, which is {ahead} ahead")
+        expected = f"at most 0x{stream.number(stream.next):04x}, the partner's next number"
+        return Breach(expected, f"requests number 0x{start:04x}, which is {ahead} ahead")
     return None
 
 
-def _answers_present_opening(seen: Sighting) -> bool:
+def _answers_present_opening(seen: ObservedFrame) -> bool:
     return bool(seen.frame.src_session_id == seen.flow.destination.session)
 
 
-def _is_reopened(seen: Sighting) -> bool:
-    """Whether the frame shows a new opening of its sender, who then knows nothing of what was before."""
+def _is_reopened(seen: ObservedFrame) -> bool:
+    """Return whether the frame shows a new opening of its sender, which has no memory of earlier ones."""
     frame = seen.frame
     own = frame.target_session_id if isinstance(frame, ConnectReply) else frame.src_session_id
     return seen.endpoint is not None and seen.endpoint.session != own and seen.endpoint.session is not None
 
 
-def _is_late_start(back: Flow, start: int) -> bool:
+def _is_late_start(back: ObservedFlow, start: int) -> bool:
     if start & NUMBER_MASK in (FIRST_NUMBER, ABANDONED_NEXT):
         return False
-    return start not in {each for told in back.told.values() for each in told.starts}
+    return start not in {each for known in back.sessions.values() for each in known.starts}
 
 
 @judges("R-SEQ-03", ConnectRequest, ConnectReply)
-def session_number_asked(seen: Sighting) -> Breach | None:
-    """The session number that a receiver asks for grows by one when it gives its partner up, and is 0 for a new one."""
+def session_number_asked(seen: ObservedFrame) -> Breach | None:
+    """The requested session number increases by one when the partner is abandoned, and is 0 for a new partner."""
     flow, start = seen.flow, seen.frame.target_recv_seqnum_start
     if flow.asked is None or _is_reopened(seen) or not start & SESSION_NUMBER_MASK:
         return None
     steps = ((start & SESSION_NUMBER_MASK) - (flow.asked & SESSION_NUMBER_MASK) & SESSION_NUMBER_MASK) >> 14
     since = seen.time_ns - flow.asked_ns
-    # Each giving up but the first one takes at least two transmissions more.
+    # Abandoning takes at least two more transmissions each time, except for the first.
     if steps < 2 or not seen.within_reordering <= since < (steps - 1) * 2 * seen.resend_delay:
         return None
-    return Breach(f"the session number of 0x{flow.asked:04x}, or one more", f"asks for 0x{start:04x}")
+    return Breach(f"the session number of 0x{flow.asked:04x}, or one more", f"requests number 0x{start:04x}")
 
 
-@judges("R-CON-02", ConnectRequest, severity="deviation", when=(Status.REPEAT,))
-def request_repeated(seen: Sighting) -> Breach | None:
-    """A request without answer is repeated after the resend delay, unchanged, and not for ever."""
+@judges("R-CON-02", ConnectRequest, severity="deviation", when=(FrameStatus.REPEAT,))
+def request_repeated(seen: ObservedFrame) -> Breach | None:
+    """An unanswered request is retransmitted after the resend delay, unchanged, up to the resend limit."""
     connect, frame = seen.connect, seen.frame
     if connect is None:
         return None
     if connect.key != frame.app_key:
         return Breach(
-            f"a repeated request carries the same key 0x{connect.key:08x}",
+            f"the same key 0x{connect.key:08x} in a retransmitted request",
             f"key 0x{frame.app_key:08x}",
             "violation",
             (connect.number,),
         )
     since = seen.time_ns - connect.last_ns
     if since < seen.resend_delay:
-        return Breach("repeated after the resend delay of about 500 ms", f"after {since // MILLISECOND} ms")
+        return Breach("retransmission after the resend delay of about 500 ms", f"after {since // MILLISECOND} ms")
     most = seen.vantage.resends_maximum
     if most is not None and connect.requests > most:
         return Breach(f"at most {most + 1} transmissions (R-RTX-03)", f"transmission {connect.requests + 1}")
@@ -100,8 +101,8 @@ def request_repeated(seen: Sighting) -> Breach | None:
 
 
 @judges("R-CON-04", ConnectReply, alone=True)
-def reply_status(seen: Sighting) -> Breach | None:
-    """A reply says 0 or 11; all else is ignored by the requester."""
+def reply_status(seen: ObservedFrame) -> Breach | None:
+    """A reply has status 0 or 11; requesters ignore any other."""
     status = seen.frame.connect_status_code
     if status not in (ConnectStatus.SUCCESS, ConnectStatus.BAD_KEY):
         return Breach("status 0 or 11", f"status {status}")
@@ -109,18 +110,18 @@ def reply_status(seen: Sighting) -> Breach | None:
 
 
 @judges("R-CON-08", ConnectReply)
-def reply_asked_for(seen: Sighting) -> Breach | None:
-    """A reply answers a request: its session and connect number are copies, and there is one for each."""
+def reply_asked_for(seen: ObservedFrame) -> Breach | None:
+    """A reply answers a request: session and connect number are copied from it, and each request gets one reply."""
     frame, connect = seen.frame, seen.connect
-    if seen.status is Status.STALE:
+    if seen.status is FrameStatus.STALE:
         return None
     if connect is None:
         if not (seen.back.source.fresh or seen.back.connects) or frame.src_session_id in seen.back.source.past:
-            # An application that slept may answer a request of a former opening (R-GEN-01).
+            # A suspended application may answer a request of a former opening (R-GEN-01).
             return None
         asked = ", ".join(f"{number} of 0x{each.session:08x}" for number, each in seen.back.connects.items())
         return Breach(
-            f"src_session_id and connect_seqnum of a request: {asked or 'there was none'}",
+            f"src_session_id and connect_seqnum of a request: {asked or 'there was no request'}",
             f"{frame.connect_seqnum} of 0x{frame.src_session_id:08x}",
         )
     if connect.exact and seen.delivered_ns is not None and connect.replies >= connect.deliveries:
@@ -131,27 +132,29 @@ def reply_asked_for(seen: Sighting) -> Breach | None:
 
 
 @judges("R-CON-08", ConnectReply)
-def reply_by_key(seen: Sighting) -> Breach | None:
-    """Status 0 for the endpoint's key, 11 for any other."""
+def reply_by_key(seen: ObservedFrame) -> Breach | None:
+    """FrameStatus 0 for the endpoint's key, 11 for any other."""
     connect, endpoint, frame = seen.connect, seen.endpoint, seen.frame
     if connect is None or endpoint is None or endpoint.key is None or endpoint.session != frame.target_session_id:
         return None
     wanted = ConnectStatus.SUCCESS if connect.key == endpoint.key else ConnectStatus.BAD_KEY
     if frame.connect_status_code != wanted:
         return Breach(
-            f"status {wanted.value} for key 0x{connect.key:08x}, since 0x{endpoint.key:08x} is right",
+            f"status {wanted.value} for key 0x{connect.key:08x}, since the endpoint's key is 0x{endpoint.key:08x}",
             f"status {frame.connect_status_code}",
             frames=(connect.number,),
         )
     return None
 
 
-@judges("R-CON-12", *NUMBERED, severity="note", when=(Status.NEW,))
-def connected_both_ways(seen: Sighting) -> Breach | None:
-    """Whoever sends has sent a CONNECT request of his own before, or acks and pulls cannot come back."""
+@judges("R-CON-12", *NUMBERED, severity="note", when=(FrameStatus.NEW,))
+def connected_both_ways(seen: ObservedFrame) -> Breach | None:
+    """A sender transmits its own CONNECT request first, because otherwise acks and PULLs cannot be addressed to it."""
     flow = seen.flow
-    if flow.unannounced or flow.connects or not flow.told:
+    if flow.unannounced or flow.connects or not flow.sessions:
         return None
     if seen.frame.session == NO_SESSION:
         return None
-    return Breach("a CONNECT request of its own, before the first message", "it has only answered that of its partner")
+    return Breach(
+        "the sender's own CONNECT request, before its first message", "it only answered its partner's request"
+    )

@@ -1,15 +1,15 @@
-"""Follows CONNECT requests and replies: who was told which session, and where to begin."""
+"""Tracker of CONNECT requests and replies: the sessions and starting numbers that they teach."""
 
 from __future__ import annotations
 
-from mxwire.rules.state.flows import Connect, Flow
-from mxwire.rules.state.hosts import Endpoint
-from mxwire.rules.state.sighting import Sighting, Status
+from mxwire.rules.state.flows import ObservedConnect, ObservedFlow
+from mxwire.rules.state.frame import FrameStatus, ObservedFrame
+from mxwire.rules.state.hosts import ObservedEndpoint
 from mxwire.wire.numbers import SESSION_NUMBER_MASK
 
 
-def look_request(seen: Sighting) -> None:
-    """Say whether a request is new, repeated, or a copy."""
+def look_request(seen: ObservedFrame) -> None:
+    """Classify a request as new, retransmitted or duplicate."""
     frame, flow = seen.frame, seen.flow
     if _is_stale(seen, flow.source, frame.src_session_id):
         return
@@ -17,38 +17,39 @@ def look_request(seen: Sighting) -> None:
     if known is None or flow.source.session != frame.src_session_id or known.session != frame.src_session_id:
         return
     if known.target_epoch != flow.destination.epoch and frame.connect_seqnum in (0, flow.connect_next):
-        # The target was restarted, and the requester may have noticed: then it counts anew.
+        # The target was restarted, and the requester may have detected it: then it numbers its connects from 0 again.
         return
-    if seen.vantage.as_sent and _is_counted_anew(seen, known):
+    if seen.vantage.as_sent and _restarts_count(seen, known):
         return
     if (known.start ^ frame.target_recv_seqnum_start) & SESSION_NUMBER_MASK:
-        # The requester has given its partner up in the meantime, and counts anew (R-RTX-05).
+        # The requester has abandoned its partner since then, and numbers its connects from 0 again (R-RTX-05).
         return
     early = seen.time_ns - known.last_ns < seen.resend_delay
     seen.connect = known
     if known.answered and frame.connect_seqnum == 0 and seen.time_ns - known.first_ns > seen.within_reordering:
-        # A connect counter that begins again: the partner was forgotten in between.
+        # The connect number starts again: the requester disconnected in between.
         again = not early and flow.connect_next == 1 and known.key == frame.app_key
-        seen.status = Status.REPEAT if again else Status.NEW
+        seen.status = FrameStatus.REPEAT if again else FrameStatus.NEW
     elif known.key != frame.app_key and known.answered:
-        seen.status = Status.NEW
+        seen.status = FrameStatus.NEW
     elif early and not seen.vantage.as_sent:
-        seen.status = Status.DUPLICATE
+        seen.status = FrameStatus.DUPLICATE
     elif known.answered and frame.connect_seqnum == flow.connect_next:
-        seen.status = Status.NEW
+        seen.status = FrameStatus.NEW
     else:
-        seen.status = Status.REPEAT
+        seen.status = FrameStatus.REPEAT
 
 
-def _is_counted_anew(seen: Sighting, known: Connect) -> bool:
-    """Whether a request has its number from a new count, after the requester forgot its partner (R-CLS-03)."""
+def _restarts_count(seen: ObservedFrame, known: ObservedConnect) -> bool:
+    """Return whether the number of a request belongs to a new count, after the requester forgot its partner
+    (R-CLS-03)."""
     frame = seen.frame
     if frame.connect_seqnum == seen.flow.connect_next:
         return True
     return known.nacks > 0 and (frame.connect_seqnum == 0 or known.key != frame.app_key)
 
 
-def look_reply(seen: Sighting) -> None:
+def look_reply(seen: ObservedFrame) -> None:
     """Find the request that a reply answers."""
     frame, flow = seen.frame, seen.flow
     if _is_stale(seen, flow.source, frame.target_session_id):
@@ -56,49 +57,50 @@ def look_reply(seen: Sighting) -> None:
     known = seen.back.connects.get(frame.connect_seqnum)
     if known is not None and known.session == frame.src_session_id:
         seen.connect = known
-        seen.status = Status.REPEAT if known.replies else Status.NEW
+        seen.status = FrameStatus.REPEAT if known.replies else FrameStatus.NEW
 
 
-def _is_stale(seen: Sighting, endpoint: Endpoint, session: int) -> bool:
-    """Whether a frame of a former opening comes late."""
+def _is_stale(seen: ObservedFrame, endpoint: ObservedEndpoint, session: int) -> bool:
+    """Return whether a frame of a former opening is late."""
     seen.endpoint = endpoint
     if session not in endpoint.past or session == endpoint.session:
         return False
     if seen.vantage.as_sent or seen.time_ns - endpoint.reopened_ns > seen.vantage.reorder_ns:
         return False
-    seen.status = Status.STALE
+    seen.status = FrameStatus.STALE
     return True
 
 
-def _renew(seen: Sighting, flow: Flow, session: int) -> None:
-    """Take note of the source's own session, and start anew if it is a new one."""
+def _renew(seen: ObservedFrame, flow: ObservedFlow, session: int) -> None:
+    """Remember the source's own session, and reset the flow if it is a new one."""
     flow.source.open(session, seen.time_ns)
     if flow.source.epoch != flow.epoch:
         flow.renew(flow.source.epoch)
         seen.connect = None
-        seen.status = Status.NEW
+        seen.status = FrameStatus.NEW
     host = seen.pair.source
     host.limit_above = max(host.limit_above, flow.source_number)
 
 
-def _disturb(seen: Sighting, flow: Flow) -> None:
-    """A CONNECT may have reset what both sides expect (R-CON-10, R-CON-05)."""
+def _disturb(seen: ObservedFrame, flow: ObservedFlow) -> None:
+    """Forget the acknowledgements, because a CONNECT may have reset the numbers of both endpoints (R-CON-10,
+    R-CON-05)."""
     flow.asked, flow.asked_ns = seen.frame.target_recv_seqnum_start, seen.time_ns
     for each in (flow, flow.back):
         each.acknowledged = None
         each.acknum_restart = True
 
 
-def apply_request(seen: Sighting) -> None:
-    """Remember a request, and what it tells its target."""
+def apply_request(seen: ObservedFrame) -> None:
+    """Remember a request, and the session and number that it teaches its target."""
     frame, flow = seen.frame, seen.flow
-    if seen.status is Status.STALE:
+    if seen.status is FrameStatus.STALE:
         return
     _renew(seen, flow, frame.src_session_id)
     known = seen.connect
     arrivals = 0 if seen.lost else seen.copies
     exact = seen.delivered_ns is not None
-    if seen.status is Status.NEW or known is None:
+    if seen.status is FrameStatus.NEW or known is None:
         former = flow.connects.get(frame.connect_seqnum)
         if flow.connect_next and frame.connect_seqnum == 0:
             flow.restart = True
@@ -107,10 +109,10 @@ def apply_request(seen: Sighting) -> None:
                 each.repeated_delivery = True
         flow.connect_next = (frame.connect_seqnum + 1) & 0xFF
         if former is not None and former.session == frame.src_session_id:
-            # A target that slept answers those of the same number as well, which it has had before.
+            # A suspended target also answers earlier requests of the same number, which it had received before.
             arrivals += max(0, former.deliveries - former.replies)
             exact = exact and former.exact
-        flow.connects[frame.connect_seqnum] = Connect(
+        flow.connects[frame.connect_seqnum] = ObservedConnect(
             session=frame.src_session_id,
             key=frame.app_key,
             start=frame.target_recv_seqnum_start,
@@ -125,23 +127,23 @@ def apply_request(seen: Sighting) -> None:
         known.deliveries += arrivals
         known.exact = known.exact and exact
         known.start = frame.target_recv_seqnum_start
-        if seen.status is not Status.DUPLICATE:
+        if seen.status is not FrameStatus.DUPLICATE:
             known.requests += 1
             known.last_ns = seen.time_ns
     _disturb(seen, flow)
     if not seen.lost:
-        seen.back.tell(frame.src_session_id, frame.target_recv_seqnum_start, by_request=True)
-        # The target may expect number 1 again, and take for new what it has had (R-CON-12).
+        seen.back.learn(frame.src_session_id, frame.target_recv_seqnum_start, by_request=True)
+        # The target may expect number 1 again, and treat messages that it already received as new (R-CON-12).
         for each in flow.announcements.values():
             each.repeated_delivery = True
 
 
-def _count_reply(seen: Sighting, connect: Connect) -> None:
-    """Remember that a reply was sent: it may be refused."""
+def _count_reply(seen: ObservedFrame, connect: ObservedConnect) -> None:
+    """Remember that a reply was sent, since it may be refused."""
     flow = seen.flow
     arrivals = 0 if seen.lost else seen.copies
     if flow.replied is None:
-        flow.replied = Connect(
+        flow.replied = ObservedConnect(
             session=connect.session,
             key=connect.key,
             start=connect.start,
@@ -154,17 +156,18 @@ def _count_reply(seen: Sighting, connect: Connect) -> None:
     flow.replied.exact = flow.replied.exact and seen.delivered_ns is not None
 
 
-def apply_reply(seen: Sighting) -> None:
-    """Remember a reply, and what it tells the requester."""
+def apply_reply(seen: ObservedFrame) -> None:
+    """Remember a reply, and the session and number that it teaches the requester."""
     frame, flow = seen.frame, seen.flow
-    if seen.status is Status.STALE:
+    if seen.status is FrameStatus.STALE:
         return
     connect = seen.connect
     _renew(seen, flow, frame.target_session_id)
     if connect is not None:
-        if connect.session not in flow.told and connect.session == flow.destination.session:
-            # A copy of a request that a former opening has answered: a reply shows that this one has received it too.
-            flow.tell(connect.session, connect.start, by_request=True)
+        if connect.session not in flow.sessions and connect.session == flow.destination.session:
+            # A duplicate of a request that a former opening answered: the reply shows that this opening received it
+            # too.
+            flow.learn(connect.session, connect.start, by_request=True)
         connect.replies += 1
         if not seen.lost:
             connect.answered = True
@@ -175,4 +178,4 @@ def apply_reply(seen: Sighting) -> None:
             flow.source.key = connect.key
     _disturb(seen, flow)
     if frame.connect_status_code == 0 and not seen.lost:
-        seen.back.tell(frame.target_session_id, frame.target_recv_seqnum_start, by_request=False)
+        seen.back.learn(frame.target_session_id, frame.target_recv_seqnum_start, by_request=False)

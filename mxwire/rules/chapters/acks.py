@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from mxwire.rules.registry import NUMBERED, Breach, judges
-from mxwire.rules.state.sighting import Sighting, Status
+from mxwire.rules.state.frame import FrameStatus, ObservedFrame
 from mxwire.wire.numbers import ABANDONED_DONE, FIRST_NUMBER, NO_SESSION, NUMBER_MASK
 from mxwire.wire.packets import Truc
 
 
 @judges("R-ACK-01", *NUMBERED, Truc, also=("R-ACK-03",))
-def acknowledges_received(seen: Sighting) -> Breach | None:
-    """An acknowledgement is the next expected number: nothing beyond what was completely received."""
+def acknowledges_received(seen: ObservedFrame) -> Breach | None:
+    """An ack is the next expected number, and never beyond the numbers that were completely received."""
     position = seen.ack_position
     stream = seen.back.stream
     if stream is None:
@@ -22,33 +22,33 @@ def acknowledges_received(seen: Sighting) -> Breach | None:
     missing = stream.messages.get(stream.complete)
     expected = f"0x{stream.number(stream.complete):04x} is the first number not completely received"
     if missing is not None and not missing.acceptable:
-        expected += f": it came with session 0x{missing.session:08x}, which is refused"
+        expected += f": it has session 0x{missing.session:08x}, which is refused"
     return Breach(
         expected, f"acknowledges 0x{seen.ack:04x}", frames=(missing.last_number,) if missing is not None else ()
     )
 
 
-def _nothing_sent(seen: Sighting) -> Breach | None:
-    """Before the first message only the number that was asked for can be acknowledged."""
+def _nothing_sent(seen: ObservedFrame) -> Breach | None:
+    """Before the first message, only the requested start can be acknowledged."""
     back = seen.back
     receiver = seen.flow.destination
-    if seen.ack & NUMBER_MASK in (FIRST_NUMBER, ABANDONED_DONE) or not seen.vantage.from_start or not back.told:
+    if seen.ack & NUMBER_MASK in (FIRST_NUMBER, ABANDONED_DONE) or not seen.vantage.from_start or not back.sessions:
         return None
     if receiver.epoch and seen.frame.session in (NO_SESSION, *receiver.past):
         return None
-    starts = [start for told in back.told.values() for start in told.starts]
+    starts = [start for known in back.sessions.values() for start in known.starts]
     if seen.ack in starts:
         return None
     asked = " or ".join(f"0x{each:04x}" for each in starts)
-    return Breach(f"{asked}: the partner has sent nothing yet", f"acknowledges 0x{seen.ack:04x}")
+    return Breach(f"{asked}: the partner has not sent anything yet", f"acknowledges 0x{seen.ack:04x}")
 
 
 @judges("R-ACK-01", *NUMBERED, Truc)
-def never_backwards(seen: Sighting) -> Breach | None:
-    """What was acknowledged stays so until one side starts anew."""
+def never_backwards(seen: ObservedFrame) -> Breach | None:
+    """Acks never decrease until one endpoint resets its state."""
     flow, position = seen.flow, seen.ack_position
     highest = flow.acknowledged
-    if position is None or highest is None or position >= highest or seen.status is Status.DUPLICATE:
+    if position is None or highest is None or position >= highest or seen.status is FrameStatus.DUPLICATE:
         return None
     stream = seen.back.stream
     if stream is None or flow.acknowledged_stream is not stream:
@@ -63,7 +63,7 @@ def never_backwards(seen: Sighting) -> Breach | None:
 
 
 @judges("R-ACK-04", Truc, severity="deviation", alone=True)
-def liback_fields(seen: Sighting) -> Breach | None:
+def liback_fields(seen: ObservedFrame) -> Breach | None:
     """``send_seq`` repeats the number, ``resent`` is 0."""
     frame = seen.frame
     if frame.liback_send_seq != frame.liback_lib_seqnum:
@@ -74,24 +74,24 @@ def liback_fields(seen: Sighting) -> Breach | None:
 
 
 @judges("R-ACK-06", Truc)
-def liback_numbers(seen: Sighting) -> Breach | None:
-    """``acknum`` begins with 1 and grows by 1."""
+def liback_numbers(seen: ObservedFrame) -> Breach | None:
+    """``acknum`` starts at 1 and increases by 1."""
     flow, frame = seen.flow, seen.frame
     number, last = frame.liback_acknum, flow.acknum
     if number == 0:
-        return Breach("acknum begins with 1; 0 is never accepted", "acknum 0")
+        return Breach("acknum starts at 1; 0 is never accepted", "acknum 0")
     if last is None or number == last + 1 or (flow.acknum_restart and (number == 1 or not seen.vantage.as_sent)):
         return None
     if not _same_session(frame.session, flow.acknum_session):
         if number == 1 or not seen.vantage.as_sent:
             return None
-        return Breach("acknum 1 after the partner has started anew", f"acknum {number}")
+        return Breach("acknum 1 after the partner was reset", f"acknum {number}")
     if number <= last:
         if not seen.vantage.as_sent and seen.time_ns - flow.acknum_ns < seen.within_reordering:
             return None
-        return Breach(f"acknum {last + 1}: it grows with each liback", f"acknum {number}")
+        return Breach(f"acknum {last + 1}: it increases with each liback", f"acknum {number}")
     if seen.vantage.as_sent:
-        return Breach(f"acknum {last + 1} comes next", f"acknum {number}", "deviation")
+        return Breach(f"acknum {last + 1} is next", f"acknum {number}", "deviation")
     return None
 
 

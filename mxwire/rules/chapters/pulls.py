@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mxwire.rules.registry import Breach, judges
-from mxwire.rules.state.sighting import Sighting, Status
-from mxwire.rules.state.transfers import Transfer
+from mxwire.rules.state.frame import FrameStatus, ObservedFrame
+from mxwire.rules.state.transfers import ObservedTransfer
 from mxwire.rules.timing import pull_limit_most
 from mxwire.units import MILLISECOND, SECOND
 from mxwire.wire.numbers import BLOCKS_IN_FLIGHT, NO_SESSION, PULL_MAGIC
@@ -12,8 +12,8 @@ from mxwire.wire.packets import Pull, PullReply
 
 
 @judges("R-PUL-01", Pull, also=("D-7", "D-15"), sized=True)
-def block_arithmetic(seen: Sighting) -> Breach | None:
-    """A PULL asks for one whole block, as the transfer is cut."""
+def block_arithmetic(seen: ObservedFrame) -> Breach | None:
+    """A PULL requests one whole block, at the boundaries that the transfer's sizes determine."""
     frame, dialect = seen.frame, seen.pair.dialect
     payload, per_block, total = dialect.reply_payload, dialect.frames_per_block, frame.total_length
     index, offset, length = frame.frame_index, frame.first_frame_offset, frame.block_length
@@ -31,17 +31,17 @@ def block_arithmetic(seen: Sighting) -> Breach | None:
     return Breach(expected, found, defect=_defect(seen))
 
 
-def _defect(seen: Sighting) -> str | None:
-    """A real puller may ask for nonsense when its timer expires and it has fewer than 4 blocks."""
+def _defect(seen: ObservedFrame) -> str | None:
+    """Return the defect that explains a nonsensical PULL: a real puller of fewer than 4 blocks whose timer expired."""
     transfer = seen.transfer
     if transfer is None or transfer.block_count >= BLOCKS_IN_FLIGHT:
         return None
     return "D-7" if seen.time_ns - transfer.first_ns >= seen.pull_timer else None
 
 
-@judges("R-PUL-02", Pull, when=(Status.NEW,), sized=True)
-def blocks_in_flight(seen: Sighting) -> Breach | None:
-    """Four blocks are outstanding at most, counted from the oldest one that is not complete."""
+@judges("R-PUL-02", Pull, when=(FrameStatus.NEW,), sized=True)
+def blocks_in_flight(seen: ObservedFrame) -> Breach | None:
+    """At most four blocks are outstanding, counted from the oldest incomplete one."""
     transfer = seen.transfer
     if seen.block is not None or _is_adopted(seen):
         return None
@@ -61,24 +61,24 @@ def blocks_in_flight(seen: Sighting) -> Breach | None:
     return None
 
 
-def _is_adopted(seen: Sighting) -> bool:
-    """Whether the transfer began before the observation did."""
+def _is_adopted(seen: ObservedFrame) -> bool:
+    """Return whether the transfer began before the observation."""
     return seen.announcement is None if seen.transfer is None else seen.transfer.adopted
 
 
-def _window(transfer: Transfer) -> tuple[int, int]:
+def _window(transfer: ObservedTransfer) -> tuple[int, int]:
     return transfer.oldest, transfer.per_block
 
 
 @judges("R-PUL-03", Pull)
-def handle(seen: Sighting) -> Breach | None:
-    """A handle stands for one transfer, whose values do not change; the magic is that of the endpoint."""
+def handle(seen: ObservedFrame) -> Breach | None:
+    """A handle identifies one transfer, whose values never change; the magic is the endpoint's."""
     frame = seen.frame
     if seen.transfer is None:
         other = seen.pair.transfers.get(frame.src_pull_handle << 32 | frame.src_magic)
         if other is not None and not other.ended and other.epoch == seen.flow.source.epoch:
             return Breach(
-                f"handle 0x{frame.src_pull_handle:08x} is in use: all values but those of the block stay the same",
+                f"handle 0x{frame.src_pull_handle:08x} is in use: only the values of the block may change",
                 f"session 0x{frame.session:08x}, region {frame.pulled_rdma_id}, counter {frame.pulled_rdma_seqnum}, "
                 f"offset {frame.pulled_rdma_offset}, total_length {frame.total_length}",
                 frames=(other.first_number, other.last_number),
@@ -89,8 +89,8 @@ def handle(seen: Sighting) -> Breach | None:
 
 
 @judges("R-PUL-04", Pull, also=("R-RDV-02",))
-def as_announced(seen: Sighting) -> Breach | None:
-    """Region, counter and offset are those of a RNDV, and no more than that is pulled."""
+def as_announced(seen: ObservedFrame) -> Breach | None:
+    """Region, counter and offset are those of a RNDV, and no more than its length is pulled."""
     frame, announcement = seen.frame, seen.announcement
     if seen.transfer is not None:
         return None
@@ -98,7 +98,7 @@ def as_announced(seen: Sighting) -> Breach | None:
         if not (seen.vantage.from_start or seen.back.announces(frame.session)):
             return None
         return Breach(
-            "region and counter are those of a RNDV",
+            "region and counter of a RNDV",
             f"no RNDV had region {frame.pulled_rdma_id}, counter {frame.pulled_rdma_seqnum}",
         )
     if frame.pulled_rdma_offset != announcement.offset:
@@ -116,9 +116,9 @@ def as_announced(seen: Sighting) -> Breach | None:
     return None
 
 
-@judges("R-PUL-08", Pull, severity="deviation", also=("R-PUL-07",), when=(Status.REPEAT,), sized=True)
-def requested_again(seen: Sighting) -> Breach | None:
-    """A block is asked for again after 1000 ms, or once because a later one is complete (R-PUL-07)."""
+@judges("R-PUL-08", Pull, severity="deviation", also=("R-PUL-07",), when=(FrameStatus.REPEAT,), sized=True)
+def re_requested(seen: ObservedFrame) -> Breach | None:
+    """A block is re-requested after 1000 ms, or once because a later one is complete (R-PUL-07)."""
     transfer, block = seen.transfer, seen.block
     if transfer is None or block is None:
         return None
@@ -129,27 +129,25 @@ def requested_again(seen: Sighting) -> Breach | None:
     overtaken = any(other.complete for number, other in transfer.blocks.items() if number > which)
     if overtaken and not block.hurried:
         return None
-    expected = "the timer of 1000 ms, or the completion of a later block, once"
+    expected = "a re-request after 1000 ms, or once after a later block is complete"
     return Breach(expected, f"block {which} again after {since // MILLISECOND} ms", frames=(block.last_number,))
 
 
 @judges("R-PUL-09", Pull, severity="deviation")
-def time_limit(seen: Sighting) -> Breach | None:
-    """A pull is given up after about 500 s."""
+def time_limit(seen: ObservedFrame) -> Breach | None:
+    """A pull is abandoned after about 500 s."""
     transfer = seen.transfer
     if transfer is None:
         return None
     since = seen.time_ns - transfer.first_ns
     if since > pull_limit_most(seen.vantage):
-        return Breach(
-            "the pull is given up after 501 to 510 s", f"{since // SECOND} s", frames=(transfer.first_number,)
-        )
+        return Breach("the pull ends after 501 to 510 s", f"{since // SECOND} s", frames=(transfer.first_number,))
     return None
 
 
 @judges("R-PUL-10", Pull)
-def not_after_the_end(seen: Sighting) -> Breach | None:
-    """Nothing is requested once the transfer has ended with its NOTIFY; what the network held back came sooner."""
+def not_after_the_end(seen: ObservedFrame) -> Breach | None:
+    """No PULL follows the NOTIFY of its transfer, except one that the network delayed."""
     transfer = seen.transfer
     if transfer is None or not transfer.ended or transfer.announcement is None:
         return None
@@ -158,34 +156,36 @@ def not_after_the_end(seen: Sighting) -> Breach | None:
     if seen.time_ns - transfer.announcement.notified_ns < seen.within_reordering:
         return None
     return Breach(
-        "the transfer has ended", "a PULL of it after its NOTIFY", frames=(transfer.announcement.notified_number,)
+        "no PULL after the transfer has ended",
+        "a PULL after the NOTIFY",
+        frames=(transfer.announcement.notified_number,),
     )
 
 
 @judges("R-PUL-12", PullReply, as_sent=True, sized=True)
-def as_often_as_asked(seen: Sighting) -> Breach | None:
+def reply_per_pull(seen: ObservedFrame) -> Breach | None:
     """Each PULL is answered once, in order."""
     block = seen.block
     if block is None:
         return None
     if block.exact and block.answers[seen.place] >= block.deliveries:
         return Breach(
-            f"{block.deliveries} PULLs were delivered, so as many replies",
+            f"one reply per delivered PULL: {block.deliveries}",
             f"reply {block.answers[seen.place] + 1} with frame {block.index + seen.place}",
             frames=(block.last_number, block.last_reply),
         )
     if seen.place and seen.place != block.last_place + 1:
-        expected = f"frame {block.index + block.last_place + 1} comes next"
+        expected = f"frame {block.index + block.last_place + 1}, which is next"
         return Breach(expected, f"frame {block.index + seen.place}", "deviation", (block.last_reply,))
     return None
 
 
 @judges("R-PUL-13", PullReply, sized=True)
-def answers_a_pull(seen: Sighting) -> Breach | None:
+def answers_a_pull(seen: ObservedFrame) -> Breach | None:
     """Number, length and offset follow from the PULL."""
     frame, transfer, block = seen.frame, seen.transfer, seen.block
     if transfer is None or block is None:
-        return _not_asked_for(seen)
+        return _unrequested(seen)
     place = seen.place
     index = block.index + place
     if place:
@@ -206,32 +206,32 @@ def answers_a_pull(seen: Sighting) -> Breach | None:
     )
 
 
-def _not_asked_for(seen: Sighting) -> Breach | None:
+def _unrequested(seen: ObservedFrame) -> Breach | None:
     frame, vantage = seen.frame, seen.vantage
-    if seen.status is Status.STALE:
+    if seen.status is FrameStatus.STALE:
         return None
     if not vantage.from_start and (seen.transfer is None or seen.transfer.adopted):
         return None
     return Breach(
-        "handle, magic and offset are those of a PULL",
-        f"nobody asked for offset {frame.msg_offset} with handle 0x{frame.dst_pull_handle:08x}",
+        "handle, magic and offset of a PULL",
+        f"no PULL requested offset {frame.msg_offset} with handle 0x{frame.dst_pull_handle:08x}",
     )
 
 
 @judges("R-PUL-13", PullReply, sized=True)
-def same_data(seen: Sighting) -> Breach | None:
-    """A frame that is asked for again carries the same data."""
+def same_data(seen: ObservedFrame) -> Breach | None:
+    """A re-requested frame carries the same data."""
     block = seen.block
     if block is None or not block.answers[seen.place] or block.data is None:
         return None
     known = block.data.get(seen.place)
     if known is None or known == seen.frame.data or _offers_another(seen):
         return None
-    return Breach(f"frame {block.index + seen.place} carries what it carried before", "other data")
+    return Breach(f"frame {block.index + seen.place} with the same data as before", "other data")
 
 
-def _offers_another(seen: Sighting) -> bool:
-    """Whether the region holds another message by now; a PULL that comes late is served all the same (R-PUL-15)."""
+def _offers_another(seen: ObservedFrame) -> bool:
+    """Return whether the region already holds another message; a late PULL is still served (R-PUL-15)."""
     transfer = seen.transfer
     if transfer is None:
         return False
@@ -240,7 +240,7 @@ def _offers_another(seen: Sighting) -> bool:
 
 
 @judges("R-CON-12", PullReply)
-def refuses_unknown_session(seen: Sighting) -> Breach | None:
+def refuses_unknown_session(seen: ObservedFrame) -> Breach | None:
     """A PULL with session 0xFFFFFFFF is refused like any other wrong session."""
     transfer = seen.transfer
     if transfer is None or transfer.session != NO_SESSION:
@@ -249,7 +249,7 @@ def refuses_unknown_session(seen: Sighting) -> Breach | None:
 
 
 @judges("R-PUL-14", PullReply)
-def refuses_former_session(seen: Sighting) -> Breach | None:
+def refuses_former_session(seen: ObservedFrame) -> Breach | None:
     """A PULL that names another session than the endpoint's is refused."""
     transfer = seen.transfer
     if transfer is None:
@@ -260,7 +260,7 @@ def refuses_former_session(seen: Sighting) -> Breach | None:
     if seen.time_ns - endpoint.reopened_ns < seen.within_reordering:
         return None
     return Breach(
-        f"NACK_MCP 3: the endpoint's session is 0x{endpoint.session or 0:08x} by now",
+        f"NACK_MCP 3: the endpoint's session is now 0x{endpoint.session or 0:08x}",
         f"a PULL with session 0x{transfer.session:08x} is served",
         frames=(transfer.last_number,),
     )

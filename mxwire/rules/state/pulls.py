@@ -1,14 +1,14 @@
-"""Follows large messages: PULLs, their replies, and the NOTIFY at the end."""
+"""Tracker of large messages: PULLs, their replies, and the NOTIFY at the end."""
 
 from __future__ import annotations
 
 from mxwire.rules.state import numbered
-from mxwire.rules.state.sighting import Sighting, Status
-from mxwire.rules.state.transfers import TRANSFERS, Announcement, Block, Transfer
+from mxwire.rules.state.frame import FrameStatus, ObservedFrame
+from mxwire.rules.state.transfers import TRANSFERS, ObservedAnnouncement, ObservedBlock, ObservedTransfer
 from mxwire.wire.enums import NackType
 
 
-def look_pull(seen: Sighting) -> None:
+def look_pull(seen: ObservedFrame) -> None:
     """Find the transfer and the block that a PULL belongs to."""
     frame = seen.frame
     key = frame.src_pull_handle << 32 | frame.src_magic
@@ -22,14 +22,14 @@ def look_pull(seen: Sighting) -> None:
     block = transfer.blocks.get(frame.frame_index // transfer.per_block)
     if block is None:
         if frame.frame_index // transfer.per_block < transfer.oldest:
-            seen.status = Status.STALE
+            seen.status = FrameStatus.STALE
         return
     seen.block = block
     copied = not seen.vantage.as_sent and seen.time_ns - block.last_ns < seen.within_reordering
-    seen.status = Status.DUPLICATE if copied else Status.REPEAT
+    seen.status = FrameStatus.DUPLICATE if copied else FrameStatus.REPEAT
 
 
-def _belongs(seen: Sighting, transfer: Transfer) -> bool:
+def _belongs(seen: ObservedFrame, transfer: ObservedTransfer) -> bool:
     frame = seen.frame
     return bool(
         transfer.session == frame.session
@@ -42,8 +42,8 @@ def _belongs(seen: Sighting, transfer: Transfer) -> bool:
     )
 
 
-def apply_pull(seen: Sighting) -> None:
-    """Remember what was asked for."""
+def apply_pull(seen: ObservedFrame) -> None:
+    """Remember the block that a PULL requests."""
     frame = seen.frame
     transfer = seen.transfer or _start(seen)
     arrivals = 0 if seen.lost else seen.copies
@@ -53,7 +53,7 @@ def apply_pull(seen: Sighting) -> None:
     transfer.requests += 1
     transfer.deliveries += arrivals
     transfer.exact = transfer.exact and exact
-    if seen.status is Status.STALE:
+    if seen.status is FrameStatus.STALE:
         return
     block = seen.block
     if block is not None and (block.index, block.first_offset, block.length) == (
@@ -61,7 +61,7 @@ def apply_pull(seen: Sighting) -> None:
         frame.first_frame_offset,
         frame.block_length,
     ):
-        if seen.status is Status.REPEAT:
+        if seen.status is FrameStatus.REPEAT:
             _request_again(seen, transfer, block)
         block.requests += 1
         block.deliveries += arrivals
@@ -75,7 +75,7 @@ def apply_pull(seen: Sighting) -> None:
         transfer.irregular = True
         return
     start = frame.frame_index * transfer.payload - transfer.lead + frame.first_frame_offset
-    transfer.blocks[place] = Block(
+    transfer.blocks[place] = ObservedBlock(
         index=frame.frame_index,
         first_offset=frame.first_frame_offset,
         length=frame.block_length,
@@ -91,8 +91,8 @@ def apply_pull(seen: Sighting) -> None:
     transfer.highest = max(transfer.highest, place)
 
 
-def _request_again(seen: Sighting, transfer: Transfer, block: Block) -> None:
-    """Remember whether the timer did it, who forgets what was asked for early (R-PUL-08)."""
+def _request_again(seen: ObservedFrame, transfer: ObservedTransfer, block: ObservedBlock) -> None:
+    """Remember the cause of a re-request; the timer clears the memory of early re-requests (R-PUL-08)."""
     if seen.time_ns - block.last_ns < seen.pull_timer:
         block.hurried = True
         return
@@ -100,14 +100,14 @@ def _request_again(seen: Sighting, transfer: Transfer, block: Block) -> None:
         each.hurried = False
 
 
-def _start(seen: Sighting) -> Transfer:
+def _start(seen: ObservedFrame) -> ObservedTransfer:
     frame, pair = seen.frame, seen.pair
     dialect = pair.dialect
     key = frame.src_pull_handle << 32 | frame.src_magic
     older = pair.transfers.pop(key, None)
     if older is not None:
         older.older = None
-    transfer = Transfer(
+    transfer = ObservedTransfer(
         handle=frame.src_pull_handle,
         magic=frame.src_magic,
         session=frame.session,
@@ -137,8 +137,8 @@ def _start(seen: Sighting) -> Transfer:
     return transfer
 
 
-def look_reply(seen: Sighting) -> None:
-    """Find the block that a PULL_REPLY is of."""
+def look_reply(seen: ObservedFrame) -> None:
+    """Find the block that a PULL_REPLY belongs to."""
     frame = seen.frame
     transfer = seen.pair.back.transfers.get(frame.dst_pull_handle << 32 | frame.dst_magic)
     while transfer is not None:
@@ -152,12 +152,12 @@ def look_reply(seen: Sighting) -> None:
             return
         seen.transfer = transfer
         if which < transfer.oldest or transfer.irregular or transfer.ended:
-            seen.status = Status.STALE
+            seen.status = FrameStatus.STALE
         transfer = transfer.older
 
 
-def apply_reply(seen: Sighting) -> None:
-    """Remember which frames have come."""
+def apply_reply(seen: ObservedFrame) -> None:
+    """Remember that a frame of a block was sent, and received if that is known."""
     block, transfer = seen.block, seen.transfer
     if block is None or transfer is None:
         return
@@ -174,11 +174,11 @@ def apply_reply(seen: Sighting) -> None:
             transfer.settle()
 
 
-def look_notify(seen: Sighting) -> None:
-    """A NOTIFY is numbered like a message; find what it ends.
+def look_notify(seen: ObservedFrame) -> None:
+    """Classify a NOTIFY, which is numbered like a message, and find the message that it ends.
 
-    One of 0 bytes may end a message of the former opening, with the session of the present one (R-MEA-14). Both count
-    their regions from the same number, so that their messages may look alike.
+    A NOTIFY of 0 bytes may end a message of the former opening, with the session of the present one (R-MEA-14). Both
+    openings count the uses of their regions from the same number, so that their messages may look alike.
     """
     numbered.look(seen)
     frame = seen.frame
@@ -192,22 +192,22 @@ def look_notify(seen: Sighting) -> None:
         seen.left_behind = True
 
 
-def _was_refused(announcement: Announcement | None) -> bool:
-    """Whether a NOTIFY of 0 bytes is to be expected for a message, or has come."""
+def _was_refused(announcement: ObservedAnnouncement | None) -> bool:
+    """Return whether a NOTIFY of 0 bytes is expected for a message, or was seen."""
     if announcement is None:
         return False
     transfer = announcement.transfer
     return announcement.notified is not None or (transfer is not None and transfer.nacks > 0)
 
 
-def look_nack_mcp(seen: Sighting) -> None:
-    """Find the transfer that is refused."""
+def look_nack_mcp(seen: ObservedFrame) -> None:
+    """Find the refused transfer."""
     frame = seen.frame
     seen.transfer = seen.pair.back.transfers.get(frame.src_pull_handle << 32 | frame.src_magic)
 
 
-def apply_nack_mcp(seen: Sighting) -> None:
-    """Count the refusals."""
+def apply_nack_mcp(seen: ObservedFrame) -> None:
+    """Count the refusals of a transfer."""
     if seen.transfer is not None:
         seen.transfer.nacks += 1
         if seen.frame.nack_type == NackType.NONE and not seen.lost:

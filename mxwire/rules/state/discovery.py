@@ -1,24 +1,24 @@
-"""Follows hosts: announcements, names, peer indexes, and the endpoint numbers they accept."""
+"""Tracker of hosts: announcements, names, peer indexes, and the endpoint numbers that they accept."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from mxwire.rules.state.flows import ANY_INDEX
-from mxwire.rules.state.hosts import Announced, Host
+from mxwire.rules.state.frame import ObservedFrame
+from mxwire.rules.state.hosts import AnnouncementSeries, ObservedHost
 from mxwire.rules.state.sequence import position_of
-from mxwire.rules.state.sighting import Sighting
 from mxwire.wire.enums import NackType
 from mxwire.wire.numbers import NO_PEER_INDEX, SESSION_NUMBER_MASK
 from mxwire.wire.probes import QUERY_MAGICS
 
 MAGICS = 16
-"""Different magics of HOST_QUERYs that are remembered of a pair."""
+"""Different magics of HOST_QUERYs that are remembered per pair."""
 
 
-def apply_index(seen: Sighting) -> None:
-    """The sender has used an index: it has learnt that one, and forgotten those before it. Only where several are
-    possible."""
+def apply_index(seen: ObservedFrame) -> None:
+    """Discard the indexes before the one that the sender has used, because it has learned that one since; called only
+    if several are possible."""
     pair = seen.pair
     index = seen.frame.dst_src_peer_index
     if index in pair.indexes:
@@ -29,14 +29,14 @@ def apply_index(seen: Sighting) -> None:
         pair.indexes[pair.indexes.index(ANY_INDEX)] = index
 
 
-def teach(seen: Sighting) -> None:
-    """The sender tells the receiver its index in the sender's own peer table (wire format, section 5)."""
+def teach(seen: ObservedFrame) -> None:
+    """Remember that the sender teaches the receiver its index in the sender's peer table (wire format, section 5)."""
     if not seen.lost:
         seen.pair.back.teach(seen.frame.src_dst_peer_index, seen.delivered_ns)
         seen.pair.back.lesson_ns = seen.time_ns
 
 
-def apply_query(seen: Sighting) -> None:
+def apply_query(seen: ObservedFrame) -> None:
     """Remember a HOST_QUERY."""
     pair = seen.pair
     magic = seen.frame.magic
@@ -46,7 +46,7 @@ def apply_query(seen: Sighting) -> None:
             del pair.queries[next(iter(pair.queries))]
     probe = not seen.vantage.as_sent and magic in QUERY_MAGICS
     if not probe and seen.time_ns - pair.query_times[1] >= seen.within_reordering:
-        # Copies count from the first of them, or a host that asks all the time would never be noticed.
+        # Duplicates are measured from the first of them, or a host that queries continuously would never be noticed.
         pair.query_times = (pair.query_times[1], seen.time_ns)
         pair.query_numbers = (pair.query_numbers[1], seen.number)
     if not probe:
@@ -55,14 +55,14 @@ def apply_query(seen: Sighting) -> None:
     teach(seen)
 
 
-def apply_host_reply(seen: Sighting) -> None:
+def apply_host_reply(seen: ObservedFrame) -> None:
     """Remember a HOST_REPLY."""
     seen.pair.replies += 1
     teach(seen)
 
 
-def announce(seen: Sighting, hosts: Iterable[Host]) -> None:
-    """Remember an announcement; whoever hears a new one may announce himself again."""
+def announce(seen: ObservedFrame, hosts: Iterable[ObservedHost]) -> None:
+    """Remember an announcement; a new one allows every other host to announce itself again."""
     frame, source = seen.frame, seen.pair.source
     known = source.announced
     if known is not None and known.serial == frame.serial and seen.time_ns - known.time_ns < seen.within_reordering:
@@ -71,11 +71,11 @@ def announce(seen: Sighting, hosts: Iterable[Host]) -> None:
         for each in hosts:
             if each.announced is not None:
                 each.announced.provoked = True
-    source.announced = Announced(frame.serial, seen.time_ns, seen.number)
+    source.announced = AnnouncementSeries(frame.serial, seen.time_ns, seen.number)
 
 
-def look_nack_lib(seen: Sighting) -> None:
-    """Find the connect or the message that is refused."""
+def look_nack_lib(seen: ObservedFrame) -> None:
+    """Find the refused connect or message."""
     frame = seen.frame
     flow = seen.pair.back.flows.get(frame.dst_endpoint << 8 | frame.src_endpoint)
     seen.flow = flow
@@ -92,8 +92,8 @@ def look_nack_lib(seen: Sighting) -> None:
         seen.connect = next(iter(waiting or sent), None)
 
 
-def apply_nack_lib(seen: Sighting) -> None:
-    """Remember what the host refuses, and what that says of its limit."""
+def apply_nack_lib(seen: ObservedFrame) -> None:
+    """Remember the refusal, and its implication for the host's endpoint limit."""
     frame, host = seen.frame, seen.pair.source
     if frame.nack_type == NackType.BAD_ENDPT:
         host.limit_at_most = min(host.limit_at_most, frame.src_endpoint)
@@ -102,7 +102,7 @@ def apply_nack_lib(seen: Sighting) -> None:
     if seen.message is not None and not (seen.connect is not None and seen.message.nacks >= seen.message.frames):
         seen.message.nacks += 1
         if frame.nack_type == NackType.BAD_SESSION and (seen.flow is None or seen.flow.former is None):
-            # Otherwise it may be a late one for the same number of the stream before.
+            # Otherwise it may be a late nack of the same number in the previous stream.
             deny(seen, frame.src_endpoint, seen.message.session)
     elif seen.connect is not None:
         seen.connect.nacks += 1
@@ -111,8 +111,8 @@ def apply_nack_lib(seen: Sighting) -> None:
 DENIED = 8
 
 
-def deny(seen: Sighting, endpoint: int, session: int) -> None:
-    """The host says that an endpoint does not have this session now."""
+def deny(seen: ObservedFrame, endpoint: int, session: int) -> None:
+    """Remember that the host denies that an endpoint has this session now."""
     denied = seen.pair.source.endpoint(endpoint).denied
     denied[session] = (seen.number, seen.time_ns)
     if len(denied) > DENIED:
