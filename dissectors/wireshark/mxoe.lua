@@ -1938,7 +1938,9 @@ local function match_text(v) return format("match 0x%08x%08x", v.match_a, v.matc
 
 local function region_text(v) return format("region %d/%d", v.pulled_rdma_id, v.pulled_rdma_seqnum) end
 
-local function inline_text(v) return format("%s: %d bytes %s", numbers_text(v), v.length, match_text(v)) end
+local function bytes_text(count) return count == 1 and "1 byte" or format("%d bytes", count) end
+
+local function inline_text(v) return format("%s: %s %s", numbers_text(v), bytes_text(v.length), match_text(v)) end
 
 local function fragment_start(v, dialect)
   if not v.frag_pipeline then return v.frag_seqnum * dialect.fragment_payload end
@@ -1950,7 +1952,7 @@ local function pull_frames(v, dialect) return round_up(v.first_frame_offset + v.
 
 local TELL = {}
 
-function TELL.raw(v, dialect, captured) return format("opaque, %d bytes", captured - HEAD.header_end) end
+function TELL.raw(v, dialect, captured) return format("opaque, %s", bytes_text(captured - HEAD.header_end)) end
 
 function TELL.raw_omxoed(v)
   local high, low = v.nic_id_hi % 65536, v.nic_id_lo
@@ -1987,30 +1989,30 @@ end
 TELL.tiny, TELL.small = inline_text, inline_text
 
 function TELL.medium(v, dialect)
-  return format("%s fragment %d: %d bytes at %.0f of %d %s", numbers_text(v), v.frag_seqnum, v.frag_length,
+  return format("%s fragment %d: %s at %.0f of %d %s", numbers_text(v), v.frag_seqnum, bytes_text(v.frag_length),
     fragment_start(v, dialect), v.length, match_text(v))
 end
 
 function TELL.rndv(v)
   local offset = v.pulled_rdma_offset > 0 and format(" offset %d", v.pulled_rdma_offset) or ""
-  return format("%s: %d bytes to pull from %s%s %s", numbers_text(v), v.msg_length, region_text(v), offset, match_text(v))
+  return format("%s: %s to pull from %s%s %s", numbers_text(v), bytes_text(v.msg_length), region_text(v), offset, match_text(v))
 end
 
 function TELL.pull(v, dialect)
   local frames = pull_frames(v, dialect)
   local which = format("frame %d", v.frame_index)
   if frames > 1 then which = format("frames %d..%.0f", v.frame_index, v.frame_index + frames - 1) end
-  return format("%s: %d bytes of %d from %s handle 0x%08x", which, v.block_length, v.total_length, region_text(v),
+  return format("%s: %s of %d from %s handle 0x%08x", which, bytes_text(v.block_length), v.total_length, region_text(v),
     v.src_pull_handle)
 end
 
 function TELL.pull_reply(v)
-  return format("frame %d: %d bytes at %d handle 0x%08x", v.frame_seqnum, v.frame_length, v.msg_offset,
+  return format("frame %d: %s at %d handle 0x%08x", v.frame_seqnum, bytes_text(v.frame_length), v.msg_offset,
     v.dst_pull_handle)
 end
 
 function TELL.notify(v)
-  return format("%s: %d bytes pulled from %s", numbers_text(v), v.total_length, region_text(v))
+  return format("%s: %s pulled from %s", numbers_text(v), bytes_text(v.total_length), region_text(v))
 end
 
 function TELL.nack_lib(v)
@@ -2849,7 +2851,7 @@ local function end_transfer(c, rndv)
   if pull.full then
     add_flag(c.number, "reassembly.memory")
   elseif c.v.total_length > 0 and pull.got < pull.total then
-    add_flag(c.number, "reassembly.incomplete", format("%d of %d bytes are in the capture", pull.got, pull.total))
+    add_flag(c.number, "reassembly.incomplete", format("%d of %s are in the capture", pull.got, bytes_text(pull.total)))
   end
   pull.notify = c.number
   add_item(c.number, "pull_in", pull.number)
