@@ -57,7 +57,7 @@ class BaseEndpoint:
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed, or its host has ended."""
+        """True if it was closed, or its host has ended."""
         return not self.engine.open or self._core.ended is not None
 
     def __repr__(self) -> str:

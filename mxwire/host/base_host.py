@@ -40,7 +40,7 @@ class KnownPeer:
     reverse_index: int | None
     """Index of our first interface in its peer table; None while unknown."""
     own: bool
-    """Whether it is an interface of this host."""
+    """True if it is an interface of this host."""
 
 
 class OpenedInterfaces:
@@ -144,7 +144,7 @@ class BaseHost:
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed, or has lost an interface."""
+        """True if it was closed, or has lost an interface."""
         return self.core.ended is not None
 
     def poll(self) -> None:
@@ -196,7 +196,7 @@ class BaseHost:
             self.sharing.release(interface, number)
 
     def _is_free(self, interface: int, number: int) -> bool:
-        """Whether an endpoint could be open there, and none is in this process; the engine reports all else."""
+        """True if an endpoint could be open there, and none is in this process; the engine reports all else."""
         node = self.core.node
         possible = 0 <= interface < len(node.interfaces) and 0 <= number < node.profile.endpoint_maximum
         return possible and number not in node.interfaces[interface].endpoints

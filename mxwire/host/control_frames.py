@@ -22,8 +22,8 @@ from mxwire.wire.packets import Frame, HostQuery, NackMcp, Pull
 from mxwire.wire.probes import NOBODY
 
 _MAGIC: Final = 0x6D787700 | (0x80 ^ NOBODY)
-"""Differs from the magic of every real host, so that readers of a capture can tell these frames apart; its low byte
-names, as in theirs, an endpoint that this host does not have (R-PUL-03, R-NAK-09)."""
+"""Differs from the magic of every real host, so that these frames are recognisable in a capture; its low byte
+names, as that of a real host, an endpoint that this host does not have (R-PUL-03, R-NAK-09)."""
 _PADDED: Final = 1 << 8
 """Bit of the magic that marks padded queries, and thereby the answers to them."""
 
@@ -108,7 +108,7 @@ class ObservedFrame:
     time_ns: int
     """Time of arrival, from the kernel, or of sending; nanoseconds since 1970."""
     sent: bool
-    """Whether this host has sent it."""
+    """True if this host has sent it."""
 
 
 class ControlFrameObserver(FrameObserver):

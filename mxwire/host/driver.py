@@ -74,7 +74,7 @@ class BlockingDriver:
     """Runs a core for callers that block.
 
     ``spin`` is the number of seconds after the last frame for which a wait polls without sleeping; True: always.
-    Without ``background`` the core stands still while no caller waits.
+    Without ``background`` the core runs only while a caller waits.
     """
 
     def __init__(self, core: Core, *, spin: bool | float = False, background: bool = True) -> None:
@@ -91,7 +91,7 @@ class BlockingDriver:
 
     @property
     def driven(self) -> bool:
-        """Whether a waiting thread runs the loop."""
+        """True if a waiting thread runs the loop."""
         return self._driving is not None
 
     def wait(self, pending: Pending[Result], timeout: float | None) -> Result:

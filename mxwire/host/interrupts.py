@@ -37,7 +37,7 @@ class _InterruptState:
             self.previous(number, frame)
 
     def _inside(self) -> bool:
-        """Whether the calling thread is in a section."""
+        """True if the calling thread is in a section."""
         return any(each._is_owned() for each in self.locks)  # type: ignore[attr-defined]
 
     def deliver(self) -> None:

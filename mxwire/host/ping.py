@@ -34,7 +34,7 @@ class PingOutcome:
     refusal: str | None = None
     """Reason for which the other side refused it."""
     duplicate: bool = False
-    """Whether an answer had arrived before."""
+    """True if an answer had arrived before."""
 
 
 class PingMethod(Protocol):
@@ -47,7 +47,7 @@ class PingMethod(Protocol):
         """Outcomes since the last call."""
 
     def waiting(self) -> bool:
-        """Whether there are new outcomes."""
+        """True if there are new outcomes."""
 
     def abandon(self, sequence: int) -> None:
         """Stop waiting for an answer."""
@@ -84,7 +84,7 @@ class HostQueryMethod:
         return outcomes
 
     def waiting(self) -> bool:
-        """Whether there are new replies."""
+        """True if there are new replies."""
         return bool(self._outcomes)
 
     def abandon(self, sequence: int) -> None:
@@ -136,7 +136,7 @@ class ConnectMethod:
         return [self._outcome(*each) for each in ended]
 
     def waiting(self) -> bool:
-        """Whether a connect has ended."""
+        """True if a connect has ended."""
         return any(each.status is not None for each in self._pending.values())
 
     def abandon(self, sequence: int) -> None:

@@ -34,7 +34,7 @@ class Message:
 
     @property
     def truncated(self) -> bool:
-        """Whether the end of the message is missing."""
+        """True if the end of the message is missing."""
         return self.status == Status.MESSAGE_TRUNCATED
 
     def __len__(self) -> int:
@@ -91,7 +91,7 @@ class Waiter:
     def __init__(self, pending: Pending[Any]) -> None:
         self.pending = pending
         self.done = False
-        """Whether a check has found that the wait is over."""
+        """True if a check has found that the wait is over."""
         self.error: Exception | None = None
         """Error that a check has raised, to be raised in the waiting caller."""
 
@@ -169,7 +169,7 @@ class HostRequest(Pending[Result]):
 
     @property
     def done(self) -> bool:
-        """Whether it has ended."""
+        """True if it has ended."""
         return self.inner.status is not None
 
     @property

@@ -52,7 +52,7 @@ class Client:
     """Answers that have not ended."""
 
     def busy(self) -> bool:
-        """Whether its pending messages reach a limit, so that further ones are discarded."""
+        """True if its pending messages reach a limit, so that further ones are discarded."""
         while self.leaving and self.leaving[0].done:
             self.leaving.popleft()
         count = len(self.arriving) + len(self.leaving)
@@ -69,7 +69,7 @@ class IncomingMessage:
     request: Request
     memory: bytearray
     discarded: bool = False
-    """Whether it was received only to remove it."""
+    """True if it was received only to remove it."""
 
 
 class Service(Pending[None]):

@@ -80,7 +80,7 @@ class MachineSharing:
         return self._peers.places()
 
     def elsewhere(self, interface: int, endpoint: int) -> bool:
-        """Whether another process has that endpoint open; cached for up to 0.1 s."""
+        """True if another process has that endpoint open; cached for up to 0.1 s."""
         name = self._endpoint(interface, endpoint)
         until, answer = self._cache.get(name, (0.0, False))
         now = time.monotonic()
@@ -90,7 +90,7 @@ class MachineSharing:
         return answer
 
     def speaks(self, interface: int) -> bool:
-        """Whether this process answers for the interface: the first one does, and after its end the next."""
+        """True if this process answers for the interface: the first one does, and after its end the next."""
         name = f"{self._interfaces[interface]}/host"
         return name in self._claims or self._bind(name)
 
@@ -147,7 +147,7 @@ class MachineSharing:
         return True
 
     def _is_taken(self, name: str) -> bool:
-        """Whether a name is claimed. Connecting a datagram socket leaves no trace at the owner."""
+        """True if a name is claimed. Connecting a datagram socket leaves no trace at the owner."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
             try:
                 asking.connect(_address(name))

@@ -1,4 +1,4 @@
-"""Detection of stalled transfers, and of the reason as far as local evidence shows it.
+"""Detection of stalled transfers, and of their reason by local evidence.
 
 A wait is checked several times per second for progress (``StallObserver``). Only when a transfer has stood still for
 ``SUSPICIOUS`` seconds are frames decoded (``PeerObserver``), which is too slow to be done all the time.

@@ -57,15 +57,15 @@ class SurveyedHost:
     answers: int
     """Number of host queries answered."""
     announced: bool
-    """Whether it announces itself."""
+    """True if it announces itself."""
     heard: bool
-    """Whether any frame has arrived from it; if not, only a user or another process has named it."""
+    """True if any frame has arrived from it; if not, only a user or another process has named it."""
     long_frames: bool | None
-    """Whether frames of the tested length reach it; None if not tested."""
+    """True if frames of the tested length reach it; None if not tested."""
 
     @property
     def complete(self) -> bool:
-        """Whether it has answered all queries."""
+        """True if it has answered all queries."""
         return None not in (self.name, self.answer_ns, self.dialect)
 
 

@@ -1,4 +1,4 @@
-"""Links: AF_PACKET, memory and faults behind one face."""
+"""Links: Ethernet interfaces, networks in memory and faulty cables behind one protocol."""
 
 from mxwire.link.errors import LinkError
 from mxwire.link.faults import Faults

@@ -1,4 +1,4 @@
-"""Conversing: somebody who knows what to say and when, on a link, until he has what is wanted of him."""
+"""Dialogues on a link: run a sans-IO speaker until it has a result."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ Result = TypeVar("Result")
 
 
 class LinkSpeaker(Protocol):
-    """Somebody who knows no link and no clock; times are in ns."""
+    """A sans-IO sender and receiver of frames; times are in ns."""
 
     @property
     def deadline(self) -> int:
-        """When he wants to speak again, if nothing is heard before."""
+        """Time of the next ``transmit`` if no frame arrives before."""
 
     def transmit(self, now: int) -> list[bytes]:
-        """The frames that leave now."""
+        """Return the frames to send now."""
 
     def receive(self, raw: bytes) -> None:
-        """Take a frame that has arrived."""
+        """Handle a received frame."""
 
 
 def converse(link: Link, speaker: LinkSpeaker, wanted: Callable[[], Result | None], timeout: float) -> Result | None:
-    """Let him speak and hear until ``wanted`` gives something, and return that; None after ``timeout`` seconds.
+    """Run ``speaker`` until ``wanted`` returns a result, and return that; None after ``timeout`` seconds.
 
-    What he has to say to the last frames leaves before that. Raises :class:`~mxwire.link.errors.LinkError` when the
+    Replies to the last frames are sent before it returns. Raises :class:`~mxwire.link.errors.LinkError` if the
     interface is gone.
     """
     now = time.monotonic_ns()

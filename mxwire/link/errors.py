@@ -1,4 +1,4 @@
-"""What goes wrong with an interface."""
+"""Errors of links."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from mxwire.errors import MxwireError
 
 
 class LinkError(MxwireError):
-    """An interface cannot be used: there is none, it may not be opened, it is not Ethernet, it has gone."""
+    """An interface cannot be used: it does not exist, is not Ethernet or is gone, or permission is missing."""

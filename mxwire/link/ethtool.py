@@ -1,4 +1,4 @@
-"""What a driver tells of its interface, as ``ethtool`` shows it: speed, coalescing, offloads, rings, flow control."""
+"""Settings that a driver reports, as shown by ``ethtool``: speed, coalescing, offloads, rings, flow control."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ _SWITCHES: Final = {"rx-checksum": 0x14, "scatter-gather": 0x18, "tso": 0x1E, "g
 _LARGE_RECEIVE: Final = 1 << 15
 _UNKNOWN_SPEED: Final = 0xFFFF_FFFF
 _ADAPTIVE: Final = 10
-"""The place of use_adaptive_rx_coalesce among the words of struct ethtool_coalesce."""
+"""Index of use_adaptive_rx_coalesce among the words of struct ethtool_coalesce."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coalescing:
-    """How long received frames may be held back, so that an interrupt tells of several."""
+    """Interrupt coalescing: delay of received frames, so that one interrupt covers several."""
 
     microseconds: int
     frames: int
     adaptive: bool
-    """Whether the driver chooses by itself."""
+    """True if the driver adapts the delay to the load."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What a driver tells; None where it does not."""
+    """Settings of an interface; None if the driver does not report one."""
 
     driver: str | None = None
     megabits: int | None = None
     """Speed in Mb/s."""
     coalescing: Coalescing | None = None
     offloads: dict[str, bool] = field(default_factory=dict)
-    """Whether each is on, by the names of ``ethtool -k``; those that are not told are not in it."""
+    """State of each reported offload, by the names of ``ethtool -k``."""
     receive_ring: tuple[int, int] | None = None
-    """Frames that the receive ring holds, and how many it could."""
+    """Configured and maximum size of the receive ring in frames."""
     flow_control: bool | None = None
-    """Whether pause frames are sent, so that a switch waits for us."""
+    """True if pause frames are sent, so that a switch holds frames back."""
 
 
 def read_hardware(name: str) -> Hardware:
-    """What the driver of an interface tells, in the network namespace of this thread; needs no privilege."""
+    """Read the settings of an interface in the network namespace of this thread; needs no privilege."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as asking:
-        ask = _Asker(asking.fileno(), name)
+        ask = _EthtoolQuery(asking.fileno(), name)
         return Hardware(
             driver=_driver(ask(_DRIVER, 196)),
             megabits=_speed(ask(_SETTINGS, 44)),
@@ -58,13 +58,13 @@ def read_hardware(name: str) -> Hardware:
         )
 
 
-class _Asker:
+class _EthtoolQuery:
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor = descriptor
         self._name = name.encode()
 
     def __call__(self, command: int, size: int) -> bytes | None:
-        """The answer to a command; None where the driver has none, or does not tell it to us."""
+        """Answer to a command; None if the driver does not support it, or permission is missing."""
         answer = ctypes.create_string_buffer(struct.pack("I", command).ljust(size, b"\0"), size)
         try:
             fcntl.ioctl(
@@ -75,40 +75,40 @@ class _Asker:
         return answer.raw
 
 
-def _driver(told: bytes | None) -> str | None:
-    return told[4:36].split(b"\0")[0].decode("utf-8", "replace") or None if told else None
+def _driver(answer: bytes | None) -> str | None:
+    return answer[4:36].split(b"\0")[0].decode("utf-8", "replace") or None if answer else None
 
 
-def _speed(told: bytes | None) -> int | None:
-    if not told:
+def _speed(answer: bytes | None) -> int | None:
+    if not answer:
         return None
-    low, high = struct.unpack_from("H", told, 12)[0], struct.unpack_from("H", told, 28)[0]
+    low, high = struct.unpack_from("H", answer, 12)[0], struct.unpack_from("H", answer, 28)[0]
     speed = high << 16 | low
     return speed if speed not in (0, 0xFFFF, _UNKNOWN_SPEED) else None
 
 
-def _coalescing(told: bytes | None) -> Coalescing | None:
-    if not told:
+def _coalescing(answer: bytes | None) -> Coalescing | None:
+    if not answer:
         return None
-    words = struct.unpack("23I", told)
+    words = struct.unpack("23I", answer)
     return Coalescing(words[1], words[2], bool(words[_ADAPTIVE]))
 
 
-def _offloads(ask: _Asker) -> dict[str, bool]:
+def _offloads(ask: _EthtoolQuery) -> dict[str, bool]:
     answers = {name: ask(command, 8) for name, command in _SWITCHES.items()}
-    found = {name: bool(struct.unpack_from("I", told, 4)[0]) for name, told in answers.items() if told}
+    found = {name: bool(struct.unpack_from("I", answer, 4)[0]) for name, answer in answers.items() if answer}
     flags = ask(_FLAGS, 8)
     if flags:
         found["lro"] = bool(struct.unpack_from("I", flags, 4)[0] & _LARGE_RECEIVE)
     return found
 
 
-def _ring(told: bytes | None) -> tuple[int, int] | None:
-    if not told:
+def _ring(answer: bytes | None) -> tuple[int, int] | None:
+    if not answer:
         return None
-    words = struct.unpack("9I", told)
+    words = struct.unpack("9I", answer)
     return (words[5], words[1]) if words[1] else None
 
 
-def _pause(told: bytes | None) -> bool | None:
-    return bool(struct.unpack_from("I", told, 12)[0]) if told else None
+def _pause(answer: bytes | None) -> bool | None:
+    return bool(struct.unpack_from("I", answer, 12)[0]) if answer else None

@@ -1,4 +1,4 @@
-"""What goes wrong with frames on their way, by a seed and in real time."""
+"""Faults of a network path: loss, duplication, reordering, corruption and delay, by a seed and in real time."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from mxwire.units import MILLISECOND
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """How often what goes wrong in one direction; rates are from 0 to 1.
+    """Fault rates of one direction, from 0 to 1.
 
-    Raises ValueError for what is no rate or no time.
+    Raises ValueError for an invalid rate or delay.
     """
 
     loss: float = 0.0
-    """Frames that never arrive."""
+    """Share of frames that are lost."""
     duplicate: float = 0.0
-    """Frames that arrive twice."""
+    """Share of frames that arrive twice."""
     reorder: float = 0.0
-    """Frames that are held back for up to 2 ms, so that later ones overtake them."""
+    """Share of frames that are delayed by up to 2 ms, so that later ones overtake them."""
     corrupt: float = 0.0
-    """Frames that arrive with one bit turned over behind the Ethernet header."""
+    """Share of frames with one bit inverted after the Ethernet header."""
     delay: float = 0.0
-    """Seconds that every frame takes longer."""
+    """Additional delay of every frame in seconds."""
 
     def __post_init__(self) -> None:
-        """Refuse nonsense."""
+        """Check the rates and the delay."""
         for name in ("loss", "duplicate", "reorder", "corrupt"):
             rate = getattr(self, name)
             if not 0 <= rate <= 1:
@@ -40,10 +40,10 @@ class Faults:
 
 @dataclass(slots=True)
 class FaultCounts:
-    """What was done to the frames of one direction."""
+    """Counters of one direction."""
 
     frames: int = 0
-    """Frames that came in."""
+    """Frames put in."""
     lost: int = 0
     duplicated: int = 0
     reordered: int = 0
@@ -51,7 +51,7 @@ class FaultCounts:
 
 
 class FaultyPath:
-    """One direction: frames go in, and come out as the faults have it; to which what happens, the seed says alone."""
+    """One direction of a faulty link. Which frames are affected depends on the seed alone."""
 
     def __init__(self, faults: Faults, random: Random) -> None:
         self.faults = faults
@@ -62,29 +62,29 @@ class FaultyPath:
 
     @property
     def harmless(self) -> bool:
-        """Whether everything passes as it is."""
+        """True if all frames pass unchanged."""
         return self.faults == Faults() and not self._held
 
     def draw_from(self, random: Random) -> None:
-        """What happens to the next frames, this says."""
+        """Use another source of randomness for the next frames."""
         self._random = random
 
     def put(self, frame: bytes, now: int) -> None:
-        """A frame goes in at ``now``, in ns of any clock."""
+        """Put in a frame at ``now``, in ns of any clock."""
         faults, draw = self.faults, self._random.random
-        # All are drawn for each frame, so that what happens to it does not depend on the other rates.
-        lost, twice, late, spoilt = (
+        # All are drawn for each frame, so that one rate does not change which frames the other faults affect.
+        lost, twice, late, corrupt = (
             draw() < rate for rate in (faults.loss, faults.duplicate, faults.reorder, faults.corrupt)
         )
         hold = self._random.randrange(2 * MILLISECOND)
-        turned = self._random.random()
+        position = self._random.random()
         self.counts.frames += 1
         if lost:
             self.counts.lost += 1
             return
-        if spoilt and len(frame) > HEADER_SIZE:
+        if corrupt and len(frame) > HEADER_SIZE:
             self.counts.corrupted += 1
-            frame = _with_bit_turned(frame, turned)
+            frame = _with_bit_inverted(frame, position)
         due = now + round(faults.delay * 10**9)
         if twice:
             self.counts.duplicated += 1
@@ -99,7 +99,7 @@ class FaultyPath:
         self._place += 1
 
     def take(self, now: int) -> list[tuple[int, bytes]]:
-        """What has come out until ``now``, each with its time."""
+        """Take the frames that are due by ``now``, each with its time."""
         out = []
         while self._held and self._held[0][0] <= now:
             due, _, frame = heapq.heappop(self._held)
@@ -107,17 +107,17 @@ class FaultyPath:
         return out
 
     @property
-    def under_way(self) -> int:
-        """How many frames have gone in and not come out."""
+    def in_flight(self) -> int:
+        """Number of frames that are held back."""
         return len(self._held)
 
     def due(self) -> int | None:
-        """When the next frame comes out; None: nothing is under way."""
+        """Time at which the next frame is due; None if none is held back."""
         return self._held[0][0] if self._held else None
 
 
-def _with_bit_turned(frame: bytes, where: float) -> bytes:
-    bit = int(where * (len(frame) - HEADER_SIZE) * 8)
-    spoilt = bytearray(frame)
-    spoilt[HEADER_SIZE + bit // 8] ^= 1 << bit % 8
-    return bytes(spoilt)
+def _with_bit_inverted(frame: bytes, position: float) -> bytes:
+    bit = int(position * (len(frame) - HEADER_SIZE) * 8)
+    corrupted = bytearray(frame)
+    corrupted[HEADER_SIZE + bit // 8] ^= 1 << bit % 8
+    return bytes(corrupted)

@@ -1,4 +1,4 @@
-"""FaultyLink: any link, with a bad cable."""
+"""FaultyLink: a wrapper that adds faults to any link."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _NONE = Faults()
 
 
 class FaultyLink(LinkWrapper):
-    """A link whose frames get lost, doubled, overtaken, late or spoilt on their way, in both directions or one.
+    """A link that loses, duplicates, reorders, delays or corrupts frames, in one or both directions.
 
-    With the same seed the same happens to the same sequence of frames; only the times are real. Frames that are held
-    back leave during later calls, as a host makes them all the time; ``fileno`` tells when one is due.
+    The same seed has the same effect on the same sequence of frames; only times are real. Frames that are held back
+    are sent during later calls, which a host makes all the time; ``fileno`` is readable when one is due.
     """
 
     def __init__(self, link: Link, *, seed: int, sending: Faults = _NONE, receiving: Faults = _NONE) -> None:
@@ -39,23 +39,23 @@ class FaultyLink(LinkWrapper):
 
     @property
     def faults_sending(self) -> FaultCounts:
-        """What was done to frames on their way out."""
+        """Counters of sent frames."""
         return self._sending.counts
 
     @property
     def faults_receiving(self) -> FaultCounts:
-        """What was done to frames on their way in."""
+        """Counters of received frames."""
         return self._receiving.counts
 
     @property
-    def under_way(self) -> int:
-        """How many frames are held back, in both directions."""
-        return self._sending.under_way + self._receiving.under_way
+    def in_flight(self) -> int:
+        """Number of frames that are held back, in both directions."""
+        return self._sending.in_flight + self._receiving.in_flight
 
     def change(
         self, *, sending: Faults | None = None, receiving: Faults | None = None, seed: int | None = None
     ) -> None:
-        """Go on with other faults, and with a seed as if from the start; what is under way stays so."""
+        """Change the faults, and with ``seed`` restart their randomness; frames held back stay so."""
         self._sending.faults = sending or self._sending.faults
         self._receiving.faults = receiving or self._receiving.faults
         if seed is not None:
@@ -63,7 +63,7 @@ class FaultyLink(LinkWrapper):
             self._receiving.draw_from(Random(f"{seed} receiving"))
 
     def send(self, batch: FrameBatch) -> int:
-        """Give frames to the wire, or to its faults; returns how many were taken, which includes the lost."""
+        """Send frames through the faults; return the number accepted, which includes lost ones."""
         if self._closed:
             return 0
         if self._sending.harmless:
@@ -77,16 +77,16 @@ class FaultyLink(LinkWrapper):
         return max(len(batch) - refused, 0)
 
     def _send_due(self, now: int) -> int:
-        """Send what has been held back long enough; returns how much of it the wire did not take."""
+        """Send the frames that are due; return the number that the link refused."""
         frames = [frame for _, frame in self._sending.take(now)]
         return len(frames) - self.link.send(FrameBatch.from_frames(frames)) if frames else 0
 
     def receive(self, timeout: float | None = 0.0) -> FrameBatch:
-        """The frames that have arrived and are not held back; see :meth:`mxwire.link.link.Link.receive`."""
+        """Return frames that have arrived and are due; see :meth:`mxwire.link.link.Link.receive`."""
         end = None if timeout is None else time.monotonic_ns() + round(timeout * SECOND)
         while True:
             self._send_due(time.monotonic_ns())
-            batch = self._suffer(self.link.receive(self._patience(end)))
+            batch = self._apply_faults(self.link.receive(self._timeout(end)))
             over = end is not None and time.monotonic_ns() >= end
             if len(batch) or self._woken or over:
                 self._woken = False
@@ -94,15 +94,15 @@ class FaultyLink(LinkWrapper):
                 self._set_timer()
                 return batch
 
-    def _patience(self, end: int | None) -> float | None:
-        """How long to wait for the link, in seconds: until something held back is due, at most until ``end``."""
+    def _timeout(self, end: int | None) -> float | None:
+        """Seconds to wait for the link: until a held frame is due, at most until ``end``."""
         ends = [each for each in (end, self._sending.due(), self._receiving.due()) if each is not None]
         if self._woken:
             return 0.0
         return max(min(ends) - time.monotonic_ns(), 0) / SECOND if ends else None
 
-    def _suffer(self, batch: FrameBatch) -> FrameBatch:
-        """What the faults make of frames that have arrived."""
+    def _apply_faults(self, batch: FrameBatch) -> FrameBatch:
+        """Pass received frames through the faults; return those that are due."""
         if self._receiving.harmless:
             self._receiving.counts.frames += len(batch)
             self._received += len(batch)
@@ -124,20 +124,20 @@ class FaultyLink(LinkWrapper):
         self._timer.set(min(dues, default=None))
 
     def wake(self) -> None:
-        """End a ``receive`` that waits in another thread, or the next one."""
+        """End a ``receive`` that blocks in another thread, or the next one."""
         self._woken = True
         super().wake()
 
     def fileno(self) -> int:
-        """A descriptor that is readable when ``receive`` has something to give or to do, or was woken."""
+        """Descriptor that is readable when frames have arrived or are due, or when woken."""
         return -1 if self._closed else self._waiting.fileno()
 
     def statistics(self) -> LinkStatistics:
-        """What the link behind it has sent, and what was handed to the host."""
+        """Counters of the inner link, with the number of frames returned by ``receive``."""
         return replace(super().statistics(), received=self._received)
 
     def close(self) -> None:
-        """Close the link behind it too; what was held back is lost. Calling it again does nothing."""
+        """Close the inner link too; frames held back are lost. Closing it again does nothing."""
         if not self._closed:
             self._closed = True
             self._waiting.close()

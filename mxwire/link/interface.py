@@ -1,4 +1,4 @@
-"""What the kernel says of a network interface: its number, address, MTU and state."""
+"""Network interfaces: number, address, MTU and state, as the kernel reports them."""
 
 from __future__ import annotations
 
@@ -35,60 +35,60 @@ _KINDS = {
     824: "a netlink monitor",
     65534: "a tunnel (tun)",
 }
-"""What people call the kernel's hardware types, with their article."""
+"""Common names of the kernel's hardware types (ARPHRD), with their article."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkInterface:
-    """An Ethernet interface as it was when it was read."""
+    """Snapshot of an Ethernet interface."""
 
     name: str
     index: int
-    """The kernel's number, which stays when the name changes."""
+    """Number in the kernel, which does not change with the name."""
     address: bytes
-    """6 bytes."""
+    """Ethernet address, 6 bytes."""
     mtu: int
-    """Bytes behind the Ethernet header."""
+    """Largest number of bytes after the Ethernet header."""
     up: bool
-    """Whether it was set up (administratively)."""
+    """True if it is administratively up."""
     carrier: bool
-    """Whether it is up and its other end is there."""
+    """True if it is up and has a carrier."""
 
 
 def read_interface(name: str) -> NetworkInterface:
-    """What the kernel says of the Ethernet interface ``name``, in the network namespace of this thread.
+    """Read the Ethernet interface ``name``, in the network namespace of this thread.
 
-    Needs no privilege. Raises :class:`~mxwire.link.errors.LinkError` when there is none, or when it is not Ethernet.
+    Needs no privilege. Raises :class:`~mxwire.link.errors.LinkError` if it does not exist, or is not Ethernet.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as asking:
         try:
             return _read(asking.fileno(), name)
         except (OSError, ValueError) as error:
-            # if_nametoindex gives no number with its error.
+            # The error of if_nametoindex has no errno.
             if isinstance(error, OSError) and error.errno not in (None, errno.ENODEV, errno.ENXIO):
-                raise LinkError(f"{name}: the kernel does not tell about this interface: {error.strerror}") from error
+                raise LinkError(f"{name}: the kernel does not report this interface: {error.strerror}") from error
             raise LinkError(f"there is no interface {name!r} here{_offer()}") from error
 
 
 def _read(descriptor: int, name: str) -> NetworkInterface:
     index = socket.if_nametoindex(name)
     kind, address = struct.unpack_from("H6s", _ask(descriptor, _GET_HARDWARE_ADDRESS, name))
-    _complain_unless_ethernet(name, kind)
+    _require_ethernet(name, kind)
     (flags,) = struct.unpack_from("H", _ask(descriptor, _GET_FLAGS, name))
     (mtu,) = struct.unpack_from("i", _ask(descriptor, _GET_MTU, name))
     return NetworkInterface(name, index, address, mtu, bool(flags & _UP), flags & (_UP | _RUNNING) == _UP | _RUNNING)
 
 
-def _ask(descriptor: int, question: int, name: str) -> bytes:
-    """The answer of an ioctl about an interface: what stands behind the name in struct ifreq."""
+def _ask(descriptor: int, command: int, name: str) -> bytes:
+    """Answer of an ioctl about an interface: the part of struct ifreq after the name."""
     encoded = name.encode()
     if len(encoded) >= _NAME_BYTES:
         raise ValueError("longer than any interface's name")
-    return fcntl.ioctl(descriptor, question, encoded.ljust(40, b"\0"))[_NAME_BYTES:]
+    return fcntl.ioctl(descriptor, command, encoded.ljust(40, b"\0"))[_NAME_BYTES:]
 
 
 def exists(descriptor: int, index: int) -> bool:
-    """Whether the interface with a number is still there, in the network namespace of a socket."""
+    """True if an interface with that number still exists, in the network namespace of a socket."""
     try:
         fcntl.ioctl(descriptor, _GET_NAME, struct.pack("16si20x", b"", index))
     except OSError:
@@ -96,11 +96,11 @@ def exists(descriptor: int, index: int) -> bool:
     return True
 
 
-def _complain_unless_ethernet(name: str, kind: int) -> None:
+def _require_ethernet(name: str, kind: int) -> None:
     if kind == _LOOPBACK:
         raise LinkError(
-            f"{name}: a loopback interface has no Ethernet address, so that no host on it could be told from another; "
-            f"to try hosts on one machine, take two network namespaces joined by a veth pair"
+            f"{name}: a loopback interface has no Ethernet address, so hosts on it could not be distinguished; "
+            f"to run hosts on one machine, use two network namespaces joined by a veth pair"
         )
     if kind != _ETHERNET:
         what = _KINDS.get(kind, f"a type {kind} (ARPHRD)")
@@ -108,6 +108,6 @@ def _complain_unless_ethernet(name: str, kind: int) -> None:
 
 
 def _offer() -> str:
-    """The interfaces that there are, for a message."""
+    """List of the existing interfaces, for error messages."""
     names = [name for _, name in socket.if_nameindex() if name != "lo"]
     return f"; there are {', '.join(sorted(names))}" if names else "; there is none but lo"

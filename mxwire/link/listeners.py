@@ -1,4 +1,4 @@
-"""Who else takes frames from an interface: other packet sockets, and the kernel's own protocols."""
+"""Other receivers of an interface's frames: packet sockets, and protocols in the kernel."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ class SocketListener:
     """A packet socket."""
 
     every_type: bool
-    """Whether it listens to all EtherTypes, as captures do."""
+    """True if it listens to all EtherTypes, as captures do."""
     process: int | None
-    """Who has it, as far as we may know."""
+    """Process that has it open; None without permission to see it."""
     program: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class KernelHandler:
-    """A function of the kernel that takes frames of an EtherType."""
+    """A kernel function that receives frames of an EtherType."""
 
     function: str
-    """Its name, and its module in brackets."""
+    """Name of the function, and its module in brackets."""
 
 
 def packet_sockets(index: int, ethertype: int) -> list[SocketListener]:
-    """The packet sockets on an interface, by its number, that get frames of an EtherType; those on all interfaces too.
+    """List the packet sockets that receive an EtherType on the interface with number ``index`` or on all interfaces.
 
-    Raises OSError where the kernel does not tell.
+    Raises OSError if the kernel does not report them.
     """
     found = []
     for line in (_NET / "packet").read_text().splitlines()[1:]:
@@ -46,7 +46,7 @@ def packet_sockets(index: int, ethertype: int) -> list[SocketListener]:
 
 
 def kernel_handlers(name: str, ethertype: int) -> list[KernelHandler]:
-    """What in the kernel, besides packet sockets, takes frames of an EtherType from an interface."""
+    """List the kernel functions other than packet sockets that receive an EtherType from an interface."""
     found = []
     for line in (_NET / "ptype").read_text().splitlines()[1:]:
         handler = _handler(line, name)
@@ -56,7 +56,7 @@ def kernel_handlers(name: str, ethertype: int) -> list[KernelHandler]:
 
 
 def _handler(line: str, name: str) -> KernelHandler | None:
-    """What a line of /proc/net/ptype names, unless it is for another interface or a packet socket."""
+    """Kernel function of a line of /proc/net/ptype; None for another interface or a packet socket."""
     # EtherType, interface or spaces, function and perhaps its module.
     device, _, function = line[5:].partition(" ")
     function = function.strip()
@@ -66,7 +66,7 @@ def _handler(line: str, name: str) -> KernelHandler | None:
 
 
 def master_of(name: str) -> str | None:
-    """The bridge or bond that an interface belongs to."""
+    """Bridge or bond that an interface belongs to; None without one."""
     try:
         return Path("/sys/class/net", name, "master").resolve(strict=True).name
     except OSError:
@@ -74,7 +74,7 @@ def master_of(name: str) -> str | None:
 
 
 def _owner(inode: str) -> int | None:
-    """The process that has a socket; None where that is another user's, or gone."""
+    """Process that has a socket open; None if it belongs to another user, or has ended."""
     wanted = f"socket:[{inode}]"
     for process in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,4 +1,4 @@
-"""A network in memory: links joined by a hub, for tests and for hosts that live in one process."""
+"""A network in memory: links on a hub, for tests and for hosts in one process."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from mxwire.link.link import LinkStatistics
 from mxwire.link.wakeup import Wakeup, wait_readable
 
 ROOM = 16384
-"""Frames that a link holds for a host that does not read."""
+"""Receive queue of a link in frames."""
 MTU = 9000
 _USED_UP = 0xDD
 
 
 class MemoryNetwork:
-    """A hub: every link on it sees what the others send. Its links may be used in different threads.
+    """A hub: every link receives the frames of all others. Its links may be used in different threads.
 
-    ``mtu`` is in bytes behind the Ethernet header, ``room`` the frames that wait for a slow host at each link.
+    ``mtu`` is in bytes after the Ethernet header, ``room`` the receive queue of each link in frames.
     """
 
     def __init__(self, *, mtu: int = MTU, room: int = ROOM, ethertype: int = ETHERTYPE_MXOE) -> None:
@@ -42,9 +42,9 @@ class MemoryNetwork:
         self._lock = Lock()
 
     def attach(self, name: str | None = None, address: bytes | None = None) -> MemoryLink:
-        """A new link; without a name and an address it gets some that nobody else on this hub has.
+        """Return a new link, by default with an unused name and address.
 
-        Raises LinkError when the name or the address is taken.
+        Raises LinkError if the name or the address is taken.
         """
         with self._lock:
             place = next(each for each in range(len(self._links) + 1) if f"memory{each}" not in self._links)
@@ -65,7 +65,7 @@ class MemoryNetwork:
         return next(each for each in addresses if each not in taken)
 
     def remove(self, link: MemoryLink) -> None:
-        """Take a link away as if its interface had been deleted: who receives from it gets a LinkError."""
+        """Remove a link as if its interface had been deleted: its ``receive`` raises LinkError."""
         self._forget(link)
         link._lose()
 
@@ -82,7 +82,7 @@ class MemoryNetwork:
 
 
 class MemoryLink:
-    """A link of a :class:`MemoryNetwork`, with the manners of a real one."""
+    """A link of a :class:`MemoryNetwork`, which behaves as a real one."""
 
     def __init__(self, network: MemoryNetwork, name: str, address: bytes) -> None:
         self._network = network
@@ -99,22 +99,22 @@ class MemoryLink:
 
     @property
     def name(self) -> str:
-        """The name on its network."""
+        """Name on its network."""
         return self._name
 
     @property
     def address(self) -> bytes:
-        """Its own Ethernet address, 6 bytes."""
+        """Ethernet address, 6 bytes."""
         return self._address
 
     @property
     def mtu(self) -> int:
-        """How many bytes a frame may have after its Ethernet header."""
+        """Largest number of bytes in a frame after its Ethernet header."""
         return self._network.mtu
 
     @property
     def up(self) -> bool:
-        """Whether the interface is up; one that is down refuses what is sent and hears nothing. May be set."""
+        """True if the interface is up; one that is down neither sends nor receives. May be set."""
         return self._up
 
     @up.setter
@@ -122,7 +122,7 @@ class MemoryLink:
         self._up = up
 
     def send(self, batch: FrameBatch) -> int:
-        """Give frames to the hub, in order; returns how many it took."""
+        """Send frames to the hub in order; return the number sent."""
         frames = [batch.frame(index) for index in range(len(batch))]
         taken = (
             [each for each in frames if HEADER_SIZE <= len(each) <= HEADER_SIZE + self.mtu] if self._can_send() else []
@@ -142,11 +142,11 @@ class MemoryLink:
             if not self._can_send():
                 return
             for frame in frames:
-                self._take_in(now, frame)
+                self._queue(now, frame)
             if self._waiting:
                 self._wakeup.set()
 
-    def _take_in(self, now: int, frame: bytes) -> None:
+    def _queue(self, now: int, frame: bytes) -> None:
         ethertype = self._network.ethertype
         if ethertype_of(frame) != ethertype:
             self._foreign += tagged_ethertype_of(frame) == ethertype
@@ -158,23 +158,23 @@ class MemoryLink:
             self._waiting.append((now, frame))
 
     def receive(self, timeout: float | None = 0.0) -> FrameBatch:
-        """The frames that have arrived, waiting for one at most ``timeout`` seconds (None: until one comes).
+        """Return the frames that have arrived; wait up to ``timeout`` seconds for the first (None: without limit).
 
-        A batch's buffer is overwritten by the next ``receive``, so that who keeps one too long notices it here and
-        not on a real interface. Raises LinkError when the link was removed or closed.
+        The next ``receive`` overwrites the batch's buffer, so that code which keeps a batch too long fails here and
+        not only on a real interface. Raises LinkError if the link was removed or closed.
         """
-        # What the descriptor says is settled by the lock: frames and wakes make it readable, taking them unreadable.
+        # The lock covers the descriptor too: frames and wakes make it readable, and taking them makes it unreadable.
         if timeout != 0 and not self._closed:
             wait_readable(self._wakeup.fileno(), timeout)
         with self._lock:
-            self._complain_if_gone()
+            self._require_open()
             frames = list(self._waiting)
             self._waiting.clear()
             self._wakeup.clear()
             self._received += len(frames)
         return self._batch(frames)
 
-    def _complain_if_gone(self) -> None:
+    def _require_open(self) -> None:
         if self._gone:
             raise LinkError(f"{self._name}: the interface is gone")
         if self._closed:
@@ -196,15 +196,15 @@ class MemoryLink:
         )
 
     def wake(self) -> None:
-        """End a ``receive`` that waits in another thread, or the next one."""
+        """End a ``receive`` that blocks in another thread, or the next one."""
         self._wakeup.set()
 
     def fileno(self) -> int:
-        """A descriptor that is readable when ``receive`` has something to give, or was woken."""
+        """Descriptor that is readable when ``receive`` would return frames, or was woken."""
         return self._wakeup.fileno()
 
     def statistics(self) -> LinkStatistics:
-        """What it has carried so far."""
+        """Counters since it was opened."""
         return LinkStatistics(
             received=self._received,
             sent=self._sent,
@@ -219,7 +219,7 @@ class MemoryLink:
             self._wakeup.set()
 
     def close(self) -> None:
-        """Leave the network; calling it again does nothing."""
+        """Leave the network; closing it again does nothing."""
         self._network._forget(self)
         with self._lock:
             self._closed = True
@@ -227,15 +227,15 @@ class MemoryLink:
         self._wakeup.close()
 
     def __enter__(self) -> MemoryLink:
-        """The link itself."""
+        """Return self."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the link."""
         self.close()
 
 
 def memory_pair(*, mtu: int = MTU, room: int = ROOM) -> tuple[MemoryLink, MemoryLink]:
-    """Two links joined by a cable."""
+    """Return two links connected by a cable."""
     network = MemoryNetwork(mtu=mtu, room=room)
     return network.attach(), network.attach()

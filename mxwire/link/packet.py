@@ -19,25 +19,25 @@ from mxwire.link.ring_v3 import BlockRing
 from mxwire.link.sender import FrameSender
 
 RING_BYTES: Final = 16 << 20
-"""More than all transfers of a busy host have under way; what is larger than a processor's cache is slower."""
+"""More than all transfers of a busy host have in flight; a ring larger than the CPU cache is slower."""
 
 
 class Mode(StrEnum):
-    """How a link waits for frames."""
+    """Manner in which a link waits for frames."""
 
     SLEEP = "sleep"
-    """A frame wakes the receiver at once."""
+    """Sleep until a frame arrives, and wake at once."""
     SPIN = "spin"
-    """The receiver looks all the time: least delay, for a whole processor."""
+    """Poll all the time: lowest latency, at the cost of a whole CPU."""
     BULK = "bulk"
-    """Many frames wake the receiver once: least work, but a lone frame comes about a millisecond late."""
+    """Wake once for many frames: least CPU time, but a single frame is about a millisecond late."""
 
 
 class PacketLink(RingSocket):
-    """An Ethernet interface of this host; see :class:`~mxwire.link.link.Link` for what all links do.
+    """An Ethernet interface of this machine, as a :class:`~mxwire.link.link.Link`.
 
-    What arrives is given as it lies in the ring that the kernel writes to, without a copy; what leaves is taken from
-    where it lies. Wants CAP_NET_RAW, and nothing else.
+    Received frames are returned in place, in the ring that the kernel writes to, and sent frames are read in place.
+    Needs CAP_NET_RAW, and nothing else.
     """
 
     def __init__(self, interface: NetworkInterface, opened: socket.socket, ring: ReceiveRing) -> None:
@@ -55,12 +55,12 @@ class PacketLink(RingSocket):
         ring_bytes: int = RING_BYTES,
         promiscuous: bool = False,
     ) -> Self:
-        """A link on the interface of that name, in the network namespace of this thread.
+        """Open a link on the interface of that name, in the network namespace of this thread.
 
-        ``ring_bytes`` of memory hold what has arrived and was not read yet. ``promiscuous`` gives what arrives for
-        whomever, which no host wants, but who sends under other addresses does. Raises
-        :class:`~mxwire.link.errors.LinkError` where there is no such interface, it is not Ethernet, or this is not
-        permitted; an interface that is down may be opened.
+        ``ring_bytes`` is the size of the receive queue. ``promiscuous`` returns frames for all destinations, for
+        callers that send from several addresses. An interface that is down may be opened. Raises
+        :class:`~mxwire.link.errors.LinkError` if there is no such interface, if it is not Ethernet, and without
+        permission.
         """
         mode = Mode(mode)
         found = read_interface(interface)
@@ -71,7 +71,7 @@ class PacketLink(RingSocket):
             if promiscuous:
                 packet_socket.make_promiscuous(opened, found)
             ring = BlockRing(opened, ring_bytes) if mode is Mode.BULK else SlotRing(opened, found.mtu, ring_bytes)
-            packet_socket.want_long_queue(opened)
+            packet_socket.enlarge_send_queue(opened)
             packet_socket.bind(opened, found, ethertype)
             made = cls(found, opened, ring)
         except BaseException:
@@ -81,25 +81,25 @@ class PacketLink(RingSocket):
         return made
 
     def send(self, batch: FrameBatch) -> int:
-        """Give frames to the wire, in order; returns how many it took. Waits at most some 10 ms for a full queue."""
+        """Send frames in order; return the number sent. Waits at most some 10 ms for a full queue."""
         return 0 if self._closed else self._sender.send(batch)
 
     def send_few(self, frames: list[bytes]) -> int:
-        """The same for a few frames by themselves, which need no batch."""
+        """Send a few single frames, without the cost of a batch."""
         return 0 if self._closed else self._sender.send_few(frames)
 
     def _sift(self, arrivals: Arrivals) -> Arrivals:
-        """The frames that are for us and whole; the others are counted."""
+        """Select the complete frames for this link, and count the others."""
         cut = arrivals.length < arrivals.wire_length
-        # The filter in the kernel leaves no more than the header of what is not for us.
+        # The filter in the kernel cuts frames for other hosts after the header.
         foreign = arrivals.tagged | (cut & (arrivals.length == HEADER_SIZE))
         self._foreign += int(foreign.sum())
-        # Whatever else is cut found its slot too short: the MTU was raised since the link was opened.
+        # All others that are cut were longer than their slot: the MTU was raised after the link was opened.
         self._dropped += int((cut & ~foreign).sum())
         return arrivals.select(~(cut | foreign))
 
     def statistics(self) -> LinkStatistics:
-        """What it has carried so far."""
+        """Counters since it was opened."""
         self._count_drops()
         return LinkStatistics(
             received=self._received,

@@ -12,16 +12,16 @@ from mxwire.ethernet import BROADCAST, HEADER_SIZE, VLAN_ETHERTYPES
 
 _LOAD_WORD, _LOAD_HALF, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x28, 0x15, 0x06
 _PACKET_TYPE = 0xFFFFF000 + 4
-"""A load from here tells for whom the kernel thinks that the frame is."""
+"""Offset of the packet type: the kernel's view of the destination."""
 _VLAN_TAG_PRESENT = 0xFFFFF000 + 48
-"""A load from here tells whether the kernel took a VLAN tag out of the frame and still knows."""
+"""Offset of a flag for VLAN tags that the kernel has removed from the frame but still stores."""
 _OTHER_HOST = 3
 _ALL = 0x40000
 _SO_ATTACH_FILTER = 26
 
 
 class FilterStep(NamedTuple):
-    """One instruction, which may have a label; jumps name labels, and go on with the next step without."""
+    """One instruction with an optional label; jumps name a label, or continue with the next instruction."""
 
     operation: int
     operand: int
@@ -31,13 +31,13 @@ class FilterStep(NamedTuple):
 
 
 def for_us(address: bytes) -> list[FilterStep]:
-    """Lets whole frames pass that are untagged and for ``address`` or broadcast; of others only the header.
+    """Build a filter that passes untagged frames to ``address`` or broadcast, and only the header of others.
 
-    The headers are what can be counted; a frame that the filter refused altogether would leave no trace.
+    The headers are counted as foreign frames; a frame that the filter refused would leave no trace.
 
-    Before it comes to a socket of one EtherType, the kernel takes a tag out of the frame and forgets it; all that is
-    left of it is that the frame is said to be for another host, in spite of its address. Of a tag without a VLAN (of
-    number 0, for the priority) nothing is left, and such frames pass.
+    For sockets of a single EtherType the kernel removes a VLAN tag and does not store it. The only trace is that the
+    packet type is that of a frame for another host, in spite of the address. A tag with VLAN 0 (priority only) leaves
+    no trace, and such frames pass.
     """
     high, low = int.from_bytes(address[:4], "big"), int.from_bytes(address[4:], "big")
     ones_high, ones_low = int.from_bytes(BROADCAST[:4], "big"), int.from_bytes(BROADCAST[4:], "big")
@@ -47,11 +47,11 @@ def for_us(address: bytes) -> list[FilterStep]:
         FilterStep(_LOAD_WORD, _VLAN_TAG_PRESENT),
         FilterStep(_JUMP_IF_EQUAL, 0, other="header"),
         FilterStep(_LOAD_WORD, 0),
-        FilterStep(_JUMP_IF_EQUAL, high, equal="ours"),
+        FilterStep(_JUMP_IF_EQUAL, high, equal="unicast"),
         FilterStep(_JUMP_IF_EQUAL, ones_high, other="header"),
         FilterStep(_LOAD_HALF, 4),
         FilterStep(_JUMP_IF_EQUAL, ones_low, equal="whole", other="header"),
-        FilterStep(_LOAD_HALF, 4, label="ours"),
+        FilterStep(_LOAD_HALF, 4, label="unicast"),
         FilterStep(_JUMP_IF_EQUAL, low, equal="whole", other="header"),
         FilterStep(_RETURN, HEADER_SIZE, label="header"),
         FilterStep(_RETURN, _ALL, label="whole"),
@@ -59,7 +59,7 @@ def for_us(address: bytes) -> list[FilterStep]:
 
 
 def of_ethertype(ethertype: int) -> list[FilterStep]:
-    """Lets whole frames of an EtherType pass, also behind a VLAN tag that is still in the frame; no others."""
+    """Build a filter that passes frames of an EtherType, with or without a VLAN tag, and no others."""
     first, second = sorted(VLAN_ETHERTYPES)
     return [
         FilterStep(_LOAD_HALF, 12),
@@ -74,9 +74,9 @@ def of_ethertype(ethertype: int) -> list[FilterStep]:
 
 
 EVERYTHING: Sequence[FilterStep] = (FilterStep(_RETURN, _ALL),)
-"""Lets all frames pass."""
+"""Passes all frames."""
 NOTHING: Sequence[FilterStep] = (FilterStep(_RETURN, 0),)
-"""Lets nothing pass."""
+"""Passes no frames."""
 
 
 def _assemble(steps: Sequence[FilterStep]) -> bytes:
@@ -92,6 +92,6 @@ def _assemble(steps: Sequence[FilterStep]) -> bytes:
 
 
 def attach(to: socket.socket, steps: Sequence[FilterStep]) -> None:
-    """Have the kernel run a filter for a socket, instead of any it had."""
+    """Attach a filter to a socket, in place of any previous one."""
     code = ctypes.create_string_buffer(_assemble(steps))
     to.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(steps), ctypes.addressof(code)))

@@ -1,4 +1,4 @@
-"""What the kernel's two kinds of receive ring have in common."""
+"""ReceiveRing: the common part of the kernel's two kinds of mapped receive ring."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from mxwire.link.errors import LinkError
 from mxwire.link.packet_socket import SOL_PACKET
 from mxwire.units import SECOND
 
-OURS: Final = 1
-"""Bit of a status word: the kernel has written, and we may read (TP_STATUS_USER)."""
+USER: Final = 1
+"""Bit of a status word: the kernel has written, user space may read (TP_STATUS_USER)."""
 VLAN_VALID: Final = 0x10
-"""Bit of a status word: the kernel took a VLAN tag out of the frame."""
+"""Bit of a status word: the kernel has removed a VLAN tag from the frame."""
 VLAN_TPID_VALID: Final = 0x40
 RING_BYTES: Final = 64 << 20
 SHORT: Final = 256
-"""Longest frame, in bytes, that is worth to be copied so that it need not be handed out in a batch."""
+"""Longest frame in bytes for which a copy is cheaper than a batch."""
 _RX_RING: Final = 5
 _SMALLEST: Final = 1 << 20
 
 
-NOT_SAID: Final = np.zeros(0, np.bool_)
-NOWHERE: Final = np.zeros(0, np.int64)
+_NO_FLAGS: Final = np.zeros(0, np.bool_)
+_NO_OFFSETS: Final = np.zeros(0, np.int64)
 
 
 class Arrivals(NamedTuple):
-    """Frames that lie in a ring. All arrays have shape (n,)."""
+    """Frames in a ring. All arrays have shape (n,)."""
 
     offset: NDArray[np.int64]
     length: NDArray[np.int64]
     wire_length: NDArray[np.int64]
     timestamp_ns: NDArray[np.int64]
-    tagged: NDArray[np.bool_] = NOT_SAID
-    """Whether the kernel took a VLAN tag out of the frame."""
-    header: NDArray[np.int64] = NOWHERE
-    """Where the kernel's note on each frame starts, in bytes from the start of the ring."""
+    tagged: NDArray[np.bool_] = _NO_FLAGS
+    """True for frames from which the kernel has removed a VLAN tag."""
+    header: NDArray[np.int64] = _NO_OFFSETS
+    """Offset of the kernel's header of each frame, in bytes from the start of the ring."""
     plain: bool = True
-    """Whether all are untagged and as long as on the wire; only where not, there are ``tagged`` and ``header``."""
+    """True if all are untagged and not cut; then ``tagged`` and ``header`` may be empty."""
 
     @staticmethod
-    def noted(notes: NDArray[np.void], header: NDArray[np.int64]) -> Arrivals:
-        """The frames that the kernel's notes tell of, each with its note at ``header``; both have shape (n,)."""
+    def described(notes: NDArray[np.void], header: NDArray[np.int64]) -> Arrivals:
+        """Frames described by the kernel's headers ``notes``, which are at ``header``; both have shape (n,)."""
         length, wire = notes["snapped"].astype(np.int64), notes["length"].astype(np.int64)
         tagged = (notes["status"] & VLAN_VALID).astype(np.bool_)
         return Arrivals(
@@ -64,7 +64,7 @@ class Arrivals(NamedTuple):
         )
 
     def select(self, which: NDArray[np.bool_]) -> Arrivals:
-        """The frames that a mask picks."""
+        """Select frames by a mask."""
         return Arrivals(
             self.offset[which],
             self.length[which],
@@ -77,37 +77,38 @@ class Arrivals(NamedTuple):
 
 
 class ReceiveRing(ABC):
-    """Memory that the kernel writes frames into and we read them from, without a copy."""
+    """Memory shared with the kernel, from which received frames are read without a copy."""
 
     memory: NDArray[np.uint8]
-    """The ring as it lies in memory."""
+    """The mapped ring."""
 
     @abstractmethod
     def ready(self) -> bool:
-        """Whether there is something that has not been taken."""
+        """True if there are frames that have not been taken."""
 
     @abstractmethod
     def take(self) -> Arrivals | None:
-        """The next frames; they stay where they are until ``release``."""
+        """Take the next frames, which stay in place until ``release``; None if there are none."""
 
     @abstractmethod
     def take_short(self) -> list[bytes]:
-        """Copies of the next frames, as far as they are few and short, whole and untagged; their room is given back at
-        once. Empty: there are none, or others lie before them."""
+        """Take copies of the next frames while they are few, short, complete and untagged; release them at once.
+
+        Empty if there are none, or if the next one is of another kind."""
 
     @abstractmethod
     def release(self) -> None:
-        """Give the kernel back what was taken."""
+        """Return the taken frames' memory to the kernel."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the memory."""
+        """Unmap the memory."""
 
 
 def map_ring(opened: socket.socket, block: int, blocks: int, slot: int, *more: int) -> mmap.mmap:
-    """Have the kernel make a ring of ``blocks`` times ``block`` bytes, and map it.
+    """Create a ring of ``blocks`` times ``block`` bytes in the kernel, or of fewer blocks, and map it.
 
-    Raises :class:`~mxwire.link.errors.LinkError` where not even a small one can be had.
+    Raises :class:`~mxwire.link.errors.LinkError` if the kernel refuses even a small one.
     """
     while True:
         request = struct.pack(f"{4 + len(more)}I", block, blocks, slot, blocks * (block // slot), *more)
@@ -115,16 +116,16 @@ def map_ring(opened: socket.socket, block: int, blocks: int, slot: int, *more: i
             opened.setsockopt(SOL_PACKET, _RX_RING, request)
         except OSError as error:
             if blocks * block <= _SMALLEST:
-                raise LinkError(f"the kernel makes no receive ring: {error.strerror}") from error
+                raise LinkError(f"the kernel refuses a receive ring: {error.strerror}") from error
             blocks = max(blocks // 2, 1)
         else:
             return mmap.mmap(opened.fileno(), blocks * block, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
 
 
 def unmap(memory: mmap.mmap) -> mmap.mmap:
-    """Unmap a ring, unless somebody still has a batch that lies in it; then it goes with that batch.
+    """Unmap a ring, or leave it to the last batch that refers to it.
 
-    Gives a bit of memory to put in its place, so that nobody else keeps it.
+    Returns a small mapping to replace the reference, so that only batches keep the ring.
     """
     with suppress(BufferError):
         memory.close()
@@ -135,9 +136,9 @@ _FENCE: Final = None if platform.machine() in ("x86_64", "AMD64", "i686") else L
 
 
 def fence() -> None:
-    """Keep what is read after a status word behind it, on processors that would reorder the two.
+    """Order reads of a frame after the read of its status word, on processors that may reorder them.
 
-    Releasing a lock and taking it again is a full barrier on those; x86 needs none.
+    Two lock operations are a full barrier on those; x86 needs none.
     """
     if _FENCE is not None:
         with _FENCE:

@@ -1,4 +1,4 @@
-"""RingSocket: receiving from a packet socket by a mapped ring: waiting, waking, going down, going away."""
+"""RingSocket: a packet socket with a mapped ring: waiting, waking, and interfaces that go down or disappear."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from mxwire.link.wakeup import Wakeup
 
 _NOTHING: Final = FrameBatch.from_frames(())
 _CHECK_EVERY: Final = 0.01
-"""Seconds between looks for an error of the socket, where nobody waits for one."""
+"""Seconds between checks for an error of the socket while no thread sleeps on it."""
 _CHECK_WHILE_DOWN: Final = 0.2
-"""Seconds between looks whether an interface that is down is still there: that nobody tells."""
-_LOOKS: Final = 64
+"""Seconds between checks that an interface that is down still exists: its removal causes no event."""
+_POLLS: Final = 64
+"""Polls between two reads of the clock."""
 _monotonic: Final = time.monotonic
 
 
 class RingSocket:
-    """What an interface gives, batch by batch, as it lies in the ring that the kernel writes to.
+    """Receives frames of an interface in batches, in place in a mapped ring.
 
-    It is bound to the interface, not to its name, and keeps the address and the MTU that the interface had when it
-    was opened; if the interface goes down and comes up again, so does this.
+    It is bound to the interface, not to its name, and keeps the address and MTU that the interface had when it was
+    opened. It continues after the interface was down.
     """
 
     def __init__(self, interface: NetworkInterface, opened: socket.socket, ring: ReceiveRing) -> None:
@@ -48,27 +49,27 @@ class RingSocket:
         self._next_check = 0.0
         self._received = self._dropped = 0
         self.spin = 0.0
-        """Seconds for which ``receive`` looks before it sleeps. May be set; infinite: it never sleeps."""
+        """Seconds for which ``receive`` polls before it sleeps. May be set; infinite: it never sleeps."""
 
     @property
     def name(self) -> str:
-        """The name under which the interface was opened."""
+        """Name under which the interface was opened."""
         return self._opened_as.name
 
     @property
     def address(self) -> bytes:
-        """The interface's Ethernet address, 6 bytes."""
+        """Ethernet address of the interface, 6 bytes."""
         return self._opened_as.address
 
     @property
     def mtu(self) -> int:
-        """How many bytes a frame may have after its Ethernet header."""
+        """Largest number of bytes in a frame after its Ethernet header."""
         return self._opened_as.mtu
 
     def receive(self, timeout: float | None = 0.0) -> FrameBatch:
-        """The frames that have arrived, waiting for one at most ``timeout`` seconds (None: until one comes).
+        """Return the frames that have arrived; wait up to ``timeout`` seconds for the first (None: without limit).
 
-        Raises :class:`~mxwire.link.errors.LinkError` when the interface is gone, or this was closed.
+        Raises :class:`~mxwire.link.errors.LinkError` if the interface is gone, or the link was closed.
         """
         if self._closed:
             raise LinkError(f"{self.name}: the link was closed")
@@ -81,8 +82,8 @@ class RingSocket:
         return batch
 
     def receive_few(self) -> list[bytes] | FrameBatch:
-        """What has arrived, as ``receive`` without waiting gives it; but short frames, if they are few, come as
-        copies: that is faster for those who handle them one by one."""
+        """Receive as ``receive`` does without waiting; a few short frames are returned as copies, which is faster for
+        callers that handle them one by one."""
         if self._closed or self._wakeup.is_set:
             return self.receive(0.0)
         ring = self._ring
@@ -106,7 +107,7 @@ class RingSocket:
             if now >= end or self._wakeup.is_set:
                 return _NOTHING
             if now < sleep_from:
-                self._look()
+                self._poll_ring()
             else:
                 self._sleep(end - now)
             batch = self._take()
@@ -114,10 +115,10 @@ class RingSocket:
                 return batch
             now = time.monotonic()
 
-    def _look(self) -> None:
-        """Look for a frame for some microseconds."""
+    def _poll_ring(self) -> None:
+        """Poll for a frame for some microseconds."""
         ready = self._ring.ready
-        for _ in range(_LOOKS):
+        for _ in range(_POLLS):
             if ready():
                 return
 
@@ -129,7 +130,7 @@ class RingSocket:
             self._next_check = 0.0
 
     def _check(self, now: float) -> None:
-        """Find out what the kernel has to tell about the interface, which is nothing nearly always."""
+        """Detect that the interface is down or gone, by a pending error of the socket."""
         self._next_check = now + _CHECK_EVERY
         if packet_socket.take_error(self._socket) or self._down:
             if not exists(self._socket.fileno(), self._opened_as.index):
@@ -146,7 +147,7 @@ class RingSocket:
         return None
 
     def _sift(self, arrivals: Arrivals) -> Arrivals:
-        """What is given of frames some of which are tagged or cut."""
+        """Select and repair frames, some of which are tagged or cut."""
         raise NotImplementedError
 
     def _batch(self, arrivals: Arrivals) -> FrameBatch:
@@ -163,15 +164,15 @@ class RingSocket:
         )
 
     def wake(self) -> None:
-        """End a ``receive`` that waits in another thread, or the next one."""
+        """End a ``receive`` that blocks in another thread, or the next one."""
         self._wakeup.set()
 
     def fileno(self) -> int:
-        """A descriptor that is readable when ``receive`` has something to give, or was woken."""
+        """Descriptor that is readable when ``receive`` would return frames, or was woken."""
         if self._closed:
             return -1
         if self._both is None:
-            # Only for who asks: to be registered here costs the kernel time for each frame that comes.
+            # Created on first use: its registration costs kernel time for each received frame.
             self._both = select.epoll()
             self._both.register(self._socket.fileno(), select.EPOLLIN)
             self._both.register(self._wakeup.fileno(), select.EPOLLIN)
@@ -182,16 +183,16 @@ class RingSocket:
             self._dropped += packet_socket.take_drops(self._socket)
 
     def close(self) -> None:
-        """Give everything back; calling it again does nothing.
+        """Release everything; closing it again does nothing.
 
-        A batch that somebody still holds keeps the ring's memory, but nothing is written to it any more.
+        Batches that are still referenced keep the ring's memory, which does not change any more.
         """
         if self._closed:
             return
         self._count_drops()
         self._closed = True
         packet_filter.attach(self._socket, packet_filter.NOTHING)
-        # Before the socket: the mapping holds it too.
+        # Before the socket, which the mapping refers to as well.
         self._ring.close()
         if self._both is not None:
             self._both.close()
@@ -199,11 +200,11 @@ class RingSocket:
         self._socket.close()
 
     def __enter__(self) -> Self:
-        """The link itself."""
+        """Return self."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        """Close it."""
+        """Close the link."""
         self.close()

@@ -1,4 +1,37 @@
-"""TPACKET_V2: a ring of slots of one size, each visible as soon as its frame has come."""
+"""TPACKET_V2: a ring of slots of equal size, each handed over by the kernel as soon as its frame has arrived.
+
+Theory of operation
+-------------------
+The kernel and this process share one block of memory, divided into slots. Each slot holds a header (struct
+tpacket2_hdr: status, lengths, offset of the frame, timestamp) and one frame. The status, the first word, shows the
+owner of the slot: with the bit ``USER`` this process, with 0 the kernel. The kernel fills slots in order and sets the
+bit when a frame is complete; this process reads slots in the same order, from ``_head``, and writes 0 when it is done
+with a frame. No system call is involved in either direction, and no copy: a batch refers to the frames in their slots.
+If the next slot is still owned by this process, the kernel drops the frame and counts it.
+
+Ownership of a batch. ``take`` does not return slots to the kernel; ``release``, called by the next ``receive``, does.
+So a batch is valid until the next ``receive``, as :class:`~mxwire.link.link.Link` documents. Frames returned by
+``take_short`` are copies, and their slots are returned at once.
+
+Reordering. The status must be read before the rest of the slot. x86 keeps the order of reads; on other processors
+``fence`` enforces it.
+
+Three costs decide the shape of this code, since a ping-pong of small messages is measured in microseconds:
+
+* *Polling an empty ring* reads a single word through a memoryview, some 50 ns. Accessing a NumPy array costs several
+  times as much.
+* *Looking ahead* at a slot that the kernel is about to write costs a cache miss here and another one there.
+  ``_LOOKS`` therefore extends the search in steps, each made only if the previous one was full. After a poll that
+  found no frame, a caller is waiting for this very frame, so ``take_short`` takes it alone, without a look at the
+  slot behind it (``_quiet``).
+* *Building a batch* has a fixed cost by columns (a few NumPy calls) and a cost per frame one by one; ``_FEW`` is the
+  number of frames at which they are equal.
+
+A run of slots never extends past the end of the ring, so that all slots of a batch are contiguous, and ``_by_column``
+is a slice of one structured array. A block is the unit of allocation in the kernel. Slots must not straddle blocks
+with gaps, or that array would not have equal strides; ``_block_bytes`` chooses a size that is a multiple of both the
+slot and the page, and wastes the least of the power of two that the kernel allocates for it.
+"""
 
 from __future__ import annotations
 
@@ -10,34 +43,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.ethernet import HEADER_SIZE
-from mxwire.link.ring import OURS, RING_BYTES, SHORT, VLAN_VALID, Arrivals, ReceiveRing, fence, map_ring, unmap
+from mxwire.link.ring import RING_BYTES, SHORT, USER, VLAN_VALID, Arrivals, ReceiveRing, fence, map_ring, unmap
 from mxwire.units import SECOND
 
 VERSION: Final = 1
 BATCH: Final = 1024
-"""Frames that are taken at once, at most."""
+"""Largest number of frames per batch."""
 _FEW: Final = 28
-"""Up to so many frames reading one by one is faster than by columns."""
+"""Number of frames up to which reading headers one by one is faster than by columns."""
 _LOOKS: Final = (16, 128, BATCH)
-"""How far ahead is looked: a look at a slot that is empty costs a miss of the cache."""
+"""Slots to search in each step; reading a slot that is still empty costs a cache miss."""
 _NOTE: Final = struct.Struct("IIIHxxII")
 _SHORT_NOTE: Final = struct.Struct("IIIH")
-"""As much of a note as frames by themselves need."""
+"""The part of a header that copies need: status, both lengths and the offset of the frame."""
 _HEADROOM: Final = 96
-"""More than the kernel writes in front of a frame: its note, a socket address, and the space to align."""
+"""More bytes than the kernel writes before a frame: its header, a socket address and padding."""
 _SLOT_UNIT: Final = 1024
 _BLOCK_LIMIT: Final = 1 << 20
 
 
 def _slot_bytes(mtu: int) -> int:
-    """Bytes of a slot: a frame of the MTU with room for a tag, in whole kilobytes."""
+    """Slot size in bytes: headroom and a frame of the MTU with a VLAN tag, in whole kilobytes."""
     return -(-(_HEADROOM + HEADER_SIZE + 4 + mtu) // _SLOT_UNIT) * _SLOT_UNIT
 
 
 def _block_bytes(slot: int) -> int:
-    """Bytes of a block: whole pages and whole slots, so that slots lie evenly, and wasting least.
+    """Block size in bytes: a multiple of pages and slots, with the least waste.
 
-    The kernel rounds the memory for a block up to a power of two.
+    The kernel rounds the memory of a block up to a power of two.
     """
     page = 4096
     unit = np.lcm(slot, page)
@@ -46,7 +79,7 @@ def _block_bytes(slot: int) -> int:
 
 
 class SlotRing(ReceiveRing):
-    """A receive ring for frames of up to ``mtu`` bytes behind the header, on a socket with ``VERSION`` set."""
+    """A receive ring for frames of up to ``mtu`` bytes after the Ethernet header, on a socket with ``VERSION`` set."""
 
     def __init__(self, opened: socket.socket, mtu: int, ring_bytes: int = RING_BYTES) -> None:
         slot = _slot_bytes(mtu)
@@ -55,7 +88,7 @@ class SlotRing(ReceiveRing):
         self.slots = len(self._mapped) // slot
         self.memory = np.frombuffer(self._mapped, np.uint8)
         self._words = memoryview(self._mapped).cast("I")
-        self._words_a_slot = slot // 4
+        self._words_per_slot = slot // 4
         self._slot = slot
         names = ["status", "length", "snapped", "mac", "seconds", "nanoseconds"]
         formats, offsets = ["u4", "u4", "u4", "u2", "u4", "u4"], [0, 4, 8, 12, 16, 20]
@@ -66,18 +99,18 @@ class SlotRing(ReceiveRing):
         self._head = 0
         self._taken = 0
         self._quiet = False
-        """Whether somebody has looked in vain since a frame was taken."""
+        """True if a poll has found no frame since the last one was taken."""
 
     def ready(self) -> bool:
-        """Whether a frame is there that has not been taken."""
-        if self._words[self._head * self._words_a_slot] & OURS:
+        """True if there is a frame that has not been taken."""
+        if self._words[self._head * self._words_per_slot] & USER:
             return True
         self._quiet = True
         return False
 
     def take(self) -> Arrivals | None:
-        """The next frames, at most ``BATCH``; they stay where they are until ``release``."""
-        if not self._words[self._head * self._words_a_slot] & OURS:
+        """Take the next frames, at most ``BATCH``, which stay in place until ``release``; None if there are none."""
+        if not self._words[self._head * self._words_per_slot] & USER:
             return None
         count = self._count()
         fence()
@@ -86,13 +119,13 @@ class SlotRing(ReceiveRing):
         return arrivals
 
     def take_short(self) -> list[bytes]:
-        """Copies of the next frames, as far as they are few and short, whole and untagged."""
+        """Take copies of the next frames while they are few, short, complete and untagged."""
         frames: list[bytes] = []
-        words, step, mapped, place = self._words, self._words_a_slot, self._mapped, self._head
-        # Who has waited for a frame wants it now, before anybody looks whether there is another one behind it.
+        words, step, mapped, place = self._words, self._words_per_slot, self._mapped, self._head
+        # A caller that has polled without success wants this frame now, before the next slot is read.
         last = place + 1 if self._quiet else min(place + _FEW, self.slots)
         self._quiet = False
-        while place < last and words[place * step] & OURS:
+        while place < last and words[place * step] & USER:
             fence()
             start = place * self._slot
             status, whole, snapped, mac = _SHORT_NOTE.unpack_from(mapped, start)
@@ -106,17 +139,17 @@ class SlotRing(ReceiveRing):
         return frames
 
     def _count(self) -> int:
-        """How many slots in a row have been filled; a run ends at the end of the ring."""
-        words, step, head = self._words, self._words_a_slot, self._head
+        """Number of consecutive filled slots, up to the end of the ring."""
+        words, step, head = self._words, self._words_per_slot, self._head
         few = min(_FEW + 1, self.slots - head)
         count = 1
-        while count < few and words[(head + count) * step] & OURS:
+        while count < few and words[(head + count) * step] & USER:
             count += 1
         if count < few or count == self.slots - head:
             return count
         for look in _LOOKS:
             status = self._status[head : head + look]
-            filled = (status & OURS).astype(np.bool_)
+            filled = (status & USER).astype(np.bool_)
             if not filled.all():
                 return int(filled.argmin())
             count = len(filled)
@@ -131,7 +164,7 @@ class SlotRing(ReceiveRing):
             wire.append(whole)
             times.append(seconds * SECOND + nanoseconds)
             tagged.append(status & VLAN_VALID != 0)
-        # One array for all three is made faster than three.
+        # One array for all three is faster than three.
         together = np.array(offset + length + times)
         offsets, lengths, moments = together[:count], together[count : 2 * count], together[2 * count :]
         if wire == length and True not in tagged:
@@ -148,23 +181,23 @@ class SlotRing(ReceiveRing):
 
     def _by_column(self, count: int) -> Arrivals:
         notes = self._notes[self._head : self._head + count]
-        return Arrivals.noted(notes, self._starts[self._head : self._head + count])
+        return Arrivals.described(notes, self._starts[self._head : self._head + count])
 
     def release(self) -> None:
-        """Give the kernel back what was taken."""
+        """Return the taken slots to the kernel."""
         if not self._taken:
             return
         end = self._head + self._taken
         if self._taken <= _FEW:
             for place in range(self._head, end):
-                self._words[place * self._words_a_slot] = 0
+                self._words[place * self._words_per_slot] = 0
         else:
             self._status[self._head : end] = 0
         self._taken = 0
         self._head = 0 if end == self.slots else end
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Unmap the memory."""
         self._words.release()
         self.memory = self._notes = np.zeros(0, np.uint8)
         self._status = np.zeros(0, np.uint32)

@@ -1,4 +1,4 @@
-"""TPACKET_V3: a ring of blocks, packed with frames and visible when full or after a time."""
+"""TPACKET_V3: a ring of blocks packed with frames, each handed over when it is full or after a timeout."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.link.ring import OURS, RING_BYTES, Arrivals, ReceiveRing, fence, map_ring, unmap
+from mxwire.link.ring import RING_BYTES, USER, Arrivals, ReceiveRing, fence, map_ring, unmap
 
 VERSION: Final = 2
 BLOCK_BYTES: Final = 256 << 10
 RETIRE_MS: Final = 1
-"""How long a block that is not full may wait for more frames, in milliseconds; the kernel knows no less."""
+"""Timeout of a block that is not full, in milliseconds; 1 is the kernel's minimum."""
 _STATUS: Final = 2
 _COUNT: Final = 3
 _FIRST: Final = 4
-"""Words of a block's note."""
+"""Indexes of words in a block's header (struct tpacket_block_desc)."""
 NOTE: Final = np.dtype(
     {
         "names": ["next", "seconds", "nanoseconds", "snapped", "length", "status", "mac", "tag", "tag_protocol"],
@@ -26,8 +26,9 @@ NOTE: Final = np.dtype(
         "itemsize": 48,
     }
 )
-"""What the kernel writes in front of each frame (struct tpacket3_hdr)."""
+"""Header that the kernel writes before each frame (struct tpacket3_hdr)."""
 _SHORT_RUN: Final = 8
+"""Run length below which walking from header to header is faster than looking for another run."""
 
 
 class BlockRing(ReceiveRing):
@@ -40,22 +41,22 @@ class BlockRing(ReceiveRing):
         self.blocks = len(self._mapped) // block
         self.memory = np.frombuffer(self._mapped, np.uint8)
         self._words = memoryview(self._mapped).cast("I")
-        self._words_a_block = block // 4
+        self._words_per_block = block // 4
         self._block = block
         self._current = 0
         self._taken = False
 
     def ready(self) -> bool:
-        """Whether a block is there that has not been taken."""
-        return bool(self._words[self._current * self._words_a_block + _STATUS] & OURS)
+        """True if there is a block that has not been taken."""
+        return bool(self._words[self._current * self._words_per_block + _STATUS] & USER)
 
     def take(self) -> Arrivals | None:
-        """The frames of the next block; they stay where they are until ``release``."""
+        """Take the frames of the next block, which stay in place until ``release``; None if there is no block."""
         if not self.ready():
             return None
         fence()
         self._taken = True
-        note = self._current * self._words_a_block
+        note = self._current * self._words_per_block
         count = self._words[note + _COUNT]
         if not count:
             self.release()
@@ -63,14 +64,14 @@ class BlockRing(ReceiveRing):
         return self._arrivals(self._headers(self._current * self._block + self._words[note + _FIRST], count))
 
     def take_short(self) -> list[bytes]:
-        """None: who reads by blocks does not mind a batch."""
+        """Return no frames: the delay of blocks is far longer than the cost of a batch."""
         return []
 
     def _headers(self, at: int, count: int) -> NDArray[np.int64]:
-        """Where the kernel's notes on the ``count`` frames of a block start.
+        """Offsets of the kernel's headers of the ``count`` frames of a block.
 
-        Each says how far it is to the next. Frames of equal length lie evenly, which shows at one glance; the others
-        are found one after the other.
+        Each header has the distance to the next. Runs of frames of equal length have equal distances and are found by
+        one array comparison; all others are followed one by one.
         """
         runs: list[NDArray[np.int64]] = []
         while count:
@@ -85,7 +86,7 @@ class BlockRing(ReceiveRing):
         return runs[0] if len(runs) == 1 else np.concatenate(runs)
 
     def _even_run(self, at: int, count: int) -> NDArray[np.int64]:
-        """The places of the frames from ``at`` on that lie evenly, of at most ``count``."""
+        """Offsets of the frames from ``at`` on with equal distances, at most ``count``."""
         step = self._words[at >> 2]
         if count == 1:
             return np.array([at], np.int64)
@@ -94,7 +95,7 @@ class BlockRing(ReceiveRing):
         return at + step * np.arange(length + 1, dtype=np.int64)
 
     def _following(self, at: int, count: int, step: int) -> NDArray[np.uint32]:
-        """The distances noted at the places where ``count`` - 1 frames would lie evenly, as far as the block goes."""
+        """Distances in the headers of ``count`` - 1 frames ``step`` bytes apart, up to the end of the block."""
         end = (at // self._block + 1) * self._block
         places = min(count - 1, (end - at - NOTE.itemsize) // step + 1)
         return np.ndarray((places,), np.uint32, self.memory, at, (step,))
@@ -110,18 +111,18 @@ class BlockRing(ReceiveRing):
     def _arrivals(self, headers: NDArray[np.int64]) -> Arrivals:
         words: NDArray[np.uint32] = self.memory.view(np.uint32)
         notes = words[(headers >> 2)[:, None] + np.arange(NOTE.itemsize // 4)].view(NOTE).reshape(len(headers))
-        return Arrivals.noted(notes, headers)
+        return Arrivals.described(notes, headers)
 
     def release(self) -> None:
-        """Give the kernel back the block that was taken."""
+        """Return the taken block to the kernel."""
         if not self._taken:
             return
-        self._words[self._current * self._words_a_block + _STATUS] = 0
+        self._words[self._current * self._words_per_block + _STATUS] = 0
         self._taken = False
         self._current = (self._current + 1) % self.blocks
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Unmap the memory."""
         self._words.release()
         self.memory = np.zeros(0, np.uint8)
         self._mapped = unmap(self._mapped)

@@ -1,4 +1,4 @@
-"""Sending through a packet socket: few frames one by one, many together."""
+"""FrameSender: sends through a packet socket, a few frames one by one, many in one system call."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Final
 import numpy as np
 
 from mxwire.frames import FrameBatch
-from mxwire.link.patience import Patience, send_all
+from mxwire.link.backoff import SendBackoff, send_all
 from mxwire.link.sendmmsg import BatchSender
 
 FEW: Final = 5
-"""Fewer frames than this leave one by one, which is faster then."""
+"""Number of frames from which one ``sendmmsg`` is faster than several ``send``."""
 _FLAGS: Final = int(socket.MSG_DONTWAIT)
 
 
 class FrameSender:
-    """Sends batches through a packet socket, and counts what the kernel did not take."""
+    """Sends frames through a packet socket, and counts those sent and refused."""
 
     def __init__(self, through: socket.socket) -> None:
         self._socket = through
@@ -28,7 +28,7 @@ class FrameSender:
         self.refused = 0
 
     def send(self, batch: FrameBatch) -> int:
-        """Give frames to the kernel, in order; returns how many it took."""
+        """Send frames in order; return the number sent."""
         count = len(batch)
         if count < FEW:
             buffer = np.ascontiguousarray(batch.buffer).data
@@ -40,14 +40,14 @@ class FrameSender:
         return sent
 
     def send_few(self, frames: Sequence[bytes | memoryview]) -> int:
-        """The same for frames by themselves, one system call each."""
+        """Send single frames with a system call each; return the number sent."""
         send, sent = self._send, 0
         try:
             for frame in frames:
                 send(frame, _FLAGS)
                 sent += 1
         except OSError:
-            # Tried again from this frame on, and with patience.
+            # Retry from this frame on, with backoff.
             sent += self._one_by_one(frames[sent:])
         self.sent += sent
         self.refused += len(frames) - sent
@@ -58,4 +58,4 @@ class FrameSender:
             self._send(frames[first], _FLAGS)
             return 1
 
-        return send_all(one, len(frames), Patience(self._socket))
+        return send_all(one, len(frames), SendBackoff(self._socket))

@@ -1,4 +1,4 @@
-"""Sending many frames in one system call, straight from where they lie."""
+"""BatchSender: sends many frames in one system call, without a copy."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Final
 import numpy as np
 
 from mxwire.frames import FrameBatch
-from mxwire.link.patience import Patience, send_all
+from mxwire.link.backoff import SendBackoff, send_all
 
 AT_ONCE: Final = 1024
-"""The kernel takes no more messages in a call."""
+"""Largest number of messages per call (UIO_MAXIOV)."""
 _FLAGS: Final = int(socket.MSG_DONTWAIT)
 
 
 class _Piece(ctypes.Structure):
-    """struct iovec; addresses as integers, with a sign because offsets have one, so that NumPy fills them."""
+    """struct iovec. Addresses are integers, so that NumPy fills them, and signed, as NumPy's offsets are."""
 
     _fields_ = (("base", ctypes.c_ssize_t), ("length", ctypes.c_ssize_t))
 
@@ -43,7 +43,7 @@ class _Header(ctypes.Structure):
 
 
 class BatchSender:
-    """What ``sendmmsg`` wants to be given, filled by columns."""
+    """Arguments of ``sendmmsg``, filled by array operations."""
 
     def __init__(self, through: socket.socket) -> None:
         self._socket = through
@@ -58,8 +58,8 @@ class BatchSender:
         self._sendmmsg.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int)
 
     def send(self, batch: FrameBatch) -> int:
-        """Give frames to the kernel, in order; returns how many it took."""
-        patience = Patience(self._socket)
+        """Send frames in order; return the number sent."""
+        backoff = SendBackoff(self._socket)
         buffer = np.ascontiguousarray(batch.buffer)
         address: int = buffer.__array_interface__["data"][0]
         sent = 0
@@ -68,8 +68,8 @@ class BatchSender:
             count = len(offset)
             np.add(offset, address, self._base[:count])
             self._length[:count] = batch.length[first : first + AT_ONCE]
-            sent += send_all(self._call, count, patience)
-            if patience.ended:
+            sent += send_all(self._call, count, backoff)
+            if backoff.ended:
                 break
         return sent
 

@@ -1,4 +1,4 @@
-"""Tap: everything that passes an interface, for captures."""
+"""Tap: all frames that pass an interface, for captures."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _VLAN: Final = 0x8100
 
 
 class Tap(RingSocket):
-    """Listens to an interface without taking part: what arrives, for whomever, and what this host sends.
+    """Captures the frames that an interface receives, for any destination, and those that this host sends.
 
-    Frames have the kernel's times, and VLAN tags are where they were on the wire. Only listens; ``receive``, ``wake``
-    and ``fileno`` are those of any :class:`~mxwire.link.link.Link`. Wants CAP_NET_RAW.
+    Frames have the kernel's timestamps, and VLAN tags in their place on the wire. A tap cannot send; ``receive``,
+    ``wake`` and ``fileno`` are those of a :class:`~mxwire.link.link.Link`. Needs CAP_NET_RAW.
     """
 
     @classmethod
@@ -37,17 +37,17 @@ class Tap(RingSocket):
         ring_bytes: int = RING_BYTES,
         delay_ms: int = 10,
     ) -> Self:
-        """A tap on the interface of that name, in the network namespace of this thread.
+        """Open a tap on the interface of that name, in the network namespace of this thread.
 
-        ``ethertype`` None takes frames of all kinds, ``promiscuous`` has the interface pass those for other hosts.
-        A frame is seen ``delay_ms`` after it passed at the latest: the longer, the less work. Raises
+        ``ethertype`` None captures all EtherTypes, ``promiscuous`` also frames for other hosts. A frame is returned at
+        most ``delay_ms`` after it passed: the longer the delay, the less CPU time. Raises
         :class:`~mxwire.link.errors.LinkError` as :meth:`PacketLink.open <mxwire.link.packet.PacketLink.open>` does.
         """
         found = read_interface(interface)
         wanted = packet_filter.EVERYTHING if ethertype is None else packet_filter.of_ethertype(ethertype)
         opened = packet_socket.open_socket(found, ring_v3.VERSION, wanted)
         try:
-            packet_socket.leave_room(opened, _TAG)
+            packet_socket.reserve_headroom(opened, _TAG)
             ring = BlockRing(opened, ring_bytes, retire=max(delay_ms, 1))
             if promiscuous:
                 packet_socket.make_promiscuous(opened, found)
@@ -58,9 +58,9 @@ class Tap(RingSocket):
             raise
 
     def _sift(self, arrivals: Arrivals) -> Arrivals:
-        """Put the tags back that the kernel took out of frames."""
+        """Restore the VLAN tags that the kernel has removed from frames."""
         for place in np.flatnonzero(arrivals.tagged).tolist():
-            self._put_tag_back(int(arrivals.header[place]), int(arrivals.offset[place]))
+            self._restore_tag(int(arrivals.header[place]), int(arrivals.offset[place]))
         added = arrivals.tagged * _TAG
         return arrivals._replace(
             offset=arrivals.offset - added,
@@ -68,7 +68,7 @@ class Tap(RingSocket):
             wire_length=arrivals.wire_length + added,
         )
 
-    def _put_tag_back(self, header: int, offset: int) -> None:
+    def _restore_tag(self, header: int, offset: int) -> None:
         note = self._ring.memory[header : header + ring_v3.NOTE.itemsize].view(ring_v3.NOTE)[0]
         protocol = int(note["tag_protocol"]) if int(note["status"]) & VLAN_TPID_VALID else _VLAN
         tag = protocol.to_bytes(2, "big") + int(note["tag"]).to_bytes(2, "big")
@@ -78,6 +78,6 @@ class Tap(RingSocket):
         memory[start + _ADDRESSES : start + _ADDRESSES + _TAG] = np.frombuffer(tag, np.uint8)
 
     def statistics(self) -> LinkStatistics:
-        """How many frames were given, and how many found no room."""
+        """Number of frames returned, and of frames that found the ring full."""
         self._count_drops()
         return LinkStatistics(received=self._received, dropped=self._dropped)

@@ -12,7 +12,7 @@ _ABSOLUTE = 1
 
 
 class Timer:
-    """A timer on the clock of ``time.monotonic_ns``. Python has these itself from 3.13 on only."""
+    """A timer on the clock of ``time.monotonic_ns``. The standard library has timerfd from Python 3.13."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -40,7 +40,7 @@ class Timer:
         return self._descriptor
 
     def close(self) -> None:
-        """Give the descriptor back; calling it again does nothing."""
+        """Close the descriptor; closing it again does nothing."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor = -1

@@ -1,4 +1,4 @@
-"""Wakeup: a descriptor that one thread makes readable and another waits for."""
+"""Wakeup: a descriptor that one thread makes readable to wake another."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class Wakeup:
 
     def __init__(self) -> None:
         self._descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        # Without the lock a late ``set`` might write into whatever has got the number of the closed descriptor.
+        # Without the lock a late ``set`` could write to another file that has reused the number of the descriptor.
         self._lock = Lock()
         self.is_set = False
-        """Whether it was set since it was last cleared; costs no system call to read."""
+        """True if it is set; reading it needs no system call."""
 
     def set(self) -> None:
         """Make the descriptor readable until it is cleared."""
@@ -36,7 +36,7 @@ class Wakeup:
         return self._descriptor
 
     def close(self) -> None:
-        """Give the descriptor back; calling it again does nothing."""
+        """Close the descriptor; closing it again does nothing."""
         with self._lock:
             descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
@@ -44,7 +44,7 @@ class Wakeup:
 
 
 def wait_readable(descriptor: int, timeout: float | None) -> bool:
-    """Wait until a descriptor is readable, at most ``timeout`` seconds (None: for ever); whole milliseconds, up."""
+    """Wait up to ``timeout`` seconds (None: without limit; rounded up to ms) until a descriptor is readable."""
     waiting = select.poll()
     waiting.register(descriptor, select.POLLIN)
     return bool(waiting.poll(None if timeout is None else max(timeout, 0.0) * 1000))

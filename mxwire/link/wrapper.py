@@ -1,4 +1,4 @@
-"""LinkWrapper: a link that stands before another one, and is that one in all that it does not do otherwise."""
+"""LinkWrapper: base of links that change the frames of an inner link."""
 
 from __future__ import annotations
 
@@ -9,59 +9,58 @@ from mxwire.link.link import Link, LinkStatistics
 
 
 class LinkWrapper:
-    """What all links have in common that do something to the frames of another one, which they own.
+    """Passes all calls to an inner link, which it owns; derived classes override what they change.
 
-    Frames go as batches only: what the link behind has for a few (:class:`~mxwire.link.link.FewLink`) would pass a
-    wrapper by.
+    Frames pass as batches only: the inner link's :class:`~mxwire.link.link.FewLink` methods would bypass a wrapper.
     """
 
     def __init__(self, link: Link) -> None:
         self.link = link
-        """The link behind it."""
+        """The inner link."""
 
     @property
     def name(self) -> str:
-        """The name of the link behind it."""
+        """Name of the inner link."""
         return self.link.name
 
     @property
     def address(self) -> bytes:
-        """The address of the link behind it, 6 bytes."""
+        """Ethernet address of the inner link, 6 bytes."""
         return self.link.address
 
     @property
     def mtu(self) -> int:
-        """How many bytes a frame may have after its Ethernet header."""
+        """Largest number of bytes in a frame after its Ethernet header."""
         return self.link.mtu
 
     def send(self, batch: FrameBatch) -> int:
-        """Give frames to the link behind it; returns how many were taken."""
+        """Send frames through the inner link; return the number sent."""
         return self.link.send(batch)
 
     def receive(self, timeout: float | None = 0.0) -> FrameBatch:
-        """The frames that have arrived; see :meth:`mxwire.link.link.Link.receive`."""
+        """Receive frames; see :meth:`mxwire.link.link.Link.receive`."""
         return self.link.receive(timeout)
 
     def wake(self) -> None:
-        """End a ``receive`` that waits in another thread, or the next one."""
+        """End a ``receive`` that blocks in another thread, or the next one."""
         self.link.wake()
 
     def fileno(self) -> int:
-        """A descriptor that is readable when ``receive`` has something to give; -1 once closed."""
+        """Descriptor that is readable when ``receive`` would return frames; -1 once closed."""
         return self.link.fileno()
 
     def statistics(self) -> LinkStatistics:
-        """What the link behind it has carried."""
+        """Counters of the inner link."""
         return self.link.statistics()
 
     def close(self) -> None:
-        """Close the link behind it too; calling it again does nothing."""
+        """Close the inner link; closing it again does nothing."""
         self.link.close()
 
     def __enter__(self) -> Self:
-        """The link itself."""
+        """Return self."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the link."""
         self.close()

@@ -37,7 +37,7 @@ def _by_sending(seed: int, faults: Faults) -> tuple[FaultyLink, list[bytes], lis
     sent = numbered(other.address, COUNT)
     for first in range(0, COUNT, 100):
         assert faulty.send(batch(sent[first : first + 100])) == 100
-    while faulty.under_way:
+    while faulty.in_flight:
         faulty.receive(0.01)
     received = collect(other)
     faulty.close()
@@ -52,7 +52,7 @@ def _by_receiving(seed: int, faults: Faults) -> tuple[FaultyLink, list[bytes], l
     sent = numbered(other.address, COUNT)
     one.send(batch(sent))
     received = contents(faulty.receive(0))
-    while faulty.under_way:
+    while faulty.in_flight:
         received += contents(faulty.receive(0.01))
     assert faulty.statistics() == LinkStatistics(received=len(received))
     faulty.close()

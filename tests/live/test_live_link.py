@@ -21,8 +21,8 @@ from link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 
 from mxwire.frames import FrameBatch
 from mxwire.link import LinkError, LinkStatistics, Mode, PacketLink
+from mxwire.link.backoff import SendBackoff
 from mxwire.link.packet_socket import SOL_PACKET
-from mxwire.link.patience import Patience
 from mxwire.link.ring import ReceiveRing
 from mxwire.link.ring_v2 import SlotRing
 from mxwire.link.ring_v3 import BlockRing
@@ -270,8 +270,8 @@ def test_a_full_queue_is_waited_for_a_moment(
     if shaped.returncode:
         pytest.skip(f"no slow queues here: {shaped.stderr.strip()}")
     errors: set[int] = set()
-    wait = Patience.again
-    monkeypatch.setattr(Patience, "again", lambda self, error: errors.add(error) or wait(self, error))
+    wait = SendBackoff.retry
+    monkeypatch.setattr(SendBackoff, "retry", lambda self, error: errors.add(error) or wait(self, error))
     with opened(cable[0]) as one, opened(cable[1]) as other:
         sent = numbered(other.address, count, 1000)
         left = one.send(batch(sent))
@@ -322,7 +322,7 @@ def test_a_smaller_ring_does_where_memory_is_short(
         made = ring(ShortOfMemory(opened, 8 << 20))
         assert 4 << 20 < made.memory.nbytes <= 8 << 20
         made.close()
-        with pytest.raises(LinkError, match="makes no receive ring: Cannot allocate memory"):
+        with pytest.raises(LinkError, match="refuses a receive ring: Cannot allocate memory"):
             ring(ShortOfMemory(opened, 0))
 
 

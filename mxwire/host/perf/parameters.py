@@ -39,11 +39,11 @@ class PerfParameters:
     increment: int = 0
     """The next length is ``length * multiplier + increment``."""
     aligned: bool = False
-    """Whether both sides use page-aligned buffers."""
+    """True if both sides use page-aligned buffers."""
     unidirectional: bool = False
-    """Whether answers are empty."""
+    """True if answers are empty."""
     synchronous: bool = False
-    """Whether sends are synchronous."""
+    """True if sends are synchronous."""
 
     def lengths(self) -> Iterator[int]:
         """Yield the lengths; after 0 comes the increment, or 1. May be endless: see :meth:`check`."""

@@ -23,7 +23,7 @@ class Usage(NamedTuple):
 
     @classmethod
     def now(cls) -> Usage:
-        """The present readings."""
+        """Read the clocks and counters."""
         used = resource.getrusage(resource.RUSAGE_THREAD)
         return cls(time.monotonic_ns(), time.thread_time_ns(), used.ru_nivcsw)
 
@@ -34,8 +34,9 @@ class Usage(NamedTuple):
 
     @property
     def preempted(self) -> bool:
-        """Whether others had the CPU for a good part of the time. Only involuntary switches count: a thread that is
-        blocked by its output has no CPU either."""
+        """True if other threads had the CPU for a good part of the time.
+
+        Only involuntary switches count, since a thread that is blocked by its output does not use the CPU either."""
         return self.wall_ns >= WINDOW_NS and self.switches > 0 and self.cpu_share < LEAST_SHARE
 
 

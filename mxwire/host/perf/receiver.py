@@ -154,7 +154,7 @@ class PerfReceiver:
             self.ignored += 1
 
     def _crowded(self) -> bool:
-        """Whether another sender waits for its turn."""
+        """True if another sender waits for its turn."""
         self._drop_the_gone()
         if self._queue:
             return True
@@ -175,7 +175,7 @@ class PerfReceiver:
 
 
 def _over(asked: PerfRequest) -> bool:
-    """Whether the sender has gone; a partner in another epoch is another sender."""
+    """True if the sender has gone; a partner in another epoch is another sender."""
     return asked.partner.epoch != asked.epoch
 
 

@@ -1,4 +1,4 @@
-"""Sending until the kernel has taken all, and how long one waits where it takes no more."""
+"""Backoff: retries of sends while the queue of an interface is full."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-PATIENCE_NS: Final = 10_000_000
-"""How long a full queue is waited for in one call of ``send``."""
+BACKOFF_NS: Final = 10_000_000
+"""Longest wait for a full queue per call of ``send``."""
 _PAUSE = 50e-6
+"""Seconds between two tries while the queue of the interface is full: some frames at 10 Gb/s."""
 _THIS_FRAME = frozenset({errno.EMSGSIZE, errno.EINVAL})
-"""Errors that are about one frame: longer than the MTU, or shorter than a header."""
+"""Errors of a single frame: longer than the MTU, or shorter than a header."""
 _FULL = frozenset({errno.EAGAIN, errno.ENOBUFS})
 
 Some = Callable[[int, int], int]
-"""Sends frames from one place up to another, returns how many of them left; OSError when the first did not."""
+"""Sends the frames from one index up to another, returns the number sent; raises OSError if the first was not."""
 
 
-class Patience:
-    """What a call of ``send`` bears before it gives the rest of its frames up."""
+class SendBackoff:
+    """Decides after each error of one call of ``send`` whether to retry or to drop the remaining frames."""
 
     def __init__(self, through: socket.socket) -> None:
         self._socket = through
@@ -29,12 +30,12 @@ class Patience:
         self._was_down = False
         self.ended = False
 
-    def again(self, error: int) -> bool:
-        """Whether to try again after an error, having waited where that may help."""
+    def retry(self, error: int) -> bool:
+        """Wait if the error may pass, and return whether to retry."""
         if error in _FULL:
             self.ended = not self._wait(error)
         elif error == errno.ENETDOWN and not self._was_down:
-            # The kernel tells once that the interface was down, also when it is up again.
+            # The kernel reports once that the interface was down, even if it is up again.
             self._was_down = True
         else:
             self.ended = True
@@ -42,7 +43,7 @@ class Patience:
 
     def _wait(self, error: int) -> bool:
         now = time.monotonic_ns()
-        self._until = self._until or now + PATIENCE_NS
+        self._until = self._until or now + BACKOFF_NS
         if now >= self._until:
             return False
         if error == errno.EAGAIN:
@@ -50,23 +51,23 @@ class Patience:
             leaving.register(self._socket, select.POLLOUT)
             leaving.poll((self._until - now) / 1e6)
         else:
-            # The queue of the interface is full, and nothing tells when it is not any more.
+            # The queue of the interface is full, and the kernel has no event for its end.
             time.sleep(_PAUSE)
         return True
 
 
-def send_all(some: Some, count: int, patience: Patience) -> int:
-    """Send frames until all have been tried, or nothing goes any more; returns how many left."""
+def send_all(some: Some, count: int, backoff: SendBackoff) -> int:
+    """Send frames until all have been tried or the backoff ends; return the number sent."""
     done = sent = 0
     while done < count:
         try:
-            left = some(done, count)
+            accepted = some(done, count)
         except OSError as error:
             if error.errno in _THIS_FRAME:
                 done += 1
-            elif not patience.again(error.errno or 0):
+            elif not backoff.retry(error.errno or 0):
                 break
         else:
-            done += left
-            sent += left
+            done += accepted
+            sent += accepted
     return sent
