@@ -33,7 +33,9 @@ Restarts are the hard part, because no packet announces them. A source that has 
 disconnect or because it abandoned it, numbers its messages from a start that a CONNECT requested, and these numbers
 may coincide with earlier ones. ``flow.restart`` is set by every CONNECT that the source receives; while it is set, a
 requested start with unexpected content, a gap before it or another session number begins a new stream (``starts``).
-The flow keeps the previous stream as ``former``, because nacks and delayed frames may still refer to it.
+The flow keeps the previous stream as ``former``, because nacks and delayed frames may still refer to it. If a message
+of ``former`` is retransmitted although the requested start was its next number, the source has not restarted at all,
+and the two streams are one again.
 
 Acknowledgements refer to the reverse direction: ``look_ack`` finds their position in ``back.stream``, or None if they
 refer to an earlier stream or an earlier session. After a partner was abandoned, an ack may carry a reserved number
@@ -83,6 +85,11 @@ def look(seen: ObservedFrame) -> None:
     if stream is None:
         _look_first(seen, flow, session)
     elif session == stream.session or session == NO_SESSION or stream.session is None:
+        if flow.former is not None and _belongs_to(seen.frame, stream, flow.former):
+            # The start that a CONNECT requested was the next number anyway: what looked like a restart was none.
+            flow.former.append(stream)
+            stream = flow.stream = flow.former
+            flow.former = None
         _look_in(seen, flow, stream)
     elif _is_newer(flow, session, stream.session):
         seen.starts = True
@@ -143,6 +150,14 @@ def _may_restart(seen: ObservedFrame, flow: ObservedFlow) -> bool:
         return False
     known = flow.sessions.get(seen.frame.session)
     return known is not None and seen.frame.lib_seqnum in known.starts
+
+
+def _belongs_to(frame: Frame, stream: ObservedStream, former: ObservedStream) -> bool:
+    """Return whether ``frame`` repeats a message of ``former``, and ``stream`` continues the numbers of it."""
+    if (former.next, former.session_bits, former.session) != (stream.first, stream.session_bits, stream.session):
+        return False
+    message = former.messages.get(position_of(frame.lib_seqnum, stream.next))  # type: ignore[attr-defined]
+    return message is not None and _is_same(message, frame)
 
 
 def _is_same(message: ObservedMessage, frame: Frame) -> bool:

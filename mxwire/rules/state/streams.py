@@ -92,6 +92,14 @@ class ObservedStream:
         if self.next - self.floor > OUTSTANDING_MAXIMUM + KEPT_BEHIND:
             self._forget(self.next - OUTSTANDING_MAXIMUM)
 
+    def append(self, later: ObservedStream) -> None:
+        """Continue with the messages of ``later``, whose first position is ``next``."""
+        self.messages |= later.messages
+        self.next = later.next
+        self.settle()
+        if later.acknowledged > later.first:
+            self.acknowledge(later.acknowledged)
+
     def settle(self) -> None:
         """Advance ``complete`` over messages that have been seen completely."""
         messages = self.messages
