@@ -77,7 +77,7 @@ class Connecting(ListedRequest):
         self.number = 0
         """``connect_seqnum``."""
         self.start = FIRST_NUMBER
-        """The number that the last transmission asked the target to start at."""
+        """The number that the last transmission asked the target to start at (R-SEQ-05)."""
         self.transmissions = 0
         self.resend_tick = 0
 
