@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PENDING = ["replay/", "captures/", "docs/", "dissectors/", "benchmarks/", "CHANGELOG.md", "mxwire/analysis/"]
 PENDING += ["mxwire/capture/", "mxwire/cli/", "mxwire/dissector/", "mxwire/interop/"]
 PENDING += ["mxwire/plugin/", "mxwire/protocol/", "mxwire/pytest_plugin/", "mxwire/replay/", "mxwire/report/"]
-PENDING += ["mxwire/scapy/", "mxwire/scenarios/", "mxwire/simulation/", "mxwire/wire/"]
+PENDING += ["mxwire/scapy/", "mxwire/scenarios/", "mxwire/wire/"]
 """Files and folders that have not been rewritten yet, relative to ROOT."""
 CHECKED = (
     "*.md",

@@ -20,7 +20,7 @@ from mxwire.errors import MxwireError
 from mxwire.protocol import Profile, profile_by_name
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, show
 from mxwire.report.json_line import json_line
-from mxwire.simulation import INVARIANTS, Outcome, Scenario, Simulation, draw_scenario, shrink
+from mxwire.simulation import INVARIANTS, RunOutcome, Scenario, Simulation, draw_scenario, shrink
 from mxwire.units import MICROSECOND, SECOND
 from mxwire.wire.dialect import dialect_by_name
 
@@ -81,7 +81,7 @@ def command_for(scenario: Scenario) -> str:
 # Runs
 
 
-def run_one(scenario: Scenario, pcap: str | None, at: int | None = None) -> Outcome:
+def run_one(scenario: Scenario, pcap: str | None, at: int | None = None) -> RunOutcome:
     """Run a scenario, with progress on a terminal; what is seen goes to a file if one is named."""
     if at is not None and pcap is None:
         raise MxwireError("--at chooses the host to capture on: say with --pcap where the frames go")
@@ -100,7 +100,7 @@ def run_one(scenario: Scenario, pcap: str | None, at: int | None = None) -> Outc
 def campaign(seeds: range, jobs: int | None, fixed: dict[str, Any], as_json: bool) -> bool:
     """Run a scenario a seed, in several processes; returns whether any failed."""
     draw_scenario(seeds[0], **fixed)  # what is wrong with the options is said before anything is begun
-    digest, sums, failed, virtual, done = sha256(), Counter[str](), list[Outcome](), 0, 0
+    digest, sums, failed, virtual, done = sha256(), Counter[str](), list[RunOutcome](), 0, 0
     workers = min(jobs or os.cpu_count() or 1, len(seeds))
     with bar("seeds", len(seeds), streams=as_json) as shown, _outcomes(seeds, fixed, workers) as outcomes:
         for outcome in outcomes:
@@ -123,7 +123,7 @@ def campaign(seeds: range, jobs: int | None, fixed: dict[str, Any], as_json: boo
 
 
 @contextmanager
-def _outcomes(seeds: range, fixed: dict[str, Any], workers: int) -> Iterator[Iterator[Outcome]]:
+def _outcomes(seeds: range, fixed: dict[str, Any], workers: int) -> Iterator[Iterator[RunOutcome]]:
     run = partial(_drawn_run, fixed)
     if workers == 1:
         yield map(run, seeds)
@@ -136,14 +136,14 @@ def _outcomes(seeds: range, fixed: dict[str, Any], workers: int) -> Iterator[Ite
             raise
 
 
-def _drawn_run(fixed: dict[str, Any], seed: int) -> Outcome:
+def _drawn_run(fixed: dict[str, Any], seed: int) -> RunOutcome:
     return Simulation(draw_scenario(seed, **fixed)).run()
 
 
 # What is told
 
 
-def tell(outcome: Outcome, as_json: bool) -> bool:
+def tell(outcome: RunOutcome, as_json: bool) -> bool:
     """Say how a run ended; returns whether it failed."""
     if as_json:
         click.echo(json_line(as_object(outcome)))
@@ -162,7 +162,7 @@ def tell(outcome: Outcome, as_json: bool) -> bool:
     return not outcome.held
 
 
-def as_object(outcome: Outcome) -> dict[str, Any]:
+def as_object(outcome: RunOutcome) -> dict[str, Any]:
     """An outcome for programs."""
     return {
         "seed": outcome.scenario.seed,
@@ -184,7 +184,7 @@ def _table(rows: Mapping[str, Any]) -> Block:
     return Table(columns, tuple(Row((name, str(value))) for name, value in rows.items()))
 
 
-def _failures(failed: list[Outcome]) -> list[Block]:
+def _failures(failed: list[RunOutcome]) -> list[Block]:
     """What did not hold, the first of them made smaller."""
     first = shrink(failed[0])
     breach = first.breaches[0]

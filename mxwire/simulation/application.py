@@ -1,4 +1,4 @@
-"""An application of the simulation: a small state machine that uses an endpoint as the seed says."""
+"""An application of the simulation: a state machine whose calls to an endpoint are drawn from the seed."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from mxwire.protocol import Endpoint, Event, EventKind, LocalProtocolError, Part
 from mxwire.protocol.library.local import SHARED_THRESHOLD
 from mxwire.simulation.ledger import NACKED
 from mxwire.simulation.randomness import stream
-from mxwire.simulation.receiver import Receiver
-from mxwire.simulation.workload import Message
+from mxwire.simulation.receiver import SimulatedReceiver
+from mxwire.simulation.workload import PlannedMessage
 from mxwire.units import MILLISECOND, SECOND
 from mxwire.wire.numbers import DEFAULT_KEY
 
 if TYPE_CHECKING:
-    from mxwire.simulation.host import Host
+    from mxwire.simulation.host import SimulatedHost
     from mxwire.simulation.world import World
 
 _PATIENCE: Final = 3 * SECOND
-"""How long an application waits for an answer before it goes on without."""
+"""Time for which an application waits for an answer before it continues without one."""
 _UNKNOWN_NUMBER: Final = 200
 _UNUSED_NUMBER: Final = 31
 
 
-class Link:
-    """What an application knows of another one."""
+class ApplicationLink:
+    """An application's view of another application."""
 
     __slots__ = (
         "dead",
@@ -42,44 +42,44 @@ class Link:
         "since",
     )
 
-    def __init__(self, remote: Application) -> None:
+    def __init__(self, remote: SimulatedApplication) -> None:
         self.remote = remote
         self.partner: Partner | None = None
         self.ready = False
-        """Whether messages may be sent."""
+        """True if messages may be sent."""
         self.request: Request | None = None
         """A connect that is not answered yet."""
         self.since = 0
-        """When it was asked."""
+        """Time at which it was posted."""
         self.recovering = False
-        """Whether it will connect anew after a while."""
+        """True if it will reconnect after a while."""
         self.dead: int | None = None
-        """A session that has refused something."""
-        self.queue: deque[Message] = deque()
+        """A session that has refused a packet."""
+        self.queue: deque[PlannedMessage] = deque()
         self.requests = 0
         """Sends that have not ended."""
         self.patience: int | None = None
-        """When to go on without an answer."""
+        """Time at which to continue without an answer."""
 
 
 class Experiment:
-    """A connect that must fail, and how."""
+    """A connect that must fail, and the expected status."""
 
-    def __init__(self, remote: Application, status: Status, since: int) -> None:
+    def __init__(self, remote: SimulatedApplication, status: Status, since: int) -> None:
         self.remote = remote
         self.status = status
         self.since = since
 
     @property
     def needs_target(self) -> bool:
-        """Whether it fails otherwise while the other application is not there."""
+        """Return whether the status differs while the remote application is not running."""
         return self.status == Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY
 
 
-class Application:
-    """A process on a host with one endpoint; it may die and start anew."""
+class SimulatedApplication:
+    """A process on a host with one endpoint; it may die and restart."""
 
-    def __init__(self, world: World, host: Host, number: int, interface: int, endpoint_number: int) -> None:
+    def __init__(self, world: World, host: SimulatedHost, number: int, interface: int, endpoint_number: int) -> None:
         self.world = world
         self.host = host
         self.number = number
@@ -90,12 +90,12 @@ class Application:
         """None while it is dead."""
         self.starts = 0
         self.stalled = False
-        self.receiver: Receiver | None = None
-        self.links: dict[int, Link] = {}
-        self.plan: list[Message] = []
-        """Messages that it is to send."""
-        self.expected: list[Message] = []
-        """Messages that it is to receive."""
+        self.receiver: SimulatedReceiver | None = None
+        self.links: dict[int, ApplicationLink] = {}
+        self.plan: list[PlannedMessage] = []
+        """Messages to send."""
+        self.expected: list[PlannedMessage] = []
+        """Messages to receive."""
         self.window = 1
         self._ended = False
         self._late: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
@@ -103,29 +103,29 @@ class Application:
 
     @property
     def address(self) -> bytes:
-        """The address of its interface."""
+        """Return the address of its interface."""
         return self.host.addresses[self.interface]
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
+        """Return whether it is running."""
         return self.endpoint is not None
 
     @property
     def calm(self) -> bool:
-        """Whether it runs and has nothing more to do by itself."""
+        """Return whether it is running, and has nothing more to do on its own."""
         posted = self.receiver is not None and self.receiver.all_posted
         return self.alive and not self.stalled and not self.connecting and posted
 
     @property
     def connecting(self) -> bool:
-        """Whether it connects to somebody, or will do so soon."""
+        """Return whether a connect is pending or will be posted soon."""
         return any(link.recovering or link.request is not None for link in self.links.values())
 
     # Life.
 
     def start(self) -> None:
-        """Open the endpoint, post receives, connect to whom it has to do with."""
+        """Open the endpoint, post receives, and connect to the applications that it exchanges messages with."""
         node = self.host.node
         if node is None or self.alive or self._ended:
             return
@@ -136,7 +136,7 @@ class Application:
         self.host.own(self.endpoint, self)
         self.world.ledger.opened(self.number, self.endpoint.session)
         coming = [each for each in self.expected if not each.delivered and not each.failed]
-        self.receiver = Receiver(self, rng, coming)
+        self.receiver = SimulatedReceiver(self, rng, coming)
         self._make_links()
         self.receiver.start()
         for link in self.links.values():
@@ -155,14 +155,14 @@ class Application:
             else:
                 self._link(message.target)
 
-    def _link(self, number: int) -> Link:
+    def _link(self, number: int) -> ApplicationLink:
         link = self.links.get(number)
         if link is None:
-            link = self.links[number] = Link(self.world.applications[number])
+            link = self.links[number] = ApplicationLink(self.world.applications[number])
         return link
 
     def die(self, why: str, *, closing: bool = True) -> None:
-        """End without a word; the operating system closes the endpoint."""
+        """End without notice; the operating system closes the endpoint."""
         endpoint = self.endpoint
         if endpoint is None:
             return
@@ -178,13 +178,13 @@ class Application:
         self.links = {}
 
     def stall(self) -> None:
-        """Do something else than calling the library."""
+        """Stop calling the library, as an application that computes."""
         if self.endpoint is not None:
             self.stalled = True
             self.endpoint.progressing = False
 
     def resume(self) -> None:
-        """Come back to the library."""
+        """Call the library again, and take the events that were held back."""
         if self.endpoint is None or not self.stalled:
             return
         self.stalled = False
@@ -194,8 +194,8 @@ class Application:
             action(*details)
 
     def wind_up(self) -> None:
-        """Do nothing of its own accord any more, but connect to whom it has lost, who would never know otherwise; take
-        back what waits in vain."""
+        """Stop sending; cancel receives without a message; still reconnect to lost partners, which would not detect the
+        loss otherwise."""
         self._ended = True
         if self.receiver is not None:
             self.receiver.wind_up()
@@ -203,12 +203,12 @@ class Application:
     # Time.
 
     def later(self, action: Callable[..., None], *details: Any) -> None:
-        """Do something after a short while that the seed decides."""
+        """Call ``action`` after a short delay that is drawn from the seed."""
         gap = self._rng.randrange(self.world.scenario.gap + 1) if self._rng.random() < 0.6 else 0
         self.after(gap, action, *details)
 
     def after(self, delay: int, action: Callable[..., None], *details: Any) -> None:
-        """Do something after a delay in ns, if it still lives then."""
+        """Call ``action`` after a delay in ns, unless the application has died by then."""
         self.world.schedule.after(delay, self._due, self.starts, action, details)
 
     def _due(self, starts: int, action: Callable[..., None], details: tuple[Any, ...]) -> None:
@@ -220,17 +220,18 @@ class Application:
         action(*details)
         self.host.step()
 
-    # What it is told.
+    # Events.
 
     def hear(self, event: Event) -> None:
-        """Take an event."""
+        """Take an event of the engine."""
         if self.stalled:
             self._late.append((self._react, (event,)))
         else:
             self._react(event)
 
     def note(self, kind: EventKind, partner: Partner) -> None:
-        """Note for the books, at once and whatever the application does, that a partner was reset or given up."""
+        """Report to the ledger that a partner was reset or abandoned, at once and even if the application is
+        stalled."""
         remote = self.world.application_at(partner)
         if remote is None:
             return
@@ -241,7 +242,7 @@ class Application:
             cause = cause or world.disturbed(world.schedule.now - limit - 2 * SECOND)
         if not cause:
             ledger.breach(
-                "partner", f"application {self.number} was told {kind.value!r} of {remote.number} without cause"
+                "partner", f"application {self.number}: event {kind.value!r} for {remote.number} without cause"
             )
         note = ledger.trouble if kind is EventKind.PARTNER_LOST else ledger.restarted
         note(self.number, remote.number, kind.value)
@@ -251,7 +252,7 @@ class Application:
         if event.kind is EventKind.COMPLETED and request is not None:
             self._completed(request)
         elif event.kind is EventKind.UNDELIVERED and request is not None:
-            message: Message = request.context
+            message: PlannedMessage = request.context
             status = getattr(request, "late_status", None)
             status = Status.BAD_ERROR if status is None else status
             self.world.ledger.undelivered(message, status)
@@ -259,10 +260,10 @@ class Application:
         elif partner is not None:
             remote = self.world.application_at(partner)
             if remote is not None:
-                self._news(event.kind, self._link(remote.number), partner)
+                self._partner_changed(event.kind, self._link(remote.number), partner)
 
-    def _news(self, kind: EventKind, link: Link, partner: Partner) -> None:
-        """Something has happened to a partner."""
+    def _partner_changed(self, kind: EventKind, link: ApplicationLink, partner: Partner) -> None:
+        """React to a change of a partner."""
         if kind is EventKind.PARTNER_CONNECTED:
             link.partner = partner
             link.dead = None
@@ -270,7 +271,7 @@ class Application:
                 link.ready = True
                 self.pump()
             else:
-                # Only our own request makes a real host answer us in full (R-CON-12).
+                # Only a request of one's own makes a real host answer with acks (R-CON-12).
                 link.ready = False
                 self._connect(link)
             return
@@ -286,7 +287,7 @@ class Application:
         elif request.kind is RequestKind.CONNECT:
             self._connected(request, request.status)
         else:
-            message: Message = request.context
+            message: PlannedMessage = request.context
             link = self._link(message.target)
             link.requests -= 1
             self.world.ledger.sent(message, request.status, request.transferred)
@@ -296,7 +297,7 @@ class Application:
 
     # Connecting.
 
-    def _connect(self, link: Link) -> None:
+    def _connect(self, link: ApplicationLink) -> None:
         if link.request is not None or self.endpoint is None:
             return
         remote = link.remote
@@ -316,7 +317,7 @@ class Application:
         if isinstance(context, Experiment):
             self._experiment_ended(context, status)
             return
-        link: Link = context
+        link: ApplicationLink = context
         if link.request is not request:
             return
         link.request = None
@@ -333,11 +334,12 @@ class Application:
         self._recover(link)
 
     def opened_since(self, time: int) -> bool:
-        """Whether its endpoint is closed, or was at some moment since a time."""
+        """Return whether the endpoint is closed, or was closed at any moment since ``time``."""
         return not self.alive or self.world.ledger.opened_at(self.number) >= time
 
-    def _connect_wrongly(self, remote: Application) -> None:
-        """Try what must fail: a wrong key, an endpoint that is not open, one that cannot be."""
+    def _connect_wrongly(self, remote: SimulatedApplication) -> None:
+        """Post a connect that must fail: with a wrong key, to a closed endpoint, or to an impossible endpoint
+        number."""
         assert self.endpoint is not None
         number, key, status = self._rng.choice(
             (
@@ -362,8 +364,8 @@ class Application:
         if status != experiment.status and not excused:
             world.ledger.breach("status", f"a connect that must fail with {experiment.status.text!r}: {status.text!r}")
 
-    def _refused(self, message: Message, status: Status) -> None:
-        """A message was refused: its session seems to be gone (R-CLS-04), or the partner was reset."""
+    def _refused(self, message: PlannedMessage, status: Status) -> None:
+        """Plan to reconnect after a refusal: the session seems to be gone (R-CLS-04), or the partner was reset."""
         link = self._link(message.target)
         partner = link.partner
         if partner is None or partner.fwd != message.sessions[1]:
@@ -373,13 +375,13 @@ class Application:
             link.dead = message.sessions[1]
         self._recover(link)
 
-    def _recover(self, link: Link) -> None:
-        """Connect anew after a while, unless the other side does before (R-CLS-07)."""
+    def _recover(self, link: ApplicationLink) -> None:
+        """Reconnect after a while, unless the remote application does so before (R-CLS-07)."""
         if not link.recovering:
             link.recovering = True
             self.after(self._rng.randrange(50 * MILLISECOND, 2 * SECOND), self._recover_now, link)
 
-    def _recover_now(self, link: Link) -> None:
+    def _recover_now(self, link: ApplicationLink) -> None:
         link.recovering = False
         if link.ready or link.request is not None or self.endpoint is None:
             return
@@ -390,19 +392,20 @@ class Application:
             link.partner = None
         self._connect(link)
 
-    def _gone(self, link: Link) -> bool:
-        """Whether the session that has refused something is not there any more. Nobody may forget a partner that lives,
-        who is not told and goes on as before (R-CLS-03); and the refusal may have been a late one (R-NAK-05)."""
+    def _gone(self, link: ApplicationLink) -> bool:
+        """Return whether the session that refused a packet is gone. A partner that is still there must not be
+        forgotten, since it would not learn of it and would continue as before (R-CLS-03); and the refusal may be a late
+        one (R-NAK-05)."""
         return link.dead is not None and self.world.ledger.session_of(link.remote.number) != link.dead
 
     # Sending.
 
     def pump(self) -> None:
-        """Send what may be sent now."""
+        """Send the messages that may be sent now."""
         for link in list(self.links.values()):
             self._pump(link)
 
-    def _pump(self, link: Link) -> None:
+    def _pump(self, link: ApplicationLink) -> None:
         now = self.world.schedule.now
         while link.ready and link.queue and link.requests < self.window:
             message = link.queue[0]
@@ -419,7 +422,7 @@ class Application:
                 self.later(self._pump, link)
                 return
 
-    def _post(self, link: Link, message: Message) -> None:
+    def _post(self, link: ApplicationLink, message: PlannedMessage) -> None:
         endpoint, partner = self.endpoint, link.partner
         assert endpoint is not None and partner is not None
         threshold = SHARED_THRESHOLD if partner.local else endpoint.medium_threshold
@@ -432,11 +435,11 @@ class Application:
         )
         request.context = message
         if not message.large:
-            # The memory of a buffered send may be used anew at once.
+            # The memory of a buffered send may be reused at once; overwriting it exposes an engine that still reads it.
             for piece in pieces:
                 piece[:] = bytes(len(piece))
 
-    def _pieces(self, message: Message) -> list[bytearray]:
+    def _pieces(self, message: PlannedMessage) -> list[bytearray]:
         data = self.world.ledger.data_of(message)
         cuts = sorted(self._rng.randrange(len(data) + 1) for _ in range(message.pieces - 1))
         edges = [0, *cuts, len(data)]

@@ -1,4 +1,4 @@
-"""The digest of a run: everything that was put on the wire and told to applications, with its time."""
+"""The digest of a run: all frames on the wire and all events of applications, with their times."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _LENGTH = Struct(">I")
 
 
 class Digest:
-    """SHA-256 over what happens, in order; the same on any machine."""
+    """SHA-256 over frames and events, in order; the same on any machine."""
 
     def __init__(self) -> None:
         self._hash = sha256()
 
     def frames(self, time: int, host: int, interface: int, batch: FrameBatch) -> None:
-        """A host has put frames on the wire."""
+        """Add the frames that a host transmits."""
         self._hash.update(_FRAMES.pack(1, time, host, interface, len(batch)))
         for start, length in zip(batch.offset.tolist(), batch.length.tolist(), strict=True):
             self._hash.update(_LENGTH.pack(length))
             self._hash.update(batch.buffer[start : start + length].data)
 
     def event(self, time: int, host: int, event: Event) -> None:
-        """A host has told its applications something."""
+        """Add an event of a host."""
         request, partner, peer = event.request, event.partner, event.peer
         words: list[object] = [time, host, event.kind.value]
         if request is not None:
@@ -39,5 +39,5 @@ class Digest:
         self._hash.update(repr(words).encode())
 
     def text(self) -> str:
-        """The digest so far, in hexadecimal."""
+        """Return the digest so far, in hexadecimal."""
         return self._hash.hexdigest()

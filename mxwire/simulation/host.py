@@ -1,4 +1,4 @@
-"""A host of the simulation: its node, its applications, and when it has to be looked after."""
+"""A host of the simulation: its node, its applications, and its timer."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from mxwire.simulation.randomness import stream
 from mxwire.units import MILLISECOND
 
 if TYPE_CHECKING:
-    from mxwire.simulation.application import Application
+    from mxwire.simulation.application import SimulatedApplication
     from mxwire.simulation.world import World
 
 _ROUNDS_MAXIMUM = 1000
-"""A host that goes on sending and telling at one moment is broken."""
+"""Rounds at one moment of virtual time; a host that is still busy after them never comes to rest."""
 
 
-class Host:
-    """A host that may be switched off and on."""
+class SimulatedHost:
+    """A host that can be switched off and on."""
 
     def __init__(self, world: World, number: int, addresses: list[bytes]) -> None:
         self.world = world
@@ -27,14 +27,14 @@ class Host:
         self.profile = world.scenario.profile_of(number)
         self.node: Node | None = None
         """None while it is off."""
-        self.applications: list[Application] = []
+        self.applications: list[SimulatedApplication] = []
         self.boots = 0
-        self._owners: dict[Endpoint, Application] = {}
+        self._owners: dict[Endpoint, SimulatedApplication] = {}
         self._armed: int | None = None
         self._stepping = False
 
     def boot(self) -> None:
-        """Switch on, with nothing remembered."""
+        """Switch on, with empty tables."""
         world, scenario = self.world, self.world.scenario
         rng = stream(scenario.seed, "node", self.number, self.boots)
         self.boots += 1
@@ -54,19 +54,19 @@ class Host:
         )
 
     def switch_off(self) -> None:
-        """Lose everything at once."""
+        """Lose all state at once, as in a power failure."""
         for application in self.applications:
             application.die("its host was switched off", closing=False)
         self.node = None
         self._owners.clear()
         self._armed = None
 
-    def own(self, endpoint: Endpoint, application: Application) -> None:
-        """Remember who is told of an endpoint's events."""
+    def own(self, endpoint: Endpoint, application: SimulatedApplication) -> None:
+        """Direct the events of an endpoint to an application."""
         self._owners[endpoint] = application
 
     def disown(self, endpoint: Endpoint) -> None:
-        """Nobody is told of an endpoint's events any more."""
+        """Discard the events of an endpoint from now on."""
         self._owners.pop(endpoint, None)
 
     def deliver(self, interface: int, batches: list[FrameBatch]) -> None:
@@ -80,7 +80,7 @@ class Host:
         self.step()
 
     def step(self) -> None:
-        """Let the node send and the applications hear until nothing happens any more at this moment."""
+        """Transmit frames and dispatch events until nothing more happens at this moment."""
         node, now = self.node, self.world.schedule.now
         if node is None or self._stepping:
             return
@@ -98,7 +98,7 @@ class Host:
                     self._note(event)
                 for event in events:
                     busy = True
-                    self._tell(event)
+                    self._dispatch(event)
                 if not busy:
                     break
             else:
@@ -108,33 +108,33 @@ class Host:
         self._arm()
 
     def _note(self, event: Event) -> None:
-        """Note what concerns promises, before anybody draws conclusions from what goes with it."""
+        """Add an event to the digest and the ledger, before any application draws conclusions from related events."""
         self.world.digest.event(self.world.schedule.now, self.number, event)
         application = self._owner(event)
         if application is not None and event.kind in (EventKind.PARTNER_RESTARTED, EventKind.PARTNER_LOST):
             assert event.partner is not None
             application.note(event.kind, event.partner)
 
-    def _tell(self, event: Event) -> None:
+    def _dispatch(self, event: Event) -> None:
         application = self._owner(event)
         if application is not None:
             application.hear(event)
 
-    def _owner(self, event: Event) -> Application | None:
-        """The application that an event is for."""
+    def _owner(self, event: Event) -> SimulatedApplication | None:
+        """Return the application that an event is for."""
         endpoint = event.request.endpoint if event.request is not None else None
         if endpoint is None and event.partner is not None:
             endpoint = event.partner.endpoint
         return self._owners.get(endpoint) if endpoint is not None else None
 
     def _arm(self) -> None:
-        """Have the host woken when its node wants it."""
+        """Schedule the next step for the deadline of the node."""
         assert self.node is not None
         deadline = self.node.deadline()
         if deadline is None:
             return
         now = self.world.schedule.now
-        # What is due and cannot be done now waits for room in the ring of an application that sleeps.
+        # An overdue action waits for room in the event ring of a stalled application: try again every millisecond.
         time = deadline if deadline > now else now + MILLISECOND
         if self._armed is None or time < self._armed:
             self._armed = time
@@ -147,7 +147,7 @@ class Host:
 
 
 def batches_of(what: list[FrameBatch | bytes], now: int) -> list[FrameBatch]:
-    """Single frames that follow each other are one batch."""
+    """Return batches in the given order; consecutive single frames become one batch."""
     found: list[FrameBatch] = []
     singles: list[bytes] = []
     for each in what:

@@ -1,4 +1,4 @@
-"""What befalls hosts and applications: drawn from the seed, set off when so many messages have been sent."""
+"""Incidents of hosts, applications and network: drawn from the seed, triggered by the number of posted messages."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mxwire.units import MILLISECOND
 from mxwire.wire.enums import PacketType
 
 if TYPE_CHECKING:
-    from mxwire.simulation.application import Application
-    from mxwire.simulation.host import Host
+    from mxwire.simulation.application import SimulatedApplication
+    from mxwire.simulation.host import SimulatedHost
     from mxwire.simulation.world import World
 
 _FILTERED: Final = tuple(
@@ -21,7 +21,7 @@ _FILTERED: Final = tuple(
 _SHORTEST: Final = MILLISECOND
 _RESTARTS: Final = ("kill", "crash")
 _BACKLOG: Final = 100 * MILLISECOND
-"""Frames of a host that have left it, and still wait for the link, are gone after this long."""
+"""Time after which the frames that a host has transmitted, and that still wait for the link, have left it."""
 
 
 class Incidents:
@@ -30,7 +30,7 @@ class Incidents:
     def __init__(self, world: World) -> None:
         self.world = world
         self.pending = 0
-        """Incidents that have been set off and are not over."""
+        """Incidents that were triggered and are not over."""
         self._rng = stream(world.scenario.seed, "incidents")
         self._due: list[tuple[int, str, int]] = []
         last = max(1, world.scenario.messages * 9 // 10)
@@ -41,24 +41,24 @@ class Incidents:
         self._due.sort(reverse=True)
 
     def posted(self, count: int) -> None:
-        """So many messages have been sent."""
+        """Trigger the incidents that are due after ``count`` posted messages."""
         while self._due and self._due[-1][0] < count:
             _, kind, draw = self._due.pop()
             self._set_off(kind, draw)
 
     def cancel(self) -> None:
-        """What was not set off yet does not happen any more."""
+        """Discard the incidents that were not triggered yet."""
         self._due.clear()
 
     def _set_off(self, kind: str, draw: int) -> None:
         world = self.world
         rng = stream(world.scenario.seed, "incident", kind, draw)
-        # Hosts do not fail before all that is under way has arrived, so that its fate can be told when it is sent.
+        # Hosts do not fail before all frames in flight have arrived, so that a frame's fate is known when it is sent.
         start = world.schedule.now + world.scenario.slowest + rng.randrange(20 * MILLISECOND)
         lasting = max(_SHORTEST, rng.randrange(world.scenario.incident_longest + 1) >> rng.choice((0, 2, 5)))
         if kind in _RESTARTS:
-            # Nothing in a data packet tells one opening of its sender from the next: what was sent before must have
-            # arrived when the next one begins, as TCP's quiet time has it.
+            # Data packets do not distinguish two openings of their sender: packets of the former opening must have
+            # arrived when the next one begins, like TCP's quiet time.
             lasting = max(lasting, world.scenario.slowest + _BACKLOG)
         end = start + lasting
         host = world.hosts[rng.randrange(len(world.hosts))]
@@ -95,12 +95,12 @@ class Incidents:
         self.pending -= 1
 
     @staticmethod
-    def _each(host: Host, what: str) -> None:
+    def _each(host: SimulatedHost, what: str) -> None:
         for application in host.applications:
             getattr(application, what)()
 
-    def _boot(self, host: Host) -> None:
-        """A host comes back; its applications are started one by one."""
+    def _boot(self, host: SimulatedHost) -> None:
+        """Switch a host on again, and start its applications one by one."""
         del self.world.network.down[host.number]
         host.boot()
         self.world.restarted(host)
@@ -108,7 +108,7 @@ class Incidents:
             self.world.schedule.after(self._rng.randrange(100 * MILLISECOND), self._start, application)
         host.step()
 
-    def _start(self, application: Application) -> None:
+    def _start(self, application: SimulatedApplication) -> None:
         application.start()
         application.host.step()
 

@@ -1,4 +1,4 @@
-"""What a host still holds: nothing of it may be left when everything has ended."""
+"""Resources that a host holds; all of them must be free when every request has ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mxwire.protocol.library.acks import AckState
 
 
 def left_in_partner(partner: Partner) -> dict[str, int]:
-    """What is unfinished with a remote endpoint, by name."""
+    """Return the unfinished work with a remote endpoint, as counts by name."""
     return _nonzero(
         {
             "unacked numbers": len(partner.deliveries),
@@ -26,7 +26,7 @@ def left_in_partner(partner: Partner) -> dict[str, int]:
 
 
 def left_in_endpoint(endpoint: Endpoint) -> dict[str, int]:
-    """What an endpoint holds, its partners included, by name."""
+    """Return the resources of an endpoint and its partners, as counts by name."""
     card = endpoint.card
     found = _nonzero(
         {
@@ -54,7 +54,7 @@ def left_in_endpoint(endpoint: Endpoint) -> dict[str, int]:
 
 
 def left_in_node(node: Node) -> dict[str, int]:
-    """What a host holds beside its open endpoints; orphaned pulls are counted by themselves (R-CLS-08)."""
+    """Return the resources of a host besides its open endpoints; orphaned pulls are counted separately (R-CLS-08)."""
     orphans = sum(each.state is PullState.ORPHANED for each in _pulls(node))
     return _nonzero(
         {
@@ -66,7 +66,7 @@ def left_in_node(node: Node) -> dict[str, int]:
 
 
 def idle(node: Node) -> bool:
-    """Whether nothing but discovery, host names and orphaned pulls will make the host send anything."""
+    """Return whether the host will send nothing except for discovery, host names and orphaned pulls."""
     if any(board.outgoing.frames for board in node.interfaces):
         return False
     if any(each.state is PullState.RUNNING for each in _pulls(node)):

@@ -1,6 +1,6 @@
-"""The ledger: every message, what became of it, and which promises have fallen because of which incidents.
+"""The ledger: the fate of every message, and the promises that incidents have voided.
 
-It knows of all hosts at once what no host knows, and finds what is not as it must be.
+It knows the state of all hosts at once, which no host does, and records the breaches of invariants.
 """
 
 from __future__ import annotations
@@ -8,88 +8,89 @@ from __future__ import annotations
 from collections import Counter
 
 from mxwire.protocol import Status
-from mxwire.simulation.invariants import Breach
+from mxwire.simulation.invariants import InvariantBreach
 from mxwire.simulation.randomness import payload
 from mxwire.simulation.schedule import Schedule
-from mxwire.simulation.workload import Message
+from mxwire.simulation.workload import PlannedMessage
 
 BREACHES_MAXIMUM = 50
 NACKED = (Status.REMOTE_ENDPOINT_BAD_ID, Status.REMOTE_ENDPOINT_CLOSED, Status.REMOTE_ENDPOINT_BAD_SESSION)
 REFUSALS = (*NACKED, Status.REMOTE_ENDPOINT_UNREACHABLE, Status.REMOTE_RDMA_WINDOW_BAD_ID)
-"""How a request may end when the other side has gone."""
+"""Statuses of requests whose remote endpoint is gone."""
 
 
-class Taken:
+class MatchedReceive:
     """A receive that has taken a message, for the comparison of orders."""
 
     __slots__ = ("mask", "message", "order", "value")
 
-    def __init__(self, order: int, value: int, mask: int, message: Message) -> None:
+    def __init__(self, order: int, value: int, mask: int, message: PlannedMessage) -> None:
         self.order = order
-        """Its place among all receives of its endpoint."""
+        """Its position among all receives of its endpoint."""
         self.value = value
         self.mask = mask
         self.message = message
 
 
 class Ledger:
-    """What was sent, received, promised and excused in one run."""
+    """Messages sent, received, promised and excused in one run."""
 
     def __init__(
-        self, seed: int, messages: list[Message], schedule: Schedule, fallen: dict[str, str], late: int
+        self, seed: int, messages: list[PlannedMessage], schedule: Schedule, fallen: dict[str, str], late: int
     ) -> None:
         self.seed = seed
         self.late = late
-        """How long an answer to something may be under way, in ns."""
+        """The longest delay of an answer, in ns."""
         self.fallen = fallen
-        """Invariants that need not hold in this run, and why."""
+        """Invariants that need not hold in this run, with the reasons."""
         self.messages = messages
-        self.breaches: list[Breach] = []
+        self.breaches: list[InvariantBreach] = []
         self.counts: Counter[str] = Counter()
         self._schedule = schedule
         self._sessions: dict[int, int | None] = {}
         self._opened: dict[int, int] = {}
         self._reopened: dict[int, int] = {}
         self._troubles: dict[tuple[int, int], list[tuple[int, str]]] = {}
-        self._by_pair: dict[tuple[int, int], list[Message]] = {}
+        self._by_pair: dict[tuple[int, int], list[PlannedMessage]] = {}
         self._orders: Counter[tuple[int, int]] = Counter()
-        self._taken: dict[tuple[int, int], list[Taken]] = {}
+        self._taken: dict[tuple[int, int], list[MatchedReceive]] = {}
         self._unsettled = {each.number: each for each in messages}
 
     # Findings.
 
     def breach(self, invariant: str, text: str, rule: str = "") -> None:
-        """Something does not hold; what need not hold is only counted. ``rule`` is the one that a frame breaks."""
+        """Record a breach; one of an invariant in ``fallen`` is only counted. ``rule`` is the rule that a frame
+        breaks."""
         if invariant in self.fallen:
             self.counts["fallen"] += 1
         elif len(self.breaches) < BREACHES_MAXIMUM:
-            self.breaches.append(Breach(invariant, self._schedule.now, text, rule))
+            self.breaches.append(InvariantBreach(invariant, self._schedule.now, text, rule))
 
     # Sessions and troubles.
 
     def opened(self, application: int, session: int) -> None:
-        """An application has opened its endpoint."""
+        """Record that an application has opened its endpoint."""
         if application in self._sessions:
             self._reopened[application] = self._schedule.now
         self._sessions[application] = session
         self._opened[application] = self._schedule.now
 
     def opened_at(self, application: int) -> int:
-        """When an application's endpoint was last opened, in ns; -1 if it never was."""
+        """Return the time at which an application's endpoint was last opened, in ns; -1 if it never was."""
         return self._opened.get(application, -1)
 
     def closed(self, application: int, why: str, others: int) -> None:
-        """An application has died: promises between it and all others fall."""
+        """Record that an application has died, which voids the promises between it and all others."""
         self._sessions[application] = None
         for other in range(others):
             self.trouble(application, other, why)
 
     def session_of(self, application: int) -> int | None:
-        """The session of an application's endpoint; None while it is dead."""
+        """Return the session of an application's endpoint; None while it is dead."""
         return self._sessions.get(application)
 
     def trouble(self, one: int, other: int, why: str) -> None:
-        """What is under way between two applications need not arrive any more."""
+        """Excuse all undelivered messages between two applications."""
         pair = _pair(one, other)
         self._troubles.setdefault(pair, []).append((self._schedule.now, why))
         for message in self._by_pair.get(pair, ()):
@@ -97,16 +98,16 @@ class Ledger:
         self._by_pair[pair] = []
 
     def restarted(self, one: int, other: int, why: str) -> None:
-        """An application has heard that another one was restarted; what was sent between the new ones still counts.
+        """Excuse undelivered messages of earlier sessions after one application has detected the other's restart.
 
-        If one of them had given the other one up, all that is under way is lost.
+        If one of them had abandoned the other before, all undelivered messages between them are lost.
         """
         since = max(self.opened_at(one), self.opened_at(other))
         if self.troubled(one, other, since + 1):
             self.trouble(one, other, why)
             return
         pair = _pair(one, other)
-        kept: list[Message] = []
+        kept: list[PlannedMessage] = []
         for message in self._by_pair.get(pair, ()):
             current = self._sessions.get(message.source), self._sessions.get(message.target)
             if message.sessions == current:
@@ -116,11 +117,11 @@ class Ledger:
         self._by_pair[pair] = kept
 
     def troubled(self, one: int, other: int, since: int = 0) -> bool:
-        """Whether there was trouble between two applications since a time."""
+        """Return whether there was trouble between two applications since a time."""
         return any(time >= since for time, _ in self._troubles.get(_pair(one, other), ()))
 
-    def excuse(self, message: Message, why: str) -> None:
-        """The promise to deliver a message falls, unless it was kept already."""
+    def excuse(self, message: PlannedMessage, why: str) -> None:
+        """Void the promise to deliver a message, unless it has been delivered and its send has ended."""
         if not message.excuse and not (message.delivered and message.status is not None):
             message.excuse = why
             self.counts["excused"] += 1
@@ -128,28 +129,28 @@ class Ledger:
 
     # Sending.
 
-    def unsettled(self) -> list[Message]:
-        """The messages that still have to be sent or delivered."""
+    def unsettled(self) -> list[PlannedMessage]:
+        """Return the messages that still have to be sent or delivered."""
         return list(self._unsettled.values())
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is to be waited for."""
+        """Return whether every message is settled."""
         return not self._unsettled
 
     def resolved(self, number: int) -> bool:
-        """Whether a message was delivered, or will not be."""
+        """Return whether a message was delivered, or will never be."""
         message = self.messages[number]
         return bool(message.delivered or message.excuse or message.failed)
 
-    def data_of(self, message: Message) -> bytes:
-        """The bytes of a message."""
+    def data_of(self, message: PlannedMessage) -> bytes:
+        """Return the bytes of a message."""
         if len(message.data) != message.length:
             message.data = payload(self.seed, message.number, message.length)
         return message.data
 
-    def posted(self, message: Message, session: int, remote: int | None) -> None:
-        """A message is being given to the engine."""
+    def posted(self, message: PlannedMessage, session: int, remote: int | None) -> None:
+        """Record a message that is being posted to the engine."""
         pair = message.source, message.target
         message.posted_at = self._schedule.now
         message.sessions = (session, remote)
@@ -160,8 +161,8 @@ class Ledger:
         if remote is None or remote != self._sessions.get(message.target):
             self.excuse(message, "sent to a session that is gone")
 
-    def sent(self, message: Message, status: Status, transferred: int) -> None:
-        """A send has ended."""
+    def sent(self, message: PlannedMessage, status: Status, transferred: int) -> None:
+        """Record the end of a send."""
         if message.status is not None:
             self.breach("once", f"the send of message {message.number} ended twice")
         message.status = int(status)
@@ -173,41 +174,41 @@ class Ledger:
         self._settle(message)
         self._agree(message)
 
-    def undelivered(self, message: Message, status: Status) -> None:
-        """A send that was complete has failed after all."""
+    def undelivered(self, message: PlannedMessage, status: Status) -> None:
+        """Record the late failure of a send that was complete."""
         if message.status != Status.SUCCESS:
             self.breach("status", f"message {message.number} was lost late, but had not been complete")
         self._lost(message, status, f"undelivered: {status.text!r}")
 
-    def _lost(self, message: Message, status: Status, how: str) -> None:
-        """A send says that its message did not arrive: was there a reason?"""
+    def _lost(self, message: PlannedMessage, status: Status, how: str) -> None:
+        """Record that a send reports its message as undelivered, which needs a cause."""
         since = message.posted_at or 0
         reopened = False
         if status in NACKED:
-            # A late nack for a number of the session before hits the same number of this one (R-NAK-05).
+            # A late nack for a number of the former session hits the same number of this one (R-NAK-05).
             since -= self.late
             reopened = any(
                 each in self._reopened and self._reopened[each] >= since for each in (message.source, message.target)
             )
         if not message.excuse and not reopened and not self.troubled(message.source, message.target, since):
-            self.breach("status", f"message {message.number} without any trouble: {how}")
+            self.breach("status", f"message {message.number} failed without cause: {how}")
         self.excuse(message, how)
 
     # Receiving.
 
     def received(
         self,
-        message: Message,
+        message: PlannedMessage,
         application: int,
         session: int,
-        receive: Taken,
+        receive: MatchedReceive,
         status: Status,
         size: int,
         *,
         late_report: bool = False,
     ) -> None:
-        """A receive has taken a message and ended well; ``late_report``: a truncation may be reported as success, as
-        it is before the NOTIFY is acked (R-MEA-18)."""
+        """Record the successful end of a receive. ``late_report`` permits success as the status of a truncated message,
+        as it is before the NOTIFY is acked (R-MEA-18)."""
         self._arrived(message, application, session)
         message.taken = int(status), size
         room_short = size < message.length
@@ -218,22 +219,22 @@ class Ledger:
         self._taken.setdefault((message.sessions[0], session), []).append(receive)
         self._agree(message)
 
-    def consumed(self, message: Message, application: int, session: int) -> None:
-        """An unexpected handler has taken a message."""
+    def consumed(self, message: PlannedMessage, application: int, session: int) -> None:
+        """Record that an unexpected handler has taken a message."""
         message.consumed = True
         self._arrived(message, application, session)
         self._agree(message)
 
-    def aborted(self, message: Message, application: int, status: Status) -> None:
-        """A receive has taken a message and then failed."""
+    def aborted(self, message: PlannedMessage, application: int, status: Status) -> None:
+        """Record that a receive has taken a message and then failed."""
         message.failed = True
         if status not in REFUSALS:
             self.breach("status", f"the receive of message {message.number} ended with {status.text!r}")
         elif not message.excuse and not self.troubled(message.source, application, message.posted_at or 0):
-            self.breach("status", f"the receive of message {message.number} failed without any trouble: {status.text}")
+            self.breach("status", f"the receive of message {message.number} failed without cause: {status.text}")
         self.excuse(message, "its receive failed")
 
-    def _arrived(self, message: Message, application: int, session: int) -> None:
+    def _arrived(self, message: PlannedMessage, application: int, session: int) -> None:
         if message.posted_at is None:
             self.breach("address", f"message {message.number} arrived before it was sent")
             return
@@ -251,12 +252,12 @@ class Ledger:
         self.counts["delivered"] += message.delivered == 1
         self._settle(message)
 
-    def _settle(self, message: Message) -> None:
+    def _settle(self, message: PlannedMessage) -> None:
         if message.settled:
             self._unsettled.pop(message.number, None)
 
-    def _agree(self, message: Message) -> None:
-        """When both sides have ended: they must say the same (R-MSC-01, R-NOT-02)."""
+    def _agree(self, message: PlannedMessage) -> None:
+        """Check that sender and receiver report the same length once both have ended (R-MSC-01, R-NOT-02)."""
         if message.status is None or not message.delivered or message.status in REFUSALS:
             return
         took = 0 if message.consumed else (message.taken or (0, 0))[1]
@@ -267,14 +268,14 @@ class Ledger:
         if (message.status, message.transferred) != expected:
             self.breach(
                 "status",
-                f"message {message.number} of {message.length} bytes: its sender was told "
-                f"{Status(message.status).text!r} with {message.transferred}, its receiver took {took}",
+                f"message {message.number} of {message.length} bytes: its send ended with "
+                f"{Status(message.status).text!r} and {message.transferred} bytes, its receiver took {took}",
             )
 
     # Judgement.
 
     def judge_orders(self) -> None:
-        """Messages of one sender must have been matched in order (R-MAT-02)."""
+        """Check that messages of one sender were matched in order (R-MAT-02)."""
         for takes in self._taken.values():
             takes.sort(key=lambda each: (each.message.order, each.order))
             newest = -1
@@ -282,17 +283,18 @@ class Ledger:
                 if take.order > newest:
                     newest = take.order
                     continue
-                # An earlier message that this receive would have taken too must have gone to an earlier receive.
+                # The receive would have matched an earlier message too, which therefore must have gone to an earlier
+                # receive.
                 for before in takes[:place]:
                     if before.order > take.order and before.message.match_info & take.mask == take.value:
                         self.breach(
                             "order",
-                            f"message {take.message.number} overtook message {before.message.number}: the receive "
-                            f"that took it ({take.order}) was posted before that of the other one ({before.order})",
+                            f"message {take.message.number} overtook message {before.message.number}: its receive "
+                            f"({take.order}) was posted before the other receive ({before.order})",
                         )
 
     def judge_missing(self) -> None:
-        """What has not been delivered, and has no excuse."""
+        """Record a breach for every unsettled message."""
         for message in self._unsettled.values():
             if message.posted_at is None:
                 self.breach("liveness", f"message {message.number} could not be sent at all")

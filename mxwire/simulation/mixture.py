@@ -1,4 +1,4 @@
-"""Scenarios drawn from a seed: for campaigns, in which each run has its own mix of faults."""
+"""Scenarios drawn from a seed, for campaigns in which every run has its own mix of faults."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _INCIDENTS: Final = ("kill", "crash", "pause", "stall", "partition", "filter", "
 
 
 def draw_scenario(seed: int, **fixed: Any) -> Scenario:
-    """The scenario of a seed, small enough for many of them; what is given as ``fixed`` is not drawn."""
+    """Return the scenario of a seed, small enough to run many of them; ``fixed`` fields are not drawn."""
     rng = stream(seed, "mixture")
     dialect = rng.choice(DIALECTS)
     drawn: dict[str, Any] = {
@@ -51,7 +51,7 @@ def draw_scenario(seed: int, **fixed: Any) -> Scenario:
     for name in _INCIDENTS:
         drawn[name] = rng.choice((1, 1, 2)) if rng.random() < 0.15 else 0
     if rng.random() < 0.2 and not (fixed.get("loss") or fixed.get("corrupt")):
-        # Give up soon, where only incidents and no chance keeps frames away.
+        # Abandon partners soon, but only if nothing except incidents drops frames.
         drawn |= {"resend_maximum": 3, "loss": 0.0, "corrupt": 0.0}
     elif rng.random() < 0.03:
         drawn["tamper"] = 0.01
@@ -59,9 +59,9 @@ def draw_scenario(seed: int, **fixed: Any) -> Scenario:
 
 
 def _profiles(rng: Random, dialect: Dialect) -> tuple[Profile, ...]:
-    """One to three kinds of hosts that can understand each other."""
+    """Return one to three profiles that understand each other."""
     known = [OPEN_MX_1_5, OPEN_MX_1_5, OPEN_MX_1_0, OPEN_MX_0_5]
-    # One that ignores the pipeline does not understand one that uses another than its own.
+    # A host that ignores the pipeline does not understand a host that uses another one.
     known += [NATIVE_MX, NATIVE_MX] if rng.random() < 0.6 or dialect.family != "mxoe" else [OPEN_MX_1_1]
     if rng.random() < 0.08:
         known.append(OPEN_MX_1_5_AS_FOUND)

@@ -1,4 +1,4 @@
-"""The simulated Ethernet: a switch that knows all addresses, and what goes wrong on the way through it."""
+"""The simulated Ethernet: a switch that knows all addresses, with faults on its ports."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from mxwire.simulation.schedule import Schedule
 from mxwire.wire.codec import TYPE_OFFSET
 
 LOST: Final = -1
-"""Stands for the time of arrival of a frame that never arrives."""
+"""Time of arrival of a frame that never arrives."""
 _HEAD: Final = 16
 
 Port = tuple[int, int]
 """A host's number and the number of its interface."""
 Deliver = Callable[[Port, list[FrameBatch | bytes]], None]
 Observe = Callable[[bytes, int, int], None]
-"""Told of each frame: its bytes, when it arrives first, or :data:`LOST`, and how often it arrives."""
+"""Called for each frame with its bytes, its first time of arrival or :data:`LOST`, and its number of arrivals."""
 
 
 @dataclass(slots=True)
 class Incident:
-    """Something that keeps certain frames from arriving for a while."""
+    """A time span in which certain frames do not arrive."""
 
     start: int
     end: int
@@ -36,10 +36,10 @@ class Incident:
     target: int | None = None
     packet_type: int | None = None
     longest: int | None = None
-    """Frames above this length do not pass."""
+    """Longer frames do not pass."""
 
     def hits(self, now: int, source: int, target: int, frame: bytes) -> bool:
-        """Whether a frame falls victim to it."""
+        """Return whether a frame is dropped."""
         return (
             self.start <= now < self.end
             and (self.source is None or self.source == source)
@@ -57,12 +57,12 @@ class Network:
         self.addresses = addresses
         self.incidents: list[Incident] = []
         self.down: dict[int, tuple[int, int]] = {}
-        """Hosts that are off, or will be soon: from when until when."""
+        """Hosts that are off, or will be soon: start and end."""
         self.observers: list[Observe] = []
         self.frames = 0
         """Frames that were sent."""
         self.lost = 0
-        """Frames, or copies of them, that did not arrive."""
+        """Frames, or duplicates of them, that did not arrive."""
         self.faults_until = scenario.faults_end
         self._schedule = schedule
         self._deliver = deliver
@@ -72,7 +72,7 @@ class Network:
         self._draws = {name: stream(scenario.seed, "network", name) for name in rates}
 
     def send(self, source: Port, batch: FrameBatch) -> None:
-        """Take frames from an interface and decide what becomes of each."""
+        """Take frames from an interface and decide the fate of each."""
         now = self._schedule.now
         self.frames += len(batch)
         self.incidents = [each for each in self.incidents if each.end > now]
@@ -92,7 +92,7 @@ class Network:
     # Without faults.
 
     def _pass(self, source: Port, batch: FrameBatch) -> None:
-        """Hand a batch on as it is, split only by destination."""
+        """Forward a batch unchanged, split only by destination."""
         rows = batch.buffer[batch.offset[:, None] + np.arange(ADDRESS_SIZE)]
         if not (rows == rows[0]).all():
             for index in range(len(batch)):
@@ -106,7 +106,8 @@ class Network:
             self._put(target, arrival, batch)
 
     def _arrival(self, source: Port, length: int) -> int:
-        """When the last byte of a frame comes out of the switch: links carry 10 Gb/s, one frame after the other."""
+        """Return the time at which the last byte of a frame leaves the switch: links carry 10 Gb/s, frame after
+        frame."""
         start = max(self._schedule.now, self._free_at.get(source, 0))
         self._free_at[source] = start + (length * 4 + 4) // 5
         return self._free_at[source] + self.scenario.delay
@@ -119,7 +120,8 @@ class Network:
         return [] if port is None or port == source else [port]
 
     def _put(self, target: Port, arrival: int, what: FrameBatch | bytes) -> int:
-        """Let something arrive, together with what arrives in the same interval of the host; returns when."""
+        """Deliver frames together with others that arrive in the same coalescing interval; return the time of
+        arrival."""
         grain = self.scenario.coalescing
         if grain:
             arrival = -(-arrival // grain) * grain
@@ -137,13 +139,13 @@ class Network:
 
     @property
     def in_flight(self) -> int:
-        """Deliveries that are still to happen."""
+        """Return the number of pending deliveries."""
         return len(self._waiting)
 
     # With faults.
 
     def _frame(self, source: Port, target: Port, frame: bytes, arrival: int, faulty: bool) -> list[int]:
-        """Decide about one frame to one port; returns when it arrives unharmed."""
+        """Decide the fate of one frame to one port; return the times at which it arrives unharmed."""
         now = self._schedule.now
         if any(each.hits(now, source[0], target[0], frame) for each in self.incidents):
             self.lost += 1
@@ -179,7 +181,7 @@ class Network:
         return rate > 0 and self._draws[name].random() < rate
 
     def _tampered(self, frame: bytes) -> bytes:
-        """A frame with one to three other bytes behind its Ethernet header."""
+        """Return a frame with one to three changed bytes behind its Ethernet header."""
         rng = self._draws["tamper"]
         changed = bytearray(frame)
         for _ in range(rng.randrange(1, 4)):

@@ -1,16 +1,16 @@
-"""What a run has shown."""
+"""The outcome of a run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mxwire.simulation.invariants import Breach
+from mxwire.simulation.invariants import InvariantBreach
 from mxwire.simulation.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """The end of a run."""
+class RunOutcome:
+    """The result of a run: digest, counts, and broken invariants."""
 
     scenario: Scenario
     digest: str
@@ -18,13 +18,13 @@ class Outcome:
     duration: int
     """Virtual time in nanoseconds."""
     counts: dict[str, int] = field(default_factory=dict)
-    """How much of what there was, by name."""
+    """Counts by name: messages, frames, incidents and others."""
     fallen: dict[str, str] = field(default_factory=dict)
-    """Invariants, and rules of the wire, that need not hold in this scenario, and why."""
-    breaches: tuple[Breach, ...] = ()
-    """The invariants that did not hold, in the order in which it was noticed."""
+    """Invariants, and rules of the wire, that need not hold in this scenario, with the reasons."""
+    breaches: tuple[InvariantBreach, ...] = ()
+    """The broken invariants, in the order of detection."""
 
     @property
     def held(self) -> bool:
-        """Whether everything held."""
+        """Return whether every invariant held."""
         return not self.breaches

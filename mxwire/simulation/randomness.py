@@ -1,6 +1,6 @@
-"""All randomness of a run comes from its seed, in one stream a concern.
+"""All randomness of a run: one stream per purpose, each derived from the seed.
 
-So the draws of one fault do not depend on whether another one is switched on, nor on the order of the hosts.
+The draws of one fault therefore depend neither on other faults nor on the order of the hosts.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from random import Random
 
 
 def stream(seed: int, *names: str | int) -> Random:
-    """The generator of one concern, named by words and numbers."""
+    """Return the generator for one purpose, named by words and numbers."""
     return Random(int.from_bytes(sha256("/".join(map(str, (seed, *names))).encode()).digest()[:8], "big"))
 
 
 def payload(seed: int, message: int, length: int) -> bytes:
-    """The bytes of a message."""
+    """Return the bytes of a message."""
     return shake_128(f"{seed}/payload/{message}".encode()).digest(length)

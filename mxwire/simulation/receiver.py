@@ -1,4 +1,4 @@
-"""The receiving half of an application: posts receives, in all the ways there are, and checks what they bring."""
+"""The receiving half of an application: posts receives of every kind, and checks their results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from mxwire.protocol import Defect, Endpoint, Request, Status
 from mxwire.protocol.library.matching import Unexpected
-from mxwire.simulation.ledger import REFUSALS, Taken
+from mxwire.simulation.ledger import REFUSALS, MatchedReceive
 from mxwire.simulation.workload import (
     ALL_BITS,
     ANY,
@@ -19,23 +19,23 @@ from mxwire.simulation.workload import (
     HANDLED,
     MASKS,
     NOBODY,
-    Message,
+    PlannedMessage,
     message_number,
 )
 
 if TYPE_CHECKING:
-    from mxwire.simulation.application import Application
+    from mxwire.simulation.application import SimulatedApplication
 
 _EMPTY: Final = 0xE5
-"""What a buffer holds before it is received into."""
+"""Content of a buffer before a receive."""
 _USED: Final = 0x5E
-"""What it holds after its receive has ended: from then on nothing may write into it."""
+"""Content of a buffer after its receive has ended: no byte of it may change from then on."""
 _WATCHED_MAXIMUM: Final = 16 << 20
 
 
 @dataclass(slots=True)
-class Wanted:
-    """A receive that is to be posted."""
+class PlannedReceive:
+    """A receive that has not been posted yet."""
 
     value: int
     mask: int
@@ -43,30 +43,30 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Posted:
+class PostedReceive:
     """A receive that was posted, kept in its request's ``context``."""
 
-    wanted: Wanted
+    wanted: PlannedReceive
     order: int
     pieces: list[bytearray]
     cancelled: bool = False
     spare: bool = False
-    """Whether no message is for it."""
+    """No message is for it."""
 
     def content(self) -> bytes:
-        """All bytes of the buffers."""
+        """Return all bytes of the buffers."""
         return b"".join(self.pieces)
 
 
 @dataclass(slots=True)
 class Buffers:
-    """Buffers that nothing may be written into any more."""
+    """Buffers of receives that have ended, which must not change any more."""
 
     held: list[bytearray] = field(default_factory=list)
     size: int = 0
 
     def watch(self, pieces: list[bytearray]) -> None:
-        """From now on nothing may write into them."""
+        """Watch more buffers, up to a total of ``_WATCHED_MAXIMUM`` bytes."""
         for piece in pieces:
             if self.size + len(piece) <= _WATCHED_MAXIMUM:
                 piece[:] = bytes([_USED]) * len(piece)
@@ -74,20 +74,20 @@ class Buffers:
                 self.size += len(piece)
 
     def touched(self) -> int:
-        """How many of them were written into."""
+        """Return the number of buffers that have changed."""
         return sum(piece.count(_USED) != len(piece) for piece in self.held)
 
 
-class Receiver:
-    """Posts receives for all messages that are still to come, soon or late, exactly or with wildcards."""
+class SimulatedReceiver:
+    """Posts receives for all expected messages, soon or late, exactly or with wildcards."""
 
-    def __init__(self, application: Application, rng: Random, expected: list[Message]) -> None:
+    def __init__(self, application: SimulatedApplication, rng: Random, expected: list[PlannedMessage]) -> None:
         self.application = application
         self.ledger = application.world.ledger
         self._rng = rng
         self._wanted = self._draw(expected)
         self._order = 0
-        self._live: dict[Request, Posted] = {}
+        self._live: dict[Request, PostedReceive] = {}
         self._ended = False
 
     @property
@@ -98,19 +98,19 @@ class Receiver:
 
     @property
     def all_posted(self) -> bool:
-        """Whether every receive that is needed was posted."""
+        """Return whether every required receive was posted."""
         return not self._wanted
 
     # Planning.
 
-    def _draw(self, expected: list[Message]) -> list[Wanted]:
+    def _draw(self, expected: list[PlannedMessage]) -> list[PlannedReceive]:
         rng = self._rng
         longest: dict[tuple[int, int], int] = {}
         for message in expected:
             key = _pattern(message)
             longest[key] = max(longest.get(key, 0), message.length)
         wanted = [
-            Wanted(*self._asked(message), self._capacity(message, longest))
+            PlannedReceive(*self._asked(message), self._capacity(message, longest))
             for message in expected
             if message.kind != HANDLED
         ]
@@ -119,14 +119,14 @@ class Receiver:
         wanted.reverse()
         return wanted
 
-    def _asked(self, message: Message) -> tuple[int, int]:
-        """Value and mask of the receive; where all messages are alike, wildcards overlap."""
+    def _asked(self, message: PlannedMessage) -> tuple[int, int]:
+        """Return value and mask of a receive for a message; where all messages are alike, wildcards overlap."""
         if message.kind == ANY and self._rng.random() < 0.5:
             return ANY << CLASS_SHIFT, CLASS_BITS
         return _pattern(message)
 
-    def _capacity(self, message: Message, longest: dict[tuple[int, int], int]) -> int:
-        """Mostly enough for any message that may come, sometimes too little."""
+    def _capacity(self, message: PlannedMessage, longest: dict[tuple[int, int], int]) -> int:
+        """Return the size of the buffer: mostly enough for every message that may match, sometimes too small."""
         rng = self._rng
         enough = message.length if message.kind == EXACT else longest[_pattern(message)]
         draw = rng.random()
@@ -153,25 +153,25 @@ class Receiver:
             self._post(self._wanted.pop())
         self._continue()
 
-    def _post(self, wanted: Wanted, *, spare: bool = False) -> None:
+    def _post(self, wanted: PlannedReceive, *, spare: bool = False) -> None:
         rng, endpoint = self._rng, self._endpoint
         probed = rng.random() < 0.2
         seen = endpoint.probe(wanted.value, wanted.mask) if probed else None
         expected = None if seen is None else seen.match_info
         pieces = _cut(wanted.capacity, rng)
         request = endpoint.receive(pieces if len(pieces) > 1 else pieces[0], wanted.value, wanted.mask)
-        posted = Posted(wanted, self._order, pieces, spare=spare)
+        posted = PostedReceive(wanted, self._order, pieces, spare=spare)
         request.context = posted
         self._order += 1
         self._live[request] = posted
         if probed:
             taken = None if request.partner is None else request.match_info
             if taken != expected:
-                self.ledger.breach("order", f"a probe saw {_text(expected)}, the receive after it took {_text(taken)}")
+                self.ledger.breach("order", f"probe found {_text(expected)}, the receive after it took {_text(taken)}")
         if not spare and rng.random() < 0.05:
             self.application.later(self._cancel, request)
         if rng.random() < 0.03:
-            self._post(Wanted(NOBODY << CLASS_SHIFT | rng.getrandbits(32), ALL_BITS, 64), spare=True)
+            self._post(PlannedReceive(NOBODY << CLASS_SHIFT | rng.getrandbits(32), ALL_BITS, 64), spare=True)
 
     def _cancel(self, request: Request) -> None:
         posted = self._live.get(request)
@@ -182,15 +182,15 @@ class Receiver:
                 self.ledger.breach("status", f"cancelling a receive that is{'' if matched else ' not'} matched")
 
     def wind_up(self) -> None:
-        """Take back all receives that nothing has come for."""
+        """Cancel all receives without a message."""
         self._ended = True
         for request in list(self._live):
             self._cancel(request)
 
-    # Ends.
+    # Completions.
 
     def ended(self, request: Request) -> None:
-        """A receive has ended."""
+        """Check a receive that has ended."""
         posted = self._live.pop(request, None)
         status = request.status
         assert status is not None
@@ -199,7 +199,7 @@ class Receiver:
             return
         if status == Status.CANCELLED:
             if not posted.cancelled:
-                self.ledger.breach("status", "a receive was cancelled by nobody")
+                self.ledger.breach("status", "a receive ended as cancelled, but was not cancelled")
             elif not posted.spare and not self._ended:
                 self._wanted.append(posted.wanted)
                 if len(self._wanted) == 1:
@@ -208,7 +208,7 @@ class Receiver:
             self._check(request, posted, status)
         self.application.world.buffers.watch(posted.pieces)
 
-    def _check(self, request: Request, posted: Posted, status: Status) -> None:
+    def _check(self, request: Request, posted: PostedReceive, status: Status) -> None:
         application, ledger, wanted = self.application, self.ledger, posted.wanted
         info = request.match_info
         number = message_number(info)
@@ -224,17 +224,17 @@ class Receiver:
             ledger.breach(
                 "status",
                 f"message {number} of {message.length} bytes into a buffer of {wanted.capacity}: "
-                f"told {request.transferred} of {request.length}",
+                f"reported {request.transferred} of {request.length}",
             )
         content = posted.content()
-        # A late nack may end the send of a large message that is still pulled; its region is then that of another one,
-        # and nobody compares their counters (R-NAK-05, R-PUL-15).
+        # A late nack may end the send of a large message that is still being pulled; the region may then hold another
+        # message, because responders do not check the counter (R-NAK-05, R-PUL-15).
         withdrawn = message.large and message.status in REFUSALS
         if content[:size] != ledger.data_of(message)[:size] and not withdrawn:
             ledger.breach("content", f"message {number} of {message.length} bytes arrived with other bytes")
         elif content.count(_EMPTY, size) != len(content) - size:
             ledger.breach("memory", f"message {number} of {message.length} bytes was written beyond its end")
-        taken = Taken(posted.order, wanted.value, wanted.mask, message)
+        taken = MatchedReceive(posted.order, wanted.value, wanted.mask, message)
         pulled = message.large and request.partner is not None and not request.partner.local
         ledger.received(
             message,
@@ -247,14 +247,14 @@ class Receiver:
         )
 
     def _handle(self, unexpected: Unexpected) -> bool:
-        """The unexpected handler: it takes the messages that are meant for it."""
+        """Take an unexpected message if it is meant for the handler; return whether it was taken."""
         info = unexpected.match_info
         if info >> CLASS_SHIFT != HANDLED:
             return False
         number = message_number(info)
         message = self.ledger.messages[number] if number < len(self.ledger.messages) else None
         if message is None or message.match_info != info:
-            self.ledger.breach("content", f"the handler was given a message with {_text(info)}")
+            self.ledger.breach("content", f"the handler received a message with {_text(info)}")
             return True
         if unexpected.data is not None and unexpected.data != self.ledger.data_of(message):
             self.ledger.breach("content", f"message {message.number} reached the handler with other bytes")
@@ -265,20 +265,20 @@ class Receiver:
         return True
 
     def died(self) -> None:
-        """The application has died: nothing may write into its buffers any more."""
+        """Watch the buffers of an application that has died: nothing may write into them any more."""
         for posted in self._live.values():
             self.application.world.buffers.watch(posted.pieces)
         self._live.clear()
 
 
-def _pattern(message: Message) -> tuple[int, int]:
-    """Value and mask of a receive for a message."""
+def _pattern(message: PlannedMessage) -> tuple[int, int]:
+    """Return value and mask of a receive for a message."""
     mask = MASKS.get(message.kind, ALL_BITS)
     return message.match_info & mask, mask
 
 
 def _cut(capacity: int, rng: Random) -> list[bytearray]:
-    """Memory in one to five pieces."""
+    """Return memory of ``capacity`` bytes in one to five buffers."""
     count = rng.choice((1, 1, 1, 2, 5)) if capacity else 1
     cuts = sorted(rng.randrange(capacity + 1) for _ in range(count - 1))
     edges = [0, *cuts, capacity]

@@ -1,4 +1,4 @@
-"""What a run is made of, as data: all but the randomness, which comes from the seed."""
+"""The parameters of a run, as data: everything but the randomness, which comes from the seed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ DISCOVERIES: Final = ("static", "nameless", "announce")
 HOSTS_MAXIMUM: Final = 8
 
 RATES: Final = ("loss", "duplicate", "reorder", "corrupt", "tamper")
-"""Faults that befall a frame with a probability."""
+"""Faults that happen to a frame with a probability."""
 INCIDENTS: Final = ("kill", "crash", "pause", "stall", "partition", "filter", "mtu")
 """Faults that happen a number of times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A run. Rates are probabilities a frame, incidents are counts, times are nanoseconds, lengths bytes."""
+    """A run. Rates are probabilities per frame, incidents are counts, times are nanoseconds, lengths bytes."""
 
     seed: int = 0
     hosts: int = 2
@@ -31,58 +31,58 @@ class Scenario:
     workload: str = "all-to-all"
     dialect: Dialect = MXOE
     profiles: tuple[Profile, ...] = (OPEN_MX_1_5,)
-    """What the hosts are, in turn."""
+    """Profiles of the hosts, assigned in turn."""
     processes: int = 1
-    """Applications a host, with an endpoint each."""
+    """Applications per host, with one endpoint each."""
     interfaces: int = 1
-    """Interfaces a host."""
+    """Interfaces per host."""
     discovery: str = "static"
-    """How hosts come to know each other: entered with names, without names, or by announcements."""
+    """Source of the peer tables: static entries with names, static entries without names, or announcements."""
     largest: int = 1 << 20
-    """No message is longer than this, in bytes."""
+    """Length of the longest message, in bytes."""
     resend_maximum: int | None = None
-    """Retransmissions until a partner is given up; None: as the profiles say."""
+    """Retransmissions until a partner is abandoned; None: as the profiles define."""
     gap: int = 2 * MILLISECOND
-    """Applications wait up to this long between two calls."""
+    """Longest time between two calls of an application."""
     loss: float = 0.0
     """Frames that are lost."""
     duplicate: float = 0.0
     """Frames that arrive twice."""
     reorder: float = 0.0
-    """Frames that are held back for a while."""
+    """Frames that are held back."""
     corrupt: float = 0.0
-    """Frames that the frame check finds damaged: dropped."""
+    """Frames that arrive with a bad checksum: dropped."""
     tamper: float = 0.0
-    """Frames with changed bytes that no check finds."""
+    """Frames with changed bytes that no checksum detects."""
     delay: int = 10 * MICROSECOND
-    """How long a frame is on its way."""
+    """Transit time of a frame."""
     jitter: int = 0
-    """How much longer it may be."""
+    """Longest additional transit time."""
     held: int = 2 * MILLISECOND
-    """How long reordered frames and duplicates are held back at most."""
+    """Longest time for which reordered frames and duplicates are held back."""
     coalescing: int = 0
-    """Frames that arrive within such an interval are handed to the host at once."""
+    """Interval whose frames are handed to the host at once."""
     kill: int = 0
-    """Applications that die, and are started anew."""
+    """Applications that die, and are restarted."""
     crash: int = 0
-    """Hosts that lose their power, and start again with nothing remembered."""
+    """Hosts that lose power, and restart with empty tables."""
     pause: int = 0
-    """Hosts whose libraries stop for a while; their cards go on."""
+    """Hosts whose libraries stop for a while; their cards continue."""
     stall: int = 0
-    """Applications that do something else for a while."""
+    """Applications that stop calling the library for a while."""
     partition: int = 0
-    """Times that frames from one host do not reach another one."""
+    """Time spans in which frames from one host do not reach another one."""
     filter: int = 0
-    """Times that frames of one packet type are dropped."""
+    """Time spans in which frames of one packet type are dropped."""
     mtu: int = 0
-    """Times that long frames do not pass."""
+    """Time spans in which long frames do not pass."""
     incident_longest: int = 3 * SECOND
-    """How long an incident lasts at most."""
+    """Longest duration of an incident."""
     judged: bool = True
-    """Whether the frames are held against the rules."""
+    """Check the frames against the rules."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run."""
+        """Refuse impossible parameters."""
         if not 2 <= self.hosts <= HOSTS_MAXIMUM:
             raise MxwireError(f"{self.hosts} hosts: a simulated network has 2 to {HOSTS_MAXIMUM}")
         if self.workload not in WORKLOADS:
@@ -97,32 +97,32 @@ class Scenario:
                 raise MxwireError(f"{name} {getattr(self, name)}: at least 1 is needed")
         for name in INCIDENTS:
             if getattr(self, name) < 0:
-                raise MxwireError(f"{name} {getattr(self, name)}: a count is not negative")
+                raise MxwireError(f"{name} {getattr(self, name)}: a count cannot be negative")
         if not self.profiles:
-            raise MxwireError("a simulation needs a profile")
+            raise MxwireError("a simulation needs at least one profile")
 
     @property
     def faulty(self) -> bool:
-        """Whether single frames may meet a fault or another way through the network."""
+        """Return whether frames may be dropped, changed, duplicated or delayed individually."""
         return any(getattr(self, name) for name in RATES) or bool(self.jitter)
 
     @property
     def faults_end(self) -> int:
-        """When rates of faults go back to 0, at the latest, in ns of virtual time."""
+        """Return the latest time at which the rates of faults become 0, in ns of virtual time."""
         return 10 * SECOND + self.messages * 100 * MILLISECOND
 
     @property
     def slowest(self) -> int:
-        """No frame is longer on its way than this, in ns, apart from waiting for the link to be free."""
+        """Return the longest transit time of a frame, in ns, without the wait for the link."""
         return self.delay + self.jitter + 2 * self.held + self.coalescing
 
     def profile_of(self, host: int) -> Profile:
-        """What a host is."""
+        """Return the profile of a host."""
         profile = self.profiles[host % len(self.profiles)]
         return profile if self.resend_maximum is None else replace(profile, resend_maximum=self.resend_maximum)
 
     def differences(self) -> dict[str, object]:
-        """What is not as in a plain scenario, by name; the seed always. Dialect and profiles are given as text."""
+        """Return the fields that differ from the defaults, and the seed, by name; dialect and profiles as text."""
         plain = Scenario()
         found: dict[str, object] = {
             each.name: getattr(self, each.name)

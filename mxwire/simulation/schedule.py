@@ -1,4 +1,4 @@
-"""Virtual time: a heap of what is to happen, in whole nanoseconds."""
+"""Virtual time: a heap of pending actions, in whole nanoseconds."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from typing import Any
 
 
 class Schedule:
-    """What is to happen and when; at equal times in the order in which it was entered."""
+    """Pending actions by time; actions of equal time run in the order of scheduling."""
 
     def __init__(self) -> None:
         self.now = 0
         """The virtual time in nanoseconds."""
         self.done = 0
-        """How many things have happened."""
+        """Number of actions that have run."""
         self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._entered = 0
 
     def __len__(self) -> int:
-        """How many things are to happen."""
+        """Return the number of pending actions."""
         return len(self._heap)
 
     @property
     def next(self) -> int:
-        """When the next thing is to happen; there must be one."""
+        """Return the time of the next action; raise IndexError without one."""
         return self._heap[0][0]
 
     def at(self, time: int, action: Callable[..., None], *details: Any) -> None:
-        """Let something happen at a time, which does not lie in the past."""
+        """Schedule an action for a time; a time in the past means now."""
         self._entered += 1
         heapq.heappush(self._heap, (max(time, self.now), self._entered, action, details))
 
     def after(self, delay: int, action: Callable[..., None], *details: Any) -> None:
-        """Let something happen after a delay in nanoseconds."""
+        """Schedule an action after a delay in nanoseconds."""
         self.at(self.now + delay, action, *details)
 
     def step(self) -> None:
-        """Let the next thing happen."""
+        """Run the next action."""
         self.now, _, action, details = heapq.heappop(self._heap)
         self.done += 1
         action(*details)

@@ -1,4 +1,4 @@
-"""A run from its beginning to its end: work, winding up, and the checks of what is left."""
+"""A run from beginning to end: work, winding up, and the final checks."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Callable
 from typing import Final
 
 from mxwire.protocol import Endpoint, Partner
-from mxwire.simulation.application import Application
+from mxwire.simulation.application import SimulatedApplication
 from mxwire.simulation.inventory import idle, left_in_endpoint, left_in_node
-from mxwire.simulation.judging import WireJudge
-from mxwire.simulation.outcome import Outcome
+from mxwire.simulation.outcome import RunOutcome
 from mxwire.simulation.promises import fallen_rules
 from mxwire.simulation.scenario import Scenario
+from mxwire.simulation.wire_judge import WireJudge
 from mxwire.simulation.world import Tap, World
 from mxwire.units import MILLISECOND, SECOND
 from mxwire.wire.numbers import ABANDONED_DONE, NUMBER_MASK
 
-_STEPS_BETWEEN_LOOKS: Final = 16
-_STEPS_A_MESSAGE: Final = 20_000
+_STEPS_BETWEEN_CHECKS: Final = 16
+_STEPS_PER_MESSAGE: Final = 20_000
 _SHOWN: Final = 5
 
 Progress = Callable[[int, int], None]
-"""Told how many messages are settled, and of how many."""
+"""Called with the number of settled messages and the number of all messages."""
 
 
 class Simulation:
-    """One run of a scenario. ``tap`` is given all frames as they are sent; with ``at`` what the host of that number
-    sends and what reaches it, as a capture on it has it."""
+    """One run of a scenario. ``tap`` receives all frames as they are sent; with ``at``, the frames that the host of
+    that number sends and receives, as in a capture on it."""
 
     def __init__(
         self, scenario: Scenario, tap: Tap | None = None, progress: Progress | None = None, *, at: int | None = None
@@ -40,16 +40,16 @@ class Simulation:
             self.world.network.observers.append(self._judge.observe)
             self.world.restart_listeners.append(self._judge.restarted)
 
-    def run(self) -> Outcome:
-        """Run until everything has ended, or until something does not hold that makes going on pointless."""
+    def run(self) -> RunOutcome:
+        """Run until every request has ended, or until a breach makes it pointless to continue."""
         world = self.world
         try:
             world.start()
             self._work()
             self._wind_up()
-            self._look()
+            self._check_end()
         except Exception as error:
-            world.ledger.breach("exception", _told(error))
+            world.ledger.breach("exception", _text(error))
         if self._judge is not None:
             self._judge.finish()
         return self._outcome()
@@ -57,12 +57,12 @@ class Simulation:
     # The three parts of a run.
 
     def _work(self) -> None:
-        """Until every message has been delivered, or need not be any more."""
+        """Run until every message has been delivered or excused."""
         world, schedule = self.world, self.world.schedule
         limit: int | None = None
-        steps = (len(world.ledger.messages) + 50) * _STEPS_A_MESSAGE
+        steps = (len(world.ledger.messages) + 50) * _STEPS_PER_MESSAGE
         while not self._finished():
-            for _ in range(_STEPS_BETWEEN_LOOKS):
+            for _ in range(_STEPS_BETWEEN_CHECKS):
                 if not len(schedule):
                     break
                 schedule.step()
@@ -71,7 +71,7 @@ class Simulation:
                 limit = schedule.now + self._patience()
             too_long = not len(schedule) or (limit is not None and schedule.now > limit) or schedule.done > steps
             if too_long and not self._finished():
-                self._give_up(schedule.done > steps)
+                self._report_stuck(schedule.done > steps)
                 return
             if self._progress is not None:
                 total = len(world.ledger.messages)
@@ -87,20 +87,20 @@ class Simulation:
         )
 
     def _patience(self) -> int:
-        """How long everything may take when nothing goes wrong any more."""
+        """Return the longest time that the remaining work may take without further faults."""
         scenario = self.scenario
         longest = 30 * SECOND + scenario.messages * 300 * MILLISECOND
         if self.world.disturbances:
-            # A partner that has forgotten us is found out at the resend limit, by both sides in turn.
+            # A forgotten partner is detected at the resend limit, by both endpoints in turn.
             limits = [host.profile for host in self.world.hosts]
             longest += 2 * max((each.resend_maximum + 2) * each.resend_delay * each.tick for each in limits)
         return longest
 
-    def _give_up(self, storm: bool) -> None:
-        """It takes too long: say what hangs."""
+    def _report_stuck(self, storm: bool) -> None:
+        """Record the causes of a run that takes too long; ``storm`` if the limit of steps was exceeded."""
         world = self.world
         if storm:
-            world.ledger.breach("liveness", f"{world.schedule.done} things have happened, and there is no end")
+            world.ledger.breach("liveness", f"{world.schedule.done} steps without an end")
         world.ledger.judge_missing()
         for application in world.applications:
             if not application.calm:
@@ -110,7 +110,7 @@ class Simulation:
                     world.ledger.breach("liveness", f"application {application.number} still has {count} {name}")
 
     def _wind_up(self) -> None:
-        """Take back receives that nothing came for, and wait until all is quiet."""
+        """Cancel receives without a message, and wait until all hosts are idle."""
         world, schedule = self.world, self.world.schedule
         if world.ledger.breaches and not self._finished():
             return
@@ -123,7 +123,7 @@ class Simulation:
         limit = schedule.now + self._patience()
         while not self._quiet():
             if not len(schedule) or schedule.now > limit:
-                self._give_up(storm=False)
+                self._report_stuck(storm=False)
                 world.ledger.breach("liveness", "the hosts do not come to rest")
                 return
             schedule.step()
@@ -134,13 +134,13 @@ class Simulation:
             return False
         return all(host.node is None or idle(host.node) for host in world.hosts)
 
-    def _look(self) -> None:
-        """What is left, and whether everybody agrees."""
+    def _check_end(self) -> None:
+        """Check the final state: no resources are held, and all hosts agree."""
         world, ledger = self.world, self.world.ledger
         ledger.judge_orders()
         touched = world.buffers.touched()
         if touched:
-            ledger.breach("memory", f"{touched} buffers were written into after their receive had ended")
+            ledger.breach("memory", f"{touched} buffers were written to after their receive had ended")
         if ledger.breaches:
             return
         for application in world.applications:
@@ -159,11 +159,11 @@ class Simulation:
             for name, count in left_in_node(host.node).items():
                 if name != "orphaned pulls" or not world.disturbances:
                     ledger.breach(
-                        "leftovers", f"host {host.number} still has {count} {name} when all endpoints are closed"
+                        "leftovers", f"host {host.number} still has {count} {name} after all endpoints were closed"
                     )
 
-    def _compare_numbers(self, application: Application, endpoint: Endpoint) -> None:
-        """What one side says it has sent, the other side says it has received (R-ACK-05)."""
+    def _compare_numbers(self, application: SimulatedApplication, endpoint: Endpoint) -> None:
+        """Check that both endpoints agree on the numbers that were sent and received (R-ACK-05)."""
         for partner in endpoint.partners.values():
             remote = self.world.application_at(partner)
             if remote is None or remote.endpoint is None or partner.local or partner.fwd != remote.endpoint.session:
@@ -171,7 +171,7 @@ class Simulation:
             other = _partner_for(remote.endpoint, application)
             if other is None or other.fwd != endpoint.session:
                 continue
-            # After a partner was given up nothing counts as received until the next message (R-RTX-05).
+            # After a partner was abandoned, nothing counts as received until the next message (R-RTX-05).
             done = other.rx_next if other.rx_done & NUMBER_MASK == ABANDONED_DONE else other.rx_done
             numbers = partner.tx_una, partner.tx_next, done, other.rx_next
             if len(set(numbers)) != 1:
@@ -182,7 +182,7 @@ class Simulation:
                     f"received up to {awaited}, complete up to {complete}",
                 )
 
-    def _outcome(self) -> Outcome:
+    def _outcome(self) -> RunOutcome:
         world = self.world
         counts = {
             "messages": len(world.ledger.messages),
@@ -197,18 +197,18 @@ class Simulation:
         }
         breaches = tuple(world.ledger.breaches)
         fallen = world.ledger.fallen | fallen_rules(self.scenario)
-        return Outcome(self.scenario, world.digest.text(), world.schedule.now, counts, fallen, breaches)
+        return RunOutcome(self.scenario, world.digest.text(), world.schedule.now, counts, fallen, breaches)
 
 
-def _partner_for(endpoint: Endpoint, application: Application) -> Partner | None:
+def _partner_for(endpoint: Endpoint, application: SimulatedApplication) -> Partner | None:
     for partner in endpoint.partners.values():
         if partner.peer.address == application.address and partner.number == application.endpoint_number:
             return partner
     return None
 
 
-def _told(error: Exception) -> str:
-    """An exception in a line, with where it came from."""
+def _text(error: Exception) -> str:
+    """Return an exception in one line, with its place in the source."""
     frames = traceback.extract_tb(error.__traceback__)[-_SHOWN:]
     way = " > ".join(f"{each.filename.rpartition('mxwire/')[2]}:{each.lineno}" for each in frames)
     return f"{type(error).__name__}: {error} ({way})"

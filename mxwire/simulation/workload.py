@@ -1,4 +1,4 @@
-"""What applications want to send each other: drawn from the seed before the run begins."""
+"""The workload: messages between applications, drawn from the seed before the run begins."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ALL_BITS: Final = (1 << 64) - 1
 CLASS_BITS: Final = 0xF << CLASS_SHIFT
 SOURCE_BITS: Final = CLASS_BITS | 0xFFF << SOURCE_SHIFT
 EXACT, BY_SOURCE, BY_CLASS, HANDLED, ANY, NOBODY = 1, 2, 3, 4, 5, 15
-"""Classes of messages: how their receiver asks for them. They stand in the upper bits of the match information."""
+"""Classes of messages by the kind of receive that takes them, in the upper bits of the match information."""
 MASKS: Final = {EXACT: ALL_BITS, BY_SOURCE: SOURCE_BITS, BY_CLASS: CLASS_BITS, ANY: 0}
 
 
 @dataclass(slots=True, eq=False)
-class Message:
-    """One message, what was planned and what became of it."""
+class PlannedMessage:
+    """A message: its plan, and its fate."""
 
     number: int
     source: int
@@ -33,65 +33,65 @@ class Message:
     """Number of the receiving application."""
     length: int
     kind: int
-    """How the receiver asks for it."""
+    """The class: the kind of receive that takes it."""
     synchronous: bool = False
     pieces: int = 1
-    """Buffers that it is sent from."""
+    """Number of buffers that it is sent from."""
     after: int | None = None
-    """Number of a message that the sender wants to have received before."""
+    """Number of a message that the sender waits for before it sends this one."""
     order: int = -1
-    """Its place among the messages of its sender to its receiver, when it was posted."""
+    """Its position among the messages of its sender to its receiver, set when it is posted."""
     posted_at: int | None = None
     sessions: tuple[int, int | None] = (0, 0)
-    """Session of the sender, and of the receiver as the sender knew it when it was posted."""
+    """Session of the sender, and of the receiver as known to the sender when it was posted."""
     status: int | None = None
-    """How the send ended."""
+    """Status of the send, None before it has ended."""
     transferred: int = 0
     delivered: int = 0
-    """How often it was received or consumed."""
+    """Number of times that it was received or consumed."""
     delivered_at: int = -1
     taken: tuple[int, int] | None = None
     """Status and length of the receive that took it."""
     consumed: bool = False
-    """Whether the unexpected handler took it."""
+    """True if the unexpected handler took it."""
     failed: bool = False
-    """Whether a receive took it and ended with an error."""
+    """True if a receive took it and ended with an error."""
     excuse: str = ""
-    """Why it need not be delivered; empty where it must."""
+    """Reason why it need not be delivered; empty if it must be."""
     data: bytes = field(default=b"", repr=False)
     large: bool = False
-    """Whether it was sent as RNDV or locally, so that its sender hears how much was taken."""
+    """True if it was sent as RNDV or locally, so that its sender learns the received length."""
 
     @property
     def match_info(self) -> int:
-        """Class, source and number."""
+        """Return the match information: class, source and number."""
         return self.kind << CLASS_SHIFT | self.source << SOURCE_SHIFT | self.number
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is to be waited for any more."""
+        """Return whether its fate is final."""
         if self.posted_at is None:
             return False
         return (bool(self.delivered) and self.status is not None) or bool(self.excuse)
 
 
 def message_number(match_info: int) -> int:
-    """The number of the message with a match information."""
+    """Return the number of the message with a match information."""
     return match_info & 0xFFFF_FFFF
 
 
-def plan(scenario: Scenario, applications: int) -> list[Message]:
-    """All messages of a run, those of each sender in the order of sending."""
+def plan(scenario: Scenario, applications: int) -> list[PlannedMessage]:
+    """Return all messages of a run, those of each sender in the order of sending."""
     rng = stream(scenario.seed, "workload")
     disciplines = [rng.random() < 0.25 for _ in range(applications)]
-    messages: list[Message] = []
+    messages: list[PlannedMessage] = []
     pairs = _PATTERNS[scenario.workload](scenario, applications, rng)
     for number, (source, target, after) in enumerate(pairs):
         kind = ANY if disciplines[target] else rng.choices((EXACT, BY_SOURCE, BY_CLASS, HANDLED), (50, 20, 20, 10))[0]
         length = draw_length(scenario.dialect, scenario.largest, rng)
         synchronous = rng.random() < 0.1
         pieces = rng.choice((1, 1, 1, 2, 3, 7)) if length else 1
-        messages.append(Message(number, source, target, length, kind, synchronous, pieces, after))
+        messages.append(PlannedMessage(number, source, target, length, kind, synchronous, pieces, after))
     return messages
 
 
@@ -99,7 +99,7 @@ Pairs = list[tuple[int, int, int | None]]
 
 
 def _ping_pong(scenario: Scenario, applications: int, rng: Random) -> Pairs:
-    """Pairs of applications answer each other in turn."""
+    """Return pairs of applications that answer each other in turn."""
     order = list(range(applications))
     rng.shuffle(order)
     couples = list(zip(order[::2], order[1::2], strict=False))
@@ -114,20 +114,20 @@ def _ping_pong(scenario: Scenario, applications: int, rng: Random) -> Pairs:
 
 
 def _stream(scenario: Scenario, applications: int, rng: Random) -> Pairs:
-    """One application sends to one other."""
+    """Return messages from one application to one other."""
     source, target = rng.sample(range(applications), 2)
     return [(source, target, None)] * scenario.messages
 
 
 def _many_to_one(scenario: Scenario, applications: int, rng: Random) -> Pairs:
-    """All send to one."""
+    """Return messages from all applications to one."""
     target = rng.randrange(applications)
     sources = [each for each in range(applications) if each != target]
     return [(rng.choice(sources), target, None) for _ in range(scenario.messages)]
 
 
 def _all_to_all(scenario: Scenario, applications: int, rng: Random) -> Pairs:
-    """Everybody sends to everybody, now and then to himself."""
+    """Return messages between random applications, sometimes from one to itself."""
     found: Pairs = []
     for _ in range(scenario.messages):
         source, target = rng.randrange(applications), rng.randrange(applications)
@@ -146,7 +146,7 @@ _PATTERNS: Final[dict[str, Callable[[Scenario, int, Random], Pairs]]] = {
 
 
 def draw_length(dialect: Dialect, largest: int, rng: Random) -> int:
-    """A length in bytes, mostly at an edge of the dialect."""
+    """Return a length in bytes, mostly at a boundary of the dialect."""
     fragment, reply, block = dialect.fragment_payload, dialect.reply_payload, dialect.block_length
     group = rng.choices(range(5), (45, 28, 17, 8, 2))[0]
     if group == 0:

@@ -1,4 +1,4 @@
-"""All that there is in one run: hosts, applications, network, time, and who keeps the books."""
+"""The world of one run: hosts, applications, network, time and ledger."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Partner
-from mxwire.simulation.application import Application
+from mxwire.simulation.application import SimulatedApplication
 from mxwire.simulation.digest import Digest
-from mxwire.simulation.host import Host, batches_of
+from mxwire.simulation.host import SimulatedHost, batches_of
 from mxwire.simulation.incidents import Incidents
 from mxwire.simulation.ledger import Ledger
 from mxwire.simulation.network import Network, Port
@@ -21,17 +21,17 @@ from mxwire.simulation.randomness import stream
 from mxwire.simulation.receiver import Buffers
 from mxwire.simulation.scenario import Scenario
 from mxwire.simulation.schedule import Schedule
-from mxwire.simulation.workload import Message
+from mxwire.simulation.workload import PlannedMessage
 from mxwire.simulation.workload import plan as plan_messages
 from mxwire.units import MILLISECOND, SECOND
 
 Tap = Callable[[FrameBatch], Any]
-"""Given frames as they are sent, or what one host sends and what reaches it."""
+"""Called with frames as they are sent, or with those that one host sends and receives."""
 
 
 class World:
-    """A scenario come to life. ``tap`` is given all frames as they are sent; with ``at`` what the host of that number
-    sends and what reaches it, as a capture on it has it."""
+    """All objects of one run of a scenario. ``tap`` receives all frames as they are sent; with ``at``, the frames that
+    the host of that number sends and receives, as in a capture on it."""
 
     def __init__(self, scenario: Scenario, tap: Tap | None = None, at: int | None = None) -> None:
         self.scenario = scenario
@@ -44,7 +44,7 @@ class World:
             for interface in range(scenario.interfaces)
         }
         self.disturbances: list[tuple[int, int, str]] = []
-        """When something happened to hosts or to the network: from, until, what."""
+        """Incidents of hosts and network: start, end, kind."""
         count = scenario.hosts * scenario.processes
         messages = plan_messages(scenario, count)
         late = scenario.slowest * 2 + SECOND
@@ -53,15 +53,15 @@ class World:
         self.ledger = Ledger(scenario.seed, messages, self.schedule, fallen(scenario), late)
         self.network = Network(scenario, self.schedule, self.addresses, self._deliver)
         self.hosts = [self._host(number) for number in range(scenario.hosts)]
-        self.applications: list[Application] = []
+        self.applications: list[SimulatedApplication] = []
         self._make_applications(count)
         self.incidents = Incidents(self)
         self.restart_listeners: list[Callable[[bytes], None]] = []
         self._tap = tap
         self._at = at
 
-    def _host(self, number: int) -> Host:
-        return Host(self, number, [address for address, port in self.addresses.items() if port[0] == number])
+    def _host(self, number: int) -> SimulatedHost:
+        return SimulatedHost(self, number, [address for address, port in self.addresses.items() if port[0] == number])
 
     def _make_applications(self, count: int) -> None:
         rng = stream(self.scenario.seed, "applications")
@@ -70,7 +70,7 @@ class World:
             interface = rng.randrange(self.scenario.interfaces)
             taken = {each.endpoint_number for each in host.applications}
             endpoint_number = rng.choice([each for each in (0, 1, 2, 5, 30) if each not in taken])
-            application = Application(self, host, number, interface, endpoint_number)
+            application = SimulatedApplication(self, host, number, interface, endpoint_number)
             host.applications.append(application)
             self.applications.append(application)
         for message in self.ledger.messages:
@@ -87,19 +87,19 @@ class World:
         for host in self.hosts:
             host.step()
 
-    def _start(self, application: Application) -> None:
+    def _start(self, application: SimulatedApplication) -> None:
         application.start()
         application.host.step()
 
-    # Who is who.
+    # Names and addresses.
 
     def name_of(self, address: bytes) -> str:
-        """The host name of an interface."""
+        """Return the host name of an interface."""
         host, interface = self.addresses[address]
         return f"host{host}:{interface}"
 
-    def application_at(self, partner: Partner) -> Application | None:
-        """The application that a partner stands for, if it is one."""
+    def application_at(self, partner: Partner) -> SimulatedApplication | None:
+        """Return the application that a partner represents, if any."""
         port = self.addresses.get(partner.peer.address)
         if port is None:
             return None
@@ -109,18 +109,18 @@ class World:
         return None
 
     def disturbed(self, since: int) -> bool:
-        """Whether anything was wrong with hosts or network since a time."""
+        """Return whether an incident was in progress at or after a time."""
         return any(end >= since for _, end, _ in self.disturbances)
 
-    # What happens.
+    # Events of a run.
 
-    def posted(self, message: Message, session: int, remote: int | None) -> None:
-        """A message is given to the engine."""
+    def posted(self, message: PlannedMessage, session: int, remote: int | None) -> None:
+        """Record a message that is posted to the engine, and trigger the incidents that are due then."""
         self.ledger.posted(message, session, remote)
         self.incidents.posted(self.ledger.counts["posted"])
 
     def sent(self, host: int, interface: int, batch: FrameBatch) -> None:
-        """A host puts frames on the wire."""
+        """Put frames of a host on the wire."""
         self.digest.frames(self.schedule.now, host, interface, batch)
         if self._tap is not None and self._at in (None, host):
             self._tap(batch)
@@ -136,8 +136,8 @@ class World:
                 self._tap(replace(batch, timestamp_ns=np.full(len(batch), self.schedule.now)))
         host.deliver(target[1], batches)
 
-    def restarted(self, host: Host) -> None:
-        """A host has been switched on again."""
+    def restarted(self, host: SimulatedHost) -> None:
+        """Notify listeners that a host has been switched on again."""
         for listener in self.restart_listeners:
             for address in host.addresses:
                 listener(address)

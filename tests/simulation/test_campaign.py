@@ -46,6 +46,6 @@ FOUND = (
 
 
 @pytest.mark.parametrize("seed", FOUND)
-def test_seeds_that_once_found_something_hold(seed: int) -> None:
+def test_seeds_with_former_failures_hold(seed: int) -> None:
     outcome = Simulation(draw_scenario(seed)).run()
     assert outcome.held, outcome.breaches[0]

@@ -21,7 +21,7 @@ from mxwire.cli.main import main
 from mxwire.cli.simulate import command
 from mxwire.protocol.card.regions import Regions
 from mxwire.rules import SENDERS, Judge
-from mxwire.simulation import INVARIANTS, Breach, Outcome, Scenario
+from mxwire.simulation import INVARIANTS, InvariantBreach, RunOutcome, Scenario
 from mxwire.wire.codec import Malformed, parse
 from mxwire.wire.dialect import dialect_by_name
 from tests.cli.support import ROOT, mxwire
@@ -147,12 +147,12 @@ def test_a_capture_on_one_host_has_what_it_sends_and_what_reaches_it(tmp_path: P
         assert mxwire("verify", "--from-start", file).code == 0
 
 
-def test_promises_that_fall_are_told() -> None:
+def test_waived_invariants_are_reported() -> None:
     _, out = invoke(*SMALL, "--tamper", 0.01)
-    assert "not held against the engine, because bytes were changed and no check found it:" in out
+    assert "not held against the engine, because bytes were changed and no checksum detected it:" in out
     assert "all 2 invariants held: memory, exception" in out
     _, out = invoke(*SMALL, "--discovery", "nameless", "--profile", "open-mx,open-mx-0.6")
-    assert "teaches a wrong one: delivery, status," in " ".join(out.split())
+    assert "teaches a wrong index: delivery, status," in " ".join(out.split())
 
 
 def test_the_capture_decodes_and_verifies(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_campaign() -> None:
     assert alone.objects[0]["digest"] == run.objects[3]["digest"]
 
 
-def test_a_campaign_is_the_same_however_many_work_on_it() -> None:
+def test_a_campaign_does_not_depend_on_the_number_of_workers() -> None:
     alone, together = (mxwire("simulate", "--seeds", "0-9", "--jobs", jobs).out for jobs in (1, 3))
     assert alone == together
     words = " ".join(alone.split())
@@ -234,8 +234,8 @@ def test_a_failing_campaign_shows_the_first_and_names_the_others(leaky: None) ->
 def test_the_process_ends_with_1_where_an_invariant_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also behind ``mxwire``, which is more than the command alone."""
 
-    def broken(scenario: Scenario, pcap: str | None, at: int | None) -> Outcome:
-        return Outcome(scenario, "0", 0, breaches=(Breach("once", 0, "planted"),))
+    def broken(scenario: Scenario, pcap: str | None, at: int | None) -> RunOutcome:
+        return RunOutcome(scenario, "0", 0, breaches=(InvariantBreach("once", 0, "planted"),))
 
     monkeypatch.setattr(simulating, "run_one", broken)
     with pytest.raises(SystemExit) as ended:
@@ -275,7 +275,7 @@ def test_the_process_ends_with_1_where_an_invariant_breaks(monkeypatch: pytest.M
     ],
     ids=lambda each: " ".join(map(str, each)) if isinstance(each, tuple) else "",
 )
-def test_what_cannot_be_is_said_in_one_line(arguments: tuple[object, ...], complaint: str) -> None:
+def test_impossible_options_are_refused_in_one_line(arguments: tuple[object, ...], complaint: str) -> None:
     run = mxwire("simulate", *arguments)
     assert run.code == 2 and run.out == ""
     assert len(run.err.splitlines()) == 1 and run.err.startswith("mxwire: ")

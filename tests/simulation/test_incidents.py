@@ -8,8 +8,8 @@ import pytest
 
 from mxwire.protocol import Endpoint
 from mxwire.simulation import Scenario, Simulation
-from mxwire.simulation.application import Application
-from mxwire.simulation.host import Host
+from mxwire.simulation.application import SimulatedApplication
+from mxwire.simulation.host import SimulatedHost
 from mxwire.simulation.scenario import INCIDENTS
 from mxwire.units import MILLISECOND
 
@@ -40,10 +40,10 @@ def test_they_happen_so_often(kind: str) -> None:
         assert MILLISECOND <= end - start <= outcome.scenario.incident_longest
 
 
-def test_a_killed_application_starts_anew_when_nothing_of_it_is_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_application_restarts_after_its_frames_have_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[str, int]] = []
-    watch(monkeypatch, Application, "die", seen)
-    watch(monkeypatch, Application, "start", seen)
+    watch(monkeypatch, SimulatedApplication, "die", seen)
+    watch(monkeypatch, SimulatedApplication, "start", seen)
     plan = scenario("kill", kill=1, held=50 * MILLISECOND, reorder=0.2)
     simulation = Simulation(plan)
     assert simulation.run().held
@@ -55,7 +55,7 @@ def test_a_killed_application_starts_anew_when_nothing_of_it_is_on_its_way(monke
 
 def test_a_crashed_host_boots_with_a_new_node(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[str, int]] = []
-    watch(monkeypatch, Host, "switch_off", seen)
+    watch(monkeypatch, SimulatedHost, "switch_off", seen)
     simulation = Simulation(scenario("crash", crash=1))
     assert simulation.run().held
     assert [name for name, _ in seen] == ["switch_off"]
@@ -63,15 +63,15 @@ def test_a_crashed_host_boots_with_a_new_node(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("kind", ["stall", "pause"])
-def test_an_application_that_sleeps_is_told_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stalled_application_receives_no_events(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asleep: list[int] = []
-    original = Application._react
+    original = SimulatedApplication._react
 
-    def react(application: Application, event: Any) -> None:
+    def react(application: SimulatedApplication, event: Any) -> None:
         assert not application.stalled
         original(application, event)
 
-    monkeypatch.setattr(Application, "_react", react)
+    monkeypatch.setattr(SimulatedApplication, "_react", react)
     progress = Endpoint.progress
 
     def progressed(endpoint: Endpoint, now: int) -> None:

@@ -16,7 +16,7 @@ from mxwire.protocol.library.delivery import Delivery
 from mxwire.protocol.library.matching import Matching
 from mxwire.protocol.library.sending import LargeSend
 from mxwire.protocol.library.window import Window
-from mxwire.simulation import INVARIANTS, Outcome, Scenario, Simulation, simulation
+from mxwire.simulation import INVARIANTS, RunOutcome, Scenario, Simulation, simulation
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 PLANTS: dict[str, tuple[Plant, dict[str, Any]]] = {}
@@ -106,7 +106,7 @@ def the_endpoints_of_a_host_share_their_receives(patch):
 
 
 @breaks("status")
-def senders_are_told_of_one_byte_less(patch):
+def senders_are_notified_of_one_byte_less(patch):
     wrap(patch, LargeSend, "notified", lambda original, send, size: original(send, max(0, size - 1)))
 
 
@@ -116,12 +116,12 @@ def nothing_is_ever_resent(patch):
 
 
 @breaks("liveness")
-def ends_of_sends_are_told_to_nobody(patch):
+def completions_of_sends_are_dropped(patch):
     change_events(patch, lambda event: [] if is_end_of(event, RequestKind.SEND) else [event])
 
 
 @breaks("leftovers")
-def regions_are_never_given_back(patch):
+def regions_are_never_released(patch):
     patch.setattr(Regions, "release", lambda regions, region: None)
 
 
@@ -134,7 +134,7 @@ def one_number_is_skipped_at_the_end(patch):
                 partner.rx_next += 1
         original(simulation)
 
-    wrap(patch, Simulation, "_look", look)
+    wrap(patch, Simulation, "_check_end", look)
 
 
 @breaks("rules")
@@ -150,7 +150,7 @@ def a_packet_upsets_the_window(patch):
     patch.setattr(Window, "arrive", arrive)
 
 
-def run(**changes: Any) -> Outcome:
+def run(**changes: Any) -> RunOutcome:
     return Simulation(Scenario(**changes)).run()
 
 
@@ -188,26 +188,26 @@ def test_breaches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(run(messages=200).breaches) == 50
 
 
-def test_a_host_that_goes_on_for_ever_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_never_comes_to_rest_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     wrap(monkeypatch, Node, "events", lambda events, node: [*events(node), Event(EventKind.PEER_FOUND)])
     outcome = run(messages=4)
     assert str(outcome.breaches[0]) == "liveness at 0.000000 s: host 0 does not come to rest"
 
 
-def test_a_run_that_goes_on_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulation, "_STEPS_A_MESSAGE", 1)
+def test_a_run_without_an_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulation, "_STEPS_PER_MESSAGE", 1)
     breach = run(messages=100).breaches[0]
-    assert breach.invariant == "liveness" and breach.text.endswith("things have happened, and there is no end")
+    assert breach.invariant == "liveness" and breach.text.endswith("steps without an end")
 
 
-def test_hosts_that_do_not_come_to_rest_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hosts_that_do_not_come_to_rest_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulation, "idle", lambda node: False)
     assert [each.text for each in run(messages=4).breaches] == ["the hosts do not come to rest"]
 
 
-def test_what_endpoints_leave_to_their_host_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftovers_of_closed_endpoints_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulation, "left_in_node", lambda node: {"pull timers": 2, "orphaned pulls": 1})
     assert [each.text for each in run(messages=4).breaches[:2]] == [
-        "host 0 still has 2 pull timers when all endpoints are closed",
-        "host 0 still has 1 orphaned pulls when all endpoints are closed",
+        "host 0 still has 2 pull timers after all endpoints were closed",
+        "host 0 still has 1 orphaned pulls after all endpoints were closed",
     ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mxwire.protocol import Status
-from mxwire.simulation.ledger import Ledger, Taken
+from mxwire.simulation.ledger import Ledger, MatchedReceive
 from mxwire.simulation.schedule import Schedule
-from mxwire.simulation.workload import EXACT, Message
+from mxwire.simulation.workload import EXACT, PlannedMessage
 from mxwire.units import SECOND
 
 OLD, NEW = 0x1111, 0x2222
@@ -20,7 +20,7 @@ class Books:
 
     def __init__(self, length: int = 100, *, large: bool = False) -> None:
         self.schedule = Schedule()
-        self.messages = [Message(number, 0, 1, length, EXACT, large=large) for number in range(3)]
+        self.messages = [PlannedMessage(number, 0, 1, length, EXACT, large=large) for number in range(3)]
         self.ledger = Ledger(1, self.messages, self.schedule, {}, LATE)
         self.schedule.now = 10 * SECOND
         self.ledger.opened(0, 0x9999)
@@ -31,7 +31,7 @@ class Books:
     def receive(self, number: int, order: int, *, session: int = OLD, application: int = 1, size: int = 100) -> None:
         message = self.messages[number]
         status = Status.SUCCESS if size == message.length else Status.MESSAGE_TRUNCATED
-        self.ledger.received(message, application, session, Taken(order, 0, 0, message), status, size)
+        self.ledger.received(message, application, session, MatchedReceive(order, 0, 0, message), status, size)
 
     def send(self, number: int, status: Status = Status.SUCCESS, size: int = 100) -> None:
         self.ledger.sent(self.messages[number], status, size)
@@ -67,7 +67,7 @@ def test_ends_come_once(books: Books) -> None:
 def test_a_message_reaches_whom_it_was_sent_to(books: Books) -> None:
     books.receive(0, 0, application=0)
     books.receive(1, 1, session=NEW)
-    unsent = Message(0, 0, 1, 5, EXACT)
+    unsent = PlannedMessage(0, 0, 1, 5, EXACT)
     books.ledger.consumed(unsent, 1, OLD)
     assert books.found == [
         ("address", "message 0 for application 1 reached application 0"),
@@ -85,7 +85,7 @@ def test_a_later_message_does_not_overtake(books: Books) -> None:
 
 def test_a_receive_that_would_not_have_taken_it_is_not_overtaken(books: Books) -> None:
     books.messages[0].kind = EXACT + 1
-    other = Taken(0, books.messages[1].match_info, (1 << 64) - 1, books.messages[1])
+    other = MatchedReceive(0, books.messages[1].match_info, (1 << 64) - 1, books.messages[1])
     books.ledger.received(books.messages[1], 1, OLD, other, Status.SUCCESS, 100)
     books.receive(0, 1)
     assert books.found == []
@@ -98,7 +98,7 @@ def test_a_receive_that_would_not_have_taken_it_is_not_overtaken(books: Books) -
     (True, 100, 60, False),
     (True, 100, 100, True),
 ])  # fmt: skip
-def test_both_sides_say_the_same(large: bool, told: int, took: int, good: bool) -> None:
+def test_sender_and_receiver_agree_on_the_length(large: bool, told: int, took: int, good: bool) -> None:
     """Who sends a short message never hears how much was taken (R-MSC-01)."""
     books = Books(large=large)
     books.receive(0, 0, size=took)
@@ -106,16 +106,16 @@ def test_both_sides_say_the_same(large: bool, told: int, took: int, good: bool) 
     assert [name for name, _ in books.found] == ([] if good else ["status"])
 
 
-def test_a_consumed_large_message_is_told_as_truncated_to_nothing() -> None:
+def test_a_consumed_large_message_is_reported_as_truncated_to_0_bytes() -> None:
     books = Books(large=True)
     books.ledger.consumed(books.messages[0], 1, OLD)
     books.send(0, Status.MESSAGE_TRUNCATED, 0)
     assert books.found == []
 
 
-def test_what_was_cut_says_so(books: Books) -> None:
+def test_truncation_is_reported(books: Books) -> None:
     message = books.messages[0]
-    books.ledger.received(message, 1, OLD, Taken(0, 0, 0, message), Status.SUCCESS, 60)
+    books.ledger.received(message, 1, OLD, MatchedReceive(0, 0, 0, message), Status.SUCCESS, 60)
     assert books.found == [("status", "message 0 of 100 bytes: 'success' with 60 received")]
 
 
@@ -124,20 +124,20 @@ def test_nothing_fails_without_trouble(books: Books) -> None:
     books.send(1, Status.CANCELLED)
     books.ledger.aborted(books.messages[2], 1, Status.REMOTE_ENDPOINT_UNREACHABLE)
     assert [(name, text.partition(":")[0]) for name, text in books.found] == [
-        ("status", "message 0 without any trouble"),
+        ("status", "message 0 failed without cause"),
         ("status", "the send of message 1 ended with 'cancelled'"),
-        ("status", "the receive of message 2 failed without any trouble"),
+        ("status", "the receive of message 2 failed without cause"),
     ]
 
 
-def test_a_receive_fails_as_the_rules_say(books: Books) -> None:
+def test_a_receive_fails_only_with_the_statuses_of_the_rules(books: Books) -> None:
     books.ledger.closed(1, "it was killed", 2)
     books.ledger.aborted(books.messages[0], 1, Status.REMOTE_ENDPOINT_UNREACHABLE)
     books.ledger.aborted(books.messages[1], 1, Status.BAD_REQUEST)
     assert [name for name, _ in books.found] == ["status"]
 
 
-def test_trouble_excuses_what_is_under_way_and_nothing_later(books: Books) -> None:
+def test_trouble_excuses_messages_in_flight_and_no_later_ones(books: Books) -> None:
     books.send(0)
     books.receive(0, 0)
     books.ledger.closed(1, "it was killed", 2)
@@ -145,11 +145,11 @@ def test_trouble_excuses_what_is_under_way_and_nothing_later(books: Books) -> No
     assert books.messages[0].excuse == "" and books.messages[1].excuse == "it was killed"
     books.schedule.now += 10 * LATE
     books.ledger.opened(1, NEW)
-    later = Message(3, 0, 1, 100, EXACT)
+    later = PlannedMessage(3, 0, 1, 100, EXACT)
     books.schedule.now += 10 * LATE
     books.ledger.posted(later, 0x9999, NEW)
     books.ledger.sent(later, Status.REMOTE_ENDPOINT_UNREACHABLE, 0)
-    assert [text.partition(":")[0] for _, text in books.found] == ["message 3 without any trouble"]
+    assert [text.partition(":")[0] for _, text in books.found] == ["message 3 failed without cause"]
 
 
 @pytest.mark.parametrize(("after", "good"), [(LATE // 2, True), (2 * LATE, False)])
@@ -160,7 +160,7 @@ def test_a_late_nack_may_follow_a_restart(after: int, good: bool) -> None:
     books.schedule.now += 10 * LATE
     books.ledger.opened(1, NEW)
     books.schedule.now += after
-    later = Message(3, 0, 1, 100, EXACT)
+    later = PlannedMessage(3, 0, 1, 100, EXACT)
     books.ledger.posted(later, 0x9999, NEW)
     books.ledger.sent(later, Status.REMOTE_ENDPOINT_BAD_SESSION, 0)
     assert (books.found == []) is good
@@ -171,13 +171,13 @@ def test_a_first_opening_is_no_restart(books: Books) -> None:
     assert [name for name, _ in books.found] == ["status"]
 
 
-def test_what_was_sent_to_a_session_that_is_gone_need_not_arrive(books: Books) -> None:
-    message = Message(3, 0, 1, 100, EXACT)
+def test_messages_to_a_former_session_are_excused(books: Books) -> None:
+    message = PlannedMessage(3, 0, 1, 100, EXACT)
     books.ledger.posted(message, 0x9999, NEW)
     assert message.excuse == "sent to a session that is gone"
 
 
-def test_only_what_was_complete_can_be_lost_late(books: Books) -> None:
+def test_only_a_complete_send_can_be_lost_late(books: Books) -> None:
     books.ledger.trouble(0, 1, "partner lost")
     books.send(0)
     books.ledger.undelivered(books.messages[0], Status.REMOTE_ENDPOINT_UNREACHABLE)
@@ -186,15 +186,15 @@ def test_only_what_was_complete_can_be_lost_late(books: Books) -> None:
     assert books.found == [("status", "message 1 was lost late, but had not been complete")]
 
 
-def test_a_restart_keeps_what_goes_between_the_new_ones(books: Books) -> None:
+def test_a_restart_keeps_messages_between_the_new_sessions(books: Books) -> None:
     books.ledger.opened(1, NEW)
-    new = Message(3, 0, 1, 100, EXACT)
+    new = PlannedMessage(3, 0, 1, 100, EXACT)
     books.ledger.posted(new, 0x9999, NEW)
     books.ledger.restarted(0, 1, "partner restarted")
     assert [each.excuse for each in (*books.messages, new)] == ["partner restarted"] * 3 + [""]
 
 
-def test_what_is_missing_is_named(books: Books) -> None:
+def test_missing_messages_are_named(books: Books) -> None:
     books.messages[0].posted_at = None
     books.receive(1, 0)
     books.ledger.judge_missing()

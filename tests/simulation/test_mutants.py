@@ -38,12 +38,12 @@ def test_the_engine_as_it_is_survives_what_kills_the_mutants() -> None:
             assert outcome.held, f"{mutant.name}, seed {seed}: {outcome.breaches[0]}"
 
 
-def test_a_mutant_whose_place_is_gone_is_told() -> None:
+def test_a_mutant_without_its_place_is_reported() -> None:
     with pytest.raises(LookupError, match=r"nowhere: node\.py has the text 0 times"):
         Mutant("nowhere", "R-GEN-01", "node.py", "no such text", "").source()
 
 
-def test_the_table_says_what_was_killed_and_what_was_not(
+def test_the_table_lists_killed_and_surviving_mutants(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     harmless = Mutant("harmless", "R-GEN-01", "node.py", "A host: ", "A host - ")

@@ -138,7 +138,7 @@ def test_faults_stop() -> None:
     assert made.run() == list(range(FRAMES))
 
 
-def test_broadcasts_reach_all_others_and_strangers_nobody() -> None:
+def test_broadcasts_reach_all_ports_and_unknown_addresses_none() -> None:
     made = Wire(Scenario())
     made.send(frame(1, target=BROADCAST), frame(2, target=b"\2\0\0\0\7\7"), frame(3, target=A), frame(4, target=C))
     made.run()
@@ -171,7 +171,7 @@ def test_one_batch_to_one_target_is_handed_on_as_it_is() -> None:
     ],
     ids=["all", "other host", "one way", "type", "mtu", "later"],
 )
-def test_incidents_hit_what_they_name(incident: Incident, lost: set[int]) -> None:
+def test_incidents_drop_only_the_frames_that_they_describe(incident: Incident, lost: set[int]) -> None:
     made = Wire(Scenario())
     made.network.incidents.append(incident)
     made.send(frame(1), frame(2, kind=PacketType.PULL), frame(3, 1000), frame(4, target=C))

@@ -34,11 +34,11 @@ SEEDS = st.integers(0, 10**6)
         ({"tamper": -0.1}, "tamper -0.1: a rate lies between 0 and 1"),
         ({"messages": 0}, "messages 0: at least 1 is needed"),
         ({"processes": 0}, "processes 0: at least 1 is needed"),
-        ({"kill": -1}, "kill -1: a count is not negative"),
-        ({"profiles": ()}, "a simulation needs a profile"),
+        ({"kill": -1}, "kill -1: a count cannot be negative"),
+        ({"profiles": ()}, "a simulation needs at least one profile"),
     ],
 )
-def test_what_cannot_be_run_is_refused(changes: dict[str, Any], complaint: str) -> None:
+def test_impossible_scenarios_are_refused(changes: dict[str, Any], complaint: str) -> None:
     with pytest.raises(MxwireError) as raised:
         Scenario(**changes)
     assert str(raised.value) == complaint
@@ -59,15 +59,15 @@ def test_the_command_of_a_scenario_runs_that_scenario(seed: int) -> None:
 
 
 @given(SEEDS)
-def test_draws_are_what_an_option_does_not_fix(seed: int) -> None:
+def test_only_fields_without_an_option_are_drawn(seed: int) -> None:
     drawn = draw_scenario(seed)
     fixed = draw_scenario(seed, hosts=4, loss=0.25, kill=3)
     assert (fixed.hosts, fixed.loss, fixed.kill) == (4, 0.25, 3)
     assert fixed.messages == drawn.messages and fixed.workload == drawn.workload
-    assert fixed.resend_maximum >= 16, "with such a loss chance alone would give partners up"
+    assert fixed.resend_maximum >= 16, "with such a loss, random loss alone would abandon partners"
 
 
-def test_draws_have_everything_that_there_is() -> None:
+def test_draws_cover_every_choice() -> None:
     drawn = [draw_scenario(seed) for seed in range(1500)]
     assert {each.workload for each in drawn} == set(WORKLOADS)
     assert {each.discovery for each in drawn} == set(DISCOVERIES)
@@ -105,7 +105,7 @@ def test_lengths_lie_at_every_edge(dialect: Any) -> None:
     assert max(draw_length(dialect, 100, rng) for _ in range(1000)) <= 100
 
 
-def test_no_promise_falls_without_a_reason() -> None:
+def test_no_invariant_is_waived_without_a_reason() -> None:
     assert fallen(Scenario(loss=0.2, kill=2, crash=1, partition=2)) == {}
     assert fallen(Scenario(profiles=(OPEN_MX_1_5_AS_FOUND,))) == {}
     assert fallen(Scenario(profiles=(OPEN_MX_1_5_AS_FOUND,), duplicate=0.2, coalescing=1000)) == {}
@@ -116,8 +116,8 @@ def test_no_promise_falls_without_a_reason() -> None:
 @pytest.mark.parametrize(
     ("changes", "names", "why"),
     [
-        ({"tamper": 0.01}, set(INVARIANTS) - {"exception", "memory"}, "no check found it"),
-        ({"loss": 0.1, "resend_maximum": 3}, {"status", "partner"}, "chance alone"),
+        ({"tamper": 0.01}, set(INVARIANTS) - {"exception", "memory"}, "no checksum detected it"),
+        ({"loss": 0.1, "resend_maximum": 3}, {"status", "partner"}, "random loss alone"),
         (
             {"profiles": (OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND), "kill": 1},
             {"delivery", "status", "partner", "liveness", "leftovers", "numbers", "rules"},
@@ -141,27 +141,27 @@ def test_no_promise_falls_without_a_reason() -> None:
         (
             {"profiles": (OPEN_MX_0_6,), "discovery": "nameless"},
             {"delivery", "status", "partner", "liveness", "leftovers", "numbers"},
-            "teaches a wrong one",
+            "teaches a wrong index",
         ),
     ],
 )
-def test_promises_that_fall_say_why(changes: dict[str, Any], names: set[str], why: str) -> None:
+def test_waived_invariants_have_a_reason(changes: dict[str, Any], names: set[str], why: str) -> None:
     found = fallen(Scenario(**changes))
     assert set(found) == names
     assert all(why in text for text in found.values())
 
 
-def test_only_present_hosts_make_promises_fall() -> None:
+def test_only_profiles_in_use_waive_invariants() -> None:
     assert fallen(Scenario(profiles=(OPEN_MX_1_5, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND), kill=1)) == {}
 
 
-def test_a_fallen_promise_is_counted_and_the_rest_is_judged() -> None:
+def test_breaches_of_waived_invariants_are_counted_and_others_reported() -> None:
     outcome = Simulation(Scenario(messages=60, tamper=0.2)).run()
     assert outcome.held and outcome.counts["fallen"] > 0
     assert set(outcome.fallen) == set(INVARIANTS) - {"exception", "memory"}
 
 
-def test_wrong_indexes_are_not_held_against_those_who_were_taught_them() -> None:
+def test_hosts_are_not_blamed_for_wrong_indexes_that_they_were_taught() -> None:
     hosts = (OPEN_MX_1_0, OPEN_MX_1_0, OPEN_MX_0_6)
     scenario = Scenario(
         hosts=6, processes=2, interfaces=2, messages=25, largest=129, jitter=10**6, discovery="nameless", profiles=hosts
@@ -171,7 +171,7 @@ def test_wrong_indexes_are_not_held_against_those_who_were_taught_them() -> None
     assert "W-5" in outcomes[0].fallen and sum(each.counts["fallen"] for each in outcomes) > 0
 
 
-def test_differences_name_what_is_not_plain() -> None:
+def test_differences_list_the_fields_that_are_not_defaults() -> None:
     assert Scenario(3).differences() == {"seed": 3}
     scenario = Scenario(3, loss=0.1, dialect=omx(1500), profiles=(replace(NATIVE_MX, hz=100),))
     assert scenario.differences() == {

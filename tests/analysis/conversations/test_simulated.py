@@ -8,7 +8,7 @@ import pytest
 
 from mxwire.analysis.conversations import Follower, Message
 from mxwire.simulation import Scenario, Simulation, draw_scenario
-from mxwire.simulation.workload import Message as Planned
+from mxwire.simulation.workload import PlannedMessage as Planned
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import dialect_by_name
 from tests.analysis.conversations.support import extracted

@@ -9,7 +9,7 @@ import pytest
 from mxwire.analysis.diagnosis import Finding
 from mxwire.frames import FrameBatch
 from mxwire.simulation import Scenario, Simulation, draw_scenario
-from mxwire.simulation.host import Host
+from mxwire.simulation.host import SimulatedHost
 from mxwire.simulation.network import Incident
 from mxwire.units import SECOND
 from mxwire.wire.dialect import MXOE, Dialect, omx
@@ -127,15 +127,15 @@ def test_loss_is_found():
 )
 def test_hosts_that_were_built_differently_are_found(monkeypatch, one, other, name):
     """Two engines that do not understand each other's long messages."""
-    plain = Host.boot
+    plain = SimulatedHost.boot
 
-    def boot(host: Host) -> None:
+    def boot(host: SimulatedHost) -> None:
         common = host.world.scenario
         host.world.scenario = replace(common, dialect=other) if host.number == 1 else common
         plain(host)
         host.world.scenario = common
 
-    monkeypatch.setattr(Host, "boot", boot)
+    monkeypatch.setattr(SimulatedHost, "boot", boot)
     what = Scenario(seed=4, messages=16, workload="all-to-all", dialect=one, largest=1 << 17, judged=False)
     recorder = Recorder()
     world = Simulation(what, recorder).world

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mxwire.protocol.card.regions import Regions
-from mxwire.simulation import Breach, Outcome, Scenario, Simulation, shrink
+from mxwire.simulation import InvariantBreach, RunOutcome, Scenario, Simulation, shrink
 from mxwire.simulation.scenario import INCIDENTS, RATES
-from mxwire.simulation.shrinking import TRIALS_MAXIMUM
+from mxwire.simulation.shrinker import TRIALS_MAXIMUM
 
 BIG = Scenario(
     hosts=5,
@@ -25,8 +25,8 @@ BIG = Scenario(
 )
 
 
-def outcome(scenario: Scenario, *breaches: tuple[str, str]) -> Outcome:
-    return Outcome(scenario, "", 0, breaches=tuple(Breach(name, 0, "", rule) for name, rule in breaches))
+def outcome(scenario: Scenario, *breaches: tuple[str, str]) -> RunOutcome:
+    return RunOutcome(scenario, "", 0, breaches=tuple(InvariantBreach(name, 0, "", rule) for name, rule in breaches))
 
 
 def test_a_planted_fault_is_found_in_the_smallest_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +47,7 @@ def test_a_planted_fault_is_found_in_the_smallest_run(monkeypatch: pytest.Monkey
 def test_each_thing_that_is_needed_is_kept() -> None:
     """A fault that takes two kills, duplicates, and seven messages."""
 
-    def run(scenario: Scenario) -> Outcome:
+    def run(scenario: Scenario) -> RunOutcome:
         fails = scenario.kill >= 2 and scenario.duplicate and scenario.messages >= 7
         return outcome(scenario, *([("once", "")] if fails else []))
 
@@ -58,7 +58,7 @@ def test_each_thing_that_is_needed_is_kept() -> None:
 
 @pytest.mark.parametrize("other", [("order", ""), ("rules", "R-ACK-01")])
 def test_another_failure_is_no_smaller_one(other: tuple[str, str]) -> None:
-    def run(scenario: Scenario) -> Outcome:
+    def run(scenario: Scenario) -> RunOutcome:
         return outcome(scenario, ("rules", "R-SEQ-05") if scenario.messages >= 80 else other)
 
     assert shrink(run(BIG), run=run).scenario.messages == 80
@@ -72,7 +72,7 @@ def test_a_run_that_held_is_left_alone() -> None:
 def test_it_ends() -> None:
     trials: list[Scenario] = []
 
-    def run(scenario: Scenario) -> Outcome:
+    def run(scenario: Scenario) -> RunOutcome:
         trials.append(scenario)
         return outcome(scenario, ("once", ""))
 

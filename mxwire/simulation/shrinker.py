@@ -1,4 +1,4 @@
-"""Making a failing scenario smaller: fewer messages, faults and hosts, as long as the same invariant or rule breaks."""
+"""Reduction of a failing scenario: fewer messages, faults and hosts, as long as it fails in the same way."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from typing import Any, Final
 
 from mxwire.errors import MxwireError
 from mxwire.protocol.profile import OPEN_MX_1_5
-from mxwire.simulation.outcome import Outcome
+from mxwire.simulation.outcome import RunOutcome
 from mxwire.simulation.scenario import INCIDENTS, RATES, Scenario
 from mxwire.simulation.simulation import Simulation
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 TRIALS_MAXIMUM: Final = 200
 
-Run = Callable[[Scenario], Outcome]
+Run = Callable[[Scenario], RunOutcome]
 
 
-def shrink(outcome: Outcome, trials: int = TRIALS_MAXIMUM, run: Run | None = None) -> Outcome:
-    """The outcome of the smallest scenario found that breaks the same invariant, or rule of the wire, first."""
+def shrink(outcome: RunOutcome, trials: int = TRIALS_MAXIMUM, run: Run | None = None) -> RunOutcome:
+    """Return the outcome of the smallest scenario found whose first breach is of the same invariant or rule.
+
+    ``trials`` limits the number of runs; ``run`` replaces the simulation of a scenario.
+    """
     if outcome.held:
         return outcome
     trial = run or (lambda scenario: Simulation(scenario).run())
@@ -40,7 +43,7 @@ def shrink(outcome: Outcome, trials: int = TRIALS_MAXIMUM, run: Run | None = Non
 
 
 def _smaller(scenario: Scenario) -> Iterator[Scenario]:
-    """Scenarios that are a step simpler, the biggest steps first."""
+    """Yield scenarios that are one step simpler, the largest steps first."""
     for changes in _steps(scenario):
         try:
             candidate = replace(scenario, **changes)

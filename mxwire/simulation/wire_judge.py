@@ -1,4 +1,4 @@
-"""The frames of the simulated wire before the judge of the rules."""
+"""The judge of the rules, as an observer of the simulated network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mxwire.wire.codec import codec_of
 
 
 class WireJudge:
-    """Gives every frame to the judge as it is sent; a broken MUST is a breach of the invariant ``rules``."""
+    """Passes every frame to the judge as it is sent; a broken MUST is a breach of the invariant ``rules``."""
 
     def __init__(self, scenario: Scenario, ledger: Ledger, schedule: Schedule) -> None:
         profiles = [scenario.profile_of(number) for number in range(scenario.hosts)]
@@ -29,7 +29,7 @@ class WireJudge:
         """Broken SHOULDs and notes."""
 
     def observe(self, frame: bytes, arrival: int, copies: int) -> None:
-        """A frame was sent, and will arrive at a time, once or several times, or be lost."""
+        """Judge a frame with its time of arrival (or ``LOST``) and the number of copies that arrive."""
         self._number += 1
         found = self._judge.observe(
             self._schedule.now,
@@ -43,11 +43,11 @@ class WireJudge:
             self._take(each)
 
     def restarted(self, address: bytes) -> None:
-        """A host has been switched on again."""
+        """Forget the state of a host that has been switched on again."""
         self._judge.restarted(address, self._schedule.now - self._slowest)
 
     def finish(self) -> None:
-        """Nothing more is sent."""
+        """Judge the end of the run."""
         for each in self._judge.finish():
             self._take(each)
 
@@ -61,7 +61,7 @@ class WireJudge:
 
 
 def vantage_of(profiles: list[Profile]) -> Vantage:
-    """How a simulation sees its hosts: every frame as it is sent, with exact times."""
+    """Return the vantage of a simulation: every frame as it is sent, with exact times."""
     rates = {profile.hz for profile in profiles}
     limits = {profile.resend_maximum for profile in profiles}
     return Vantage(
