@@ -27,7 +27,7 @@ Examples:
   mxwire diagnose --only mtu-too-small *.pcap       one trouble, in many captures
   mxwire diagnose --json trace.pcap | jq -r 'select(.record == "finding") | [.id, .confidence, .summary] | @tsv'
   mxwire diagnose --list                            all that can be found
-  mxwire diagnose --explain zombie-pull             what it means, and how it is told apart
+  mxwire diagnose --explain zombie-pull             its meaning, and how to distinguish it
 
 \b
 Severity: error (something cannot work), warning (it works, but wrong or slower than it could), note (nothing is wrong).

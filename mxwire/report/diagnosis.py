@@ -188,7 +188,7 @@ def diagnosis_line(diagnosis: Diagnosis) -> str:
         group=diagnosis.group,
         users_see=diagnosis.users_see,
         capture_shows=diagnosis.capture_shows,
-        distinction=diagnosis.told_apart,
+        distinction=diagnosis.distinction,
         advice=advice_of(diagnosis),
         needs=sorted(diagnosis.needs),
         follows_from=sorted(diagnosis.follows_from),
@@ -207,7 +207,7 @@ def explanation(diagnosis: Diagnosis) -> list[Block]:
         Heading(f"{diagnosis.id}: {diagnosis.title}"),
         Paragraph(f"Symptoms: {diagnosis.users_see}"),
         Paragraph(f"In the capture: {diagnosis.capture_shows}"),
-        Paragraph(f"Distinction: {diagnosis.told_apart}"),
+        Paragraph(f"Distinction: {diagnosis.distinction}"),
         Paragraph("What to do:"),
         Listing(advice_of(diagnosis), numbered=True),
     ]

@@ -135,4 +135,4 @@ def test_what_the_capture_says_to_have_lost_is_told(tmp_path):
         writer.write_statistics(2 * 10**18, 18, 7)
     run = mxwire("diagnose", path)
     assert run.code == 1 and "capture-incomplete" in run.out
-    assert "7 frames found no room while this was captured" in run.out
+    assert "7 frames were dropped by the capturing program" in run.out

@@ -43,8 +43,8 @@ class Diagnosis:
     users_see: str
     """What users of MX and Open-MX notice."""
     capture_shows: str
-    told_apart: str
-    """From what it must be told apart, and by what."""
+    distinction: str
+    """The diagnoses that look alike, and how they differ."""
     advice: tuple[str, ...]
     """What to do, the likeliest remedy first; sentences."""
     severity: Severity = "warning"

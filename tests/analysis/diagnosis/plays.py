@@ -248,7 +248,7 @@ def a_long_frame_is_lost_and_repeated(on):
     on.send(on.b.liback())
 
 
-@also("partner-given-up")
+@also("partner-abandoned")
 def counting_begins_anew_and_goes_on(on):
     """The same numbers once more, after later ones, and all in order."""
     on.connect()
@@ -530,13 +530,13 @@ def a_third_of_all_transmissions(on):
     on.again(message, times=330)
 
 
-@shows("partner-given-up")
+@shows("partner-abandoned")
 def a_connect_after_giving_up(on):
     on.connect()
     on.send(on.a.request(target_recv_seqnum_start=0x70F1), on.b.reply())
 
 
-@misses("partner-given-up")
+@misses("partner-abandoned")
 def a_connect_after_a_restart(on):
     on.connect()
     on.a.session += 1

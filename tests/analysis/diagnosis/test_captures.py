@@ -21,7 +21,7 @@ PERF = {"late-reverse-connect"}
 CUT = {"capture-frames-cut"}
 NACKS = {"endpoint-closed", "endpoint-out-of-range", "session-changed"}
 """A closed endpoint, number 40, and an endpoint that was reopened: the scenario in the captures' index."""
-GIVEN_UP = {"receiver-not-progressing", "partner-given-up", "session-number-differs"}
+GIVEN_UP = {"receiver-not-progressing", "partner-abandoned", "session-number-differs"}
 """The receiver is stopped, the sender gives it up and connects anew; the receiver goes on with the old session number
 (R-RTX-05, D-4)."""
 EXPECTED: dict[str, set[str]] = {

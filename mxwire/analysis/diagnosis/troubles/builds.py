@@ -20,13 +20,13 @@ _NEW: Final[frozenset[str]] = frozenset({"N3", "N4"})
 DIALECT: Final = Diagnosis(
     id="dialect-mismatch",
     severity="error",
-    title="A build compatible with MX talks to a native one",
+    title="A build compatible with MX talks to a native build",
     group="builds",
     users_see="Hosts find each other and connect, messages up to 128 bytes arrive, longer ones never do. The card's "
     "counters of dropped packets grow (bad data length, bad number of replies).",
     capture_shows="One host sends MEDIUM or PULL in the layout of `mxoe`, the other one in that of `omx`. All other "
     "packets look the same in both.",
-    told_apart="From a path that loses long frames: there both hosts use one layout.",
+    distinction="From a path that loses long frames: there both hosts use one layout.",
     advice=(
         "Build Open-MX alike on all hosts: wire-compatible with MX everywhere (then omx_info says wire in its "
         "line on the build), or nowhere.",
@@ -44,10 +44,10 @@ GENERATION: Final = Diagnosis(
     "empty, cut or not at all.",
     capture_shows="Both hosts speak `omx`, but the layout of MEDIUM, or the size of PULL_REPLYs, is that of another "
     "release (before 1.0.901, before 1.3.2, or since).",
-    told_apart="From different frame limits: there the layouts are the same and only sizes differ.",
+    distinction="From different frame limits: there the layouts are the same and only sizes differ.",
     advice=(
         "Install the same release of Open-MX on all hosts, 1.3.2 or later.",
-        "Until then build wire-compatible with MX everywhere: that format has hardly changed. mxwire compat FILE tells "
+        "Until then build wire-compatible with MX everywhere: that format has hardly changed. mxwire compat FILE shows "
         "which messages the two can exchange as they are.",
     ),
     needs=frozenset({"both directions"}),
@@ -60,8 +60,8 @@ FRAME_LIMIT: Final = Diagnosis(
     users_see="Small messages arrive; mediums of more than one fragment and large messages hang, or fail after 500 s.",
     capture_shows="Both hosts speak `omx`, but the sizes of their fragments, pull replies or blocks follow from "
     "different frame limits (the MTU that Open-MX was built for).",
-    told_apart="From a path that loses long frames: there both hosts send the same sizes.",
-    advice=("Build Open-MX for the same MTU on all hosts: the limit is fixed then, and not negotiated.",),
+    distinction="From a path that loses long frames: there both hosts send the same sizes.",
+    advice=("Build Open-MX for the same MTU on all hosts: the limit is fixed by the build and not negotiated.",),
     needs=frozenset({"both directions"}),
 )
 BYTE_ORDER: Final = Diagnosis(
@@ -71,7 +71,7 @@ BYTE_ORDER: Final = Diagnosis(
     group="builds",
     users_see="Hosts seem to find each other, but do not learn names and never connect.",
     capture_shows="The integers of one host are little-endian, those of its partner are in network order.",
-    told_apart="From damage: every frame of the host is affected, and its magics and lengths fit when swapped.",
+    distinction="From damage: every frame of the host is affected, and its magics and lengths fit when swapped.",
     advice=(
         "Build Open-MX endian-independent (the default) on all hosts; without that option only hosts of one byte "
         "order, all built so, understand each other.",

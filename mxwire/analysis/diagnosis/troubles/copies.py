@@ -24,9 +24,9 @@ DOUBLED: Final = Diagnosis(
     id="capture-frames-doubled",
     title="The capture shows every frame twice",
     group="capture",
-    users_see="Nothing is wrong with the hosts; counts in reports on the capture are twice what they should be.",
-    capture_shows="Nearly every frame of both directions comes twice.",
-    told_apart="From copies that the network makes: those befall single frames, or one direction.",
+    users_see="Nothing is wrong with the hosts; counts in reports on the capture are doubled.",
+    capture_shows="Nearly every frame of both directions appears twice.",
+    distinction="From frames that the network duplicates: there single frames, or one direction, are affected.",
     advice=(
         "Mirror one direction of one switch port only, or both directions of one port rather than two ports.",
         "Capture on one interface instead of on several (-i any, or a bridge and its ports).",
@@ -34,15 +34,16 @@ DOUBLED: Final = Diagnosis(
 )
 COPIES: Final = Diagnosis(
     id="frames-duplicated",
-    title="The network makes copies of frames",
+    title="The network duplicates frames",
     group="network",
-    users_see="Mostly nothing: receivers drop copies. Late copies of PULLs draw nacks, and copies use up bandwidth.",
-    capture_shows="Messages, PULLs or replies that come again sooner than any host would send them again.",
-    told_apart="From retransmissions: those come half a second later, or are explained by a timer. From a capture that "
-    "shows everything twice: there nearly all frames are.",
+    users_see="Mostly nothing: receivers drop duplicates. Late duplicates of PULLs are refused, and duplicates use "
+    "bandwidth.",
+    capture_shows="Messages, PULLs or replies that arrive again sooner than any host would retransmit them.",
+    distinction="From retransmissions: they come half a second later, or are explained by a timer. From a capture that "
+    "shows everything twice: there nearly all frames are doubled.",
     advice=(
         "Look for loops and for link aggregation whose ends are set up differently; check the spanning tree.",
-        "On virtual machines, look whether a bridge forwards frames by two ways.",
+        "On virtual machines, check whether a bridge forwards frames along two paths.",
     ),
     needs=frozenset({"every frame"}),
     follows_from=frozenset({DOUBLED.id}),
@@ -107,7 +108,7 @@ class Copies(Examiner):
 
     def _note(self, pair: Pair, message: Message, number: int, what: str) -> None:
         first = first_frame(message)
-        text = f"{named(message)}: {count_of(number, 'copy', 'copies')} {what}"
+        text = f"{named(message)}: {count_of(number, 'duplicate', 'duplicates')} {what}"
         if keep(self._shown, pair, evidence(text, [first] if first is not None else [], message.first_ns)):
             self._counts[pair] = self._counts.get(pair, 0) + number
 
@@ -159,7 +160,7 @@ class Copies(Examiner):
             back = self._twice.get((pair[1], pair[0]), 0)
             number = sum(way.frames for way in ways)
             text = f"{twice + back} frames are the same as one at most {_SHORTLY_NS // 1_000_000} ms before"
-            summary = f"{twice + back} of {number} frames are copies of others"
+            summary = f"{twice + back} of {number} frames are duplicates of others"
             shown = [evidence(text, self._twice_frames)]
             yield DOUBLED.found("high", (Party(pair[0]), Party(pair[1])), summary, shown)
 

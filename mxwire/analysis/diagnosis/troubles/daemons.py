@@ -17,14 +17,14 @@ MIXED: Final = Diagnosis(
     title="Different discovery daemons on one fabric",
     group="peers",
     users_see="Hosts fall into groups: each sees the hosts of its own group only.",
-    capture_shows="Some hosts broadcast the RAW frames of omxoed (or mxoed), others send RAW frames with another "
+    capture_shows="Some hosts broadcast the RAW frames of omxoed (or mxoed), others send RAW frames with other "
     "content, such as those of FMA.",
-    told_apart="By the content of RAW frames: an announcement of omxoed has 64 bytes, with the address of its sender "
+    distinction="By the content of RAW frames: an announcement of omxoed has 64 bytes, with the address of its sender "
     "in it.",
     advice=(
         "Run the same discovery program everywhere: FMA (1.3.0 or later, the same version on all hosts) where native "
         "MX hosts take part, omxoed otherwise.",
-        "A wire-compatible Open-MX is built to use FMA if FMA's sources were there; look which one runs.",
+        "A wire-compatible Open-MX is built to use FMA if FMA's sources were available; check which one runs.",
     ),
 )
 _HOSTS: Final = 4096

@@ -22,13 +22,13 @@ from mxwire.wire.numbers import ENDPOINT_MAXIMUM
 CLOSED: Final = Diagnosis(
     id="endpoint-closed",
     severity="error",
-    title="Nobody has that endpoint open",
+    title="That endpoint is not open",
     group="connections",
-    users_see='Connecting fails with "remote endpoint closed", or messages that seemed sent are lost: the sender\'s '
-    "next call says so.",
+    users_see='Connecting fails with "remote endpoint closed", or messages that seemed to be sent are lost: the '
+    "sender's next call says so.",
     capture_shows="A CONNECT, a message or the PULLs of a large message are refused with ENDPT_CLOSED: the process "
     "is not running (any more), or has not opened that endpoint number.",
-    told_apart="From a number that the host does not have at all (BAD_ENDPT). A NOTIFY or an acknowledgement that "
+    distinction="From a number that the host does not have at all (BAD_ENDPT). A NOTIFY or an acknowledgement that "
     "comes when its receiver has ended does no harm and is not reported, nor is a connect that came a little early "
     "and succeeded later.",
     advice=(
@@ -46,7 +46,7 @@ RANGE: Final = Diagnosis(
     users_see='Connecting fails with "bad endpoint id".',
     capture_shows="Frames to an endpoint number are refused with BAD_ENDPT: the number is not below the host's limit "
     "(32 by default).",
-    told_apart="From a number that is only closed: ENDPT_CLOSED.",
+    distinction="From a number that is only closed: ENDPT_CLOSED.",
     advice=(
         "Use an endpoint number below the limit of the host (omx_info shows it), or load the driver with a higher one.",
     ),
@@ -56,11 +56,11 @@ EXHAUSTED: Final = Diagnosis(
     severity="error",
     title="All endpoints of a host are in use",
     group="connections",
-    users_see="Opening an endpoint fails on a host with many processes (busy, or no resources); jobs with many ranks a "
-    "host do not start.",
+    users_see="Opening an endpoint fails on a host with many processes (busy, or no resources); jobs with many "
+    "ranks per host do not start.",
     capture_shows="Every endpoint number of a host takes part in the traffic: as many as it has by default (32), or as "
     "many as its refusals show.",
-    told_apart="From numbers that were used one after the other: an endpoint whose refusals say that it was closed is "
+    distinction="From numbers that were used one after the other: an endpoint whose refusals say that it was closed is "
     "not counted.",
     advice=(
         "Load the driver with a higher limit of endpoints, or run fewer processes on the host.",
@@ -76,7 +76,7 @@ KEY: Final = Diagnosis(
     users_see='Connecting fails with "bad connection key", although the endpoint is there.',
     capture_shows="A CONNECT reply with status 11 (BAD_KEY): the key in the request is not the one that the endpoint "
     "was opened with.",
-    told_apart="From a closed endpoint, which is refused by a nack instead.",
+    distinction="From a closed endpoint, which is refused by a nack instead.",
     advice=(
         "Give both programs the same key (the filter of mx_open_endpoint and mx_connect).",
         "If the key is right, another program has the endpoint open: check its number.",
@@ -147,7 +147,7 @@ class Endpoints(Examiner):
                 asking = sender_of(conversation.flows[connect.side])
                 refuser = sender_of(conversation.flows[1 - connect.side])
                 if connect.nack is None or connected.get((asking, refuser), 0) > connect.nack.time_ns:
-                    # Who was a little early, and tried again, has no trouble.
+                    # A connect that came a little early and then succeeded does no harm.
                     continue
                 key = connect.nack.reason, refuser, asking
                 number, shown, what = refused.get(key, (0, [], Counter[str]()))
@@ -161,7 +161,7 @@ class Endpoints(Examiner):
                 f"{what[each]} {name}{'s' * (what[each] != 1)}" for each, name in kinds.items() if what[each]
             )
             if reason == "ENDPT_CLOSED":
-                # Who is pulled from has sent a message, and who is connected has answered.
+                # An endpoint that is pulled from has sent a message, and one that is connected has answered.
                 was_open = what["pull"] or (asking, refuser) in connected
                 state = "is not open any more" if was_open else "is not open"
                 summary = f"{refuser} {state}: {told} of {asking} refused"
@@ -224,4 +224,4 @@ def _keys(facts: Facts) -> Iterator[Finding]:
             text = f"{key} was answered with BAD_KEY"
             keep(shown, (target, asking), evidence(text, [connect.frame], connect.time_ns))
     for (target, asking), kept in shown.items():
-        yield KEY.found("high", (target, asking), f"{target} has another key than {asking} thinks", kept)
+        yield KEY.found("high", (target, asking), f"{asking} connects to {target} with the wrong key", kept)

@@ -42,31 +42,31 @@ CHANGED: Final = Diagnosis(
     users_see="Hosts do not see each other although the network is fine; peers discovered by omxoed have no names.",
     capture_shows="Frames with another EtherType hold MXoE: packet types, magics and lengths fit. omxoed's "
     "announcements keep 0x86DF whatever the driver was built with.",
-    told_apart="From other protocols: several fields with known values must fit, in several frames.",
+    distinction="From other protocols: several fields with known values must fit, in several frames.",
     advice=(
         "Build Open-MX with the same EtherType on all hosts; 0x86DF (the default) is the only one that native MX and "
         "wire-compatible builds understand.",
-        "To look at this capture, tell mxwire which EtherType it is: --ethertype.",
+        "To analyse this capture, pass the EtherType to mxwire: --ethertype.",
     ),
     needs=frozenset({"all protocols"}),
 )
 FILTERED: Final = Diagnosis(
     id="ethertype-filtered",
     severity="error",
-    title="EtherType 0x86DF is filtered on the way",
+    title="EtherType 0x86DF is filtered on the path",
     group="path",
-    users_see="Ping and ssh between the hosts work, but no MXoE host answers another one.",
-    capture_shows="A host is asked again and again and never answers with MXoE, while its frames of other protocols "
+    users_see="Ping and ssh between the hosts work, but no MXoE host answers another.",
+    capture_shows="A host is queried repeatedly and never answers with MXoE, while its frames of other protocols "
     "arrive.",
-    told_apart="From a host that is switched off: its other frames are there. From a host without the driver, or that "
-    "does not know who asks, it cannot be told for sure: look at the other end, too.",
+    distinction="From a host that is switched off: its other frames are there. A host without the driver, or one that "
+    "does not know the querying host, looks the same: capture at the other end, too.",
     advice=(
-        "Run mxwire capture at the other end: if the questions do not arrive there, something on the way drops "
+        "Run mxwire capture at the other end: if the queries do not arrive there, something on the path drops "
         "EtherType 0x86DF.",
-        "Look for EtherType filters, storm control and port security in switches, and for ebtables/nftables rules on "
+        "Check for EtherType filters, storm control and port security in switches, and for ebtables/nftables rules on "
         "bridges of virtual machines.",
         "If they do arrive, check that the driver is loaded and attached to that interface (omx_info), and that it "
-        "knows the host that asks.",
+        "knows the querying host.",
     ),
     needs=frozenset({"all protocols"}),
 )
@@ -157,7 +157,7 @@ class EtherTypes(Examiner):
             if usual:
                 shown.append(evidence(f"{', '.join(map(mac_text, usual[:3]))} used 0x86df"))
             parties = tuple(Party(each) for each in sorted(suspect.hosts)[:8])
-            yield CHANGED.found("high", parties, f"MXoE travels under EtherType 0x{value:04x} here", shown)
+            yield CHANGED.found("high", parties, f"MXoE uses EtherType 0x{value:04x} here", shown)
 
     def _filtered(self, asked: Asked) -> Finding | None:
         other = [
@@ -171,11 +171,11 @@ class EtherTypes(Examiner):
         shown = [
             asked.evidence(),
             evidence(
-                f"{mac_text(asked.destination)} sent {count_of(number, 'frame')} of other protocols meanwhile",
+                f"{mac_text(asked.destination)} sent {count_of(number, 'frame')} of other protocols at that time",
                 [frame for _, frame in other],
             ),
         ]
-        summary = f"{mac_text(asked.destination)} is alive, but no frame of MXoE comes from it"
+        summary = f"{mac_text(asked.destination)} is alive, but sends no MXoE frames"
         return FILTERED.found("medium", (Party(asked.source), Party(asked.destination)), summary, shown)
 
 

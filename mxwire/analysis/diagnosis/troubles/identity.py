@@ -20,11 +20,11 @@ MAC: Final = Diagnosis(
     severity="error",
     title="Two hosts have the same Ethernet address",
     group="peers",
-    users_see="Connections to a host work and fail in turn; sessions are refused although nobody was restarted. Cloned "
-    "virtual machines are the usual reason.",
-    capture_shows="One address tells two names, two serials of its discovery daemon, or two sessions of one endpoint, "
-    "and goes back and forth between them; or two addresses announce one NIC id.",
-    told_apart="From a restart: after that the old name, serial or session never comes back.",
+    users_see="Connections to a host alternately work and fail; sessions are refused although no process was "
+    "restarted. Cloned virtual machines are the usual reason.",
+    capture_shows="One address reports two names, two serials of its discovery daemon, or two sessions of one "
+    "endpoint, and alternates between them; or two addresses announce one NIC id.",
+    distinction="From a restart: after that the old name, serial or session never comes back.",
     advice=(
         "Give each host an address of its own: in the settings of the virtual machine, or with ip link set dev IF "
         "address MAC.",
@@ -36,12 +36,11 @@ NAME: Final = Diagnosis(
     title="Two hosts have the same name",
     group="peers",
     users_see="Programs that are given a host's name connect to the wrong host.",
-    capture_shows="HOST_REPLYs from two addresses tell the same name.",
-    told_apart="From a host with two interfaces: those have different names (node7:0 and node7:1).",
+    capture_shows="HOST_REPLYs from two addresses contain the same name.",
+    distinction="From a host with two interfaces: those have different names (node7:0 and node7:1).",
     advice=(
-        "Give each host its own name (hostnamectl set-hostname NAME), then load the driver anew.",
-        "Then have the other hosts forget the names they know: load their drivers anew, too, or clear their peer "
-        "tables.",
+        "Give each host its own name (hostnamectl set-hostname NAME), then reload the driver.",
+        "Then clear the names that other hosts know: reload their drivers, too, or clear their peer tables.",
     ),
 )
 _KEPT: Final = 4096
@@ -127,10 +126,10 @@ class Identity(Examiner):
             if not known.returns:
                 continue
             of = f" of endpoint {which}" if what == "sessions" else ""
-            shown = [evidence(f"{value} first told", [frame]) for value, frame in list(known.seen.items())[:4]]
+            shown = [evidence(f"{value} first reported", [frame]) for value, frame in list(known.seen.items())[:4]]
             frames, times = zip(*known.returns, strict=True)
-            shown.append(evidence("a former one came back", frames, times[0]))
-            summary = f"{mac_text(host)} goes back and forth between {len(known.seen)} {what}{of}"
+            shown.append(evidence("an earlier one returned", frames, times[0]))
+            summary = f"{mac_text(host)} alternates between {len(known.seen)} {what}{of}"
             yield MAC.found("high" if len(frames) > 1 else "medium", (Party(host),), summary, shown)
         for nic, senders in self._announced.items():
             if len(senders) > 1:
@@ -139,6 +138,6 @@ class Identity(Examiner):
                 yield MAC.found("medium", tuple(map(Party, senders)), summary, shown)
         for name, holders in self._names.items():
             if len(holders) > 1 and name:
-                shown = [evidence(f"told by {mac_text(each)}", [frame]) for each, frame in holders.items()]
-                summary = f"{len(holders)} hosts say that they are {name}"
+                shown = [evidence(f"reported by {mac_text(each)}", [frame]) for each, frame in holders.items()]
+                summary = f"{len(holders)} hosts have the name {name}"
                 yield NAME.found("high", tuple(map(Party, holders)), summary, shown)

@@ -19,13 +19,14 @@ from mxwire.words import count_of
 
 STALE: Final = Diagnosis(
     id="stale-peer-index",
-    title="A host goes on using an index that was replaced",
+    title="A host uses an outdated peer index",
     group="peers",
-    users_see="After a peer table was cleared or a driver loaded anew, connections that were open hang, and messages "
+    users_see="After a peer table was cleared or a driver reloaded, open connections hang, and messages "
     "seem to come from another host.",
-    capture_shows="A host told its partner a new peer index (in HOST_QUERY, HOST_REPLY or CONNECT), and the partner's "
-    "frames still carry the old one. Open-MX drops them, or takes them for those of another host (R-NAK-02, D-6).",
-    told_apart="From frames that were on their way: those come within milliseconds.",
+    capture_shows="A host announced a new peer index to its partner (in HOST_QUERY, HOST_REPLY or CONNECT), and the "
+    "partner's frames still carry the old one. Open-MX drops them, or attributes them to another host (R-NAK-02, "
+    "D-6).",
+    distinction="From frames in transit: they arrive within milliseconds.",
     advice=(
         "Restart the processes that talk to the host whose table was rebuilt, or let them connect again.",
         "Do not clear peer tables while endpoints are open; after it, restart the discovery daemon on all hosts.",
@@ -36,15 +37,14 @@ REUSED: Final = Diagnosis(
     id="peer-index-reused",
     title="One index for two hosts",
     group="peers",
-    users_see="Messages from one host turn up as those of another, or are dropped; nacks go to a host that has sent "
-    "nothing.",
-    capture_shows="A host told two partners the same index in its peer table, and never corrected it: its table was "
-    "rebuilt, and one of the two has not heard of it.",
-    told_apart="From a table that is being rebuilt: there the other partner is told its new index soon after.",
+    users_see="Messages from one host are attributed to another, or dropped; nacks go to a host that has sent nothing.",
+    capture_shows="A host announced the same index in its peer table to two partners, and never corrected it: its "
+    "table was rebuilt, and one of the two does not know.",
+    distinction="From a table that is being rebuilt: there the other partner receives its new index soon after.",
     advice=(
-        "Restart the discovery daemon on the host with the table, so that it asks all its peers for their names and "
-        "tells them their new indexes.",
-        "Have the other hosts connect anew.",
+        "Restart the discovery daemon on the host with the table, so that it queries the names of all its peers and "
+        "announces their new indexes.",
+        "Have the other hosts connect again.",
     ),
     needs=frozenset({"both directions", "every frame"}),
 )
@@ -91,10 +91,10 @@ class Indexes(Examiner):
         for key, misuse in self._told.misused(_LEAST):
             user, host = (address[each] for each in pair_at(key))
             text = (
-                f"{count_of(misuse.frames, 'frame')} with {_index(misuse.used)} after it was told {_index(misuse.told)}"
+                f"{count_of(misuse.frames, 'frame')} with {_index(misuse.used)} after receiving {_index(misuse.told)}"
             )
             shown = [evidence(text, [misuse.told_frame, *misuse.numbers], misuse.first_ns)]
-            summary = f"{mac_text(user)} sends to {mac_text(host)} with an index that is not its own any more"
+            summary = f"{mac_text(user)} sends to {mac_text(host)} with an outdated index"
             yield STALE.found("high", (Party(user), Party(host)), summary, shown)
         yield from self._reused(address, facts)
 
@@ -109,12 +109,12 @@ class Indexes(Examiner):
                 continue
             told.sort()
             shown = [
-                evidence(f"{mac_text(address[user])} was told that it is {index} there", [frame], time_ns)
+                evidence(f"{mac_text(address[user])} was assigned index {index} there", [frame], time_ns)
                 for time_ns, user, frame in told[:4]
             ]
             parties = Party(address[host]), *(Party(address[user]) for _, user, _ in told[:4])
-            summary = f"{mac_text(address[host])} knows {len(told)} hosts as {index}"
-            # Who was told first may have left since: then its index is free to be given to another one.
+            summary = f"{mac_text(address[host])} assigned index {index} to {len(told)} hosts"
+            # The first host may have left since: then its index is free to be assigned to another.
             still = facts.traffic.way(address[told[0][1]], address[host])
             sure: Confidence = "high" if still is not None and still.last_ns > told[-1][0] else "low"
             yield REUSED.found(sure, parties, summary, shown)

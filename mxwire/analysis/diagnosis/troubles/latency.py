@@ -18,17 +18,17 @@ from mxwire.wire.decoder import DecodedBatch
 
 COALESCING: Final = Diagnosis(
     id="interrupt-coalescing",
-    title="Frames come in bunches: interrupt coalescing",
+    title="Frames arrive in bursts: interrupt coalescing",
     group="latency",
     users_see="Latency of small messages is tens of microseconds more than the hardware can do, and jumps in steps; "
     "large messages are slower than the link.",
-    capture_shows="The replies of one block, which leave their host one right behind the other, come in bunches with "
+    capture_shows="The replies of one block, which their host transmits back to back, arrive in bursts with "
     "equal pauses in between: a card collects frames before it raises an interrupt.",
-    told_apart="From the rhythm of PULLs: only frames within one block, or of one medium, are compared. From a busy "
+    distinction="From the rhythm of PULLs: only frames within one block, or of one medium, are compared. From a busy "
     "host, whose pauses differ.",
     advice=(
         "Turn coalescing off, or down, on the host where this was captured: ethtool -C IF rx-usecs 0 adaptive-rx off "
-        "(ethtool -c IF shows it). Then the bunches are gone if they came from there.",
+        "(ethtool -c IF shows it). If this host was the cause, the bursts disappear.",
         "If throughput matters more than latency, leave it at 10 to 25 microseconds.",
     ),
     needs=frozenset({"exact times"}),
@@ -37,15 +37,15 @@ SLEEP: Final = Diagnosis(
     id="latency-after-idle",
     title="The first message after a pause is slow: power saving",
     group="latency",
-    users_see="A benchmark shows a good latency, an application that communicates now and then a much worse one.",
+    users_see="A benchmark shows a good latency; an application that communicates occasionally sees a much worse one.",
     capture_shows="Round trips that follow a pause take a step longer than those that follow each other closely: "
     "processors in a deep sleep state, or with a low clock, wake up first.",
-    told_apart="From a busy receiver, whose times vary: here both groups hardly overlap.",
+    distinction="From a busy receiver, whose times vary: here both groups hardly overlap.",
     advice=(
         "Keep processors awake: cpupower idle-set -D 10, or the kernel parameter intel_idle.max_cstate=1; and use the "
         "performance governor (cpupower frequency-set -g performance).",
         "Check Energy Efficient Ethernet as well: ethtool --set-eee IF eee off.",
-        "Waiting by polling (mx_test in a loop) instead of blocking keeps a processor awake, too.",
+        "Waiting by polling (mx_test in a loop) instead of blocking also keeps a processor awake.",
     ),
     needs=frozenset({"exact times"}),
 )
@@ -146,10 +146,9 @@ class Latency(Examiner):
             if found is None:
                 continue
             pause, bunch, number = found
-            text = f"{number} pauses of about {pause / 1000:.0f} microseconds, and {bunch:.1f} frames in a bunch"
-            summary = (
-                f"frames from {mac_text(source)} to {mac_text(destination)} come every {pause / 1000:.0f} microseconds"
-            )
+            text = f"{number} pauses of about {pause / 1000:.0f} microseconds, and {bunch:.1f} frames per burst"
+            way = f"from {mac_text(source)} to {mac_text(destination)}"
+            summary = f"frames {way} arrive every {pause / 1000:.0f} microseconds"
             cost = Cost(int(pause * number))
             yield COALESCING.found("medium", (Party(destination), Party(source)), summary, [evidence(text)], cost=cost)
         for conversation, trips in self._trips.items():

@@ -102,7 +102,7 @@ class Loss(Examiner):
     def _tail_finding(pair: Pair, tails: list[tuple[Message, Repeat]]) -> Finding:
         shown = [
             evidence(
-                f"message {message.number}, {message.length} bytes: its end was asked for again after "
+                f"message {message.number}, {message.length} bytes: its end was re-requested after "
                 f"{seconds(each.after_ns)}",
                 [each.frame],
                 each.time_ns,
@@ -144,8 +144,8 @@ def _pair(message: Message) -> Pair:
 
 def _lost_finding(pair: Pair, lost: list[Message], pulled: list[Message]) -> Finding:
     again = sum(_unexplained(each.pull) for each in pulled if each.pull is not None)
-    what = [count_of(len(lost), "message") + " sent again"] if lost else []
-    what += [count_of(again, "block") + " asked for again"] if again else []
+    what = [count_of(len(lost), "message") + " retransmitted"] if lost else []
+    what += [count_of(again, "block") + " re-requested"] if again else []
     shown = [about(each, f"was sent {each.transmissions} times") for each in lost[:SHOWN]]
     shown += [_pull_evidence(each.number, each.pull) for each in pulled[:SHOWN] if each.pull is not None]
     bounded = _at_least(max(len(lost), len(pulled)), KEPT)
@@ -192,7 +192,7 @@ def _unexplained(pull: Pulled) -> int:
 
 
 def _pull_evidence(number: int, pull: Pulled) -> Evidence:
-    text = f"blocks of message {number} were requested again {count_of(_unexplained(pull), 'time')}"
+    text = f"blocks of message {number} were re-requested {count_of(_unexplained(pull), 'time')}"
     if _missing(pull):
         text += f", and {count_of(_missing(pull), 'reply', 'replies')} never passed here"
     return evidence(text, [each.frame for each in pull.requests], pull.requests[0].time_ns)

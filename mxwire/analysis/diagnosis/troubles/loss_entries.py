@@ -10,15 +10,15 @@ from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENE
 _BUILDS: Final = frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id})
 LOST: Final = Diagnosis(
     id="frames-lost",
-    title="Frames are lost on the way",
+    title="Frames are lost on the path",
     group="network",
     users_see="Bandwidth and latency vary, single messages take half a second or a second longer.",
-    capture_shows="Messages are sent again although their receiver is alive and answers others; blocks of large "
-    "messages are asked for again, and come.",
-    told_apart="From a receiver that does not progress: that one says nothing. From long frames that never pass: here "
-    "repeating helps.",
+    capture_shows="Messages are retransmitted although their receiver is alive and answers others; blocks of large "
+    "messages are re-requested, and arrive.",
+    distinction="From a receiver that does not progress: it is silent. From long frames that never pass: here "
+    "retransmission helps.",
     advice=(
-        "Look at the error and drop counters of both network cards (ethtool -S IF, ip -s link) and of the switch "
+        "Check the error and drop counters of both network cards (ethtool -S IF, ip -s link) and of the switch "
         "ports between them.",
         "Give the cards larger receive rings (ethtool -G IF rx N), and the switch flow control (ethtool -A IF rx on tx "
         "on): MXoE has no congestion control of its own.",
@@ -31,12 +31,12 @@ TAIL: Final = Diagnosis(
     title="Loss at the end of large messages costs a second each",
     group="network",
     users_see="Some large messages take one second longer than others of the same length.",
-    capture_shows="The last blocks of a message are asked for again by the timer of 1000 ms (R-PUL-08). A loss further "
-    "ahead is noticed as soon as a later block is complete (R-PUL-07); behind the last block there is none.",
-    told_apart="From loss further ahead, which costs a fraction of a millisecond.",
+    capture_shows="The last blocks of a message are re-requested by the timer of 1000 ms (R-PUL-08). An earlier loss "
+    "is noticed as soon as a later block is complete (R-PUL-07); no block follows the last one.",
+    distinction="From an earlier loss, which costs a fraction of a millisecond.",
     advice=(
-        "Find and end the loss: see frames-lost. Few frames are enough, as each one at the end costs a second.",
-        "Split transfers in fewer, larger messages: each has one end only.",
+        "Find and stop the loss: see frames-lost. Few frames are enough, as each one at the end costs a second.",
+        "Transfer fewer, larger messages: each has only one end.",
     ),
     needs=frozenset({"both directions", "every frame"}),
     follows_from=_BUILDS,
@@ -48,7 +48,7 @@ BURST: Final = Diagnosis(
     users_see="Small and medium messages are fast, large ones are slow, and slower with several senders.",
     capture_shows="Several consecutive replies of a block are missing: a buffer in a switch, or a receive ring, was "
     "full. A sender puts up to four blocks on the wire at once, whatever the receiver can take (R-SND-05, R-PUL-02).",
-    told_apart="From random loss, which takes single frames. From a lost PULL, after which a whole block is missing.",
+    distinction="From random loss, which takes single frames. From a lost PULL, after which a whole block is missing.",
     advice=(
         "Turn Ethernet flow control on, on cards and switch ports (ethtool -A IF rx on tx on).",
         "Give the receiving card a larger ring (ethtool -G IF rx N), and look at its drop counters (ethtool -S IF).",

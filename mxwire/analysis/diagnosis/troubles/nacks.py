@@ -20,10 +20,10 @@ STORM: Final = Diagnosis(
     id="nack-storm",
     title="A storm of nacks",
     group="processes",
-    users_see="The network and one processor are busy, no work gets done; error messages in masses.",
-    capture_shows="One host refuses the frames of another one dozens of times within a second: somebody goes on "
-    "sending to an endpoint that is gone, and every fragment and every PULL draws a nack.",
-    told_apart="From the end of a program, which draws a nack or two for each message under way.",
+    users_see="The network and one processor are busy, no work gets done; floods of error messages.",
+    capture_shows="One host refuses the frames of another one dozens of times within a second: a program keeps "
+    "sending to an endpoint that is gone, and every fragment and every PULL is refused.",
+    distinction="From the end of a program, which causes a nack or two per message in flight.",
     advice=(
         "Stop the sending program, or have it stop at the first error: a nack does not reset or reconnect anything "
         "(R-NAK-10), so whatever it sends next is refused, too.",
@@ -85,5 +85,5 @@ class Nacks(Examiner):
                     f"{count_of(rate.most, 'nack')} within one second, {rate.total} in all", rate.frames, rate.time_ns
                 )
             ]
-            summary = f"{mac_text(refuser)} refuses what {mac_text(sender)} sends, {rate.most} times a second"
+            summary = f"{mac_text(refuser)} refuses frames of {mac_text(sender)}, {rate.most} per second"
             yield STORM.found("high", (Party(sender), Party(refuser)), summary, shown, cost=Cost(frames=rate.total))

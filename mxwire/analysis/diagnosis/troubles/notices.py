@@ -21,7 +21,7 @@ LATE: Final = Diagnosis(
     capture_shows="The PULLs of a large message are refused with ENDPT_CLOSED, as its sender's process has died; a new "
     "process opens the same endpoint and connects, and gets a NOTIFY of 0 bytes for the region of the former one "
     "(R-MEA-14).",
-    told_apart="From a host that invents regions: here the region and its counter are those of the refused pull.",
+    distinction="From a host that invents regions: here the region and its counter are those of the refused pull.",
     advice=("Nothing needs to be done: the new process ignores the NOTIFY, as the counter does not fit (R-NOT-02).",),
     needs=frozenset({"both directions"}),
 )

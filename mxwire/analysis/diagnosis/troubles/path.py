@@ -21,16 +21,17 @@ MTU: Final = Diagnosis(
     group="path",
     users_see="Connecting and short messages work, messages above some length hang. Both hosts are fine, the network "
     "seems fine; only long transfers never end.",
-    capture_shows="Every frame longer than some length goes unanswered, however often it is sent: MEDIUMs are never "
-    "acknowledged, or blocks are pulled every second without an end, while shorter frames of the same hosts pass at "
-    "the same time. Behind the place that drops them: a number never comes, while later ones come again and again.",
-    told_apart="From loss: that hits frames of all lengths, and repeating helps. From a receiver that is stopped: that "
-    "one does not answer short frames either. From a pull whose process was killed: that one had made progress.",
+    capture_shows="Every frame longer than some length goes unanswered, however often it is retransmitted: MEDIUMs "
+    "are never acknowledged, or blocks are re-requested every second without end, while shorter frames of the same "
+    "hosts pass at the same time. Captured behind the point of the drops: one number never arrives, while later "
+    "ones are retransmitted.",
+    distinction="From loss: it hits frames of all lengths, and retransmission helps. From a receiver that is stopped: "
+    "it does not answer short frames either. From a pull whose process was killed: it had made progress.",
     advice=(
         "Set the MTU of both network cards, and of every switch port and bridge between them, to at least {mtu} "
         "(ip link set dev IF mtu 9000 where all can).",
         "Test the path with frames of that length: ping -M do -s {ping} HOST must work in both directions.",
-        "Where long frames cannot be had, build Open-MX for a smaller MTU on all hosts; a wire-compatible build "
+        "Where long frames are not possible, build Open-MX for a smaller MTU on all hosts; a wire-compatible build "
         "always needs frames of 4144 bytes.",
         "If the path is fine, compare how both hosts were built: a dialect that the receiver does not understand looks "
         "the same if it never sends long messages itself.",
@@ -180,7 +181,7 @@ def _finding(
         else:
             again = each.pull.requests
             frames = [request.frame for request in again]
-            text = f"message {each.number}, {each.length} bytes: its first blocks were asked for again"
+            text = f"message {each.number}, {each.length} bytes: its first blocks were re-requested"
             shown.append(evidence(f"{text} {each.pull.re_requests} times", frames, again[0].time_ns))
     shorter = f"frames of up to {passed} bytes" if passed else "short messages"
     begun = min(each.first_ns for each in hung)
@@ -188,9 +189,11 @@ def _finding(
     often = max(each.transmissions for each in hung)
     last = max((facts.libraries.last_ns(voice_of(each.flow.back)) or 0 for each in hung), default=0)
     if often >= _OFTEN and last > begun:
-        shown.append(evidence(f"{mac_text(destination)} was alive meanwhile, and went on sending", (), last))
+        shown.append(evidence(f"{mac_text(destination)} was alive at that time, and kept sending", (), last))
     if alive:
-        shown.append(evidence("short messages between the same hosts were acknowledged meanwhile", (), way.short_ns))
+        shown.append(
+            evidence("short messages between the same hosts were acknowledged at the same time", (), way.short_ns)
+        )
     elif passed or way.short_ns:
         shown.append(evidence(f"{shorter} between the same hosts got through"))
     # A receiver that was built otherwise drops long messages as well; only what it sends itself tells how it was built.
@@ -206,11 +209,11 @@ def _finding(
 
 
 def _vanished(source: int, destination: int, behind: list[Message], dialect: Dialect) -> Finding:
-    """Seen behind the place that drops long frames: what is sent in vain never comes here, and what comes waits."""
+    """Report messages captured behind the point that drops long frames: they wait for messages that never arrive."""
     concerns = Party(source), Party(destination)
-    summary = f"from {mac_text(source)} to {mac_text(destination)} some messages never get here, and shorter ones do"
+    summary = f"from {mac_text(source)} to {mac_text(destination)} some messages never arrive here, and shorter ones do"
     shown = [
-        about(each, f"came {each.transmissions} times; it waits for a message before it, which never did")
+        about(each, f"arrived {each.transmissions} times; it waits for a preceding message that never arrived")
         for each in behind[:3]
     ]
     cost = Cost(standstill((each.first_ns, each.last_ns) for each in behind))

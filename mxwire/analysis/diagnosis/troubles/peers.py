@@ -21,16 +21,16 @@ MUTE: Final = Diagnosis(
     group="peers",
     users_see="Connecting to a host times out, its name stays unknown (omx_info shows a peer without a name).",
     capture_shows="CONNECT or HOST_QUERY frames to one address, repeated every half second or every 5 s, and not a "
-    "single frame from there.",
-    told_apart="From a capture that misses one direction: there the asking host shows that it hears answers. From a "
-    "host that is seen talking to others: that one does not know who asks.",
+    "single frame from it.",
+    distinction="From a capture that misses one direction: there the querying host shows that it receives answers. "
+    "From a host that is seen talking to others: it does not know the querying host.",
     advice=(
         "Check that the host is up, that its driver is loaded and attached to this network (omx_info there), and that "
         "its address has not changed.",
-        "Check there that the asking host is in its peer table: a host drops what comes from unknown addresses without "
-        "a word (R-DISC-01). Run the discovery daemon (omxoed) on both, or enter the peer by hand: omx_init_peers MAC "
-        "NAME.",
-        "Run mxwire capture at the other end: if the questions do not arrive there, look at the path, and for filters "
+        "Check there that the querying host is in its peer table: a host silently drops frames from unknown "
+        "addresses (R-DISC-01). Run the discovery daemon (omxoed) on both, or enter the peer by hand: "
+        "omx_init_peers MAC NAME.",
+        "Run mxwire capture at the other end: if the queries do not arrive there, check the path, and for filters "
         "of EtherType 0x86DF.",
     ),
     needs=frozenset({"both directions", "destinations"}),
@@ -39,19 +39,19 @@ MUTE: Final = Diagnosis(
 INCOMPLETE: Final = Diagnosis(
     id="discovery-incomplete",
     severity="error",
-    title="A host is there, but does not know who asks",
+    title="A host is up, but does not know the querying host",
     group="peers",
     users_see="Some hosts can talk to each other and others cannot; connects time out in one direction, or names stay "
     "unknown.",
     capture_shows="A host announces itself or talks to others, but never answers the HOST_QUERYs or CONNECTs of one "
-    "host: it drops what comes from addresses that are not in its peer table.",
-    told_apart="From a mute host: this one is seen sending. The first HOST_QUERY to a host that has just started may "
-    "stay without an answer (R-HOST-04); the second one, 5 s later, may not.",
+    "host: it drops frames from addresses that are not in its peer table.",
+    distinction="From a mute host: this one is seen sending. The first HOST_QUERY to a host that has just started may "
+    "remain unanswered (R-HOST-04); the second one, 5 s later, may not.",
     advice=(
-        "Check that the discovery daemon runs on the host that asks, so that the other one learns its address, and "
+        "Check that the discovery daemon runs on the querying host, so that the other one learns its address, and "
         "that its broadcasts arrive (mxwire discover on the other host).",
-        "With static peer tables, enter the asking host there: omx_init_peers MAC NAME.",
-        "Look at the counter of frames from bad peer addresses there (omx_counters).",
+        "With static peer tables, enter the querying host there: omx_init_peers MAC NAME.",
+        "Check the counter of frames from bad peer addresses there (omx_counters).",
     ),
     needs=frozenset({"both directions", "destinations"}),
     follows_from=frozenset({BYTE_ORDER.id}),
@@ -75,12 +75,14 @@ class Peers(Examiner):
             shown = [asked.evidence()]
             if asked.seen:
                 others = next(facts.traffic.sent_by(asked.destination))
-                text = f"{mac_text(asked.destination)} is there: it sent frames to {mac_text(others.destination)}"
+                text = f"{mac_text(asked.destination)} is up: it sent frames to {mac_text(others.destination)}"
                 shown.append(evidence(text, [others.first_frame], others.first_ns))
-                summary = f"{mac_text(asked.destination)} drops what {mac_text(asked.source)} sends"
+                summary = f"{mac_text(asked.destination)} drops the frames of {mac_text(asked.source)}"
                 yield INCOMPLETE.found(confidence, parties, summary, shown, cost=cost)
             else:
-                summary = f"{mac_text(asked.destination)} never sent a frame, whatever {mac_text(asked.source)} asked"
+                summary = (
+                    f"{mac_text(asked.destination)} never sent a frame, though {mac_text(asked.source)} queried it"
+                )
                 yield MUTE.found(confidence, parties, summary, shown, cost=cost)
         yield from self._nameless(facts)
 
@@ -96,6 +98,6 @@ class Peers(Examiner):
                 if way.last_ns - (first_ns or 0) < _QUERY_SPAN_NS:
                     continue
                 text = f"{queries} HOST_QUERYs to {mac_text(way.destination)}, no HOST_REPLY"
-                summary = f"{mac_text(way.destination)} talks to {mac_text(way.source)}, but never tells its name"
+                summary = f"{mac_text(way.destination)} talks to {mac_text(way.source)}, but never reports its name"
                 parties = Party(way.destination), Party(way.source)
                 yield INCOMPLETE.found("medium", parties, summary, [evidence(text, numbers, first_ns)])

@@ -17,21 +17,21 @@ from mxwire.words import count_of
 
 STOPPED: Final = Diagnosis(
     id="receiver-not-progressing",
-    title="The receiving application does not progress",
+    title="The receiving application does not make progress",
     group="processes",
     users_see="Messages hang for seconds, then all arrive at once; or a partner is reported unreachable although its "
     "process exists.",
-    capture_shows="All messages to an endpoint are sent again every half second, and its library says nothing for more "
-    "than a second: no acknowledgement, no message, no connect reply. Its card goes on all the same: it answers PULLs, "
-    "and what had arrived is acknowledged at once when the application comes back.",
-    told_apart="From loss: there the library answers something in between. From a dead host or path: there nothing "
-    "comes from the card either, and what was sent must be sent again.",
+    capture_shows="All messages to an endpoint are retransmitted every half second, and its library is silent for more "
+    "than a second: no acknowledgement, no message, no connect reply. Its card continues to work: it answers PULLs, "
+    "and received messages are acknowledged at once when the application returns.",
+    distinction="From loss: there the library answers some messages. From a dead host or path: there the card "
+    "is silent, too, and everything must be retransmitted.",
     advice=(
         "Find out what the process does instead of communicating (top, gdb, py-spy): Open-MX has no progress thread, "
         "so a process that computes, sleeps or is stopped neither acknowledges nor retransmits (R-GEN-01).",
-        "Have it call the library now and then (mx_test, mx_progress), or more often than every half second.",
-        "Look for more processes than processors, swapping, and debuggers or SIGSTOP.",
-        "If the host itself is gone, nothing of it comes either: ping it.",
+        "Have it call the library (mx_test, mx_progress) more often than every half second.",
+        "Check for more processes than processors, swapping, debuggers and SIGSTOP.",
+        "If the host itself is down, it is silent, too: ping it.",
     ),
     needs=frozenset({"both directions", "every frame"}),
     follows_from=frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id, MTU.id, STALE.id}),
@@ -125,20 +125,18 @@ class Progress(Examiner):
             until = found.ended_ns if found.ended_ns is not None else found.last_ns
             shown = list(found.shown)
             if found.card:
-                text = f"the card of {mac_text(receiver.address)} sent {count_of(found.card, 'frame')} meanwhile"
+                text = f"the card of {mac_text(receiver.address)} sent {count_of(found.card, 'frame')} at that time"
                 shown.append(evidence(text))
             if found.stored:
                 verb = "it" if found.stored == 1 else "them"
                 text = (
-                    f"{count_of(found.stored, 'message')} acknowledged at last without being sent once more: the host "
-                    f"had {verb} all the time"
+                    f"{count_of(found.stored, 'message')} finally acknowledged without another transmission: the host "
+                    f"had {verb} all along"
                 )
                 shown.append(evidence(text, (), found.ended_ns))
             sure: Confidence = "high" if found.card or found.stored else "medium"
             ending = "" if found.ended_ns is not None else " and longer"
-            summary = (
-                f"the library of {receiver} said nothing to {sender} for {seconds(until - found.first_ns)}{ending}"
-            )
+            summary = f"the library of {receiver} was silent to {sender} for {seconds(until - found.first_ns)}{ending}"
             cost = Cost(until - found.first_ns)
             yield STOPPED.found(sure, (receiver, sender), summary, shown, cost=cost)
 

@@ -20,15 +20,15 @@ DROPPED: Final = Diagnosis(
     id="capture-incomplete",
     title="The capture lost frames",
     group="capture",
-    users_see="Reports on the capture speak of missing frames and half seen messages; the hosts themselves are fine.",
-    capture_shows="Messages are acknowledged that are not in the capture, or data arrived that is not: it was not lost "
-    "by the network, as its receiver has it.",
-    told_apart="From frames that the network lost: those are sent again, and nobody acknowledges them before.",
+    users_see="Reports on the capture show missing frames and incomplete messages; the hosts themselves are fine.",
+    capture_shows="Messages or data are missing in the capture but acknowledged: the network did not lose them, as "
+    "the receiver has them.",
+    distinction="From frames that the network lost: they are retransmitted, and not acknowledged before.",
     advice=(
-        "Capture with a larger buffer (mxwire capture --buffer 512; tcpdump -B) and without looking at the frames "
-        "meanwhile (without -l), or only the headers (-s 160).",
+        "Capture with a larger buffer (mxwire capture --buffer 512; tcpdump -B) and without displaying frames "
+        "at the same time (without -l), or only the headers (-s 160).",
         "Write to a fast disk, or to memory (/dev/shm).",
-        "What is said about lost and repeated frames is less sure here.",
+        "Findings about lost and repeated frames have a lower confidence here.",
     ),
 )
 CUT: Final = Diagnosis(
@@ -38,7 +38,7 @@ CUT: Final = Diagnosis(
     group="capture",
     users_see="Payloads cannot be extracted or compared.",
     capture_shows="Frames are shorter in the file than they were on the wire: the snap length of the capture.",
-    told_apart="From truncated messages, which the protocol knows: there the frames are whole.",
+    distinction="From truncated messages of the protocol: there the frames are complete.",
     advice=("For contents, capture whole frames: mxwire capture does by default, tcpdump with -s 0.",),
 )
 ONE_WAY: Final = Diagnosis(
@@ -46,11 +46,11 @@ ONE_WAY: Final = Diagnosis(
     title="The capture shows one direction only",
     group="capture",
     users_see="Reports say that nothing is ever answered, although the hosts work.",
-    capture_shows="One host acknowledges, pulls or is given data of another one that is never seen sending.",
-    told_apart="From a mute host: nobody acknowledges what a mute host has not sent.",
+    capture_shows="One host acknowledges, pulls or receives data of another one that is never seen sending.",
+    distinction="From a mute host: messages of a mute host are not acknowledged.",
     advice=(
         "Mirror both directions of the switch port, or capture on one of the hosts.",
-        "What concerns the answers cannot be judged.",
+        "Rules about the answers cannot be checked.",
     ),
 )
 _SHOWN: Final = 4
@@ -88,14 +88,14 @@ class Recording(Examiner):
         if unseen and message.receiver == "received" and message.position >= 0 and _both(message):
             self._holes += 1
             if len(self._shown) < _SHOWN:
-                self._shown.append(about(message, f"was received as a whole: {unseen[0]}"))
+                self._shown.append(about(message, f"was received completely: {unseen[0]}"))
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Faults of the capture."""
         yield from self._dropped(facts)
         if self._cut:
             text = f"{count_of(self._cut, 'frame')} cut, the shortest to {self._shortest} bytes"
-            summary = f"{self._cut} of {facts.follower.frames} frames are not in the capture as a whole"
+            summary = f"{self._cut} of {facts.follower.frames} frames are not completely in the capture"
             yield CUT.found("high", (), summary, [evidence(text, self._cut_frames)])
         yield from _one_way(facts)
 
@@ -108,7 +108,7 @@ class Recording(Examiner):
         )
         shown = list(self._shown)
         if facts.dropped:
-            shown.insert(0, evidence(f"{count_of(facts.dropped, 'frame')} found no room while this was captured"))
+            shown.insert(0, evidence(f"{count_of(facts.dropped, 'frame')} were dropped by the capturing program"))
         if missing:
             text = (
                 f"{count_of(missing, 'numbered packet')} acknowledged that {'is' if missing == 1 else 'are'} not there"
@@ -147,8 +147,8 @@ def _one_way(facts: Facts) -> Iterator[Finding]:
         text = f"{count_of(way.frames, 'frame')} from {mac_text(way.source)} to {mac_text(way.destination)}, none back"
         found = [
             evidence(text, [way.first_frame, way.last_frame], way.first_ns),
-            evidence("what it sends shows that it gets answers"),
+            evidence("its frames show that it receives answers"),
         ]
         parties = Party(way.source), Party(way.destination)
-        summary = f"nothing that {mac_text(way.destination)} sends is in the capture"
+        summary = f"the capture has no frames of {mac_text(way.destination)}"
         yield ONE_WAY.found("high", parties, summary, found)

@@ -16,33 +16,33 @@ from mxwire.words import count_of
 
 NEAR: Final = Diagnosis(
     id="resend-limit-near",
-    title="A partner will soon be given up",
+    title="A partner is about to be abandoned",
     group="processes",
     users_see="Nothing yet: a request hangs for minutes. After about 500 s it and all others to that partner fail as "
     "unreachable.",
     capture_shows="A message or a CONNECT was sent more than 500 times, or a large message is pulled for more than "
     "250 s: half of what a host tries by default (1001 transmissions, R-RTX-03; R-PUL-09).",
-    told_apart="From a limit that was set lower: that cannot be seen before it is reached.",
+    distinction="A lower limit that was configured cannot be seen before it is reached.",
     advice=(
-        "Look at the other findings for why the partner does not answer; after the limit both sides count from "
-        "different numbers and must connect anew.",
+        "See the other findings for why the partner does not answer; beyond the limit both sides count from "
+        "different numbers and must reconnect.",
         "If the partner needs that long, raise the limit (OMX_RESENDS_MAX).",
     ),
 )
 REACHED: Final = Diagnosis(
-    id="partner-given-up",
+    id="partner-abandoned",
     severity="error",
-    title="A partner was given up",
+    title="A partner was abandoned",
     group="processes",
     users_see="All requests to a host fail as unreachable at the same moment; after connecting again, messages of the "
     "former connection turn up or vanish.",
     capture_shows="A CONNECT request asks for a start number of 0x30F1 with the next session number: its sender has "
-    "reached its resend limit before (R-RTX-05).",
-    told_apart="From a restart: a new process asks for 1.",
+    "reached its resend limit (R-RTX-05).",
+    distinction="From a restart: a new process asks for 1.",
     advice=(
         "Find out why the partner did not answer for so long: see the other findings.",
-        "If it only was busy, raise the limit (OMX_RESENDS_MAX) or let it call the library more often.",
-        "Restart both sides, or let both disconnect and connect: messages that were under way are lost.",
+        "If it was only busy, raise the limit (OMX_RESENDS_MAX) or let it call the library more often.",
+        "Restart both sides, or let both disconnect and connect: messages in flight are lost.",
     ),
 )
 _HALF: Final = 500
@@ -70,7 +70,7 @@ class Resends(Examiner):
             keep(self._near, (other, one), evidence(text, [pull.notice.frame], pull.notice.first_ns))
         if pull.requests and pull.requests[-1].time_ns - pull.first_pull_ns > _LONG_PULL_NS:
             last = pull.requests[-1]
-            text = f"{named(message)} was still asked for after {seconds(last.time_ns - pull.first_pull_ns)}"
+            text = f"{named(message)} was still requested after {seconds(last.time_ns - pull.first_pull_ns)}"
             keep(self._near, (other, one), evidence(text, [last.frame], last.time_ns))
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
@@ -98,6 +98,6 @@ class Resends(Examiner):
                     text = f"{count_of(connect.requests, 'CONNECT request')} with number {connect.number}"
                     keep(near, (one, other), evidence(text, [connect.frame], connect.time_ns))
         for (one, other), shown in near.items():
-            yield NEAR.found("high", (one, other), f"{one} will soon give {other} up", shown)
+            yield NEAR.found("high", (one, other), f"{one} is about to abandon {other}", shown)
         for (one, other), shown in self._given_up.items():
-            yield REACHED.found("high", (one, other), f"{one} had given {other} up, and connects again", shown)
+            yield REACHED.found("high", (one, other), f"{one} abandoned {other} and is reconnecting", shown)

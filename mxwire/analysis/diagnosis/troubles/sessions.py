@@ -24,12 +24,13 @@ from mxwire.words import count_of
 CHANGED: Final = Diagnosis(
     id="session-changed",
     severity="error",
-    title="A partner was restarted, and nobody connected again",
+    title="A partner was restarted, but not reconnected",
     group="connections",
-    users_see='After a program was restarted, messages to it fail with "bad session"; others, that connect anew, work.',
+    users_see='After a program was restarted, messages to it fail with "bad session"; programs that connect again '
+    "work.",
     capture_shows="Messages, or the PULLs of large ones, name a session that the endpoint does not have any more and "
-    "are refused with BAD_SESSION. Nothing but a CONNECT tells the new one (R-CLS-04).",
-    told_apart="From a missing reverse connect: there the session is 0xFFFFFFFF.",
+    "are refused with BAD_SESSION. Only a CONNECT announces the new one (R-CLS-04).",
+    distinction="From a missing reverse connect: there the session is 0xFFFFFFFF.",
     advice=(
         "Connect again after the partner was restarted; best from the restarted side (R-CLS-07), as the other way "
         "round both may count from different numbers (D-3).",
@@ -40,15 +41,15 @@ CHANGED: Final = Diagnosis(
 BITS: Final = Diagnosis(
     id="session-number-differs",
     severity="error",
-    title="The session number in sequence numbers does not fit",
+    title="Session number mismatch in sequence numbers",
     group="connections",
-    users_see="After a connection had been given up and opened again, messages vanish: they are sent again and again, "
-    "and neither acknowledged nor refused.",
+    users_see="After a connection was abandoned and opened again, messages vanish: they are retransmitted, "
+    "but neither acknowledged nor refused.",
     capture_shows="The upper two bits of sequence numbers are not those that the receiver asked for in its last "
-    "CONNECT; it drops such frames without a word (R-SEQ-03, R-SEQ-07).",
-    told_apart="From a receiver that is stopped: that one acknowledges everything once it goes on.",
+    "CONNECT; it drops such frames silently (R-SEQ-03, R-SEQ-07).",
+    distinction="From a receiver that is stopped: it acknowledges everything once it continues.",
     advice=(
-        "Restart the programs on both sides, or let both disconnect and connect again: a partner that was given up by "
+        "Restart the programs on both sides, or let both disconnect and connect again: a partner that was abandoned by "
         "one side only stays out of step (D-4).",
         "If one of them is not Open-MX: the number that a partner asks for must be used with its upper two bits.",
     ),
@@ -97,7 +98,7 @@ class Sessions(Examiner):
         """Both kinds."""
         for (target, sender), shown in self._refused.items():
             number = self._counts[target, sender]
-            summary = f"{sender} goes on with a session that {target} does not have: {count_of(number, 'refusal')}"
+            summary = f"{sender} uses a session that {target} does not have: {count_of(number, 'refusal')}"
             yield CHANGED.found("high", (sender, target), summary, shown)
         address = facts.decoder.hosts.keys
         for key, misuse in self._told.misused(_LEAST):
@@ -106,10 +107,10 @@ class Sessions(Examiner):
             target = Party(voice.destination, voice.destination_endpoint)
             text = (
                 f"{count_of(misuse.frames, 'frame')} with session number {misuse.used >> 14}; "
-                f"{mac_text(target.address)} had asked for {misuse.told >> 14}"
+                f"{mac_text(target.address)} had requested {misuse.told >> 14}"
             )
             shown = [evidence(text, [misuse.told_frame, *misuse.numbers], misuse.first_ns)]
-            summary = f"{target} drops what {sender} sends: its session number is another one"
+            summary = f"{target} drops the messages of {sender}: wrong session number"
             yield BITS.found("high" if misuse.frames > _LEAST else "medium", (sender, target), summary, shown)
 
 

@@ -18,18 +18,19 @@ from mxwire.words import count_of
 
 ZOMBIE: Final = Diagnosis(
     id="zombie-pull",
-    title="A killed process goes on pulling",
+    title="A killed process continues to pull",
     group="processes",
     users_see="After a process was killed in the middle of a large receive, its host keeps the network busy for up to "
-    "500 s; the sender's request never ends.",
-    capture_shows="The same PULLs every second, although their data comes each time, or although a nack has ended "
+    "500 s; the sender's request does not end.",
+    capture_shows="The same PULLs every second, although their data arrives each time, or although a nack has ended "
     "them: the card repeats the pulls of an endpoint that is closed, and drops the replies (R-CLS-08).",
-    told_apart="From long frames that are lost: there not even the first block is ever complete. From loss: there the "
-    "data comes after one repetition or two, and the pull goes on.",
+    distinction="From long frames that are lost: there not even the first block is ever complete. From loss: there the "
+    "data arrives after one or two re-requests, and the pull continues.",
     advice=(
         "Nothing needs to be done about the pull itself: it ends after about 500 s, or when the sender closes its "
         "endpoint.",
-        "Do not reopen that endpoint number before: replies and nacks of the old pull may hit a new one (D-13).",
+        "Do not reopen that endpoint number before: replies and nacks of the old pull may be taken for those of a "
+        "new one (D-13).",
         "Find out why the process was killed, and have it finish or cancel its receives before it ends.",
     ),
     needs=frozenset({"both directions"}),
@@ -75,17 +76,19 @@ class Zombies(Examiner):
         ]
         if after_nack and pull.refusal is not None:
             frames = [pull.refusal.frame, *(each.frame for each in after_nack)]
-            text = f"{count_of(len(after_nack), 'PULL')} after the nack that would have ended a living one"
+            text = (
+                f"{count_of(len(after_nack), 'PULL')} after the nack that would have ended a pull of a running process"
+            )
             shown.append(evidence(text, frames, pull.refusal.time_ns))
         for time_ns, frame in self._closed.get(puller, ()):
             later = [each.frame for each in pull.requests if each.time_ns > time_ns]
             if time_ns > pull.first_pull_ns and later:
-                text = f"{puller} says that it is closed, and {count_of(len(later), 'PULL')} of it follow"
+                text = f"{puller} reported that it is closed, and {count_of(len(later), 'PULL')} of it followed"
                 shown.append(evidence(text, [frame, *later], time_ns))
                 break
         served = [each for each in pull.requests if each.cause == "timer" and not each.missing]
         if len(served) >= _TIMERS and pull.notice is None and (shown or self._is_silent(message, facts)):
-            text = f"{count_of(len(served), 'PULL')} for blocks that had come as a whole"
+            text = f"{count_of(len(served), 'PULL')} for blocks that had arrived completely"
             shown.append(evidence(text, [each.frame for each in served], served[0].time_ns))
         elif not shown:
             return
@@ -93,7 +96,12 @@ class Zombies(Examiner):
         key = puller, sender_of(message.flow)
         if key not in self._found and len(self._found) < KEPT:
             useless = pull.re_requests + pull.repeated_replies
-            self._found[key] = sure, f"{puller} goes on pulling {named(message)} for nobody", shown, useless
+            self._found[key] = (
+                sure,
+                f"{puller} keeps pulling {named(message)} for a process that is gone",
+                shown,
+                useless,
+            )
 
     @staticmethod
     def _is_silent(message: Message, facts: Facts) -> bool:
