@@ -1,7 +1,7 @@
-"""The Wireshark plugin: where it is, and how the generated half of it is made.
+"""The Wireshark plugin: its location, and the generator of its tables.
 
 The plugin is one Lua file, ``dissectors/wireshark/mxoe.lua``. Its tables come from the formats in
-:mod:`mxwire.wire` (see :mod:`mxwire.dissector.build`); its logic is written by hand in the same file.
+:mod:`mxwire.wire` (see :mod:`mxwire.dissector.build`); its logic is hand-written in the same file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Makes the generated half of ``dissectors/wireshark/mxoe.lua`` from the formats of :mod:`mxwire.wire`.
+"""Generate the tables of ``dissectors/wireshark/mxoe.lua`` from the formats of :mod:`mxwire.wire`.
 
-``python -m mxwire.dissector.build`` writes the file, and the tables of ``docs/wireshark.md``; ``--check`` only says
-whether they are up to date.
+``python -m mxwire.dissector.build`` writes the file, and the tables of ``docs/wireshark.md``; ``--check`` only
+reports whether they are up to date.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ END: Final = "-- END GENERATED\n"
 
 
 def generated() -> str:
-    """The generated part, without its markers."""
+    """Return the generated part, without its markers."""
     parts: dict[str, LuaValue] = {
         "number": tables.numbers(),
         "packet_type": tables.packet_types(),
@@ -50,19 +50,19 @@ def generated() -> str:
 
 
 def source() -> str:
-    """The whole file as it ought to be: generated tables, and the part written by hand as it stands."""
+    """Return the whole file with current tables and the hand-written part unchanged."""
     before, _, rest = source_path().read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     return before + BEGIN + generated() + END + after
 
 
 def is_current() -> bool:
-    """Whether the file has the tables that the formats give."""
+    """Return whether the tables of the file are current."""
     return source() == source_path().read_text(encoding="utf-8")
 
 
 def write() -> bool:
-    """Bring the file up to date; True if it was not."""
+    """Update the file; return True if it was stale."""
     if is_current():
         return False
     source_path().write_text(source(), encoding="utf-8")
@@ -70,7 +70,7 @@ def write() -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Write or check; the exit code is 1 where the file was found stale."""
+    """Write or check; return the exit code, 1 if a checked file is stale."""
     if "--check" in arguments:
         stale = [
             path

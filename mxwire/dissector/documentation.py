@@ -1,4 +1,4 @@
-"""The tables of ``docs/wireshark.md``: all names for display filters, made from the plugin's own."""
+"""The tables of ``docs/wireshark.md``: all display-filter names, generated from the plugin."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from mxwire.dissector.names import expert_rows, filter_rows
 
 
 def filter_table() -> str:
-    """All fields, as a Markdown table."""
+    """Return all fields, as a Markdown table."""
     rows = ((f"`{each.name}`", each.kind, each.where, each.meaning) for each in filter_rows())
-    return _table(("filter", "is", "in", "meaning"), rows)
+    return _table(("filter", "type", "packets", "meaning"), rows)
 
 
 def expert_table() -> str:
-    """All expert infos, as a Markdown table."""
+    """Return all expert infos, as a Markdown table."""
     rows = ((f"`{each.name}`", each.severity, each.group, each.meaning) for each in expert_rows())
-    return _table(("filter", "severity", "group", "says"), rows)
+    return _table(("filter", "severity", "group", "meaning"), rows)
 
 
 TABLES: Final[dict[str, Callable[[], str]]] = {"filters": filter_table, "experts": expert_table}
-"""By the name that the page's markers have: ``<!-- BEGIN filters -->`` and ``<!-- END filters -->``."""
+"""The tables by the name in the page's markers, ``<!-- BEGIN filters -->`` and ``<!-- END filters -->``."""
 
 
 def page() -> str:
-    """The page as it ought to be: its text as it stands, its tables anew."""
+    """Return the page with current tables and its text unchanged."""
     text = documentation_path().read_text(encoding="utf-8")
     for name, make in TABLES.items():
         begin, end = f"<!-- BEGIN {name} -->\n", f"<!-- END {name} -->\n"
@@ -38,12 +38,12 @@ def page() -> str:
 
 
 def is_current() -> bool:
-    """Whether the page has the tables that the plugin gives."""
+    """Return whether the tables of the page are current."""
     return page() == documentation_path().read_text(encoding="utf-8")
 
 
 def write() -> bool:
-    """Bring the page up to date; True if it was not."""
+    """Update the page; return True if it was stale."""
     if is_current():
         return False
     documentation_path().write_text(page(), encoding="utf-8")

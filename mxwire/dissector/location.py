@@ -1,4 +1,4 @@
-"""Finds the files of the plugin, in an installed package or in a checkout."""
+"""Paths of the plugin's files, in an installed package or in a checkout."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ _CHECKOUT: Final = _PACKAGE.parents[1] / "dissectors" / "wireshark"
 
 
 def plugin_path() -> Path:
-    """The Lua file to copy into Wireshark's plugin folder."""
+    """Return the Lua file to copy into Wireshark's plugin folder."""
     return _shipped(PLUGIN_NAME)
 
 
 def colour_rules_path() -> Path:
-    """Colouring rules that Wireshark can import (View, Coloring Rules)."""
+    """Return the colouring rules that Wireshark can import (View, Coloring Rules)."""
     return _shipped("colorfilters")
 
 
 def filter_buttons_path() -> Path:
-    """Display-filter buttons, in the form of Wireshark's own file ``dfilter_buttons``."""
+    """Return the display-filter buttons, in the format of Wireshark's file ``dfilter_buttons``."""
     return _shipped("dfilter_buttons")
 
 
 def source_path() -> Path:
-    """The Lua file of the checkout: the one that the generator reads and writes."""
+    """Return the Lua file of the checkout, which the generator reads and writes."""
     return _CHECKOUT / PLUGIN_NAME
 
 
 def documentation_path() -> Path:
-    """The page of the documentation, in the checkout."""
+    """Return the page of the documentation, in the checkout."""
     return _PACKAGE.parents[1] / "docs" / "wireshark.md"
 
 
 def _shipped(name: str) -> Path:
-    """The copy inside the package where a wheel brought one, else the checkout's."""
+    """Return the copy in the package, or else the checkout's."""
     packaged = _PACKAGE / name
     return packaged if packaged.exists() else _CHECKOUT / name

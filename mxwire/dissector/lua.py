@@ -1,4 +1,4 @@
-"""Writes Python values as Lua source."""
+"""Python values as Lua source."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
 
 
 def lua(value: LuaValue, indent: str = "", width: int = 120) -> str:
-    """A Lua expression for a value; tables that fit stand on one line, the others have an entry a line."""
+    """Return a Lua expression for a value; tables that do not fit on one line have one entry per line."""
     if isinstance(value, (Mapping, Sequence)) and not isinstance(value, str):
         return _table(value, indent, width)
     return _scalar(value)

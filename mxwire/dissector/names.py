@@ -1,4 +1,4 @@
-"""The names that the plugin gives to display filters: read from its own tables, for the documentation and tests."""
+"""The display-filter names of the plugin, read from its tables, for the documentation and tests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FilterRow:
     kind: str
     meaning: str
     where: str
-    """Packet types that carry it; ``generated`` for what the plugin adds."""
+    """Packet types that carry it; ``generated`` for fields that the plugin adds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class ExpertRow:
 
 
 def filter_rows() -> list[FilterRow]:
-    """Every field of the packets by the formats, then what the plugin adds by itself."""
+    """Return every field of the formats, then those that the plugin adds."""
     rows = [
         FilterRow(f"mxoe.{each.name}", _TYPES[each.type], each.meaning, ", ".join(each.layouts))
         for each in filter_fields()
@@ -65,13 +65,13 @@ def filter_rows() -> list[FilterRow]:
 
 
 def expert_rows() -> list[ExpertRow]:
-    """Every expert information of the plugin."""
+    """Return every expert information of the plugin."""
     found = _EXPERT.findall(_section("EXPERT"))
     return [ExpertRow(EXPERT_PREFIX + name, group, severity, text) for name, group, severity, text in found]
 
 
 def _section(name: str) -> str:
-    """The table ``name`` of the hand-written part."""
+    """Return the table ``name`` of the hand-written part."""
     text = plugin_path().read_text(encoding="utf-8")
     _, _, rest = text.partition(f"\nlocal {name} = {{\n")
     return rest.partition("\n}\n")[0] + "\n"

@@ -1,4 +1,4 @@
-"""The tables of the plugin: everything of :mod:`mxwire.wire` that the Lua code has to know, as plain values."""
+"""The tables of the plugin: the parts of :mod:`mxwire.wire` that the Lua code needs, as plain values."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ LAYOUTS: Final[dict[str, PacketFormat]] = {
     "pull": PULL_MXOE,
     "pull_omx": PULL_OMX,
 }
-"""Every layout under the name that the plugin has for it; those of dialect `mxoe` have the plain name."""
+"""Every layout by its name in the plugin; those of dialect `mxoe` have the plain name."""
 
 ENUMS: Final[dict[str, type[IntEnum]]] = {
     "ptype": PacketType,
@@ -101,28 +101,28 @@ _MODES: Final = {"at least": "least", "at most": "most", "fits the frame": "fits
 
 @dataclass(frozen=True, slots=True)
 class FilterField:
-    """One display-filter field that stands for bytes of the packet."""
+    """One display-filter field for bytes of the packet."""
 
     name: str
-    """Behind ``mxoe.``."""
+    """Name after ``mxoe.``."""
     type: str
     base: str
     title: str
     meaning: str
-    """The meaning in every layout that has the field, with its section."""
+    """Meaning in every layout that has the field, with its section."""
     layouts: tuple[str, ...]
     values: tuple[tuple[int, str], ...] = ()
     bytes: bool = False
-    """A number of bytes."""
+    """True if the value is a number of bytes."""
 
 
 def filter_name(field: Field) -> str:
-    """The name of a field behind ``mxoe.``; bytes that nobody writes are apart, for some are fields elsewhere."""
+    """Return the name of a field after ``mxoe.``; undefined bytes get a prefix, as the same name may be a field elsewhere."""
     return f"undefined.{field.name}" if field.kind == "undefined" else field.name
 
 
 def filter_fields() -> list[FilterField]:
-    """All fields of all layouts, each name once, in order of appearance."""
+    """Return all fields of all layouts, each name once, in order of appearance."""
     found: dict[str, list[tuple[Layout, Field]]] = {}
     for layout in map(layout_of, LAYOUTS.values()):
         for field in layout.fields:
@@ -136,7 +136,7 @@ def _filter_field(name: str, places: list[tuple[Layout, Field]]) -> FilterField:
     if first.kind == "integer":
         size = max(field.size or 0 for field in fields)
         kind, base = {1: "uint8", 2: "uint16", 4: "uint32"}[4 if size == 3 else size], _base(first)
-        # One name has one type in Wireshark; the widest takes the narrower ones.
+        # A name has one type in Wireshark, so the widest is used.
     elif first.kind == "mac":
         kind, base = "ether", "NONE"
     elif first.text:
@@ -157,7 +157,7 @@ def _filter_field(name: str, places: list[tuple[Layout, Field]]) -> FilterField:
 
 
 def _counts_bytes(field: Field) -> bool:
-    """Whether an integer is a length or an offset; the formats say so in its meaning."""
+    """Return whether an integer is a length or an offset, according to its meaning in the formats."""
     if field.kind != "integer" or field.hexadecimal or field.values:
         return False
     return field.name.endswith(("length", "offset")) and _BYTES.search(field.meaning) is not None
@@ -168,7 +168,7 @@ def _base(field: Field) -> str:
 
 
 def _title(name: str) -> str:
-    """The specification's name in words; Wireshark shows it in the tree."""
+    """Return the specification's name in words, as shown in the tree."""
     words = name.removeprefix("undefined.").removeprefix("liback.").split("_")
     plain = " ".join(filter(None, (_WORDS.get(word, word) for word in words)))
     return plain[0].upper() + plain[1:]
@@ -180,7 +180,7 @@ def _meaning(fields: list[Field]) -> str:
 
 
 def layouts() -> dict[str, LuaValue]:
-    """Every layout with its fields, offsets, sizes, and tests."""
+    """Return every layout with its fields, offsets, sizes, and checks."""
     return {name: _layout(layout_of(packet_format)) for name, packet_format in LAYOUTS.items()}
 
 
@@ -221,12 +221,12 @@ def _check(check: Check) -> dict[str, LuaValue]:
 
 
 def enums() -> dict[str, LuaValue]:
-    """Names of values, by field."""
+    """Return names of values, by field."""
     return {field: {int(each): each.name for each in values} for field, values in ENUMS.items()}
 
 
 def numbers() -> dict[str, LuaValue]:
-    """Single numbers that have a name in Python."""
+    """Return the named numbers of the protocol."""
     return {
         "ethertype": ETHERTYPE_MXOE,
         "header_length": HEADER_LENGTH,
@@ -262,35 +262,35 @@ def numbers() -> dict[str, LuaValue]:
 
 
 def packet_types() -> dict[str, LuaValue]:
-    """Packet types by name."""
+    """Return packet types by name."""
     return {each.name: int(each) for each in PacketType}
 
 
 def reserved_types() -> dict[int, LuaValue]:
-    """Packet types that only native MX has."""
+    """Return the packet types reserved for native MX."""
     return {int(each): True for each in sorted(RESERVED_TYPES)}
 
 
 def reasons() -> dict[int, LuaValue]:
-    """Why a frame is malformed: name, words, and a sentence."""
+    """Return the reasons for malformed frames: name, words, and a sentence."""
     return {
         int(each): {"name": each.name.lower(), "text": each.text, "explanation": each.explanation} for each in Reason
     }
 
 
 def selection() -> dict[int, LuaValue]:
-    """The plain layout of every packet type that is the same in all dialects."""
+    """Return the layout of every packet type that is the same in all dialects."""
     chosen: dict[int, LuaValue] = {int(each.packet_type): each.name for each in COMMON_FORMATS}
     return chosen | {int(PacketType.RAW): RAW.name, int(PacketType.CONNECT): CONNECT_REQUEST.name}
 
 
 def alternatives() -> dict[str, LuaValue]:
-    """The second layout of the two packet types that have one."""
+    """Return the second layout of the two packet types that have one."""
     return {"reply": CONNECT_REPLY.name, "announcement": RAW_OMXOED.name}
 
 
 def dialects() -> dict[str, LuaValue]:
-    """Sizes of `mxoe`, and those of `omx` as pieces over M: from this M on, M times slope plus constant."""
+    """Return the sizes of `mxoe`, and those of `omx` as linear pieces: from this M on, M times slope plus constant."""
     made: dict[str, LuaValue] = {"mxoe": _named(MXOE)}
     for generation in GENERATIONS:
         made[generation] = _omx(generation)
@@ -308,7 +308,7 @@ def _key(packet_format: PacketFormat) -> str:
 
 
 def _omx(generation: Generation) -> dict[str, LuaValue]:
-    # Past the cache: 65,000 dialects need not be remembered.
+    # Bypass the cache: 65,000 dialects need not be kept.
     make: Callable[[int, Generation], Dialect] = omx.__wrapped__
     limits = range(SMALLEST_FRAME_LIMIT, LARGEST_FRAME_LIMIT + 1)
     every = [make(limit, generation) for limit in limits]
@@ -319,7 +319,7 @@ def _omx(generation: Generation) -> dict[str, LuaValue]:
 
 
 def _pieces(start: int, values: list[int]) -> list[LuaValue]:
-    """A function of M as straight pieces, ``{from, slope, constant}``, slope 0 or 1."""
+    """Return a function of M as linear pieces, ``{from, slope, constant}``, with slope 0 or 1."""
     pieces: list[LuaValue] = []
     slope, constant = -1, 0
     for place, value in enumerate(values):
@@ -334,7 +334,7 @@ def _pieces(start: int, values: list[int]) -> list[LuaValue]:
 
 
 def hints() -> list[LuaValue]:
-    """What speaks for a dialect, in the order of :class:`mxwire.wire.detection.Hint`."""
+    """Return the evidence for dialects, in the order of :class:`mxwire.wire.detection.Hint`."""
     return [
         {
             "name": hint.name,
@@ -347,12 +347,12 @@ def hints() -> list[LuaValue]:
 
 
 def old_reply_limits() -> dict[int, LuaValue]:
-    """P of old generations and a frame limit that leads to it."""
+    """Return P of old generations, each with a frame limit that results in it."""
     return dict(detection._OLD_REPLY_LIMITS)
 
 
 def byte_order() -> list[LuaValue]:
-    """Fields by which a sender's byte order shows, and how much each says."""
+    """Return the fields that show a sender's byte order, each with its weight."""
     found: list[LuaValue] = []
     for packet_type, packet_format, name, prefix in byteorder._PREFIXES:
         found.append(_vote(packet_type, packet_format, name) | {"prefix": prefix, "weight": byteorder._STRONG})

@@ -1,4 +1,4 @@
-"""The Wireshark plugin on this computer: where it goes, whether it is there and current, and whether it works."""
+"""The Wireshark plugin on this computer: its folders, its installation, and a check that it works."""
 
 from __future__ import annotations
 

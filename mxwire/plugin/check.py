@@ -1,4 +1,4 @@
-"""Whether the plugin works here: tshark with it against mxwire's own decoder, on a shipped capture."""
+"""A check that the plugin works here: tshark compared with mxwire's own decoder, on an included capture."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CAPTURE_NAME: Final = "mxoe-every-type.pcap"
 _PACKAGED: Final = Path(__file__).with_name(CAPTURE_NAME)
 _REMEDY: Final = "see that Lua is not disabled (enable_lua in init.lua)"
 _REMEDY_AS_ROOT: Final = (
-    "; as root, Wireshark 4.4 runs only what is installed for all: run mxwire plugin install --global, "
+    "; as root, Wireshark 4.4 loads only plugins installed for all users: run mxwire plugin install --global, "
     "or use Wireshark as another user"
 )
 _CHECKOUT: Final = Path(__file__).parents[2] / "captures" / CAPTURE_NAME
@@ -29,7 +29,7 @@ Types = dict[int, str]
 
 
 def shipped_capture() -> Path:
-    """A small real capture with every packet type: the package's where a wheel brought it, else the checkout's."""
+    """Return a small real capture with every packet type, from the package or from the checkout."""
     for path in (_PACKAGED, _CHECKOUT):
         if path.is_file():
             return path
@@ -38,41 +38,41 @@ def shipped_capture() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong, and what to do."""
+    """A problem and its remedy."""
 
     what: str
     remedy: str
 
     def __str__(self) -> str:
-        """One line."""
+        """Return one line."""
         return f"{self.what}: {self.remedy}"
 
 
 @dataclass(slots=True)
 class Report:
-    """What a check found."""
+    """The result of a check."""
 
     tshark: Program | None = None
     wireshark: Program | None = None
     source: Path | None = None
-    """The plugin that belongs to this mxwire."""
+    """The plugin of this version of mxwire."""
     places: list[Place] = field(default_factory=list)
     loaded: str | None = None
-    """``installed``: tshark loaded it from its folder; ``source``: it was told to, as it is not installed."""
+    """``installed``: from tshark's plugin folder; ``source``: by an option, since it is not installed."""
     capture: Path | None = None
     expected: Counter[str] = field(default_factory=Counter)
     """Frames of the capture by packet type, as mxwire decodes them."""
     decoded: Counter[str] = field(default_factory=Counter)
-    """The same, as tshark with the plugin does."""
+    """The same, as decoded by tshark with the plugin."""
     problems: list[Problem] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
-        """Whether the plugin is installed and works."""
+        """True if the plugin is installed and works."""
         return not self.problems
 
     def as_json(self) -> dict[str, Any]:
-        """The report as an object with stable keys."""
+        """Return the report as an object with stable keys."""
         return {
             "ok": self.ok,
             "tshark": _program(self.tshark),
@@ -97,7 +97,7 @@ def _program(program: Program | None) -> dict[str, str | None] | None:
 
 
 def check(tshark_path: str | Path | None = None) -> Report:
-    """Look at everything that the plugin needs. What is wrong stands in the report; nothing is raised for it."""
+    """Check everything that the plugin needs. Problems are listed in the report and raise no exception."""
     report = Report(wireshark=wireshark())
     try:
         tshark = Tshark(tshark_path)
@@ -167,7 +167,7 @@ def _is_root() -> bool:
 
 
 def _expected(path: Path) -> Types:
-    """The packet types as mxwire decodes them."""
+    """Return the packet types as decoded by mxwire."""
     decoder = Decoder()
     types: Types = {}
     with open_capture(str(path)) as capture:
@@ -178,7 +178,7 @@ def _expected(path: Path) -> Types:
 
 
 def _decoded(tshark: Tshark, path: Path, how: list[str]) -> tuple[Types, str]:
-    """The packet types as tshark with the plugin decodes them, and what it complains about."""
+    """Return the packet types as decoded by tshark with the plugin, and its error output."""
     output = tshark.run(*how, "-r", path, "-T", "fields", "-e", "frame.number", "-e", "mxoe.ptype")
     types: Types = {}
     for line in output.text.splitlines():
@@ -189,9 +189,9 @@ def _decoded(tshark: Tshark, path: Path, how: list[str]) -> tuple[Types, str]:
 
 
 def loading_arguments(tshark: Tshark) -> list[str]:
-    """What makes a tshark load the plugin of this mxwire: nothing where it is installed.
+    """Return the options with which tshark loads the plugin of this mxwire: none if it is installed.
 
-    Raises :class:`~mxwire.errors.MxwireError` where another version of it is installed, which would get in the way.
+    Raises :class:`~mxwire.errors.MxwireError` if another version is installed, which would be loaded instead.
     """
     loaded = tshark.loaded(source().name)
     for path in loaded:
@@ -201,7 +201,7 @@ def loading_arguments(tshark: Tshark) -> list[str]:
 
 
 def ensure_loads(tshark: Tshark, arguments: list[str], path: Path) -> None:
-    """See that the plugin is there when a capture is read; raises :class:`~mxwire.errors.MxwireError` if not."""
+    """Raise :class:`~mxwire.errors.MxwireError` unless tshark reads a capture with the plugin."""
     output = tshark.run(*arguments, "-r", path, "-c", "1", "-Y", "mxoe")
     if output.code or "Lua:" in output.complaint:
         reason = output.complaint or f"exit code {output.code}"

@@ -18,16 +18,16 @@ SCOPES: Final[tuple[Scope, ...]] = ("personal", "global")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the plugin is or would be installed."""
+    """A file where the plugin is or would be installed."""
 
     scope: Scope
     path: Path
     state: State
-    """``stale`` where another file than that of this mxwire is there: an older one, or a changed one."""
+    """``stale``: the file differs from that of this mxwire; it is older, or was changed."""
 
 
 def source() -> Path:
-    """The plugin that belongs to this mxwire."""
+    """Return the plugin of this version of mxwire."""
     path = plugin_path()
     if not path.is_file():
         raise MxwireError(f"{path} is not there: this mxwire is incomplete, install it again or run it from a checkout")
@@ -35,7 +35,7 @@ def source() -> Path:
 
 
 def state_of(path: Path) -> State:
-    """Whether a file is the plugin of this mxwire."""
+    """Return whether a file is the plugin of this mxwire."""
     try:
         content = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -46,21 +46,21 @@ def state_of(path: Path) -> State:
 
 
 def place(scope: Scope, tshark: Tshark) -> Place:
-    """The place of the plugin in one of the two folders."""
+    """Return the place of the plugin in one of the two folders."""
     path = tshark.folder(scope) / source().name
     return Place(scope, path, state_of(path))
 
 
 def places(tshark: Tshark) -> list[Place]:
-    """The place in the user's own folder, and that for all users."""
+    """Return the places in the user's own folder and in that for all users."""
     return [place(scope, tshark) for scope in SCOPES]
 
 
 def install(scope: Scope, tshark: Tshark) -> Place:
-    """Copy the plugin to its folder, whatever is there; returns what was there before.
+    """Copy the plugin to its folder, replacing an existing file; return the previous state.
 
-    The file appears whole or not at all. Raises :class:`~mxwire.errors.MxwireError` where the folder cannot be
-    written, or where the other folder has the plugin too: Wireshark would load both, and complain.
+    The file is replaced atomically. Raises :class:`~mxwire.errors.MxwireError` if the folder cannot be written, or if
+    the other folder also contains the plugin: Wireshark would load both, and report an error.
     """
     other = place("global" if scope == "personal" else "personal", tshark)
     if other.state != "missing":
@@ -76,7 +76,7 @@ def install(scope: Scope, tshark: Tshark) -> Place:
 
 
 def uninstall(scope: Scope, tshark: Tshark) -> Place:
-    """Take the plugin out of its folder; returns what was there before."""
+    """Remove the plugin from its folder; return the previous state."""
     target = place(scope, tshark)
     try:
         target.path.unlink(missing_ok=True)

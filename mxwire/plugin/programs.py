@@ -1,4 +1,4 @@
-"""tshark and Wireshark: where they are, which version, which folders they look in, and what they say."""
+"""tshark and Wireshark: their paths, versions, plugin folders, and output."""
 
 from __future__ import annotations
 
@@ -30,41 +30,41 @@ _SECONDS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program of Wireshark's that is there."""
+    """An installed program of Wireshark."""
 
     path: Path
     version: str
-    """For example ``4.0.17``; ``?`` where it does not say."""
+    """For example ``4.0.17``; ``?`` if it is unknown."""
     lua: str | None
-    """Version of the Lua inside, or None where it was built without."""
+    """Version of its Lua, or None if it was built without Lua."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a run of tshark ended with."""
+    """The result of a run of tshark."""
 
     code: int
     text: str
     complaint: str
-    """What it wrote to standard error, in one line, without the remark that it runs as root."""
+    """Its standard error in one line, without the remark that it runs as root."""
 
 
 class Tshark:
-    """A tshark, found in the PATH or given. Raises :class:`~mxwire.errors.MxwireError` where there is none."""
+    """A tshark, found in the PATH or given. Raises :class:`~mxwire.errors.MxwireError` if there is none."""
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = _find("tshark", path)
 
     def run(self, *arguments: str | Path, environment: dict[str, str] | None = None) -> Output:
-        """Run it and wait."""
+        """Run tshark and wait for its end."""
         return _run([str(self.path), *map(str, arguments)], environment or {})
 
     def program(self) -> Program:
-        """Its version."""
+        """Return path and versions."""
         return _program(self.path)
 
     def folder(self, scope: Scope) -> Path:
-        """The folder that it loads Lua plugins from: the user's own, or that of all users."""
+        """Return the folder of Lua plugins: the user's own, or that of all users."""
         listed = self._report("folders")
         named = dict(line.split(":", 1) for line in listed.splitlines() if ":" in line)
         for name in _FOLDERS[scope]:
@@ -73,7 +73,7 @@ class Tshark:
         raise MxwireError(f"{self.path} -G folders names no {scope} plugin folder: is it a tshark of Wireshark 3 or 4?")
 
     def loaded(self, name: str) -> list[Path]:
-        """The Lua scripts of a file name that it loads by itself."""
+        """Return the Lua scripts with a file name that tshark loads automatically."""
         rows = [line.split("\t") for line in self._report("plugins").splitlines()]
         return [Path(row[-1]) for row in rows if len(row) >= 3 and row[0] == name and "lua" in row[-2].lower()]
 
@@ -85,7 +85,7 @@ class Tshark:
 
 
 def wireshark() -> Program | None:
-    """The Wireshark on this computer, if there is one."""
+    """Return the installed Wireshark, or None."""
     try:
         return _program(_find("wireshark", None))
     except MxwireError:
@@ -105,7 +105,7 @@ def _find(name: str, given: str | Path | None) -> Path:
 def _program(path: Path) -> Program:
     text = _run([str(path), "-v"], {"QT_QPA_PLATFORM": "offscreen"}).text
     version = _VERSION.search(text)
-    # Line breaks may fall anywhere in the list of what it was compiled with.
+    # Line breaks may occur anywhere in the list of libraries.
     lua = _LUA.search(" ".join(text.split()))
     return Program(path, version[1] if version else "?", lua[1] if lua else None)
 
@@ -122,6 +122,6 @@ def _run(command: Sequence[str], environment: dict[str, str]) -> Output:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MxwireError(f"{command[0]} cannot be run: {error}") from error
-    said = done.stderr.decode("utf-8", "replace").splitlines()
-    told = [line.strip() for line in said if line.strip() and not line.startswith("Running as user")]
-    return Output(done.returncode, done.stdout.decode("utf-8", "replace"), "; ".join(told))
+    lines = done.stderr.decode("utf-8", "replace").splitlines()
+    complaints = [line.strip() for line in lines if line.strip() and not line.startswith("Running as user")]
+    return Output(done.returncode, done.stdout.decode("utf-8", "replace"), "; ".join(complaints))

@@ -1,6 +1,6 @@
 """The pytest plugin: hosts for tests of other programs, and scenarios as tests.
 
-It is loaded by every pytest that finds it installed, so nothing of mxwire is imported before it is asked for.
+Every pytest loads it where mxwire is installed, so it imports nothing of mxwire until a test uses it.
 """
 
 from __future__ import annotations
@@ -20,24 +20,31 @@ SUFFIX = ".mxs"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options of the plugin."""
+    """Add the options of the plugin."""
     group = parser.getgroup("mxwire", "mxwire: Myrinet Express over Ethernet")
     group.addoption(
         "--mxwire-config",
         metavar="FILE",
-        help="hosts to test against, as mxwire interop has them; scenarios (*.mxs) become tests",
+        help="hosts to test against, in the format of mxwire interop; scenarios (*.mxs) become tests",
     )
     group.addoption(
         "--mxwire-scenarios",
         action="store_true",
-        help="collect scenarios (*.mxs) as tests; without a file of hosts they are played against the engine",
+        help="collect scenarios (*.mxs) as tests; without --mxwire-config they are played against the engine",
     )
-    group.addoption("--mxwire-profile", metavar="NAME", default="open-mx-1.5", help="what the engine is then")
-    group.addoption("--mxwire-dialect", metavar="NAME", default="mxoe", help="what it speaks: mxoe, omx or omx:M")
+    group.addoption(
+        "--mxwire-profile", metavar="NAME", default="open-mx-1.5", help="profile of the engine for scenarios"
+    )
+    group.addoption(
+        "--mxwire-dialect",
+        metavar="NAME",
+        default="mxoe",
+        help="dialect of the engine for scenarios: mxoe, omx or omx:M",
+    )
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Scenarios are tests where somebody has asked for it."""
+    """Collect scenarios as tests if an option of the plugin enables it."""
     if file_path.suffix != SUFFIX:
         return None
     config = parent.config
@@ -50,9 +57,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 @pytest.fixture
 def mxwire_network(request: pytest.FixtureRequest) -> Iterator[SimulatedStages]:
-    """Makes simulated networks of two hosts in virtual time: ``mxwire_network(left=…, right=…, impairment=…, seed=…)``.
+    """Create simulated networks of two hosts, in virtual time: ``mxwire_network(left=…, right=…, seed=…)``.
 
-    What the hosts have sent is held against the rules when the test is over; a violation fails it.
+    After the test, the frames of the hosts are checked against the rules; a violation fails it.
     """
     from mxwire.pytest_plugin.stages import SimulatedStages
 
@@ -63,9 +70,9 @@ def mxwire_network(request: pytest.FixtureRequest) -> Iterator[SimulatedStages]:
 
 @pytest.fixture
 def mxwire_live_pair(request: pytest.FixtureRequest) -> Iterator[LiveStage]:
-    """Two live hosts of ours: on the interfaces of ``--mxwire-config``, or in two network namespaces that are made.
+    """Two live hosts: on the interfaces of ``--mxwire-config``, or in two new network namespaces.
 
-    Skipped, with the reason, where neither is possible.
+    The test is skipped, with the reason, if neither is possible.
     """
     from mxwire.pytest_plugin.stages import live_pair
 
@@ -75,9 +82,10 @@ def mxwire_live_pair(request: pytest.FixtureRequest) -> Iterator[LiveStage]:
 
 @pytest.fixture
 def mxwire_external(request: pytest.FixtureRequest) -> Iterator[LiveStage]:
-    """A live host of ours against the first external host of ``--mxwire-config``; skipped without one.
+    """A live host and the first external host of ``--mxwire-config``; the test is skipped without one.
 
-    ``stage.left`` is ours, and ``stage.far("echo")`` says where a program of the other side is, which it starts.
+    ``stage.left`` is the live host; ``stage.far("echo")`` starts a program of the external host and returns its
+    address.
     """
     from mxwire.pytest_plugin.stages import external
 

@@ -1,4 +1,4 @@
-"""Scenarios as tests: a file is a test, and what it says of the host decides."""
+"""Scenarios as tests: one test per file, which passes if the host meets the scenario's expectations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mxwire.wire.numbers import DEFAULT_KEY
 
 
 class ScenarioFailed(Exception):
-    """The host has not done what the scenario expects."""
+    """A host that did not meet the expectations of a scenario."""
 
     def __init__(self, outcome: ScenarioOutcome) -> None:
         super().__init__(outcome.reason)
@@ -29,10 +29,10 @@ class ScenarioFailed(Exception):
 
 
 class ScenarioFile(pytest.File):
-    """A file of scenarios, which is one."""
+    """A file with one scenario."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """The test."""
+        """Yield the test."""
         try:
             script = load(self.path)
         except MxwireError as error:
@@ -41,14 +41,14 @@ class ScenarioFile(pytest.File):
 
 
 class ScenarioItem(pytest.Item):
-    """A scenario."""
+    """A scenario as a test."""
 
     def __init__(self, *, script: Script, **options: Any) -> None:
         super().__init__(**options)
         self.script = script
 
     def runtest(self) -> None:
-        """Play it against the host of the configuration, or against the engine."""
+        """Play the scenario against the host of the configuration, or against the engine."""
         live = self.config.getoption("--mxwire-config") is not None
         outcome = _against(self.config, self.script) if live else self._simulated()
         if outcome.verdict is ScenarioVerdict.SKIPPED:
@@ -61,7 +61,7 @@ class ScenarioItem(pytest.Item):
         return run_simulated(self.script, str(self.config.getoption("--mxwire-profile")), dialect)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What was expected, and what came."""
+        """Return a report with the expected and the actual frame."""
         error = excinfo.value
         if isinstance(error, ScenarioFailed):
             outcome = error.outcome
@@ -79,12 +79,12 @@ class ScenarioItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Any, int, str]:
-        """Where it is, and what it is called."""
+        """Return the path, line and name of the test."""
         return self.path, 0, f"scenario: {self.name}"
 
 
 class _Played:
-    """An external host that scenarios are played against, for the whole session."""
+    """An external host for scenarios, kept for the whole session."""
 
     def __init__(self, config: pytest.Config) -> None:
         session, self.external = external_of(config)
@@ -102,10 +102,10 @@ class _Played:
         self.role = next((each for each in _ROLES if each in external.programs), None)
         self.programs = session.player.programs(external)
         self.met: int | None = None
-        """How many programs had been started when the host was met."""
+        """Number of program starts when the target was last discovered."""
 
     def play(self, script: Script) -> ScenarioOutcome:
-        """Play one, from endpoints that the host does not remember."""
+        """Play a scenario, from endpoints that the host does not remember."""
         self.seed += 1
         if self.driver is not None:
             return run_driven(script, self.link, self.driver, self.dialect, self.seed)
@@ -123,7 +123,7 @@ class _Played:
         return outcome
 
     def _meet(self) -> None:
-        """Learn what the host calls us; one that was started again may have another number for us."""
+        """Discover the host and the index it uses for the tester, which may change with each restart."""
         program = None if self.role is None else self.external.programs[self.role]
         self.target = meet(
             self.link,
@@ -132,17 +132,17 @@ class _Played:
             endpoint=_ENDPOINT if program is None else program.endpoint,
             key=DEFAULT_KEY if program is None else program.key,
         )
-        # It may answer more than one question for its name.
+        # The host may answer more than one query for its name.
         while len(self.link.receive(_LULL)):
             pass
         self.met = self.programs.starts
 
 
 _ROLES: Final[tuple[Role, ...]] = ("nothing", "sink", "echo", "perf")
-"""Which program a host runs while scenarios are played: the first of these that is described."""
+"""Roles of the program that runs during scenarios, in order of preference."""
 _ENDPOINT: Final = 1
 _LULL: Final = 0.2
-"""Seconds of quiet after which a host has said what it had to say."""
+"""Seconds of silence after which no further answer is expected."""
 _PLAYED: Final = pytest.StashKey[_Played]()
 
 

@@ -1,4 +1,4 @@
-"""What the fixtures give: stages of two hosts, judged when the test is over."""
+"""Stages of two hosts for the fixtures, judged after each test."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHOWN: Final = 5
 
 
 class SimulatedStages:
-    """Makes simulated stages, and judges what was sent on them."""
+    """A factory of simulated stages that judges their frames."""
 
     def __init__(self) -> None:
         self._made: list[tuple[SimulatedStage, Hosts]] = []
@@ -40,7 +40,7 @@ class SimulatedStages:
         introduction: Introduction = "names",
         patience: float = 60.0,
     ) -> SimulatedStage:
-        """A stage of two implementations, as ``mxwire interop --list`` names them."""
+        """Return a stage of two implementations, by the names that ``mxwire interop --list`` shows."""
         castings = [casting_of(implementation_by_name(each), name) for each, name in ((left, "left"), (right, "right"))]
         stage = SimulatedStage(
             castings[0],
@@ -55,14 +55,14 @@ class SimulatedStages:
         return stage
 
     def judge(self) -> None:
-        """Fail the test where a host has broken a rule; hosts that do not speak alike are not judged."""
+        """Fail the test if a host has broken a rule; hosts with different dialects are not judged."""
         for stage, hosts in self._made:
             if len({each.dialect for each in hosts.castings.values()}) == 1:
                 _fail(judge(stage.frames, hosts, exact=True, reboots=stage.reboots, slowest=stage.slowest))
 
 
 class Session:
-    """The hosts of ``--mxwire-config``, for all tests of a run: namespaces are made once, programs started once."""
+    """The hosts of ``--mxwire-config``, for all tests of a run: namespaces and programs are created once."""
 
     def __init__(self, configuration: Configuration, player: LivePlayer) -> None:
         self.configuration = configuration
@@ -73,9 +73,9 @@ _SESSION: Final = pytest.StashKey[Session]()
 
 
 def session_of(config: pytest.Config) -> Session:
-    """The hosts; without a file, two namespaces of our own.
+    """Return the hosts of the session; without a file, those in two new namespaces.
 
-    Skips the test where these cannot be made, and fails it in a line where the file or its interfaces are wrong.
+    Skip the test if these cannot be created; fail it with one line if the file or its interfaces are invalid.
     """
     found = config.stash.get(_SESSION, None)
     if found is None:
@@ -93,7 +93,7 @@ def session_of(config: pytest.Config) -> Session:
 
 @contextmanager
 def live_pair(config: pytest.Config) -> Iterator[LiveStage]:
-    """Two live hosts; skips the test where there can be none."""
+    """Yield a stage of two live hosts; skip the test if this is impossible."""
     configuration = session_of(config).configuration
     if configuration.right is None:
         pytest.skip(f"{configuration.path} describes no interface [right]")
@@ -110,10 +110,9 @@ def live_pair(config: pytest.Config) -> Iterator[LiveStage]:
 
 @contextmanager
 def external(config: pytest.Config, test: str, failed: Callable[[], bool]) -> Iterator[LiveStage]:
-    """A live host of ours against an external one; skips the test where none is described.
+    """Yield a stage of a live host and an external one; skip the test if none is described.
 
-    Where ``failed`` returns True at the end, the programs that ``test`` has used are restarted before they are used
-    again.
+    If ``failed`` returns True at the end, the programs used by ``test`` are restarted before their next use.
     """
     session, described = external_of(config)
     configuration, player = session.configuration, session.player
@@ -133,7 +132,7 @@ def external(config: pytest.Config, test: str, failed: Callable[[], bool]) -> It
 
 
 def external_of(config: pytest.Config) -> tuple[Session, External]:
-    """The first external host of ``--mxwire-config``; skips the test where there is none."""
+    """Return the first external host of ``--mxwire-config``; skip the test if there is none."""
     path = config.getoption("--mxwire-config")
     if path is None:
         pytest.skip("an external host is described by --mxwire-config FILE")
@@ -144,9 +143,9 @@ def external_of(config: pytest.Config) -> tuple[Session, External]:
 
 
 def _namespaces() -> Configuration:
-    """Two namespaces that are made for this process."""
+    """Return a configuration with two new namespaces for this process."""
     if os.geteuid() != 0:
-        pytest.skip("network namespaces want root: run as root, or name interfaces with --mxwire-config")
+        pytest.skip("network namespaces need root: run as root, or name interfaces with --mxwire-config")
     prefix = f"mxwire-{os.getpid()}"
     return Configuration(
         path="--mxwire-config",

@@ -1,7 +1,7 @@
-"""MXoE as scapy layers: read, change, build, send and pair packets with scapy.
+"""MXoE as scapy layers: read, change, build, send and match packets with scapy.
 
-``from mxwire.scapy import *`` gives a layer for the head (:class:`MXoE`), one for each layout of the specification
-(``MXoETiny``, ``MXoEConnectReply``, …; :data:`LAYERS` has them all), and helpers. The layers are made from
+``from mxwire.scapy import *`` provides a layer for the head (:class:`MXoE`), one for each layout of the specification
+(``MXoETiny``, ``MXoEConnectReply``, …; :data:`LAYERS` has all of them), and helpers. The layers are built from
 :mod:`mxwire.wire.formats` at import.
 
 scapy is under the GPL, version 2 only. No other module of mxwire imports this one, or scapy.

@@ -1,4 +1,4 @@
-"""Which dialect a packet is in: said with the packet, or set for the session in scapy's ``conf``."""
+"""The dialect of a packet: given with the packet, or set for the session in scapy's ``conf``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mxwire.errors import MxwireError
 from mxwire.wire.dialect import MXOE, Dialect, dialect_by_name
 
 DialectLike = Dialect | str | None
-"""A dialect, its name (``mxoe``, ``omx``, ``omx:M``), or None for the one that ``conf`` says."""
+"""A dialect, its name (``mxoe``, ``omx``, ``omx:M``), or None for the one set in ``conf``."""
 
 CONF_KEY: Final = "mxoe"
-"""The place of the settings: ``conf.contribs["mxoe"]["dialect"]``."""
+"""Location of the settings: ``conf.contribs["mxoe"]["dialect"]``."""
 
 conf.contribs.setdefault(CONF_KEY, {}).setdefault("dialect", MXOE.name)
 
@@ -24,7 +24,7 @@ _reading: ContextVar[Dialect | None] = ContextVar("_reading", default=None)
 
 
 def dialect_of(given: DialectLike = None) -> Dialect:
-    """The dialect that is meant; raises :class:`~mxwire.errors.MxwireError` for a name that there is not."""
+    """Return the dialect. Raises :class:`~mxwire.errors.MxwireError` for an unknown name."""
     if given is None:
         given = _reading.get() or conf.contribs.get(CONF_KEY, {}).get("dialect", MXOE)
     if isinstance(given, Dialect):
@@ -36,7 +36,7 @@ def dialect_of(given: DialectLike = None) -> Dialect:
 
 @contextmanager
 def reading(dialect: Dialect) -> Iterator[None]:
-    """Packets made inside are in this dialect unless they say another; of this thread or task only."""
+    """Set the default dialect of packets built inside, for this thread or task only."""
     token = _reading.set(dialect)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Packets in and out, and the packets that a message or a PULL is cut into."""
+"""Reading and converting packets, and the packets of a message or a PULL."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from mxwire.wire.packets import Frame
 
 
 def parse_mxoe(frame: bytes, dialect: DialectLike = None) -> Packet:
-    """An Ethernet frame as a packet, read in a dialect of its own rather than that of ``conf``."""
+    """Return an Ethernet frame as a packet, decoded in the given dialect instead of that of ``conf``."""
     with reading(dialect_of(dialect)):
         return Ether(frame)
 
 
 def read_mxoe(path: str | Path, dialect: DialectLike = None) -> PacketList:
-    """The MXoE frames of a capture (pcap, pcapng, gzip or zstd), each in the dialect that its hosts speak.
+    """Return the MXoE frames of a capture (pcap, pcapng, gzip or zstd), each in the dialect of its hosts.
 
-    Unlike scapy's ``rdpcap`` this finds out the dialect of each pair of hosts, as ``mxwire decode`` does; ``dialect``
-    sets it for all. Where no frame decides, it is mxoe.
+    Unlike scapy's ``rdpcap`` this detects the dialect of each pair of hosts, like ``mxwire decode``; ``dialect`` sets
+    it for all. Without evidence it is mxoe.
     """
     decoder = Decoder(None if dialect is None else dialect_of(dialect))
     packets = []
@@ -48,9 +48,9 @@ def read_mxoe(path: str | Path, dialect: DialectLike = None) -> PacketList:
 
 
 def to_frame(packet: Packet) -> Frame | Malformed:
-    """What mxwire's own decoder says of a packet: a typed :class:`~mxwire.wire.packets.Frame`, or what is wrong.
+    """Decode a packet with mxwire's own decoder: into a typed :class:`~mxwire.wire.packets.Frame`, or ``Malformed``.
 
-    Raises :class:`~mxwire.errors.MxwireError` where there is no MXoE in it.
+    Raises :class:`~mxwire.errors.MxwireError` if the packet contains no MXoE.
     """
     head = packet.getlayer(MXoE)
     if head is None:
@@ -61,22 +61,22 @@ def to_frame(packet: Packet) -> Frame | Malformed:
 
 
 def _ethertype(head: Packet) -> bytes:
-    """The EtherType by which the layer below announces the head."""
+    """Return the EtherType in the layer below the head."""
     return int(getattr(head.underlayer, "type", 0) or 0).to_bytes(2, "big")
 
 
 def from_frame(frame: Frame, dialect: DialectLike = None) -> Packet:
-    """A packet from a typed frame of mxwire, padded as a sender pads."""
+    """Return a packet from a typed frame of mxwire, padded like that of a real sender."""
     chosen = dialect_of(dialect)
     return parse_mxoe(build(frame, chosen), chosen)
 
 
 def fragment_medium(data: bytes, dialect: DialectLike = None, **fields: Any) -> list[Packet]:
-    """The MEDIUM packets of a message, as a sender sends them (R-SND-03): all but the last are full.
+    """Return the MEDIUM packets of a message like those of a real sender (R-SND-03): all but the last are full.
 
-    ``fields`` are those of the packets that the cutting does not set, of any layer: ``dst`` and ``src`` (Ethernet),
+    ``fields`` are the other fields of the packets, of any layer: ``dst`` and ``src`` (Ethernet),
     ``dst_src_peer_index``, ``src_endpoint``, ``lib_seqnum``, … In dialect mxoe ``frag_pipeline`` sets the size of the
-    fragments, 2^frag_pipeline bytes. Raises :class:`~mxwire.errors.MxwireError` for a message that no host sends so.
+    fragments, 2^frag_pipeline bytes. Raises :class:`~mxwire.errors.MxwireError` for a message that no host would send.
     """
     chosen = dialect_of(dialect)
     medium = LAYERS["MXoEMedium"]
@@ -95,11 +95,11 @@ def fragment_medium(data: bytes, dialect: DialectLike = None, **fields: Any) -> 
 
 
 def pull_replies(pull: Packet, region_data: bytes, dialect: DialectLike = None) -> list[Packet]:
-    """The PULL_REPLYs with which a host answers a PULL (R-PUL-13), addressed to its sender.
+    """Return the PULL_REPLYs with which a host answers a PULL (R-PUL-13), addressed to its sender.
 
     ``region_data`` is the whole region, from its first byte; the message starts at the PULL's
-    ``pulled_rdma_offset``. Without ``dialect`` it is the PULL's. Raises :class:`~mxwire.errors.MxwireError` where a
-    host would not answer: too many frames, or bytes that are not in the region (R-PUL-14).
+    ``pulled_rdma_offset``. ``dialect`` defaults to the PULL's. Raises :class:`~mxwire.errors.MxwireError` if a host
+    would not answer: too many frames, or bytes that are not in the region (R-PUL-14).
     """
     asked = pull.getlayer(LAYERS["MXoEPull"])
     if asked is None:
@@ -142,7 +142,7 @@ def pull_replies(pull: Packet, region_data: bytes, dialect: DialectLike = None) 
 
 
 def _split(fields: dict[str, Any], body: Packet) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Which of the values belong to which layer."""
+    """Return the values by layer."""
     layers = Ether(), MXoE(), body
     given: list[dict[str, Any]] = [{}, {}, {}]
     for name, value in fields.items():

@@ -1,4 +1,4 @@
-"""The scapy layers: made from the formats, so that no offset, size or name stands here."""
+"""The scapy layers, generated from the formats, so that no offset, size or name is written here."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from mxwire.wire.selection import ALTERNATIVES, ANNOUNCEMENT_LENGTH, REPLY_FLAG,
 from mxwire.wire.text import sequence_text
 
 BODY_OFFSET: Final = TYPE_OFFSET + 1
-"""Where the layers behind the head start, from the first byte of the Ethernet frame."""
+"""Offset of the layer after the head, from the first byte of the Ethernet frame."""
 
 _LAYOUT_DIALECTS: Final = {
     "Mxoe": MXOE,
@@ -51,17 +51,17 @@ _LAYOUT_DIALECTS: Final = {
     "OmxN3": omx(generation="N3"),
     "OmxN2": omx(generation="N2"),
 }
-"""A dialect for each set of layouts; the first that has a layout lends it its name."""
+"""One dialect per set of layouts; a layout is named after the first dialect that has it."""
 
 
 # Fields
 
 
 class SequenceField(ShortField):
-    """A sequence number, shown with its session number apart where that is not 0."""
+    """A sequence number, shown with a separate session number if that is not 0."""
 
     def i2repr(self, pkt: Packet | None, x: Any) -> str:
-        """``4097``, or ``20481 (1/4097)``."""
+        """Return ``4097``, or ``20481 (1/4097)``."""
         text = sequence_text(x) if isinstance(x, int) else repr(x)
         return text if text == str(x) or not isinstance(x, int) else f"{x} ({text})"
 
@@ -73,7 +73,7 @@ _LENGTH_CODES: Final = {1: "B", 2: "H", 4: "I"}
 
 
 def _scapy_field(layout: Layout, field: FormatField) -> Field[Any, Any]:
-    """The scapy field that stands for a field of the formats; integers are big-endian."""
+    """Return the scapy field for a field of the formats; integers are big-endian."""
     name, size = field.attribute, field.size or 0
     if field.kind == "payload":
         return _payload_field(layout, field)
@@ -98,7 +98,7 @@ def _payload_field(layout: Layout, field: FormatField) -> Field[Any, Any]:
     if field.length_field is None:
         return StrField(field.attribute, empty)
     length = layout.by_name[field.length_field]
-    # What scapy's fuzz() makes has to fit the length field; two bytes hold all that it makes.
+    # Values made by scapy's fuzz() must fit the length field; two bytes are enough for all of them.
     most = 0xFF if length.size == 1 else None
     return StrLenField(
         field.attribute, empty, length_from=lambda packet: packet.getfieldval(length.attribute), max_length=most
@@ -106,7 +106,7 @@ def _payload_field(layout: Layout, field: FormatField) -> Field[Any, Any]:
 
 
 def _end_of_fragment(packet: Packet, length: int) -> int:
-    """The length of a message whose last fragment a MEDIUM is."""
+    """Return the length of a message whose last fragment is a given MEDIUM."""
     return int(packet.getfieldval("frag_seqnum")) * fragment_payload(packet) + length
 
 
@@ -115,13 +115,13 @@ def _at_most(size: int, adjust: Callable[[Packet, int], int]) -> Callable[[Packe
 
 
 _MESSAGE_LENGTHS: Final = {("medium", "length"): _end_of_fragment}
-"""Lengths of a whole message: where left out, the packet is taken to be its end."""
+"""Lengths of a whole message; if omitted, the packet is assumed to be its end."""
 _DEFAULTS: Final = {("medium", "frag_pipeline"): MXOE.fragment_payload.bit_length() - 1}
-"""What a field without a default in the formats holds in a new packet, where 0 would make no sense."""
+"""Values in new packets of fields without a default in the formats, if 0 would be invalid."""
 
 
 def fragment_payload(packet: Packet) -> int:
-    """Bytes of all fragments but the last of the message that a MEDIUM belongs to: 2^pipeline, or the dialect's F."""
+    """Return the size in bytes of all fragments but the last: 2^pipeline of a MEDIUM, or the dialect's F."""
     pipeline = packet.fields.get("frag_pipeline", packet.default_fields.get("frag_pipeline"))
     # Only the low five bits of a shift matter, as in mxwire.report.summary.
     return int(packet.dialect.fragment_payload) if pipeline is None else 1 << (int(pipeline) & 31)
@@ -131,7 +131,7 @@ def fragment_payload(packet: Packet) -> int:
 
 
 class _InDialect(Packet):
-    """A packet that knows its dialect: said with ``dialect=``, else that of the layer below, else that of ``conf``."""
+    """A packet with a dialect: that of ``dialect=``, else of the layer below, else of ``conf``."""
 
     __slots__ = ["dialect", "dialect_said"]
 
@@ -147,13 +147,13 @@ class _InDialect(Packet):
         object.__setattr__(self, "dialect_said", other.dialect_said)
 
     def copy(self) -> Any:
-        """A deep copy in the same dialect."""
+        """Return a deep copy in the same dialect."""
         clone = super().copy()
         clone._as(self)
         return clone
 
     def clone_with(self, payload: Any = None, **fields: Any) -> Any:
-        """What scapy makes of a packet with sets of values when it is built."""
+        """Return the packets that scapy builds from a packet with sets of values."""
         clone = super().clone_with(None, **fields)
         clone._as(self)
         if payload is not None:
@@ -162,12 +162,12 @@ class _InDialect(Packet):
 
 
 def _chosen(said: DialectLike, below: Packet | None) -> Dialect:
-    """The dialect of a packet to be made on another."""
+    """Return the dialect of a packet to be built on another."""
     return below.dialect if said is None and isinstance(below, _InDialect) else dialect_of(said)
 
 
 class MXoE(_InDialect):
-    """The rest of the 16-byte head behind the Ethernet header, and the type of the packet (sections 4 and 6)."""
+    """The rest of the 16-byte head after the Ethernet header, and the packet type (sections 4 and 6)."""
 
     name = "MXoE"
     show_summary = False
@@ -178,7 +178,7 @@ class MXoE(_InDialect):
     ]
 
     def guess_payload_class(self, payload: bytes) -> type[Packet]:
-        """The layer for the packet type in this dialect; a layer that the user has bound for a type without one."""
+        """Return the layer for the packet type in this dialect, or one bound by the user for another type."""
         packet_type = self.getfieldval("ptype")
         found = _layers_by_type(self.dialect).get(packet_type)
         if found is None:
@@ -186,7 +186,7 @@ class MXoE(_InDialect):
         return _ALTERNATIVE_LAYERS[packet_type] if _is_alternative(packet_type, payload) else found
 
     def add_payload(self, payload: Packet | bytes) -> None:
-        """Put a layer on top. Where only one of the two was given a dialect, the other one takes it on."""
+        """Put a layer on top. If only one of the two has an explicit dialect, the other takes it."""
         if isinstance(payload, MXoEBody):
             if self.dialect_said:
                 if payload.dialect_said and payload.dialect != self.dialect:
@@ -199,7 +199,7 @@ class MXoE(_InDialect):
         super().add_payload(payload)
 
     def post_build(self, pkt: bytes, pay: bytes) -> bytes:
-        """Padding up to the least length of an Ethernet frame, and of a host reply."""
+        """Add padding up to the minimum length of an Ethernet frame, and of a host reply."""
         if self.underlayer is None:
             return pkt + pay
         least = SHORTEST_FRAME - HEADER_LENGTH
@@ -210,22 +210,22 @@ class MXoE(_InDialect):
         return pkt + pay + bytes(max(least - there, 0))
 
     def hashret(self) -> bytes:
-        """What a packet and its answers have in common."""
+        """Return a value that a packet and its answers have in common."""
         return self.payload.hashret()
 
     def answers(self, other: Packet) -> int:
-        """Whether this may be the answer to another packet; checks the addresses too, where both have some."""
+        """Return whether this may be the answer to another packet; compares addresses if both have them."""
         if not isinstance(other, MXoE) or not _comes_back(self.underlayer, other.underlayer):
             return 0
         return self.payload.answers(other.payload)
 
     def mysummary(self) -> str:
-        """A frame without a layer for its type, in the words of ``mxwire decode``."""
+        """Summarise a frame without a layer for its type, in the words of ``mxwire decode``."""
         return _told(self)
 
 
 def _comes_back(answer: Packet | None, asked: Packet | None) -> bool:
-    """Whether one frame went where the other came from."""
+    """Return whether the addresses of two frames are those of a request and its answer."""
     if not isinstance(answer, Ether) or not isinstance(asked, Ether):
         return True
     here = asked.dst in (mac_text(BROADCAST), answer.src)
@@ -233,12 +233,12 @@ def _comes_back(answer: Packet | None, asked: Packet | None) -> bool:
 
 
 class MXoEBody(_InDialect):
-    """What all layers behind the head have in common."""
+    """Base class of all layers after the head."""
 
     match_subclass = True
     layout: ClassVar[Layout]
     own_dialect: ClassVar[Dialect | None] = None
-    """A dialect that has this layout, where not all have."""
+    """A dialect with this layout, if not all have it."""
 
     def __init__(self, *args: Any, dialect: DialectLike = None, **fields: Any) -> None:
         if self.own_dialect is not None:
@@ -250,7 +250,7 @@ class MXoEBody(_InDialect):
         super().__init__(*args, dialect=dialect, **fields)
 
     def in_dialect(self, dialect: DialectLike) -> MXoEBody:
-        """This packet in another dialect: itself where the layout is the same, else a copy with the same values."""
+        """Return this packet in another dialect: itself if the layout is the same, else a copy with the same values."""
         wanted = dialect_of(dialect)
         cls = _layer_in(type(self), wanted)
         if cls is type(self):
@@ -269,7 +269,7 @@ class MXoEBody(_InDialect):
         return made
 
     def extra_length(self, built: bytes) -> int:
-        """Bytes that a sender adds to the least length of the frame: those of the name in a host reply."""
+        """Return the number of bytes added to the minimum frame length: those of the name in a host reply."""
         name = self.layout.format.extra_length
         if name is None:
             return 0
@@ -277,26 +277,26 @@ class MXoEBody(_InDialect):
         return int.from_bytes(built[field.offset - BODY_OFFSET : field.end - BODY_OFFSET], "big")
 
     def extract_padding(self, s: bytes) -> tuple[bytes, bytes]:
-        """Whatever lies behind the packet is padding."""
+        """Return the bytes after the packet as padding."""
         return b"", s
 
     def hashret(self) -> bytes:
-        """The same for a packet and all that may answer it."""
+        """Return a value that is the same for a packet and its possible answers."""
         return _hash(self)
 
     def answers(self, other: Packet) -> int:
-        """Whether this answers another packet: a reply, or a nack of it."""
+        """Return whether this answers another packet: as a reply, or as a nack."""
         told = _ANSWERS.get((self.layout.name, getattr(getattr(other, "layout", None), "name", "")))
         return int(told is not None and told(self, other))
 
     def mysummary(self) -> tuple[str, list[type[Packet]]]:  # type: ignore[override]
-        """Type, endpoints and the fields that matter, in the words of ``mxwire decode``."""
+        """Return type, endpoints and the important fields, in the words of ``mxwire decode``."""
         below = self.underlayer
         return _told(below if isinstance(below, MXoE) else MXoE(dialect=self.dialect) / self), [Ether]
 
 
 def frame_of(head: Packet, addresses: bytes = bytes(HEADER_LENGTH)) -> Frame | Malformed:
-    """What mxwire itself says of the packet that starts with a head; ``addresses`` is the Ethernet header before it."""
+    """Decode a packet that starts with a head by mxwire's codec; ``addresses`` is the Ethernet header before it."""
     frame = addresses + bytes(head)
     lowest = head.firstlayer()
     missing = max(lowest.wirelen - len(lowest.original), 0) if lowest.wirelen and lowest.original else 0
@@ -309,7 +309,7 @@ def _told(head: Packet) -> str:
     return " ".join(each for each in words if each)
 
 
-# What answers what
+# Requests and their answers
 
 
 def _mirrored(answer: Packet, asked: Packet) -> bool:
@@ -346,13 +346,13 @@ _ANSWERS: Final[dict[tuple[str, str], Callable[[Any, Any], bool]]] = {
     ("nack_lib", refused): _refused
     for refused in ("connect_request", "connect_reply", "tiny", "small", "medium", "rndv", "notify")
 }
-"""By the layouts of the answer and of what it answers."""
+"""The comparison of answer and request, by their layouts."""
 
 _HASHED: Final = (("magic",), ("src_pull_handle", "src_magic"), ("dst_pull_handle", "dst_magic"))
 
 
 def _hash(packet: MXoEBody) -> bytes:
-    """The number that identifies a query or a pull; else the two endpoints, in either direction."""
+    """Return the number that identifies a query or a pull, else the two endpoints in either direction."""
     has = packet.layout.by_name
     for names in _HASHED:
         if all(name in has for name in names):
@@ -366,7 +366,7 @@ def _hash(packet: MXoEBody) -> bytes:
 
 
 def _layer(packet_format: PacketFormat, name: str, bases: tuple[type[Packet], ...], **more: Any) -> type[MXoEBody]:
-    """The class of a layout."""
+    """Return the class of a layout."""
     layout = layout_of(packet_format)
     make: Any = type(MXoEBody)
     made = make(
@@ -392,7 +392,7 @@ def _layer(packet_format: PacketFormat, name: str, bases: tuple[type[Packet], ..
 
 
 def _dispatch(frame_class: str) -> Any:
-    """Makes ``MXoEMedium(…)`` a packet in the layout of its dialect."""
+    """A metaclass that makes ``MXoEMedium(…)`` a packet in the layout of its dialect."""
 
     def dispatch_hook(cls: type[Packet], _pkt: bytes = b"", *args: Any, **fields: Any) -> type[Packet]:
         below = fields.get("_underlayer")
@@ -400,7 +400,7 @@ def _dispatch(frame_class: str) -> Any:
         try:
             dialect = _chosen(said, below)
         except MxwireError:
-            # scapy swallows what is raised here; the packet itself will say that there is no such dialect.
+            # scapy discards exceptions raised here; the packet itself reports an unknown dialect.
             dialect = MXOE
         return _frame_class_in(frame_class, dialect)
 
@@ -408,7 +408,7 @@ def _dispatch(frame_class: str) -> Any:
 
 
 def _make_layers() -> tuple[dict[str, type[MXoEBody]], dict[PacketFormat, type[MXoEBody]]]:
-    """The layers by name, and those of single layouts by format."""
+    """Return the layers by name, and those of single layouts by format."""
     layouts: dict[str, dict[PacketFormat, str]] = {}
     for suffix, dialect in _LAYOUT_DIALECTS.items():
         for each in dialect.formats:
@@ -431,7 +431,7 @@ def _make_layers() -> tuple[dict[str, type[MXoEBody]], dict[PacketFormat, type[M
 _MADE: Final = _make_layers()
 
 LAYERS: Final = _MADE[0]
-"""All layers behind the head by name: one a frame class, and one a layout where the dialects differ in it."""
+"""All layers after the head by name: one per frame class, and one per layout if the dialects differ."""
 
 _BY_FORMAT: Final = _MADE[1]
 
@@ -453,7 +453,7 @@ def _layer_in(cls: type[MXoEBody], dialect: Dialect) -> type[MXoEBody]:
 
 
 def _is_alternative(packet_type: int, payload: bytes) -> bool:
-    """Whether a packet has the second layout of its type, by the same rules as :mod:`mxwire.wire.codec`."""
+    """Return whether a packet has the second layout of its type, by the same rules as :mod:`mxwire.wire.codec`."""
     if packet_type == PacketType.CONNECT:
         place = REPLY_FLAG - BODY_OFFSET
         return len(payload) > place and payload[place] != 0

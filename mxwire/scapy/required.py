@@ -1,4 +1,4 @@
-"""The check that scapy is installed; imported before everything that needs it."""
+"""The check that scapy is installed; imported before all modules that need it."""
 
 from __future__ import annotations
 
