@@ -117,7 +117,7 @@ class FilterField:
 
 
 def filter_name(field: Field) -> str:
-    """Return the name of a field after ``mxoe.``; undefined bytes get a prefix, as the same name may be a field elsewhere."""
+    """Return the name of a field after ``mxoe.``; undefined bytes get a prefix to keep names unique."""
     return f"undefined.{field.name}" if field.kind == "undefined" else field.name
 
 
