@@ -85,7 +85,7 @@ class ScenarioOutcome:
 
     @property
     def passed(self) -> bool:
-        """Whether the host passed: pass, non-strict or info."""
+        """True if the host passed: pass, non-strict or info."""
         return self.verdict in (ScenarioVerdict.PASS, ScenarioVerdict.NON_STRICT, ScenarioVerdict.INFO)
 
     def as_object(self) -> dict[str, Any]:

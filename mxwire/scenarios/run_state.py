@@ -84,7 +84,7 @@ class RunState(ABC):
         self.heard = 0
         """Number of frames received from the host."""
         self.expecting = False
-        """Whether the scenario has expected an answer so far."""
+        """True if the scenario has expected an answer so far."""
         self._codec = codec_of(cast.dialect)
         self._mark = now
         self._queue: deque[ReceivedFrame] = deque()

@@ -26,9 +26,9 @@ class TesterDeclaration:
     host: int = 1
     """Number of its host; testers with the same host share an Ethernet address."""
     known: bool = True
-    """Whether it is in the peer table of the host under test from the start."""
+    """True if it is in the peer table of the host under test from the start."""
     named: bool = True
-    """Whether the host under test knows its name from the start."""
+    """True if the host under test knows its name from the start."""
     interface: int = 0
     """Index of the interface of the host under test that it communicates with."""
 
@@ -58,7 +58,7 @@ class Script:
     host: Mapping[str, Any] = field(default_factory=dict)
     """Profile fields in which the host must differ."""
     endpoint: bool = True
-    """Whether the host has an endpoint open from the start."""
+    """True if the host has an endpoint open from the start."""
     discovery: str = "no"
     """Discovery by the host: ``no``, ``announce``, or ``listen`` (only receive announcements)."""
     within: int = 100_000_000
@@ -72,11 +72,11 @@ class Script:
     harmful: str = ""
     """Harm that it does to a real host; empty if none. Such scenarios are skipped for external hosts."""
     info: bool = False
-    """Whether the behaviour is optional, so that the outcome only reports it."""
+    """True if the behaviour is optional, so that the outcome only reports it."""
 
     @property
     def needs_application(self) -> bool:
-        """Whether the application on the host under test must make calls."""
+        """True if the application on the host under test must make calls."""
         asked = (CallStep, CheckStep)
         if self.connected == "both":
             return True
@@ -89,7 +89,7 @@ class Script:
 
     @property
     def needs_profile(self) -> bool:
-        """Whether the host must be configured differently from Open-MX."""
+        """True if the host must be configured differently from Open-MX."""
         return bool(self.profile or self.unusual)
 
     @property
@@ -115,7 +115,7 @@ class Script:
 
     @property
     def forges_source(self) -> bool:
-        """Whether the tester forges source addresses, which misleads a learning switch."""
+        """True if the tester forges source addresses, which misleads a learning switch."""
         sends = [each for each in walk(self.steps) if isinstance(each, SendStep)]
         patched = {patch.offset.constant for each in sends for patch in each.patches}
         return any("src_mac" in each.fields for each in sends) or not patched.isdisjoint(_SOURCE)

@@ -20,7 +20,7 @@ class Pace(ABC):
     """Computes the due times of consecutive frames; stateful, since each time depends on the frames before."""
 
     hurried = False
-    """Whether there is nothing to wait for."""
+    """True if there is nothing to wait for."""
 
     @abstractmethod
     def due(self, timestamp_ns: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:

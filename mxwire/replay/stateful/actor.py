@@ -3,7 +3,7 @@
 The actor is sans-IO: its inputs are received frames and the time, its outputs are frames to transmit and findings. In
 this room "ours" in an attribute refers to the played host, "theirs" to the live host in the place of the other recorded
 host. The script (``script.py``) is followed record by record. A record of the played host is rewritten for the live
-conversation (``translator.py``) and transmitted once every record before it has come, as far as it caused it
+conversation (``translator.py``) and transmitted once every preceding record that caused it was received
 (``awaited.py``); frames of the live host are matched to records by their meaning, not by their order
 (``expectations.py``, ``receivers/``), and compared with them field by field (``comparison.py``).
 """

@@ -56,7 +56,7 @@ class Awaited:
         return bool(self.unacked()) or any(_is_lacking(each) for each in self._expected.all.values())
 
     def forget(self, expectation: Expectation) -> None:
-        """Stop waiting for a recorded frame: it has come, or will not."""
+        """Stop waiting for a recorded frame: it was received, or will not be."""
         self._open.pop(expectation.record.number, None)
 
     def came(self, expectation: Expectation) -> Finding | None:

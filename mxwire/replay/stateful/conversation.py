@@ -48,7 +48,7 @@ class Conversation:
     their_handles: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     """Handles and magics of their pulls by the recorded ones."""
     requests: dict[tuple[int, int, int, int], ConnectRequest] = field(default_factory=dict)
-    """Their connects, by our endpoint, theirs, and the recorded session and number."""
+    """Remote connects, by local and remote endpoint, and the recorded session and number."""
     came: dict[tuple[int, int, int], int] = field(default_factory=dict)
     """Their sequence numbers by pair and recorded number, for messages with the recorded session."""
     their_index: int = NO_PEER_INDEX
@@ -84,7 +84,7 @@ class Conversation:
         return self.my_sessions[recorded]
 
     def recorded_session(self, live: int) -> int | None:
-        """Return the recorded session for one of ours."""
+        """Return the recorded session for a local live session."""
         return next((old for old, new in self.my_sessions.items() if new == live), None)
 
     def their_session(self, recorded: int) -> int | None:

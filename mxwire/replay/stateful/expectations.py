@@ -36,13 +36,13 @@ class Expectation:
     record: Record
     met: bool = False
     missed: bool = False
-    """Whether it is no longer waited for."""
+    """True if it is no longer waited for."""
     again: bool = False
-    """Whether it is a recorded repetition, which comes only if the first one was not accepted."""
+    """True if it is a recorded repetition, which comes only if the first one was not accepted."""
 
     @property
     def open(self) -> bool:
-        """Whether it may still come."""
+        """True if it may still come."""
         return not self.met and not self.missed
 
 
@@ -60,7 +60,7 @@ class Message:
     frames: dict[int, Expectation] = field(default_factory=dict)
     """By fragment number; 0 if there is only one frame."""
     taken: bool = False
-    """Whether a live message has been matched to it."""
+    """True if a live message has been matched to it."""
 
     @property
     def first(self) -> Expectation:

@@ -68,7 +68,7 @@ class Pair:
         self.unacked.clear()
 
     def live_number(self, recorded: int) -> int | None:
-        """Return the present number for a recorded one; None before the partner has said where to begin."""
+        """Return the present number for a recorded one; None before the partner has requested a start number."""
         if self.base is None:
             return None
         origin, start = self.base

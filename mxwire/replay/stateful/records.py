@@ -47,9 +47,9 @@ class Record:
     """Length on the wire; the capture may have truncated it."""
     frame: Any
     ours: bool
-    """Whether the played host sent it."""
+    """True if the played host sent it."""
     news: bool = False
-    """Whether it is new: not a repetition of a number or of a connect."""
+    """True if it is new: not a repetition of a number or of a connect."""
 
     @property
     def cut(self) -> int:

@@ -86,7 +86,7 @@ def look(seen: ObservedFrame) -> None:
         _look_first(seen, flow, session)
     elif session == stream.session or session == NO_SESSION or stream.session is None:
         if flow.former is not None and _belongs_to(seen.frame, stream, flow.former):
-            # The start that a CONNECT requested was the next number anyway: what looked like a restart was none.
+            # The start number that a CONNECT requested was the next number anyway: this was not a restart.
             flow.former.append(stream)
             stream = flow.stream = flow.former
             flow.former = None

@@ -33,7 +33,7 @@ from mxwire.wire.packets import (
 class Listener:
     """Takes frames of the live host one by one.
 
-    ``tell`` is called with each finding, ``came`` with each recorded frame that has come; for the others see
+    ``tell`` is called with each finding, ``came`` with each recorded frame that was received; for the others see
     :data:`~mxwire.replay.stateful.hearing.connects.Settled`, ``Asked`` beside it, and
     :data:`~mxwire.replay.stateful.hearing.transfers.Pulled`. ``regions`` are those of the played host.
     """

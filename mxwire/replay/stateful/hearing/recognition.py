@@ -29,7 +29,7 @@ _UNASKED: Final[dict[type[Frame], tuple[Kind, str, str]]] = {
 class Recognition:
     """Finds the recorded counterparts of live frames, and compares them.
 
-    ``tell`` is called with each finding, ``came`` with each recorded frame that has come.
+    ``tell`` is called with each finding, ``came`` with each recorded frame that was received.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Recognition:
         self.came(expectation)
 
     def note_came(self, frame: Any, expectation: Expectation, pair: Pair) -> None:
-        """Record that a recorded number has come; not if only the session is current, since then no refusal follows."""
+        """Record the receipt of a recorded number, unless only the session is current: then no refusal follows."""
         was: Any = expectation.record.frame
         if self.conversation.meaning(pair, How.SESSION, was.session) == frame.session:
             self.conversation.came[pair.mine, pair.theirs, was.lib_seqnum] = frame.lib_seqnum
