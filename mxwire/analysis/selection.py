@@ -97,15 +97,15 @@ class MessageSelection:
         hosts: Iterable[str] = (),
         endpoint: int | None = None,
         kinds: Iterable[str] = (),
-        match: str | None = None,
+        match: int | None = None,
         incomplete: bool = False,
     ) -> MessageSelection:
-        """Build a selection from text; raise :class:`~mxwire.errors.MxwireError` for bad addresses or match info."""
+        """Build a selection from text; raise :class:`~mxwire.errors.MxwireError` for a bad address."""
         return cls(
             hosts=addresses(hosts),
             endpoint=endpoint,
             kinds=frozenset(each.upper() for each in kinds) or None,
-            match=None if match is None else _match_number(match),
+            match=match,
             incomplete=incomplete,
         )
 
@@ -138,15 +138,4 @@ def _packet_type(name: str) -> int:
         raise MxwireError(
             f"no packet type {name!r}{suggestion(name, PacketType.__members__, lister='mxwire formats', most=1)}"
         )
-    return number
-
-
-def _match_number(text: str) -> int:
-    """Match information in hexadecimal, with or without 0x."""
-    try:
-        number = int(text, 16)
-    except ValueError:
-        number = -1
-    if not 0 <= number < 1 << 64:
-        raise MxwireError(f"--match {text}: is not match information: write it in hexadecimal, like 0x1000")
     return number

@@ -1,36 +1,98 @@
-"""``mxwire capture``: what passes an interface, into a capture file."""
+"""``mxwire capture``: the frames that pass an interface, in capture files or as lines."""
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from mxwire import __version__
 from mxwire.cli.completion import interfaces, offers
-from mxwire.cli.options import FILE, Amount, EtherType, dialect_option
-from mxwire.ethernet import ETHERTYPE_MXOE
+from mxwire.cli.notes import counted, end_interrupted_line, listening, note
+from mxwire.cli.options import FILE, Amount, EtherType, dialect_option, duration_option
+from mxwire.errors import MxwireError
+from mxwire.ethernet import ETHERTYPE_MXOE, mac_text
+from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
-    from mxwire.cli.capturing import Wishes
+    from mxwire.capture.rotation import RotatingWriter
+    from mxwire.frames import FrameBatch
+    from mxwire.link import Tap
+    from mxwire.link.live_source import EndSignals
+    from mxwire.wire.dialect import Dialect
 
 EPILOG = """\b
-The files are pcapng with the interface, a comment, the host names that were seen, and how many frames were lost.
+The files are pcapng, with the interface, a comment, the host names that were seen, and the number of lost frames.
 With -C or -G they are numbered: trace.pcapng becomes trace-00001.pcapng, trace-00002.pcapng, …
 
 \b
 Examples:
   mxwire capture -i eth0 -w trace.pcapng             until Ctrl-C
-  mxwire capture -i eth0 -l                          a line a frame, no file
+  mxwire capture -i eth0 -l                          one line per frame, no file
   mxwire capture -i eth0 -w trace.pcapng.zst -l      both, the file compressed
   mxwire capture -i eth0 -w trace.pcapng -C 100 -W 5 the last 500 MB
-  mxwire capture -i eth0 -w trace.pcapng -G 3600     a file an hour
+  mxwire capture -i eth0 -w trace.pcapng -G 3600     one file per hour
   mxwire capture -i eth0 -w - | mxwire decode -      into a pipe
 
 \b
-Exit code: 0 after -c frames or --duration, 130 after Ctrl-C and 143 after SIGTERM (the files are whole then, too),
-2 if it cannot work.
+Exit code: 0 after -c frames or --duration, 130 after Ctrl-C and 143 after SIGTERM (the files are complete then too),
+2 if it cannot start.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureOptions:
+    """Parsed options of ``mxwire capture``."""
+
+    interface: str
+    target: str | None
+    lines: bool
+    count: int | None
+    seconds: float | None
+    snap_length: int
+    file_size: float | None
+    file_time: float | None
+    file_count: int | None
+    no_promiscuous: bool
+    buffer: int
+    comment: str | None
+    peers: Path | None
+    dialect: Dialect | None
+    ethertype: int
+    as_json: bool
+
+    @classmethod
+    def of(cls, *, dialect: str, **options: Any) -> CaptureOptions:
+        """Parse the options; raise :class:`~mxwire.errors.MxwireError` if they contradict each other."""
+        from mxwire.wire.dialect import dialect_or_auto
+
+        made = cls(dialect=dialect_or_auto(dialect), **options)
+        if made.target is None and not made.lines:
+            raise MxwireError("no output was chosen: give -w FILE, or -l for one line per frame")
+        if made.target == "-" and made.lines:
+            raise MxwireError("-w - and -l both write to standard output: choose one")
+        if made.rotates and made.target in (None, "-"):
+            raise MxwireError("-C and -G start further files: name the first with -w FILE")
+        if made.file_count is not None and not made.rotates:
+            raise MxwireError("-W goes with -C or -G: give one of them")
+        if made.target is not None and made.target.removesuffix(".gz").removesuffix(".zst").endswith((".pcap", ".cap")):
+            raise MxwireError(f"{made.target}: capture writes pcapng only: name it {_as_pcapng(made.target)}")
+        return made
+
+    @property
+    def rotates(self) -> bool:
+        """True if there may be several files."""
+        return self.file_size is not None or self.file_time is not None
+
+
+def _as_pcapng(name: str) -> str:
+    return f"{Path(name.removesuffix('.gz').removesuffix('.zst')).stem}.pcapng"
 
 
 @click.command(epilog=EPILOG)
@@ -42,10 +104,12 @@ Exit code: 0 after -c frames or --duration, 130 after Ctrl-C and 143 after SIGTE
     required=True,
     help="The Ethernet interface, like eth0.",
 )
-@click.option("-w", "--write", "target", metavar="FILE", type=FILE, help="The capture file; - is standard output.")
-@click.option("-l", "--lines", is_flag=True, help="Print a line a frame, as mxwire decode does.")
-@click.option("-c", "--count", type=click.IntRange(1), metavar="N", help="Stop after so many frames.")
-@click.option("--duration", type=Amount(0, min_open=True), metavar="S", help="Stop after so many seconds.")
+@click.option(
+    "-w", "--write", "target", metavar="FILE", type=FILE, help="Write all frames to FILE; -: standard output."
+)
+@click.option("-l", "--lines", is_flag=True, help="Print one line per frame, as mxwire decode does.")
+@click.option("-c", "--count", type=click.IntRange(1), metavar="N", help="Stop after N frames.")
+@duration_option(None, "Stop after S seconds.")
 @click.option(
     "-s",
     "--snap-length",
@@ -59,28 +123,28 @@ Exit code: 0 after -c frames or --duration, 130 after Ctrl-C and 143 after SIGTE
     "--file-size",
     type=Amount(0, min_open=True),
     metavar="MB",
-    help="Begin another file before it gets larger than so many million bytes (before compression).",
+    help="Start another file before it exceeds this many million bytes (before compression).",
 )
 @click.option(
     "-G",
     "--file-time",
     type=Amount(0, min_open=True),
     metavar="S",
-    help="Begin another file when it holds the frames of so many seconds.",
+    help="Start another file after this many seconds.",
 )
 @click.option(
-    "-W", "--file-count", type=click.IntRange(1), metavar="N", help="Keep only the newest so many files of -C and -G."
+    "-W", "--file-count", type=click.IntRange(1), metavar="N", help="Keep only the newest N files of -C and -G."
 )
-@click.option("-p", "--no-promiscuous", is_flag=True, help="Do not have the interface take frames for other hosts.")
+@click.option("-p", "--no-promiscuous", is_flag=True, help="Do not make the interface receive frames for other hosts.")
 @click.option(
     "--buffer", type=click.IntRange(1, 4096), default=64, show_default=True, metavar="MB", help="Memory for bursts."
 )
-@click.option("--comment", metavar="TEXT", help="A comment on the capture, besides where it comes from.")
+@click.option("--comment", metavar="TEXT", help="A comment for the capture, in addition to its origin.")
 @click.option(
     "--peers",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Names that are known before hosts tell them: an Ethernet address and a name a line.",
+    help="Host names: one Ethernet address and name per line.",
 )
 @dialect_option
 @click.option(
@@ -89,15 +153,169 @@ Exit code: 0 after -c frames or --duration, 130 after Ctrl-C and 143 after SIGTE
     default=f"0x{ETHERTYPE_MXOE:04X}",
     show_default=True,
     metavar="N",
-    help="EtherType.",
+    help="EtherType of MXoE on this network.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Frames of -l and the summary as JSON objects, a line each.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per frame (with -l), and a summary.")
 def command(**options: Any) -> None:
-    """Capture the frames of MXoE that pass an interface, in both directions.
+    """Capture the MXoE frames that pass an interface, in both directions.
 
-    It only listens: nothing is sent. Frames have the kernel's times; what found no room in the buffer is counted.
+    It only listens, and sends nothing. Frames have the kernel's times; frames for which the buffer had no room are
+    counted.
     """
-    from mxwire.cli.capturing import Wishes, run
+    _capture(CaptureOptions.of(**options))
 
-    wishes: Wishes = Wishes.of(**options)
-    run(wishes)
+
+@dataclass
+class _Tally:
+    frames: int = 0
+    bytes: int = 0
+    dropped: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+
+class _FramePrinter:
+    """Prints the lines of -l."""
+
+    def __init__(self, options: CaptureOptions) -> None:
+        from mxwire.report.frame_output import FrameJson, FrameListing
+        from mxwire.report.terminal import is_coloured
+        from mxwire.wire.decoder import Decoder
+
+        self._decoder = Decoder(options.dialect, (options.ethertype,))
+        style = click.style if is_coloured() else None
+        self._text = FrameJson() if options.as_json else FrameListing(style=style)
+        self._text.begin(options.interface, self._decoder)
+
+    def show(self, batch: FrameBatch) -> None:
+        import numpy as np
+
+        decoded = self._decoder.decode(batch)
+        self._text.show(decoded, np.arange(len(decoded)))
+
+
+def _capture(options: CaptureOptions) -> None:
+    """Capture until a limit of the options, or a signal; then exit with 130 or 143."""
+    from mxwire.capture.rotation import RotatingWriter, RotationOptions
+    from mxwire.host.names import static_peers
+    from mxwire.link import Tap
+    from mxwire.link.interface import read_interface
+    from mxwire.link.live_source import EndSignals
+
+    names = {address: name for address, name in static_peers(options.peers).items() if name}
+    found = read_interface(options.interface)
+    comment = f"mxwire {__version__} on {os.uname().nodename}, interface {found.name} ({mac_text(found.address)})"
+    comment = f"{options.comment}; {comment}" if options.comment else comment
+    rotation = RotationOptions(
+        options.target,
+        options.interface,
+        comment,
+        options.snap_length,
+        options.file_size,
+        options.file_time,
+        options.file_count,
+    )
+    files, tally = RotatingWriter(rotation, names), _Tally()
+    with Tap.open(
+        options.interface,
+        ethertype=options.ethertype,
+        promiscuous=not options.no_promiscuous,
+        ring_bytes=options.buffer << 20,
+    ) as tap:
+        signals, begun = EndSignals(tap), False
+        try:
+            files.begin()
+            begun = True
+            if not found.up:
+                note(f"{found.name} is down: no frames pass until it is set up")
+            listening(found.name, options.seconds, options.count)
+            _loop(options, tap, signals, files, tally, names)
+        finally:
+            tally.dropped = tap.statistics().dropped
+            signals.restore()
+            files.close(tally.dropped)
+            if signals.seen == signal.SIGINT:
+                end_interrupted_line()
+            # Without a first file there is nothing to summarize.
+            if begun:
+                _summarize(options, files, tally, names)
+    sys.stdout.flush()
+    if signals.seen is not None:
+        sys.exit(128 + signals.seen)
+
+
+def _loop(
+    options: CaptureOptions,
+    tap: Tap,
+    signals: EndSignals,
+    files: RotatingWriter,
+    tally: _Tally,
+    names: dict[bytes, str],
+) -> None:
+    from mxwire.capture.rotation import part_of
+    from mxwire.link.live_source import passing
+
+    printer = _FramePrinter(options) if options.lines else None
+    for batch in passing(tap, signals, None if options.seconds is None else tally.started + options.seconds):
+        if options.count is not None:
+            batch = part_of(batch, 0, min(len(batch), options.count - tally.frames))
+        if not len(batch):
+            continue
+        new = _new_names(batch, names)
+        names |= new
+        files.write(batch, tap.statistics().dropped)
+        if new:
+            files.name(new)
+        if printer is not None:
+            printer.show(batch)
+        tally.frames += len(batch)
+        tally.bytes += int(batch.wire_length.sum())
+        if tally.frames == options.count:
+            return
+
+
+def _summarize(options: CaptureOptions, files: RotatingWriter, tally: _Tally, names: dict[bytes, str]) -> None:
+    seconds = time.monotonic() - tally.started
+    if options.as_json:
+        made = {
+            "type": "summary",
+            "interface": options.interface,
+            "frames": tally.frames,
+            "bytes": tally.bytes,
+            "dropped": tally.dropped,
+            "seconds": seconds,
+            "files": files.written,
+            "names": {mac_text(address): name for address, name in names.items()},
+        }
+        click.echo(json_line(made), err=options.target == "-")
+        return
+    where = f" in {', '.join(files.written)}" if files.written and options.target != "-" else ""
+    frames, size = counted(tally.frames, "frame"), counted(tally.bytes, "byte")
+    click.echo(f"{frames} ({size}) captured in {seconds:.1f} s{where}", err=True)
+    if tally.dropped:
+        click.echo(
+            f"{counted(tally.dropped, 'frame')} dropped for lack of room: try a larger --buffer, or omit -l", err=True
+        )
+    else:
+        click.echo("0 frames dropped", err=True)
+
+
+def _new_names(batch: FrameBatch, known: dict[bytes, str]) -> dict[bytes, str]:
+    """Host names in untagged frames of a batch that are not in ``known``, by Ethernet address."""
+    import numpy as np
+
+    from mxwire.wire.codec import TYPE_OFFSET, codec_of
+    from mxwire.wire.dialect import MXOE
+    from mxwire.wire.enums import PacketType
+    from mxwire.wire.packets import HostReply
+    from mxwire.wire.text import hostname_text
+
+    long_enough = np.flatnonzero(batch.length > TYPE_OFFSET)
+    types = batch.buffer[batch.offset[long_enough] + TYPE_OFFSET]
+    found: dict[bytes, str] = {}
+    for place in long_enough[types == PacketType.HOST_REPLY].tolist():
+        frame = codec_of(MXOE).parse(batch.frame(place))
+        if isinstance(frame, HostReply):
+            name = hostname_text(frame.hostname)
+            if name and known.get(frame.src_mac) != name:
+                found[frame.src_mac] = name
+    return found

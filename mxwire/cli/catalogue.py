@@ -1,4 +1,4 @@
-"""All commands in groups, each with its usage and one line of help: what the greeting and ``--help`` print."""
+"""All commands in groups, each with its usage and one line of help, for the greeting and ``--help``."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
     "Judge": (
         Entry("verify", "FILE", "Check captures against the rules of the protocol"),
         Entry("diagnose", "FILE", "Find faults in hosts and network, with evidence and advice"),
-        Entry("compat", "A B", "Can two hosts talk as they were built, and what to change"),
+        Entry("compat", "A B", "Check whether two hosts can talk, and what to change"),
     ),
     "Live": (
         Entry("discover", "-i eth0", "Find the hosts on an Ethernet"),
         Entry("ping", "alpha:0 -i eth0", "Measure round trips to a host"),
-        Entry("capture", "-i eth0 -w FILE", "Record the frames that pass an interface, or print them"),
+        Entry("capture", "-i eth0 -w FILE", "Record or print the frames that pass an interface"),
         Entry("replay", "FILE -i eth0", "Resend a capture, or play one of its hosts (--as MAC)"),
         Entry("serve", "--echo -i eth0", "Open an endpoint that echoes or consumes messages"),
         Entry("send", "alpha:0 -i eth0 FILE", "Send files as messages"),
         Entry("receive", "-i eth0 > FILE", "Receive messages into files"),
         Entry("perf", "-i eth0 -d alpha:0", "Measure latency and bandwidth as omx_perf does"),
-        Entry("doctor", "-i eth0", "Find what keeps an interface from working"),
+        Entry("doctor", "-i eth0", "Find problems of an interface"),
     ),
     "Test": (
         Entry("simulate", "--loss 0.05", "Run hosts in a simulated network with faults"),
-        Entry("scenario", "run", "Play short scripts of what a host must do"),
-        Entry("interop", "", "Matrix of implementations: who can talk to whom"),
+        Entry("scenario", "run", "Test hosts with short scripts of frames and answers"),
+        Entry("interop", "", "Matrix of implementations: which pairs work together"),
     ),
     "Reference": (
         Entry("formats", "[TYPE]", "Layout of the packets and names of their fields"),

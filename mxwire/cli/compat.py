@@ -1,47 +1,53 @@
-"""``mxwire compat``: can two hosts talk?"""
+"""``mxwire compat``: whether two hosts can talk, and what to change."""
 
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from mxwire.cli.options import FILE, ethertype_option
+from mxwire.errors import MxwireError
+from mxwire.ethernet import mac_bytes, mac_text
+
+if TYPE_CHECKING:
+    from mxwire.analysis.compatibility import Side, Sides
+    from mxwire.analysis.compatibility.sides import Exchanged
 
 EPILOG = """\b
-Nothing on the wire is negotiated: two hosts must have been built alike. What each shows of that is listed with the
-frames that show it; from it follows what they can exchange, and what to change. What the captures do not show is
-called unknown.
+Hosts negotiate nothing: they must have been built alike. The output lists the build options that each host shows, with
+the frames as evidence, the classes of messages that the two can exchange, and what to change. Options that the captures
+do not show are unknown.
 
 \b
 Examples:
-  mxwire compat alpha.pcap beta.pcap        a host in each: would they understand each other?
+  mxwire compat alpha.pcap beta.pcap        one host in each: can they talk?
   mxwire compat both.pcap                   the two hosts of one capture
-  mxwire compat --hosts 52:54:00:0a:00:01 52:54:00:0a:00:02 FILE
+  mxwire compat --pair 52:54:00:0a:00:01 52:54:00:0a:00:02 FILE
   mxwire compat --json alpha.pcap beta.pcap | jq 'select(.record == "class")'
 
 \b
-Exit code: 0 nothing speaks against it, 1 something does not work between them, 2 something could not be read.
+Exit code: 0 no obstacle found, 1 something does not work between them, 2 a file could not be read.
 """
 
 
 @click.command(epilog=EPILOG)
 @click.argument("first", metavar="FILE", type=FILE)
 @click.argument("second", metavar="[FILE]", required=False, type=FILE)
-@click.option("--hosts", metavar="MAC MAC", nargs=2, help="The two hosts, in this order.  [default: the busiest]")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: sides, classes, the conclusion.")
+@click.option("--pair", "hosts", metavar="MAC MAC", nargs=2, help="The hosts to compare.  [default: the busiest]")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: sides, classes, the conclusion.")
 @ethertype_option
 def command(
     first: str, second: str | None, hosts: tuple[str, str] | None, as_json: bool, ethertypes: tuple[int, ...]
 ) -> None:
-    """Say what two hosts were built as, whether they can talk, about what, and what to change."""
+    """Report how two hosts were built, which messages they can exchange, and what to change."""
     from mxwire.analysis.compatibility import judge_sides
-    from mxwire.cli.comparing import sides_of
     from mxwire.report.compatibility import compatibility_blocks, compatibility_records
     from mxwire.report.document import show
     from mxwire.report.json_line import json_line
 
-    one, other, exchanged = sides_of(first, second, hosts, ethertypes)
+    one, other, exchanged = _sides_of(first, second, hosts, ethertypes)
     judgement = judge_sides(one, other, {name for (_, name), (count, _) in (exchanged or {}).items() if count})
     if as_json:
         for record in compatibility_records(one, other, judgement, exchanged):
@@ -50,3 +56,76 @@ def command(
         show(compatibility_blocks(one, other, judgement, exchanged))
     if any(answer.word in ("no", "partly") for answer in judgement.values()):
         sys.exit(1)
+
+
+def _sides_of(
+    first: str, second: str | None, hosts: tuple[str, str] | None, ethertypes: tuple[int, ...]
+) -> tuple[Side, Side, Exchanged | None]:
+    """The two hosts to compare, and the messages between them if they are in one capture.
+
+    Raises :class:`~mxwire.errors.MxwireError` if a capture cannot be read, or lacks a host.
+    """
+    from mxwire.cli.reading import refuse_twice
+
+    wanted: list[int | None] = [None, None]
+    if hosts is not None:
+        wanted = [int.from_bytes(mac_bytes(each), "big") for each in hosts]
+    if hosts is not None and wanted[0] == wanted[1] and second is None:
+        raise MxwireError(f"--pair names {hosts[0]} twice: name two hosts")
+    if second is None:
+        return _of_one(first, wanted, ethertypes)
+    refuse_twice(first, second, "name it once to compare the two hosts in it")
+    sides = []
+    for path, host in zip((first, second), wanted, strict=True):
+        seen = _seen(path, ethertypes)
+        sides.append(seen.side(_present(path, seen, host), f"{path}"))
+    return sides[0], sides[1], None
+
+
+def _of_one(path: str, wanted: list[int | None], ethertypes: tuple[int, ...]) -> tuple[Side, Side, Exchanged]:
+    from mxwire.cli.notes import note
+
+    seen = _seen(path, ethertypes)
+    if wanted == [None, None]:
+        if len(seen.hosts) < 2:
+            who = f"only {mac_text(seen.hosts[0])} sends" if seen.hosts else "no host sends anything"
+            raise MxwireError(f"{path}: {who}: give a capture with both hosts, or one of each")
+        wanted = [*sorted(seen.hosts[:2])]
+        if len(seen.hosts) > 2:
+            note(f"{path}: {len(seen.hosts)} hosts; the two busiest are compared (--pair chooses)")
+    one, other = (seen.side(_present(path, seen, each), mac_text(each or 0)) for each in wanted)
+    return one, other, seen.between(one.address, other.address)
+
+
+def _seen(path: str, ethertypes: tuple[int, ...]) -> Sides:
+    from mxwire.analysis.compatibility import Sides
+    from mxwire.cli.reading import capture_of, decoder_of, judged_batches, note_frames
+
+    decoder, seen = decoder_of("auto", ethertypes), Sides()
+    with capture_of(path) as reader:
+        for decoded in judged_batches(decoder, reader):
+            seen.observe(decoded)
+        seen.finish()
+        note_frames(reader.name, decoder)
+    return seen
+
+
+def _present(path: str, seen: Sides, host: int | None) -> int:
+    """Check that ``host`` is in a capture; without ``host``, choose the one of which most is known."""
+    if host is None:
+        if not seen.hosts:
+            raise MxwireError(f"{path}: no host sends anything in it: record MXoE frames (EtherType 0x86DF)")
+        return _best_known(path, seen)
+    if host not in seen.hosts:
+        there = ", ".join(map(mac_text, seen.hosts[:4])) or "none"
+        raise MxwireError(f"{path}: {mac_text(host)} sends nothing in it; these hosts do: {there}")
+    return host
+
+
+def _best_known(path: str, seen: Sides) -> int:
+    sides = [seen.side(each, path) for each in seen.hosts]
+    known = {each.build for each in sides if each.build is not None}
+    if len(known) > 1:
+        there = ", ".join(map(mac_text, seen.hosts[:4]))
+        raise MxwireError(f"{path}: its hosts were not built alike; choose one per capture with --pair: {there}")
+    return min(sides, key=lambda each: len(each.candidates)).address

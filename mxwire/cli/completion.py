@@ -1,4 +1,4 @@
-"""What shells offer for arguments and options, and the scripts that ask; imports nothing slow."""
+"""Completions of arguments and options, and the scripts of the shells; imports nothing slow."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def packet_types() -> list[str]:
 
 
 def rule_numbers() -> list[str]:
-    """Numbers of the rules, and their beginnings (``R-ACK``)."""
+    """Numbers of the rules, and their prefixes (``R-ACK``)."""
     numbers: list[str] = list(json.loads(_RULES.read_text(encoding="utf-8")))
     return [*dict.fromkeys(each.rpartition("-")[0] for each in numbers if each.count("-") > 1), *numbers]
 
@@ -61,7 +61,7 @@ def interfaces() -> list[str]:
 
 
 def offers(source: Source, *, listed: bool = False) -> Complete:
-    """Completes one of the words of a source, in any case; ``listed``: the last one of a list with commas."""
+    """A completion from the words of a source, in any case; ``listed``: of the last word of a list with commas."""
 
     def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         before, comma, begun = incomplete.rpartition(",") if listed else ("", "", incomplete)
@@ -80,12 +80,12 @@ live_dialects = offers(lambda: _DIALECTS[1:])
 
 
 def folders(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Leaves folders to the shell."""
+    """Leave folders to the shell."""
     return [CompletionItem(incomplete, type="dir")]
 
 
 def scenarios(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names and folders of the library's scenarios, a level at a time, and files."""
+    """Names and folders of the library's scenarios, one level at a time, and files."""
     level = incomplete.count("/") + 1
     found = dict.fromkeys(
         "/".join(parts[:level]) + ("/" if len(parts) > level else "")
@@ -110,7 +110,7 @@ def cells(_context: click.Context, _parameter: click.Parameter, incomplete: str)
 
 
 class Bash(BashComplete):
-    """click's, but with whole words where bash breaks them at colons and equals signs, and files beside words."""
+    """click's script, with whole words although bash breaks them at colons and equals signs, and files beside words."""
 
     source_template = """\
 %(complete_func)s() {
@@ -143,7 +143,7 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
     _begun = ""
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """The words before the one that is typed, and that."""
+        """The words before the one being typed, and that word."""
         line = os.environ.get("COMP_LINE")
         if line is None:
             return super().get_completion_args()
@@ -152,7 +152,7 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
         return words[1:], self._begun
 
     def format_completion(self, item: CompletionItem[str]) -> str:
-        """Leave out of the value what bash does not replace."""
+        """Remove the part of the value that bash does not replace."""
         value = str(item.value)
         breaks = os.environ.get("COMP_WORDBREAKS", "")
         for begun in (self._begun, self._begun.partition("=")[2]):
@@ -164,13 +164,13 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 
 
 class _WholeWords(ShellComplete):
-    """A shell to which ``--type=PULL`` is one word: a value replaces all of it."""
+    """A shell for which ``--type=PULL`` is one word, all of which a value replaces."""
 
     kinds: tuple[str, ...] = ("plain",)
-    """Types of completions that begin with the option as well."""
+    """Types of completions that include the option."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        """What is offered, with the option in front."""
+        """The completions, with the option in front."""
         option, equals, _ = incomplete.partition("=")
         found = super().get_completions(args, incomplete)
         if equals and option.startswith("--"):
@@ -181,19 +181,19 @@ class _WholeWords(ShellComplete):
 
 
 class Zsh(_WholeWords, ZshComplete):
-    """click's, but with values and files after an equals sign."""
+    """click's script, with values and files after an equals sign."""
 
     source_template = ZshComplete.source_template.replace("_path_files", "compset -P '--*='; _path_files")
 
 
 class Fish(_WholeWords, FishComplete):
-    """click's, but with values after an equals sign, and commas in the help."""
+    """click's script, with values after an equals sign, and commas in the help."""
 
     source_template = FishComplete.source_template.replace('split ","', 'split -m 1 ","')
     kinds = ("plain", "dir")
 
 
 def register() -> None:
-    """Have click use these scripts."""
+    """Register these scripts with click."""
     for shell in (Bash, Zsh, Fish):
         add_completion_class(shell)

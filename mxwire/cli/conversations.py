@@ -1,30 +1,30 @@
-"""``mxwire conversations``: who talked to whom."""
+"""``mxwire conversations``: pairs of endpoints, with their sessions, connects and totals."""
 
 from __future__ import annotations
 
 import click
 
-from mxwire.cli.inputs import Inputs, input_options
-from mxwire.cli.options import dialect_option, ethertype_option
+from mxwire.cli.options import Inputs, dialect_option, ethertype_option, input_options
 from mxwire.ethernet import mac_bytes
 
 EPILOG = """\b
-A conversation is between two endpoints in the openings that their session ids name: an endpoint that is
-reopened begins another one. "retransmits" counts retransmitted frames and re-requests, "duplicates" frames
-that the network or the capture doubled.
+A conversation is between two opened endpoints, identified by their session ids: a reopened endpoint starts another one.
+Retransmits include re-requests; duplicates are frames that the network or the capture doubled.
 
 \b
 Examples:
   mxwire conversations trace.pcap
-  mxwire conversations -i eth0 --time 10           what passes an interface within 10 s
+  mxwire conversations -i eth0 --duration 10       the frames that pass an interface in 10 s
   mxwire conversations --endpoint 3 --json trace.pcap | jq .connects
 """
 
 
 @click.command(epilog=EPILOG)
 @input_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a conversation, a line each.")
-@click.option("--host", "hosts", metavar="MAC", multiple=True, help="Only conversations of this address.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per conversation.")
+@click.option(
+    "--host", "hosts", metavar="MAC", multiple=True, help="Only conversations of this address; may be repeated."
+)
 @click.option(
     "--endpoint", metavar="N", type=click.IntRange(0, 255), help="Only conversations of this endpoint number."
 )
@@ -38,10 +38,9 @@ def command(
     dialect: str,
     ethertypes: tuple[int, ...],
 ) -> None:
-    """List the conversations of captures: their ends with sessions, connects, and what each end sent."""
+    """List the conversations of captures: their endpoints with sessions, connects, and what each endpoint sent."""
     from mxwire.analysis.conversations import Follower
-    from mxwire.cli.following import decoder_of, tell_limits
-    from mxwire.cli.reading import Failures, judged_batches, refuse_empty
+    from mxwire.cli.reading import Failures, decoder_of, judged_batches, note_messages, refuse_empty
     from mxwire.report.document import show
     from mxwire.report.json_line import json_line
     from mxwire.report.messages import conversation_blocks, conversation_record
@@ -68,5 +67,5 @@ def command(
                     click.echo(json_line(record, decoder.start_ns))
             else:
                 show(conversation_blocks(reader.name, follower, chosen, decoder.start_ns or 0))
-            tell_limits(reader.name, follower, decoder)
+            note_messages(reader.name, follower, decoder)
     failures.end()

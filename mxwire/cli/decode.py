@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from mxwire.wire.dialect import Dialect
 
 EPILOG = f"""\b
-Lines: frame number, seconds, source → destination, endpoints, type, and the fields that matter.
-Sequence numbers are shown without their two session number bits, or as SESSION/NUMBER where those are not 0.
+Lines: frame number, seconds, source → destination, endpoints, type, and the main fields.
+Sequence numbers are shown without their two session bits, or as SESSION/NUMBER if those are not 0.
 
 \b
-What stands in a line, and the field behind it (mxwire formats --fields lists all fields):
+Labels of the lines, and the fields behind them (mxwire formats --fields lists all fields):
 {legend_text()}
 \b
 Examples:
   mxwire decode trace.pcap                              one line per frame
   mxwire decode -v --frames 10-12 trace.pcap            every field, value, meaning and byte of three frames
   mxwire decode --type PULL --type NACK_MCP trace.pcap  only some packet types
-  mxwire decode --type PULL --time delta trace.pcap     seconds from each PULL to the next
+  mxwire decode --type PULL --time-format delta FILE    seconds from each PULL to the next
   mxwire decode --color always trace.pcap | less -R     colours through a pager
   mxwire decode --json trace.pcapng.zst | jq .fields    one JSON object per line
   mxwire decode --fields frame,lib_seqnum,length FILE   columns, tab-separated
@@ -91,13 +91,13 @@ class DecodeOptions:
 
 @click.command(epilog=EPILOG)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
-@click.option("-v", "--verbose", is_flag=True, help="Every field with value, meaning and bytes.")
+@click.option("-v", "--verbose", is_flag=True, help="Also print every field with value, meaning and bytes.")
 @click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per frame.")
 @click.option(
     "--fields",
     metavar="A,B",
     shell_complete=offers(catalogued("field"), listed=True),
-    help="Only these fields, tab-separated; with --to, only these columns; with --json, only these of the fields.",
+    help="Print only these fields, tab-separated; with --to, write only these columns; with --json, only these fields.",
 )
 @table_option
 @click.option(
@@ -120,21 +120,21 @@ class DecodeOptions:
 @click.option(
     "--endpoint", metavar="N", type=click.IntRange(0, 255), help="Only frames from or to this endpoint number."
 )
-@click.option("--count", metavar="N", type=click.IntRange(min=1), help="Stop after this many frames.")
+@click.option("-c", "--count", metavar="N", type=click.IntRange(min=1), help="Stop after N frames.")
 @dialect_option
 @ethertype_option
 @click.option(
-    "--time",
+    "--time-format",
     "time_format",
     type=click.Choice(["relative", "delta", "absolute"]),
     default="relative",
     show_default=True,
-    help="Seconds since the first frame, seconds since the frame shown before, or date and time (UTC).",
+    help="Seconds since the first frame, seconds since the previous line, or date and time (UTC).",
 )
 def command(files: tuple[str, ...], **given: Any) -> None:
     """Decode captures (pcap, pcapng, gzip or zstd; - is standard input) frame by frame."""
     from mxwire.cli.notes import note, wrote
-    from mxwire.cli.reading import Failures, tell_undecided
+    from mxwire.cli.reading import Failures, note_undecided
 
     options: DecodeOptions = DecodeOptions.of(**given)
     failures = Failures()
@@ -150,7 +150,7 @@ def command(files: tuple[str, ...], **given: Any) -> None:
                 break
     if options.target is not None and (shown or not failures.count):
         wrote(shown, "frame", options.target)
-    tell_undecided(undecided, len(files))
+    note_undecided(undecided, len(files))
     if not shown and not failures.count and options.selection.is_limited:
         note("no frame matches the selection")
     failures.end()
@@ -158,7 +158,7 @@ def command(files: tuple[str, ...], **given: Any) -> None:
 
 def _decode(path: str, options: DecodeOptions, output: FrameOutput, most: int | None, undecided: list[str]) -> int:
     """Decode one file; return the number of frames shown, at most ``most``."""
-    from mxwire.cli.reading import capture_of, decoded_batches, is_undecided, refuse_empty, tell_notes
+    from mxwire.cli.reading import capture_of, decoded_batches, is_undecided, note_frames, refuse_empty
     from mxwire.wire.decoder import Decoder
 
     decoder = Decoder(options.dialect, options.ethertypes)
@@ -172,7 +172,7 @@ def _decode(path: str, options: DecodeOptions, output: FrameOutput, most: int | 
             if shown == most or (len(decoded) and options.selection.is_over(int(decoded.batch.number[-1]))):
                 return shown
         refuse_empty(reader, decoder)
-        tell_notes(reader.name, decoder)
+        note_frames(reader.name, decoder)
         if is_undecided(decoder):
             undecided.append(reader.name)
     return shown

@@ -1,4 +1,4 @@
-"""``mxwire diagnose``: what is wrong with the hosts and the network of a capture, and what to do."""
+"""``mxwire diagnose``: faults of hosts and network, with evidence and advice."""
 
 from __future__ import annotations
 
@@ -9,34 +9,33 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli.completion import catalogued, offers
-from mxwire.cli.inputs import Inputs, input_options
-from mxwire.cli.options import dialect_option, ethertype_option
+from mxwire.cli.options import Inputs, dialect_option, ethertype_option, input_options
 from mxwire.ethernet import ETHERTYPE_MXOE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mxwire.analysis.diagnosis import Examination, Finding
-    from mxwire.cli.live_batches import Source
+    from mxwire.cli.reading import BatchSource
     from mxwire.wire.decoder import Decoder
 
 EPILOG = """\b
 Examples:
-  mxwire diagnose trace.pcap                        what is wrong, what shows it, and what to do
-  mxwire diagnose -i eth0 --time 30                 of what passes an interface within 30 s
-  mxwire diagnose --only mtu-too-small *.pcap       one trouble, in many captures
+  mxwire diagnose trace.pcap                        faults, evidence and advice
+  mxwire diagnose -i eth0 --duration 30             from the frames that pass an interface in 30 s
+  mxwire diagnose --only mtu-too-small *.pcap       one diagnosis, in many captures
   mxwire diagnose --json trace.pcap | jq -r 'select(.record == "finding") | [.id, .confidence, .summary] | @tsv'
-  mxwire diagnose --list                            all that can be found
+  mxwire diagnose --list                            all diagnoses
   mxwire diagnose --explain zombie-pull             its meaning, and how to distinguish it
 
 \b
 Severity: error (something cannot work), warning (it works, but wrong or slower than it could), note (nothing is wrong).
-Confidence: high (hardly anything else looks like this), medium (the likeliest of a few causes), low (a hint).
-Cost: the time during which transfers stood still because of it, or the frames that it added; "-" if unknown.
-Exit code: 0 nothing found, or only notes; 1 errors or warnings; 2 something could not be read, or has no MXoE frame.
+Confidence: high (few other causes look like this), medium (the likeliest of a few causes), low (a hint).
+Cost: the time during which it stopped transfers, or the frames that it added; "-" if unknown.
+Exit code: 0 nothing found, or only notes; 1 errors or warnings; 2 an input could not be read, or has no MXoE frame.
 """
 _INTERVAL = 2.0
-"""Seconds between looks at what has been found."""
+"""Seconds between two checks for new findings."""
 
 
 def _catalogued(function: Callable[..., None]) -> Callable[..., None]:
@@ -92,9 +91,9 @@ def _diagnosis(name: str) -> Any:
 @click.option(
     "--all-protocols",
     is_flag=True,
-    help="With -i: look at frames of other protocols, too, for a changed or filtered EtherType.",
+    help="With -i: include frames of other protocols, for a changed or filtered EtherType.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: findings, then a summary for each file.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: findings, then one summary per file.")
 @dialect_option
 @ethertype_option
 def command(
@@ -105,25 +104,24 @@ def command(
     dialect: str,
     ethertypes: tuple[int, ...],
 ) -> None:
-    """Say what is wrong in captures: with how hosts were built, with the path, with peers and connections, with
-    applications, with the network, or with the capture itself.
+    """Find faults in captures: of the builds of hosts, the path, peers and connections, applications, the network, and
+    the capture itself.
 
-    Each finding says how sure it is, whom it concerns, which frames show it, and what to do.
+    Each finding reports its confidence, the affected hosts, the frames that show it, and what to do.
     """
     from mxwire.analysis.diagnosis import Examination
-    from mxwire.cli.following import decoder_of
-    from mxwire.cli.reading import Failures, refuse_empty, tell_notes
+    from mxwire.cli.reading import Failures, decoder_of, note_frames, refuse_empty
     from mxwire.errors import MxwireError
     from mxwire.report.diagnosis import blocks, finding_line, summary_line
     from mxwire.report.document import show
 
     if all_protocols and not inputs.live:
-        raise MxwireError("--all-protocols goes with -i: of a file everything is looked at anyway")
+        raise MxwireError("--all-protocols goes with -i: all frames of a file are analysed anyway")
     wanted = {_diagnosis(each).id for each in only}
     failures = Failures()
     total = 0
     for name in inputs.names:
-        # Two EtherTypes are more than the kernel can choose from, so it hands out everything.
+        # The kernel can filter for one EtherType only: with two, it passes all frames.
         listened = (
             ethertypes * 2 if all_protocols and ethertypes else (ETHERTYPE_MXOE,) * 2 if all_protocols else ethertypes
         )
@@ -142,19 +140,19 @@ def command(
             else:
                 show(blocks(reader.name, examination, found))
                 if decoder.skipped and not examination.facts.follower.frames:
-                    tell_notes(reader.name, decoder)
+                    note_frames(reader.name, decoder)
     failures.end()
     if total:
         sys.exit(1)
 
 
-def _examine(examination: Examination, decoder: Decoder, source: Source, *, quiet: bool) -> None:
-    """Take a whole capture, or what passes an interface until it is over."""
+def _examine(examination: Examination, decoder: Decoder, source: BatchSource, *, quiet: bool) -> None:
+    """Analyse a whole capture, or the frames that pass an interface until its end."""
     from mxwire.capture import CaptureReader
-    from mxwire.cli.live_batches import LiveSource
     from mxwire.cli.reading import judged_batches
+    from mxwire.link.live_source import LiveSource
 
-    tell = _told_as_found(examination) if isinstance(source, LiveSource) and not quiet else None
+    tell = _live_notes(examination) if isinstance(source, LiveSource) and not quiet else None
     for decoded in judged_batches(decoder, source, examination.watch):
         examination.observe(decoded)
         if isinstance(source, LiveSource):
@@ -167,14 +165,14 @@ def _examine(examination: Examination, decoder: Decoder, source: Source, *, quie
     examination.finish()
 
 
-def _told_as_found(examination: Examination) -> Callable[[], None]:
-    """Says on standard error what was found meanwhile, each once, every few seconds."""
+def _live_notes(examination: Examination) -> Callable[[], None]:
+    """A function that notes new findings on standard error, each once, every few seconds."""
     import time
 
     from mxwire.cli.notes import note
     from mxwire.report.diagnosis import headline
 
-    told: set[object] = set()
+    noted: set[object] = set()
     due = time.monotonic() + _INTERVAL
 
     def key(found: Finding) -> object:
@@ -185,8 +183,8 @@ def _told_as_found(examination: Examination) -> Callable[[], None]:
         if time.monotonic() < due:
             return
         for each in examination.findings():
-            if key(each) not in told:
-                told.add(key(each))
+            if key(each) not in noted:
+                noted.add(key(each))
                 note(headline(each))
         due = time.monotonic() + _INTERVAL
 

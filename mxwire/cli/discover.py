@@ -1,4 +1,4 @@
-"""``mxwire discover``: which hosts are on an Ethernet."""
+"""``mxwire discover``: the hosts on an Ethernet."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mxwire.cli.live import Live, live_options, time_option
+from mxwire.cli.live import LiveOptions, live_options
 from mxwire.cli.notes import end_interrupted_line, note
+from mxwire.cli.options import duration_option
 from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
@@ -19,44 +20,40 @@ if TYPE_CHECKING:
     from mxwire.link import Tap
 
 EPILOG = """\b
-Columns: address and name; the index that the host gave us in its table; its dialect, with the frame limit
-(omx:9000) if frames of a large message of it pass this interface; the shortest time in which it answered a host
-query.
+Columns: address and name; the index of the local host in that host's peer table; its dialect, with the frame limit
+(omx:9000) if frames of one of its large messages pass this interface; its shortest answer time to a host query.
 
 \b
 Examples:
-  mxwire discover -i eth0                     listen and ask for 5 seconds
-  mxwire discover -i eth0 --time 60           as long as it takes, a live table on a terminal
-  mxwire discover -i eth0 -c 1 --time 600     until a host is there
-  mxwire discover -i eth0 --json | jq .name   one JSON object a host
-  mxwire discover -i eth0 --quiet             without announcing ourselves: names only of hosts that know us
+  mxwire discover -i eth0                     query hosts for 5 seconds
+  mxwire discover -i eth0 --duration 60       longer, with a live table on a terminal
+  mxwire discover -i eth0 -c 1 --duration 600 until a host appears
+  mxwire discover -i eth0 --json | jq .name   one JSON object per host
+  mxwire discover -i eth0 --no-announce       unannounced: only hosts that know the local host answer
 
 \b
-Hosts that are known beforehand are listed as well, even if nothing is heard of them.
-Exit code: 0 if anything was heard of a host, 1 if not, 2 if it cannot work, 130 after Ctrl-C.
+Known hosts (--peers) are listed even if no frame of them arrives.
+Exit code: 0 if a host was detected, 1 if none was, 2 if it cannot start, 130 after Ctrl-C.
 """
-
 BATCHES = 64
 """Batches of frames between other hosts that are examined per round: a busy network must not delay the next round."""
 
 
 @click.command(epilog=EPILOG)
 @live_options
-@time_option(5.0, "How many seconds to listen.")
-@click.option(
-    "-c", "--count", type=click.IntRange(1), metavar="N", help="Stop as soon as so many hosts have told all they can."
-)
+@duration_option(5.0, "Listen for S seconds.")
+@click.option("-c", "--count", type=click.IntRange(1), metavar="N", help="Stop when N hosts are completely known.")
 @click.option(
     "--ask-dialect/--no-ask-dialect",
     default=True,
-    help="Find out what hosts speak by a request that they refuse, or do not.  [default: ask]",
+    help="Detect the dialect of hosts by a request that only some refuse.  [default: ask]",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a host, a line each, in the end.")
-def command(live: Live, seconds: float, count: int | None, ask_dialect: bool, as_json: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per host, at the end.")
+def command(live: LiveOptions, seconds: float, count: int | None, ask_dialect: bool, as_json: bool) -> None:
     """Find the hosts on an Ethernet, their names, dialects and answer times.
 
-    We announce ourselves as any host does, unless --quiet: hosts do not answer those they do not know. Hosts are
-    asked for their name twice a second.
+    The local host announces itself, unless --no-announce: hosts do not answer hosts that they do not know. Hosts are
+    queried for their names twice per second.
     """
     from mxwire.host.survey import Survey
     from mxwire.link import Tap
@@ -70,7 +67,7 @@ def command(live: Live, seconds: float, count: int | None, ask_dialect: bool, as
             interrupted = True
             end_interrupted_line()
         found = survey.hosts()
-        _tell(found, as_json)
+        _print(found, as_json)
         there = any(each.heard for each in found)
         if not there:
             frames = host.core.links[0].statistics().received
@@ -83,8 +80,8 @@ def command(live: Live, seconds: float, count: int | None, ask_dialect: bool, as
 
 def _why_none(frames: int) -> str:
     if frames:
-        return f"{count_of(frames, 'frame')} came, but none of a host"
-    return "no frame came; is another host running there (mxwire serve), and is it the right interface (mxwire doctor)?"
+        return f"{count_of(frames, 'frame')} arrived, but none was sent by a host"
+    return "no frame arrived; is another host running (mxwire serve), and is it the right interface (mxwire doctor)?"
 
 
 def _until(
@@ -104,7 +101,7 @@ def _until(
 
 
 def _follow(rounds: Iterator[list[SurveyedHost]], *, live_table: bool) -> None:
-    """Ask and listen, on a terminal with a table that grows."""
+    """Run the survey, on a terminal with a live table."""
     if not live_table:
         for _ in rounds:
             pass
@@ -118,7 +115,7 @@ def _follow(rounds: Iterator[list[SurveyedHost]], *, live_table: bool) -> None:
             draw(renderable(hosts_table([record(each) for each in hosts])))
 
 
-def _tell(hosts: list[SurveyedHost], as_json: bool) -> None:
+def _print(hosts: list[SurveyedHost], as_json: bool) -> None:
     from mxwire.report.document import show
     from mxwire.report.live import hosts_table
 
@@ -132,18 +129,18 @@ def _tell(hosts: list[SurveyedHost], as_json: bool) -> None:
 
 
 def record(sighting: SurveyedHost) -> dict[str, Any]:
-    """A host as an object for JSON."""
+    """The JSON object of a host."""
     made = asdict(sighting)
     del made["long_frames"]
     return made | {"remark": _remark(sighting)}
 
 
 def _remark(sighting: SurveyedHost) -> str | None:
-    """What is odd about a host."""
+    """A remark on an unusual property of a host."""
     if not sighting.heard:
-        return "nothing was heard of it: it is only known from --peers, or from another process here"
+        return "no frame of it arrived: it is known only from --peers, or from another process on this machine"
     if sighting.name is None:
-        return "has not answered: it does not know us (yet), or is down"
+        return "has not answered: it does not know the local host (yet), or is down"
     if sighting.queries and not sighting.answers:
-        return "was heard, but does not answer host queries"
+        return "sends frames, but does not answer host queries"
     return None

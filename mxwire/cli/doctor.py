@@ -1,4 +1,4 @@
-"""``mxwire doctor``: can this interface be used, and what is wrong?"""
+"""``mxwire doctor``: whether an interface can be used, and what to do about problems."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mxwire.cli.live import Live, live_options, time_option
+from mxwire.cli.live import LiveOptions, live_options
+from mxwire.cli.options import duration_option
 from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
@@ -17,10 +18,9 @@ if TYPE_CHECKING:
     from mxwire.host.doctor import DoctorFinding
 
 EPILOG = """\b
-Looked at are: the link and its MTU against what both dialects need; what the driver tells of coalescing,
-offloads, rings and flow control; bridges and programs that take frames first; permission; whether frames leave and
-arrive; conflicts of addresses and names; and, where other hosts are, whether they answer, speak our dialect, and
-are reached by long frames.
+It checks the link and whether its MTU suits both dialects; the coalescing, offloads, rings and flow control that the
+driver reports; bridges and programs that receive frames first; permission; whether frames can be sent and received;
+conflicts of addresses and names; and whether other hosts answer, use the same dialect, and receive long frames.
 
 \b
 Examples:
@@ -29,7 +29,7 @@ Examples:
   mxwire doctor -i eth0 --json | jq 'select(.level != "ok")'
 
 \b
-Exit code: 0 if nothing is wrong (warnings may be), 1 if there are problems, of which a missing permission is one,
+Exit code: 0 without problems (but perhaps with warnings), 1 if there are problems (including a missing permission),
 2 if there is no such interface, 130 after Ctrl-C.
 """
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
@@ -37,12 +37,12 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 @click.command(epilog=EPILOG)
 @live_options
-@time_option(4.0, "How many seconds to look for other hosts.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a finding, a line each.")
-def command(live: Live, seconds: float, as_json: bool) -> None:
-    """Examine an interface, and say what to do about each problem.
+@duration_option(4.0, "Look for other hosts for S seconds.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per finding.")
+def command(live: LiveOptions, seconds: float, as_json: bool) -> None:
+    """Examine an interface, and report what to do about each problem.
 
-    It is a host on the interface for some seconds, and asks others as mxwire discover does.
+    It opens a host on the interface for some seconds, and queries other hosts as mxwire discover does.
     """
     from mxwire.host.doctor import DoctorLevel
 
@@ -52,18 +52,18 @@ def command(live: Live, seconds: float, as_json: bool) -> None:
         if as_json:
             click.echo(json_line(asdict(each)))
         else:
-            _show(each)
+            _print(each)
         sys.stdout.flush()
     problems, warnings = levels.count(DoctorLevel.PROBLEM), levels.count(DoctorLevel.WARNING)
     if not as_json:
-        told = [count_of(problems, "problem", none="no"), count_of(warnings, "warning", none="no")]
-        click.echo(f"{live.interface}: {', '.join(told)}")
+        counts = [count_of(problems, "problem", none="no"), count_of(warnings, "warning", none="no")]
+        click.echo(f"{live.interface}: {', '.join(counts)}")
     sys.stdout.flush()
     if problems:
         sys.exit(1)
 
 
-def _examine(live: Live, seconds: float) -> Iterator[DoctorFinding]:
+def _examine(live: LiveOptions, seconds: float) -> Iterator[DoctorFinding]:
     from mxwire.host.doctor import examine
     from mxwire.wire.dialect import dialect_by_name
 
@@ -74,12 +74,12 @@ def _examine(live: Live, seconds: float) -> Iterator[DoctorFinding]:
         name=live.name,
         profile=live.profile,
         peers=live.peers,
-        announce=not live.quiet,
+        announce=live.announce,
     )
 
 
-def _show(finding: DoctorFinding) -> None:
-    """A line, and what to do below it."""
+def _print(finding: DoctorFinding) -> None:
+    """Print a finding, with its advice below."""
     from mxwire.report.terminal import is_coloured
 
     level = click.style(f"{finding.level:8}", fg=_COLOURS[finding.level]) if is_coloured() else finding.level

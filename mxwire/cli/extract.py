@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 import click
 
 from mxwire.cli.options import FILE, dialect_option, ethertype_option, message_option
+from mxwire.errors import MxwireError, OutputError
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from mxwire.analysis.conversations import Message
     from mxwire.analysis.conversations.content import Content
 
@@ -21,9 +27,9 @@ Examples:
   mxwire extract --message 3 --partial -w message.bin trace.pcap    zeros where bytes are missing
 """
 NAMED = 5
-"""Gaps that are named where nothing is written."""
+"""Number of gaps in the error if nothing is written."""
 LISTED = 100
-"""Gaps that are listed where zeros are written; --json has all."""
+"""Number of gaps in the note if zeros are written; --json has all."""
 
 
 @click.command(epilog=EPILOG)
@@ -36,34 +42,33 @@ LISTED = 100
     metavar="FILE",
     required=True,
     type=click.Path(path_type=Path, allow_dash=True),
-    help="Where the bytes go; - is standard output.",
+    help="Write the bytes to FILE; - is standard output.",
 )
-@click.option("--partial", is_flag=True, help="Write even if bytes are missing: zeros there, and the gaps are listed.")
-@click.option("--json", "as_json", is_flag=True, help="Say what was written as one JSON object (not with -w -).")
+@click.option(
+    "--partial",
+    is_flag=True,
+    help="Write it even if bytes are missing: zeros take their place, and the gaps are listed.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object (not with -w -).")
 @dialect_option
 @ethertype_option
 def command(
     file: str, number: int, target: Path, partial: bool, as_json: bool, dialect: str, ethertypes: tuple[int, ...]
 ) -> None:
-    """Put a message together from the frames that carried it, and write its bytes.
+    """Reassemble a message from the frames that carried it, and write its bytes.
 
-    Nothing is written if bytes are missing: frames that the capture does not have, or that it cut (snap length), or
-    that the receiver never asked for.
+    Nothing is written if bytes are missing because the capture lacks frames, or cut them (snap length), or because the
+    receiver never requested them.
     """
-    import sys
-
     from mxwire.analysis.conversations.content import Content
-    from mxwire.cli.following import decoder_of, watched
-    from mxwire.cli.reading import refuse_overwriting
-    from mxwire.cli.writing import Assembly
-    from mxwire.errors import MxwireError
+    from mxwire.cli.reading import decoder_of, refuse_overwriting, watched
 
     to_output = str(target) == "-"
     if to_output and as_json:
-        raise MxwireError("--json says what was written to a file: it does not go with -w -")
+        raise MxwireError("--json reports what was written to a file: it does not go with -w -")
     if not to_output:
         refuse_overwriting([file], target)
-    with Assembly(None if to_output else target) as assembly:
+    with _PartialFile(None if to_output else target) as assembly:
         content = Content(assembly.write)
         message = watched(file, number, decoder_of(dialect, ethertypes), content.take)
         gaps = content.gaps(message.length)
@@ -73,13 +78,13 @@ def command(
             )
         length = message.length if message.length is not None else max((end for _, end in content.ranges), default=0)
         assembly.finish(length, sys.stdout.buffer if to_output else None)
-    _tell(message, gaps, length, target, as_json, to_output)
+    _report(message, gaps, length, target, as_json, to_output)
 
 
 def _missing(message: Message, content: Content, gaps: list[tuple[int, int]]) -> str:
     missing = sum(end - start for start, end in gaps)
     if message.length is None:
-        return "its announcement was not seen, so nothing tells how long it is"
+        return "its announcement was not seen, so its length is unknown"
     notice = message.pull.notice if message.pull is not None else None
     if notice is not None and notice.total_length < message.length:
         why = f", as its receiver took only {notice.total_length}"
@@ -93,7 +98,7 @@ def _gaps_text(gaps: list[tuple[int, int]], most: int) -> str:
     return f"{shown} and {len(gaps) - most} more ranges" if len(gaps) > most else shown
 
 
-def _tell(
+def _report(
     message: Message, gaps: list[tuple[int, int]], length: int, target: Path, as_json: bool, to_output: bool
 ) -> None:
     from mxwire.cli.notes import note
@@ -109,3 +114,63 @@ def _tell(
         missing = sum(end - start for start, end in gaps)
         verb = "is" if missing == 1 else "are"
         note(f"{count_of(missing, 'byte')} {verb} missing, zeros in their place: {_gaps_text(gaps, LISTED)}")
+
+
+class _PartialFile:
+    """A file that is written out of order under a temporary name, and appears at ``target`` when it is complete.
+
+    ``target`` is None if the bytes go to a stream instead. Raises :class:`~mxwire.errors.OutputError` if it cannot be
+    written.
+    """
+
+    def __init__(self, target: Path | None) -> None:
+        from mxwire.analysis.target import check_place
+
+        self._target = target
+        folder = None if target is None else target.absolute().parent
+        if target is not None:
+            check_place(target)
+        try:
+            self._folder = tempfile.TemporaryDirectory(prefix=".mxwire-", dir=folder)
+            self._path = Path(self._folder.name) / "content"
+            self._file = self._path.open("w+b")
+        except OSError as error:
+            raise self._problem(error) from None
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Write bytes at an offset."""
+        try:
+            self._file.seek(offset)
+            self._file.write(data)
+        except OSError as error:
+            raise self._problem(error) from None
+
+    def finish(self, length: int, stream: BinaryIO | None) -> None:
+        """Set the length of the file in bytes, and move it to its place, or copy it to ``stream``."""
+        try:
+            self._file.truncate(length)
+            if stream is not None:
+                self._file.seek(0)
+                shutil.copyfileobj(self._file, stream)
+                stream.flush()
+            elif self._target is not None:
+                self._file.flush()
+                self._path.replace(self._target)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise self._problem(error) from None
+
+    def _problem(self, error: OSError) -> OutputError:
+        return OutputError(f"{self._target or 'the output'}: cannot be written: {error.strerror or error}")
+
+    def __enter__(self) -> Self:
+        """Return self."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Remove the temporary file."""
+        self._file.close()
+        self._folder.cleanup()

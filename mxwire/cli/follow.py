@@ -7,12 +7,12 @@ import click
 from mxwire.cli.options import FILE, dialect_option, ethertype_option, message_option
 
 EPILOG = """\b
-The sender of the message is on the left. Replies that follow each other without a gap are one line. Acks
-are shown where they acknowledge this message (or the NOTIFY at its end); a piggyback belongs to another.
+The sender of the message is on the left. Replies that follow each other without a gap share a line. Acks are shown if
+they acknowledge this message (or the NOTIFY at its end); a piggybacked ack belongs to another message.
 
 \b
 Examples:
-  mxwire messages trace.pcap                 first: which messages are there?
+  mxwire messages trace.pcap                 first: list the messages
   mxwire follow --message 3 trace.pcap
   mxwire follow --message 3 --json trace.pcap | jq -r 'select(.role == "ack") | .frame'
 """
@@ -21,13 +21,12 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument("file", metavar="FILE", type=FILE)
 @message_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a frame (a run of replies is one), a line each.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per frame, or per run of replies.")
 @dialect_option
 @ethertype_option
 def command(file: str, number: int, as_json: bool, dialect: str, ethertypes: tuple[int, ...]) -> None:
-    """Show every frame of one message: what it is to it, when it came, and what it says."""
-
-    from mxwire.cli.following import decoder_of, watched
+    """Show every frame of one message: its role, time and contents."""
+    from mxwire.cli.reading import decoder_of, watched
     from mxwire.report.json_line import json_line
     from mxwire.report.ladder import MessageLadder, ladder_lines
     from mxwire.report.terminal import terminal_width

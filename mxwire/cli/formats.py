@@ -1,4 +1,4 @@
-"""``mxwire formats``: how the packets are laid out."""
+"""``mxwire formats``: the layouts of the packets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Examples:
 
 
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The names that a shell offers for TYPE, in the case in which the user has begun."""
+    """Completions of TYPE, in upper or lower case as typed."""
     from click.shell_completion import CompletionItem
 
     from mxwire.report.formats import layout_names, type_names
@@ -41,15 +41,15 @@ def _complete(context: click.Context, parameter: click.Parameter, incomplete: st
     show_default=True,
     help="Show one dialect only: mxoe (compatible with native MX) or omx (Open-MX's own).",
 )
-@click.option("--diagram", "drawn", is_flag=True, help="Draw the packets, four bytes a row, instead of listing fields.")
+@click.option("--diagram", "drawn", is_flag=True, help="Draw packets, four bytes per row, instead of listing fields.")
 @click.option("--fields", "named", is_flag=True, help="List the names for mxwire decode --fields, with their meanings.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per field.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per field.")
 def command(packet_type: str | None, dialect: DialectChoice, drawn: bool, named: bool, as_json: bool) -> None:
-    """Show how packets are laid out.
+    """Show the layouts of packets.
 
     TYPE is a packet type (MEDIUM, or its number) or one layout of a type that has several (connect_reply), in any
     case. Without it, all packet types are listed. Offsets count from the first byte of the Ethernet frame ("frame")
-    and from the packet type on ("body").
+    and from the packet type ("body").
     """
     from mxwire.report.document import show
     from mxwire.report.formats import details, json_lines, overview, views
@@ -57,7 +57,7 @@ def command(packet_type: str | None, dialect: DialectChoice, drawn: bool, named:
     if drawn and as_json:
         raise click.UsageError("--diagram and --json exclude each other.")
     if named and (packet_type is not None or drawn or dialect != "both"):
-        raise click.UsageError("--fields lists the fields of all packets: leave TYPE, --dialect and --diagram out.")
+        raise click.UsageError("--fields lists the fields of all packets: omit TYPE, --dialect and --diagram.")
     if named:
         from mxwire.report.fields import fields_json, fields_overview
 

@@ -8,10 +8,10 @@ from mxwire.words import suggestion
 
 
 class CommandGroup(click.Group):
-    """A group that prints its help without a subcommand, and suggests the nearest one for a name that it lacks."""
+    """A group that prints its help without a subcommand, and suggests the nearest one for an unknown name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Print the help where nothing was given; exit code 0, as of ``mxwire`` alone."""
+        """Print the help if there are no arguments; exit code 0, as for ``mxwire`` alone."""
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
             click.echo(ctx.get_help())
             ctx.exit(0)
@@ -20,7 +20,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The subcommand that the first argument names; raises :class:`click.UsageError` with a suggestion."""
+        """Find the subcommand in the first argument; raise :class:`click.UsageError` with a suggestion."""
         name = args[0]
         if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
             raise click.UsageError(f"No such command {name!r}{suggestion(name, self.list_commands(ctx))}", ctx)

@@ -40,7 +40,7 @@ def _complete(context: click.Context, _parameter: click.Parameter, incomplete: s
 
 @click.command("help", epilog=EPILOG)
 @click.argument("words", metavar="[COMMAND]...", nargs=-1, shell_complete=_complete)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per command, with its options and arguments.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per command, with its parameters.")
 @click.pass_context
 def command(context: click.Context, words: tuple[str, ...], as_json: bool) -> None:
     """Explain a command; without one, list all commands."""
@@ -72,7 +72,7 @@ def _commands_of(context: click.Context) -> Iterator[click.Context]:
 
 
 def _record(context: click.Context) -> dict[str, Any]:
-    """A command as an object for JSON."""
+    """The JSON object of a command."""
     arguments = [each for each in context.command.params if isinstance(each, click.Argument)]
     options = [each for each in context.command.params if isinstance(each, click.Option) and not each.hidden]
     return {

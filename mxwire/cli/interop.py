@@ -1,35 +1,96 @@
-"""``mxwire interop``: who can talk to whom, and where exactly not?"""
+"""``mxwire interop``: the matrix of implementations, and the comparison of two of its reports."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from mxwire.cli.completion import catalogued, cells, folders, offers
 from mxwire.cli.group import CommandGroup
-from mxwire.cli.interop_diff import command as diff
+from mxwire.cli.live import end_like_interrupt
+from mxwire.cli.options import FILE
+from mxwire.cli.progress import bar
+from mxwire.errors import MxwireError
+from mxwire.report.document import Block, Column, Heading, Row, Table, show
+from mxwire.report.json_line import json_line
+from mxwire.report.terminal import is_coloured, styled_console, terminal_width
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from click.shell_completion import CompletionItem
+
+    from mxwire.interop.matrix import Selection
+    from mxwire.interop.result import Cell, Report
 
 EPILOG = """\b
 Examples:
   mxwire interop                                          all simulated implementations, in under a minute
   mxwire interop --implementation native-mx --implementation open-mx-1.5      these two, both ways
   mxwire interop --case sizes --impairment heavy-loss     one group of cases, on a bad link
-  mxwire interop --html report                            a site with a page a cell, and the captures
-  mxwire interop --cell open-mx-1.5/native-mx/size-medium/loss --seed 3       one cell again
-  sudo mxwire interop examples/two-namespaces.toml        live hosts, as the file describes them
+  mxwire interop --html report                            a site with one page per cell, and the captures
+  mxwire interop --cell open-mx-1.5/native-mx/size-medium/loss --seed 3       repeat one cell
+  sudo mxwire interop examples/two-namespaces.toml        live hosts, described in a file
   mxwire interop --json | jq -r 'select(.verdict == "fail") | .name'
-  mxwire interop diff old-report report                   what has changed
+  mxwire interop diff old-report report                   list the changes
 
 \b
 Verdicts: pass (as expected: it works, or fails in the documented way); info (the same, with known defects seen);
-non-strict (the same, but what is only recommended was not done); fail; missing (not played, with the reason).
-Exit code: 0 all as expected, 1 something is not, 2 it could not be played, 130 interrupted (what was played is told).
+non-strict (the same, but recommendations were not followed); fail; missing (not played, with the reason).
+Exit code: 0 all results are as expected, 1 some are not, 2 it cannot start, 130 interrupted (the report is partial).
 """
+_DIFF_EPILOG = """\b
+Worse: the verdict went down (pass, info, non-strict, fail), a case that worked is now expected to fail, or the cell
+could no longer be run (missing). Reports of different seeds or versions can be compared.
+
+\b
+Examples:
+  mxwire interop diff before after                     two report folders
+  mxwire interop diff before/report.jsonl after        or their files
+  mxwire interop diff --json before after | jq -r 'select(.change == "worse") | .command'
+
+\b
+Exit code: 0 no cell is worse, 1 some are, 2 a report could not be read.
+"""
+_INTERRUPTED: Final = 130
+_TITLE: Final = "Interoperability, simulated"
+
+
+@dataclass(frozen=True, slots=True)
+class InteropOptions:
+    """Parsed options of ``mxwire interop``."""
+
+    implementations: tuple[str, ...]
+    cases: tuple[str, ...]
+    impairments: tuple[str, ...]
+    cells: tuple[str, ...]
+    seed: int
+    jobs: int | None
+    html: str | None
+    folder: str | None
+    force: bool
+    as_json: bool
+    as_junit: bool
+
+    @property
+    def selection(self) -> Selection:
+        """The selected cells."""
+        from mxwire.interop.matrix import Selection
+
+        return Selection(self.implementations, self.cases, self.impairments, self.cells, self.seed)
+
+    @property
+    def target(self) -> Path | None:
+        """The folder of the report."""
+        chosen = self.html or self.folder
+        return None if chosen is None else Path(chosen)
 
 
 class _Group(CommandGroup):
@@ -44,7 +105,7 @@ class _Group(CommandGroup):
         return [each for each in super().list_commands(ctx) if each != "run"]
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Those of the matrix, to be told of; it takes them itself."""
+        """The options of the matrix, for the help; the subcommand parses them."""
         own = super().get_params(ctx)
         known = {name for each in own for name in each.opts}
         options = [each for each in self.commands["run"].params if isinstance(each, click.Option)]
@@ -55,7 +116,7 @@ class _Group(CommandGroup):
 
 
 def _complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Files, and the subcommand: the group itself completes neither, as it takes the matrix for one."""
+    """Files and the subcommand, which the group cannot complete, as it inserts ``run``."""
     from click.shell_completion import CompletionItem
 
     named = [
@@ -65,7 +126,7 @@ def _complete(_context: click.Context, _parameter: click.Parameter, incomplete: 
 
 
 class _Unnamed(click.Context):
-    """What the group does without a subcommand is called as the group is."""
+    """The context of the matrix, which has the name of the group in messages."""
 
     @property
     def command_path(self) -> str:
@@ -79,10 +140,10 @@ class _Matrix(click.Command):
 
 @click.group(cls=_Group, epilog=EPILOG)
 def command(**_: Any) -> None:
-    """Put implementations against each other: which cases work between them, which fail, and why.
+    """Play all implementations to each other: which cases work between them, which fail, and why.
 
-    Without a file, all are simulated: releases of Open-MX in both formats, as they should be and as they are, and
-    native MX. A file describes live hosts: interfaces of this machine, and external hosts with what is to be run there.
+    Without a file, all are simulated: releases of Open-MX in both formats, with and without their defects, and native
+    MX. A file describes live hosts: interfaces of this machine, and external hosts with the commands to run there.
     """
 
 
@@ -94,7 +155,7 @@ def command(**_: Any) -> None:
     metavar="NAME",
     multiple=True,
     shell_complete=offers(catalogued("implementation")),
-    help="Only these; repeat.",
+    help="Only this implementation; may be repeated.",
 )
 @click.option(
     "--case",
@@ -102,7 +163,7 @@ def command(**_: Any) -> None:
     metavar="NAME",
     multiple=True,
     shell_complete=offers(catalogued("case")),
-    help="Only these cases or groups of cases; repeat.",
+    help="Only this case or group of cases; may be repeated.",
 )
 @click.option(
     "--impairment",
@@ -110,31 +171,245 @@ def command(**_: Any) -> None:
     metavar="NAME",
     multiple=True,
     shell_complete=offers(catalogued("impairment")),
-    help="With these only, in all cases; repeat.",
+    help="Only this impairment, in all cases; may be repeated.",
 )
 @click.option(
-    "--cell", "cells", metavar="L/R/CASE/IMP", multiple=True, shell_complete=cells, help="Only this cell; repeat."
+    "--cell",
+    "cells",
+    metavar="L/R/CASE/IMP",
+    multiple=True,
+    shell_complete=cells,
+    help="Only this cell; may be repeated.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, metavar="N", help="Of all randomness.  [default: 1]")
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one a processor]")
+@click.option("--seed", type=click.IntRange(min=0), default=1, metavar="N", help="Random seed.  [default: 1]")
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one per CPU]")
 @click.option(
-    "--html", metavar="DIR", shell_complete=folders, help="Write a site there: the matrix, a page a cell, captures."
+    "--html",
+    metavar="DIR",
+    shell_complete=folders,
+    help="Write a site to DIR: matrix, one page per cell, captures.",
 )
 @click.option(
-    "--report", "folder", metavar="DIR", shell_complete=folders, help="Write report and captures there, without pages."
+    "--report",
+    "folder",
+    metavar="DIR",
+    shell_complete=folders,
+    help="Write report and captures to DIR, without pages.",
 )
-@click.option("--force", is_flag=True, help="Replace what is in DIR.")
-@click.option("--list", "listing", is_flag=True, help="List implementations, cases and impairments, and end.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-@click.option("--junit", "as_junit", is_flag=True, help="JUnit XML: a suite a pair and impairment.")
+@click.option("--force", is_flag=True, help="Replace a report in DIR.")
+@click.option("--list", "listing", is_flag=True, help="List implementations, cases and impairments, and exit.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per line.")
+@click.option("--junit", "as_junit", is_flag=True, help="JUnit XML, one suite per pair and impairment.")
 def run(config: str | None, listing: bool, **options: Any) -> None:
     """Play the matrix."""
-    from mxwire.cli import interoperating
-
     if listing:
-        interoperating.show_list(options["as_json"])
+        _show_list(options["as_json"])
         return
-    sys.exit(interoperating.play(config, interoperating.Wishes(**options)))
+    sys.exit(_play(config, InteropOptions(**options)))
 
 
-command.add_command(diff)
+@command.command(name="diff", epilog=_DIFF_EPILOG)
+@click.argument("old", metavar="OLD", type=FILE)
+@click.argument("new", metavar="NEW", type=FILE)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="List all changes; by default, 20 of each kind except worse.",
+)
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: changes, then their numbers.")
+def diff(old: str, new: str, everything: bool, as_json: bool) -> None:
+    """Compare two reports of mxwire interop: cells that are worse, better, new or gone."""
+    from mxwire.interop.diff import compare
+    from mxwire.interop.diff_text import blocks, json_lines
+    from mxwire.interop.result import Report
+
+    difference = compare(Report.read(old), Report.read(new))
+    if as_json:
+        for line in json_lines(difference):
+            click.echo(line)
+    else:
+        show(blocks(difference, everything=everything))
+    if difference.is_worse:
+        sys.exit(1)
+
+
+# Playing
+
+
+def _play(config: str | None, options: InteropOptions) -> int:
+    """Play the selected cells, and print the report; return the exit code."""
+    from mxwire.extras import import_extra
+    from mxwire.interop import matrix
+
+    if options.as_json and options.as_junit:
+        raise MxwireError("--json and --junit exclude each other: choose one")
+    if options.html and options.folder:
+        raise MxwireError("--html includes the report and its captures: omit --report")
+    if options.html:
+        import_extra("jinja2", "site", "--html")
+    end_like_interrupt()
+    if config is not None:
+        return _play_live(config, options)
+    orders = matrix.plan(options.selection)
+    report = matrix.report_of(orders, _TITLE)
+    captures = _prepare(options)
+    jobs = options.jobs or os.cpu_count() or 1
+    with _progress(len(orders)) as progress:
+        whole = matrix.run(orders, report, jobs=jobs, captures=captures, progress=progress)
+    return _finish(report, options, whole=whole)
+
+
+def _play_live(path: str, options: InteropOptions) -> int:
+    """Play the live hosts that a file describes, and print the report; return the exit code."""
+    from mxwire.interop import live_matrix, matrix
+    from mxwire.interop.configuration import read_configuration
+
+    configuration = read_configuration(path)
+    if options.jobs is not None and options.jobs > 1:
+        raise MxwireError("live hosts are played one cell after the other: omit --jobs")
+    orders = live_matrix.plan(configuration, options.selection)
+    report = matrix.report_of(orders, configuration.title)
+    captures = _prepare(options)
+    broken: MxwireError | None = None
+    whole = True
+    try:
+        with live_matrix.opened(configuration, captures) as player, _progress(len(orders)) as progress:
+            whole = matrix.run(orders, report, play=player.play, progress=progress)
+    except MxwireError as error:
+        if all(each.verdict == "missing" for each in report.cells):
+            raise
+        broken = error
+        report.cells += [each.cell("missing", f"not played: {error}") for each in orders[len(report.cells) :]]
+    code = _finish(report, options, whole=whole)
+    if broken is not None:
+        raise broken
+    return code
+
+
+# Report
+
+
+def _prepare(options: InteropOptions) -> Path | None:
+    """Create the folder of the report; return that of the captures.
+
+    Raises :class:`~mxwire.errors.MxwireError` if it exists and may not be replaced, or is not a report.
+    """
+    from mxwire.interop.playing import captures_in
+    from mxwire.interop.result import REPORT_FILE
+
+    target = options.target
+    if target is None:
+        return None
+    if target.exists() and not target.is_dir():
+        raise MxwireError(f"{target}: is a file; name a folder for the report")
+    if target.is_dir() and any(target.iterdir()):
+        if not options.force:
+            raise MxwireError(f"{target}: exists already; --force replaces it, or name another folder")
+        if not (target / REPORT_FILE).is_file():
+            raise MxwireError(f"{target}: holds no report of mxwire interop, so --force does not touch it")
+        try:
+            for each in target.iterdir():
+                shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+        except OSError as error:
+            raise MxwireError(f"{target}: cannot be replaced: {error.strerror or error}") from None
+    captures = captures_in(target)
+    # Marks the folder as a report, which --force may replace, even if this run does not finish.
+    (target / REPORT_FILE).touch()
+    return captures
+
+
+def _finish(report: Report, options: InteropOptions, *, whole: bool) -> int:
+    """Write and print the report; return the exit code."""
+    from mxwire.interop.result import REPORT_FILE
+
+    target = options.target
+    if target is not None:
+        report.write(target)
+        if options.html:
+            from mxwire.interop.site import write_site
+
+            write_site(report, target, jobs=options.jobs or os.cpu_count() or 1)
+    _print_report(report, options)
+    if target is not None:
+        page = target / "index.html" if options.html else target / REPORT_FILE
+        click.echo(f"written: {page}", err=True)
+    if not whole:
+        played = sum(each.verdict != "missing" for each in report.cells)
+        click.echo(f"mxwire: interrupted after {played} of {len(report.cells)} cells; the report is partial", err=True)
+        return _INTERRUPTED
+    return 0 if report.as_expected else 1
+
+
+def _print_report(report: Report, options: InteropOptions) -> None:
+    """Print the report in the chosen format."""
+    from mxwire.interop import telling
+
+    if options.as_json:
+        for line in report.to_json_lines():
+            click.echo(line)
+    elif options.as_junit:
+        click.echo(telling.junit(report))
+    elif is_coloured() and len(report.cells) > telling.FEW:
+        _show_coloured(report)
+        show(telling.blocks(report, drawn=False))
+    else:
+        show(telling.blocks(report))
+
+
+def _show_coloured(report: Report) -> None:
+    from rich.text import Text
+
+    from mxwire.interop import telling
+
+    console = styled_console(terminal_width())
+    console.print(Text(report.title, style="bold cyan"))
+    console.print()
+    for line in telling.lines(report):
+        console.print(Text.assemble(*((text, telling.STYLES[style]) for text, style in line)), no_wrap=True)
+    console.print()
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[Cell, int, int], None] | None]:
+    """A function that shows each played cell in a progress bar; None without a terminal."""
+    with bar("cells", total) as shown:
+        if shown.shown:
+            yield lambda cell, done, _: shown.update(done, now=f"{cell.left} / {cell.right}")
+        else:
+            yield None
+
+
+def _show_list(as_json: bool) -> None:
+    """List implementations, cases and impairments."""
+    from mxwire.interop.cases import PARTS
+    from mxwire.interop.impairments import TREATMENTS
+    from mxwire.interop.implementations import IMPLEMENTATIONS
+
+    if as_json:
+        for record, items in (
+            ("implementation", IMPLEMENTATIONS.values()),
+            ("case", [each.case for each in PARTS.values()]),
+            ("impairment", [each.impairment for each in TREATMENTS.values()]),
+        ):
+            for each in items:
+                click.echo(json_line({"record": record, **asdict(each)}))
+        return
+    blocks: list[Block] = [
+        Heading("Implementations"),
+        Table(
+            (Column("name", code=True), Column("dialect"), Column("description", wraps=True)),
+            tuple(Row((each.name, each.dialect, each.description)) for each in IMPLEMENTATIONS.values()),
+        ),
+        Heading("Cases"),
+        Table(
+            (Column("name", code=True), Column("group"), Column("description", wraps=True)),
+            tuple(Row((each.case.name, each.case.group, each.case.description)) for each in PARTS.values()),
+        ),
+        Heading("Impairments"),
+        Table(
+            (Column("name", code=True), Column("effect", wraps=True)),
+            tuple(Row((each.name, each.impairment.description)) for each in TREATMENTS.values()),
+        ),
+    ]
+    show(blocks)

@@ -1,4 +1,4 @@
-"""Options that all live commands share, how they name other hosts, and how they open their own."""
+"""Options of all live commands: names of remote hosts, the local host, and connections."""
 
 from __future__ import annotations
 
@@ -8,50 +8,48 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from mxwire.cli.completion import catalogued, interfaces, live_dialects, offers
 from mxwire.cli.notes import note
-from mxwire.cli.options import Amount
+from mxwire.cli.options import Command, seconds_option
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from mxwire.host import Host
+    from mxwire.host import Endpoint, Host
     from mxwire.link.interface import NetworkInterface
-    from mxwire.protocol import Peer
+    from mxwire.protocol import Partner, Peer
 
 _MAC: Final = r"[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}"
 _DESTINATION: Final = re.compile(rf"(?P<host>{_MAC}|[^\s:/]+:\d+)(?:[:/](?P<endpoint>\d+))?")
 _SHORT: Final = re.compile(r"(?P<host>[^\s:/]+)(?:/(?P<endpoint>\d+))?")
-"""A name without the number of its interface, which is 0 then."""
+"""A name without the number of an interface, which is then 0."""
 _HIGHEST_ENDPOINT: Final = 255
 MEETING_POINT: Final = 1
-"""The endpoint of serve, send and receive unless told otherwise: 0 is where omx_perf, and ``mxwire perf``, meet."""
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+"""The endpoint of serve, send and receive by default: omx_perf and ``mxwire perf`` use 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A host as the user names it, and perhaps one of its endpoints."""
+    """A remote host as named by the user, and optionally one of its endpoints."""
 
     host: str
     """A name with the number of its interface, like ``alpha:0``, or an Ethernet address."""
     endpoint: int | None = None
 
     def __str__(self) -> str:
-        """As the user would write it."""
+        """The form in which users write it."""
         return self.host if self.endpoint is None else f"{self.host}:{self.endpoint}"
 
 
 class DestinationType(click.ParamType):  # type: ignore[type-arg]
-    """``alpha:0``, ``alpha`` for the same, or an Ethernet address; with ``:3`` or ``/3`` behind it, endpoint 3.
+    """``alpha:0``, ``alpha`` for the same, or an Ethernet address; with ``:3`` or ``/3`` appended, its endpoint 3.
 
-    A name has the number of the interface in it, so that one colon always belongs to the name: ``alpha:3`` is the
+    A name includes the number of an interface, so that the first colon always belongs to the name: ``alpha:3`` is the
     fourth interface of alpha, ``alpha:0:3`` and ``alpha/3`` are endpoint 3 of its first.
     """
 
@@ -65,7 +63,7 @@ class DestinationType(click.ParamType):  # type: ignore[type-arg]
         found = _DESTINATION.fullmatch(text) or _SHORT.fullmatch(text)
         if not found:
             self.fail(
-                f"{value!r} is no host: write alpha:0 or 52:54:00:0a:00:01, and alpha:0:3 for its endpoint 3",
+                f"{value!r} is not a host: write alpha:0 or 52:54:00:0a:00:01, and alpha:0:3 for its endpoint 3",
                 param,
                 ctx,
             )
@@ -76,22 +74,22 @@ class DestinationType(click.ParamType):  # type: ignore[type-arg]
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
-    """What the shared options say: our own host, and where it is."""
+class LiveOptions:
+    """Parsed options of all live commands: the local host and its interface."""
 
     interface: str
     name: str | None = None
     dialect: str | None = None
-    """What the user has asked for; None: nothing, which means mxoe."""
+    """The dialect, if one was given; otherwise it is mxoe."""
     profile: str = "open-mx"
     peers: Path | None = None
-    quiet: bool = False
+    announce: bool = True
 
     def check(self) -> NetworkInterface:
-        """What the kernel says of the interface.
+        """Read the properties of the interface from the kernel.
 
-        Raises :class:`~mxwire.link.errors.LinkError` where there is none, it is not Ethernet, or it is down. Says on
-        standard error where nothing is plugged in: that may still come.
+        Raises :class:`~mxwire.link.errors.LinkError` if it does not exist, is not Ethernet, or is down. Prints a note
+        if it has no carrier, which may still come.
         """
         from mxwire.link.errors import LinkError
         from mxwire.link.interface import read_interface
@@ -100,14 +98,14 @@ class Live:
         if not found.up:
             raise LinkError(f"{self.interface}: is down; set it up: ip link set {self.interface} up")
         if not found.carrier:
-            note(f"{self.interface} has no carrier: nothing is plugged in, or its other end is down")
+            note(f"{self.interface} has no carrier: the cable is unplugged, or its other end is down")
         return found
 
     def open(self, *, short_frames: bool = False, **more: Any) -> Host:
-        """Our host on the interface; ``more`` goes to :meth:`Host.open <mxwire.host.host.Host.open>`.
+        """Open the local host; ``more`` goes to :meth:`Host.open <mxwire.host.host.Host.open>`.
 
-        With ``short_frames`` only such are sent, which fit into any MTU: then a dialect that does not is refused only
-        where the user has asked for it. Raises :class:`~mxwire.errors.MxwireError` for what cannot work.
+        With ``short_frames`` the caller sends only frames that fit into any MTU: a dialect that exceeds the MTU is then
+        refused only if it was given explicitly. Raises :class:`~mxwire.errors.MxwireError` if this fails.
         """
         from mxwire.host import Host
 
@@ -118,7 +116,7 @@ class Live:
             dialect=self.dialect or "mxoe",
             profile=self.profile,
             peers=self.peers,
-            announce=not self.quiet,
+            announce=self.announce,
             small_mtu=short_frames and self.dialect is None,
             **more,
         )
@@ -133,12 +131,12 @@ _OPTIONS: Final = (
         required=True,
         help="The Ethernet interface, like eth0.",
     ),
-    click.option("--name", metavar="NAME", help="Our own host name.  [default: that of this computer, with :0]"),
+    click.option("--name", metavar="NAME", help="Name of the local host.  [default: that of this computer, with :0]"),
     click.option(
         "--dialect",
         metavar="mxoe|omx|omx:M",
         shell_complete=live_dialects,
-        help="What we speak; all hosts must speak the same.  [default: mxoe]",
+        help="Dialect of the local host, which all hosts must share.  [default: mxoe]",
     ),
     click.option(
         "--profile",
@@ -146,20 +144,26 @@ _OPTIONS: Final = (
         default="open-mx",
         shell_complete=offers(catalogued("profile")),
         show_default=True,
-        help="What kind of host we are: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.",
+        help="Kind of the local host: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.",
     ),
     click.option(
         "--peers",
         metavar="FILE",
         type=click.Path(path_type=Path),
-        help="Hosts that need not be found: an Ethernet address and a name a line.",
+        help="Known hosts: one Ethernet address and name per line.",
     ),
-    click.option("--quiet", is_flag=True, help="Do not announce ourselves: only hosts that know us answer."),
+    click.option(
+        "--no-announce",
+        "announce",
+        flag_value=False,
+        default=True,
+        help="Do not announce the local host: only hosts that know it answer.",
+    ),
 )
 
 
 def live_options(function: Command) -> Command:
-    """Give a command the options of all live commands; it gets them as ``live``, a :class:`Live`."""
+    """Give a command the options of all live commands, passed to it as ``live``, a :class:`LiveOptions`."""
 
     @functools.wraps(function)
     def wrapped(
@@ -169,10 +173,10 @@ def live_options(function: Command) -> Command:
         dialect: str | None,
         profile: str,
         peers: Path | None,
-        quiet: bool,
+        announce: bool,
         **rest: Any,
     ) -> Any:
-        live = Live(interface, name, dialect, profile, peers, quiet)
+        live = LiveOptions(interface, name, dialect, profile, peers, announce)
         return function(*arguments, live=live, **rest)
 
     for option in reversed(_OPTIONS):
@@ -181,43 +185,47 @@ def live_options(function: Command) -> Command:
 
 
 def timeout_option(default: float, text: str) -> Callable[[Command], Command]:
-    """``--timeout`` in seconds, greater than 0; ``text`` says what for."""
-    return _seconds_option("--timeout", "timeout", default, text)
-
-
-def time_option(default: float, text: str) -> Callable[[Command], Command]:
-    """``--time`` in seconds, greater than 0, given to the command as ``seconds``; ``text`` says what for."""
-    return _seconds_option("--time", "seconds", default, text)
-
-
-def _seconds_option(option: str, name: str, default: float, text: str) -> Callable[[Command], Command]:
-    return click.option(
-        option,
-        name,
-        type=Amount(0, min_open=True),
-        default=default,
-        show_default=True,
-        metavar="S",
-        help=text,
-    )
+    """``--timeout`` in seconds, greater than 0; ``text`` is its help."""
+    return seconds_option("--timeout", "timeout", default, text)
 
 
 def find(host: Host, which: Destination, timeout: float) -> Peer:
-    """The peer that the user names, once it has told its name or is known by ``--peers``.
+    """Wait until a peer has sent its name, or return it at once if it is known by ``--peers``.
 
-    Raises :class:`~mxwire.errors.MxwireError` where it does not appear within ``timeout`` seconds, with what was
-    tried and who was seen instead, and where it is ourselves.
+    Raises :class:`~mxwire.errors.MxwireError` if it does not appear within ``timeout`` seconds, with the attempts and
+    the hosts seen instead, and if it is the local host.
     """
     peer = host.wait_for_peer(which.host, timeout)
     if peer.own is not None:
-        raise MxwireError(f"{which.host} is our own name or address: name another host, or call us otherwise (--name)")
+        raise MxwireError(f"{which.host} is the local host: name another host, or rename the local one (--name)")
     return peer
 
 
-def end_like_interrupt() -> None:
-    """Let SIGTERM do what Ctrl-C does, so that whatever is open is ended well; call it before a host is opened.
+def connect(
+    endpoint: Endpoint, host: str, number: int, key: int, timeout: float | None, *, other_key: str = "see --key"
+) -> Partner:
+    """Connect to an endpoint; if that is refused, the error includes advice, ``other_key`` for another key."""
+    from mxwire.host import HostError
+    from mxwire.protocol import Status
 
-    A shell has what it starts in the background ignore Ctrl-C; SIGTERM then works all the same.
+    try:
+        return endpoint.connect(host, number, key, timeout=timeout)
+    except HostError as error:
+        hints = {
+            Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY: f"the endpoint has another key than {key:#x}: {other_key}",
+            Status.REMOTE_ENDPOINT_CLOSED: f"endpoint {number} is not open there",
+            Status.REMOTE_ENDPOINT_BAD_ID: f"that host has no endpoint {number}",
+        }
+        hint = hints.get(error.status)
+        if hint is None:
+            raise
+        raise HostError(error.status, f"{host} refuses the connection ({error.status.text}): {hint}") from None
+
+
+def end_like_interrupt() -> None:
+    """Handle SIGTERM like Ctrl-C, so that a host is closed properly; call it before the host is opened.
+
+    A shell starts background programs with Ctrl-C ignored; SIGTERM still works for them.
     """
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     asked = False

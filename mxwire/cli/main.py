@@ -1,4 +1,4 @@
-"""The group of all commands, how they are found, and how a run ends."""
+"""The command line: loading of commands, errors, and exit codes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ import click
 from mxwire import __version__
 from mxwire.cli import progress
 from mxwire.cli.catalogue import ENTRIES, GROUPS
-from mxwire.cli.colour import colour_option, take_colour
 from mxwire.cli.group import CommandGroup
+from mxwire.cli.options import add_colour_option, colour_option
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 COMMANDS = tuple(ENTRIES)
-"""The commands in the order of the help; each is ``command`` in the module of its name."""
+"""The commands in the order of the help; each is the function ``command`` in the module of that name."""
 
 _LEAD = """Myrinet Express over Ethernet (MXoE, Open-MX):
 analyse captures, and run a live host on any Ethernet interface.
@@ -34,7 +34,7 @@ mxwire help COMMAND explains a command; mxwire --help shows how to complete word
 """
 _NAME_WIDTH = max(map(len, COMMANDS))
 _COMPLETES = "_MXWIRE_COMPLETE"
-"""Set by the scripts of shells, and by users to get these."""
+"""Environment variable of the completion scripts, and of users who request a script."""
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 EPILOG = """\b
 Shell completion:
@@ -55,7 +55,7 @@ def greeting() -> str:
 
 
 class _Commands(CommandGroup):
-    """Loads a command's module only when it is called, so that each starts fast."""
+    """Loads the module of a command when it is called, so that each starts fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -65,7 +65,7 @@ class _Commands(CommandGroup):
             return None
         command = importlib.import_module(f"mxwire.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
-        take_colour(command)
+        add_colour_option(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -85,16 +85,16 @@ class _Commands(CommandGroup):
             try:
                 result = super().invoke(ctx)
             finally:
-                # Before anything is said of how it ended, be it only the newline after ^C.
+                # Before any message about the end, even the newline after ^C.
                 progress.erase()
             sys.stdout.flush()
             return result
         except BrokenPipeError:
-            # The reader has gone (`mxwire decode … | head`): nothing is wrong, and nobody is left to say it to.
+            # The reader has ended (`mxwire decode … | head`), which is not an error.
             _discard_output()
             ctx.exit(0)
         except MxwireError:
-            # Some are an OSError as well, like that of a wait that took too long.
+            # Some of them are an OSError as well, like that of a timeout.
             raise
         except OSError as error:
             if not _is_of_output(error):
@@ -119,8 +119,8 @@ def cli(context: click.Context) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 2 input or use that cannot work, 130 interrupted."""
-    # Where the shell has closed them (>&-), nobody wants to hear anything.
+    """Run the command line and exit: 0 done, 2 wrong input or usage, 130 interrupted."""
+    # A shell may have closed them (>&-): discard the output then.
     sys.stdout, sys.stderr = (each or Path(os.devnull).open("w") for each in (sys.stdout, sys.stderr))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -134,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except MxwireError as error:
         _fail(str(error))
     except MemoryError as error:
-        _fail(str(error) or "there is not enough memory for this (ulimit -v says what this shell permits)")
+        _fail(str(error) or "not enough memory (ulimit -v prints the limit of this shell)")
     except click.exceptions.Abort:
         click.echo("mxwire: interrupted", err=True)
         sys.exit(130)
@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _is_of_output(error: OSError) -> bool:
-    """Whether standard output is to blame: there is no room, or what is left for it still cannot be written."""
+    """True if standard output failed: no space is left, or its buffer still cannot be written."""
     if error.filename is not None:
         return False
     try:
@@ -158,13 +158,13 @@ def _is_of_output(error: OSError) -> bool:
 
 
 def _refusal(error: OSError) -> str:
-    """An error of the system that nobody has foreseen, in a line."""
+    """The message of an unexpected error of the operating system, in one line."""
     why = error.strerror or str(error) or type(error).__name__
-    return f"the system refuses what is needed: {why}" if error.filename is None else f"{error.filename}: {why}"
+    return f"operating system error: {why}" if error.filename is None else f"{error.filename}: {why}"
 
 
 def _discard_output() -> None:
-    """Let what is still buffered go nowhere, or Python complains about it at exit."""
+    """Discard the buffered output, about which Python would complain at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,23 +1,27 @@
-"""``mxwire merge``: two captures of the two ends, as one."""
+"""``mxwire merge``: captures from both ends of a path as one."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mxwire.cli.options import FILE
 
+if TYPE_CHECKING:
+    from mxwire.analysis.merging import Plan
+
 EPILOG = """\b
-Frames that both captures have show how their clocks differ; a frame cannot arrive before it was sent, at neither
-end. Each is written once, as its sender's end has seen it, with the time of A's clock; so also frames that were lost
-in between are there, and are counted.
+Frames in both captures show how their clocks differ: at neither end can a frame arrive before it was sent. Each frame
+is written once, as captured at its sender, with the time of A's clock; so frames that were lost on the path are
+included, and counted.
 
 \b
 Examples:
   mxwire merge alpha.pcap beta.pcap -w both.pcapng
-  mxwire merge alpha.pcap beta.pcap                     only compare them: clocks, delays, what was lost
-  mxwire merge --keep-both alpha.pcap beta.pcap -w both.pcapng   each frame as each end has seen it
+  mxwire merge alpha.pcap beta.pcap                     compare only: clocks, delays, losses
+  mxwire merge --keep-both alpha.pcap beta.pcap -w both.pcapng   each frame as captured at each end
   mxwire merge alpha.pcap beta.pcap -w - | mxwire messages -
   mxwire merge --json alpha.pcap beta.pcap | jq .offset_ns
 """
@@ -32,14 +36,12 @@ Examples:
     "target",
     metavar="FILE",
     type=FILE,
-    help="Write the frames of both to this pcapng file, with an interface for each; - is standard output.",
+    help="Write all frames to FILE (pcapng), with one interface per capture; - is standard output.",
 )
-@click.option("--keep-both", is_flag=True, help="Write frames that both have twice, as each has seen them.")
-@click.option("--json", "as_json", is_flag=True, help="What was found, as one JSON object.")
+@click.option("--keep-both", is_flag=True, help="Write frames that are in both captures twice, once from each.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def command(first: str, second: str, target: str | None, keep_both: bool, as_json: bool) -> None:
-    """Put two captures of the two ends of a way together, and say how their clocks differ, how long frames took, and
-    what was lost between them."""
-    from mxwire.cli.merging import compare, write
+    """Merge captures taken at both ends of a path: how their clocks differ, how long frames took, what was lost."""
     from mxwire.cli.reading import refuse_overwriting
     from mxwire.errors import MxwireError
     from mxwire.report.document import plain, show
@@ -53,9 +55,9 @@ def command(first: str, second: str, target: str | None, keep_both: bool, as_jso
     if target is not None and target != "-":
         refuse_overwriting((first, second), Path(target))
     if keep_both and target is None:
-        raise MxwireError("--keep-both says what to write: give -w FILE too")
-    made = compare(first, second, keep_both)
-    written = write(first, second, made, target) if target is not None else None
+        raise MxwireError("--keep-both goes with -w FILE: give both")
+    made = _compare(first, second, keep_both)
+    written = _write(first, second, made, target) if target is not None else None
     if as_json:
         record = merge_record(first, second, made, target, written)
         click.echo(json_line(record), err=target == "-")
@@ -65,3 +67,40 @@ def command(first: str, second: str, target: str | None, keep_both: bool, as_jso
         click.echo(plain(blocks), err=True, nl=False)
     else:
         show(blocks)
+
+
+def _compare(first: str, second: str, keep_both: bool) -> Plan:
+    """Match the frames of two captures; raise :class:`~mxwire.errors.MxwireError` if they do not fit together."""
+    from mxwire.analysis.merging import Fingerprints, plan
+    from mxwire.capture.time_order import in_time_order
+    from mxwire.cli.reading import capture_of, refuse_twice
+
+    def fingerprints(path: str) -> Fingerprints:
+        found = Fingerprints(path)
+        with capture_of(path) as reader:
+            for batch in in_time_order(reader):
+                found.add(batch)
+        return found
+
+    refuse_twice(first, second, "name the captures of two ends")
+    return plan(fingerprints(first), fingerprints(second), keep_both=keep_both)
+
+
+def _write(first: str, second: str, made: Plan, target: str) -> int:
+    """Write the merged frames; return their number."""
+    from mxwire.analysis.merging import merged
+    from mxwire.capture import create_capture, open_capture
+    from mxwire.capture.time_order import in_time_order
+
+    names = [f"{which}: {Path(path).name}" for which, path in (("A", first), ("B", second))]
+    comment = f"{names[0]}; {names[1]}, its clock set back by {made.alignment.clock.offset_ns} ns"
+    with (
+        open_capture(first) as one,
+        open_capture(second) as other,
+        create_capture(target, format="pcapng", comment=comment) as writer,
+    ):
+        numbers = [writer.add_interface(name) for name in names]
+        assert numbers == [0, 1]
+        for each in merged(made, in_time_order(one), in_time_order(other)):
+            writer.write(each.batch, interfaces=each.origin)
+        return writer.frames

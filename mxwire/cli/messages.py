@@ -1,4 +1,4 @@
-"""``mxwire messages``: every message of a capture, and how it ended."""
+"""``mxwire messages``: the messages of captures, and how each ended."""
 
 from __future__ import annotations
 
@@ -9,36 +9,37 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli.completion import offers
-from mxwire.cli.inputs import Inputs, input_options
-from mxwire.cli.options import dialect_option, ethertype_option, table_option
+from mxwire.cli.options import Inputs, Number, dialect_option, ethertype_option, input_options, table_option
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations import Follower, Message
 
 EPILOG = """\b
-Lines: number, seconds of its first frame, source → destination, endpoints, kind, length in bytes, match
-information, how many frames are its own, the time until its sender could know that it was done, how it
-ended as the sender knows (acked, notified, truncated, failed, nacked, abandoned, open) and as the receiver
-knows (received, truncated, failed, refused, announced, unknown), and what was not plain about it.
+Lines: number, seconds of its first frame, source → destination, endpoints, kind, length in bytes, match information,
+number of its frames, time until its sender could know that it was complete, its end as known to the sender (acked,
+notified, truncated, failed, nacked, abandoned, open) and to the receiver (received, truncated, failed, refused,
+announced, unknown), and remarks.
 
 \b
 Examples:
   mxwire messages trace.pcap
-  mxwire messages --incomplete trace.pcap          what did not end well, or was only half seen
+  mxwire messages --incomplete trace.pcap          messages that failed, or were only partly captured
   mxwire messages --kind RNDV --endpoint 3 FILE    large (and synchronous) messages of an endpoint
   mxwire messages --match 0x1000 --json FILE | jq .frames
   mxwire messages --to messages.parquet *.pcap     for polars, pandas or DuckDB
-  mxwire messages -i eth0                          as they pass an interface, until Ctrl-C
-  mxwire follow --message 3 trace.pcap             then: the frames of one of them
+  mxwire messages -i eth0                          live from an interface, until Ctrl-C
+  mxwire follow --message 3 trace.pcap             then: the frames of one message
 """
 _KINDS = ("TINY", "SMALL", "MEDIUM", "RNDV")
 
 
 @click.command(epilog=EPILOG)
 @input_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per message.")
 @table_option
-@click.option("--host", "hosts", metavar="MAC", multiple=True, help="Only messages from or to this address.")
+@click.option(
+    "--host", "hosts", metavar="MAC", multiple=True, help="Only messages from or to this address; may be repeated."
+)
 @click.option(
     "--endpoint", metavar="N", type=click.IntRange(0, 255), help="Only messages from or to this endpoint number."
 )
@@ -50,8 +51,8 @@ _KINDS = ("TINY", "SMALL", "MEDIUM", "RNDV")
     shell_complete=offers(lambda: _KINDS),
     help="Only this kind; may be repeated.",
 )
-@click.option("--match", metavar="HEX", help="Only messages with this match information.")
-@click.option("--incomplete", is_flag=True, help="Only messages that did not end well, or were only half seen.")
+@click.option("--match", metavar="N", type=Number((1 << 64) - 1), help="Only messages with this match info, 64 bits.")
+@click.option("--incomplete", is_flag=True, help="Only messages that failed, or were only partly captured.")
 @dialect_option
 @ethertype_option
 def command(
@@ -61,18 +62,17 @@ def command(
     hosts: tuple[str, ...],
     endpoint: int | None,
     kinds: tuple[str, ...],
-    match: str | None,
+    match: int | None,
     incomplete: bool,
     dialect: str,
     ethertypes: tuple[int, ...],
 ) -> None:
-    """List the messages of captures: TINY, SMALL, MEDIUM and large ones (RNDV), each once, however often its frames
-    were sent."""
+    """List the messages of captures: TINY, SMALL, MEDIUM and large ones (RNDV), each once, regardless of
+    retransmissions."""
     from mxwire.analysis.conversations import Follower
     from mxwire.analysis.selection import MessageSelection
-    from mxwire.cli.following import decoder_of, followed
     from mxwire.cli.notes import note, wrote
-    from mxwire.cli.reading import Failures, refuse_empty
+    from mxwire.cli.reading import Failures, decoder_of, followed, refuse_empty
     from mxwire.errors import MxwireError
 
     if target is not None and as_json:
@@ -104,29 +104,29 @@ def command(
     failures.end()
 
 
-def _output(files: tuple[str, ...], as_json: bool, target: Path | None, stack: ExitStack) -> _Output:
+def _output(files: tuple[str, ...], as_json: bool, target: Path | None, stack: ExitStack) -> _MessageOutput:
     if target is not None:
         return _Table(files, target, stack)
     return _Json(len(files) > 1) if as_json else _Lines(len(files) > 1)
 
 
-class _Output:
-    """Where messages go."""
+class _MessageOutput:
+    """A destination of messages."""
 
     def begin(self, path: str, start_ns: int) -> None:
-        """The messages of another capture follow."""
+        """Start the messages of a capture."""
         self.path = path
         self.start_ns = start_ns
 
     def show(self, message: Message, follower: Follower) -> None:
-        """One more message."""
+        """Output a message."""
         raise NotImplementedError
 
     def end(self) -> None:
-        """There are no more."""
+        """Finish the output."""
 
 
-class _Lines(_Output):
+class _Lines(_MessageOutput):
     def __init__(self, several: bool) -> None:
         from mxwire.report.messages import message_layout
         from mxwire.report.terminal import terminal_width
@@ -146,7 +146,7 @@ class _Lines(_Output):
             click.echo(line)
 
 
-class _Json(_Output):
+class _Json(_MessageOutput):
     def __init__(self, several: bool) -> None:
         from mxwire.report.json_line import json_line
         from mxwire.report.messages import message_record
@@ -160,7 +160,7 @@ class _Json(_Output):
         click.echo(self._encode({"file": self.path} | record if self._several else record, self.start_ns))
 
 
-class _Table(_Output):
+class _Table(_MessageOutput):
     def __init__(self, files: tuple[str, ...], target: Path, stack: ExitStack) -> None:
         from mxwire.analysis.message_table import MessageTable
         from mxwire.cli.reading import refuse_overwriting

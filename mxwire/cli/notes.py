@@ -1,4 +1,4 @@
-"""Remarks to the user on standard error, in one wording for all commands."""
+"""Notes to the user on standard error, in the same wording for all commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mxwire.words import count_of
 
 
 def note(text: str) -> None:
-    """Print a remark that is not part of the output; a progress bar stays below it."""
+    """Print a note, which is not part of the output; a progress bar stays below it."""
     shown = progress.current()
     if shown is not None:
         shown.above(f"mxwire: {text}")
@@ -20,7 +20,7 @@ def note(text: str) -> None:
 
 
 def wrote(number: int, noun: str, target: object, *, what: str = "") -> None:
-    """Report that a file is complete: how many of what it holds, or ``what`` it shows of them."""
+    """Report that a file is complete, with the number of its items; ``what`` precedes the number."""
     note(f"wrote {what}{counted(number, noun)} to {target}")
 
 
@@ -30,13 +30,13 @@ def counted(number: int, noun: str) -> str:
 
 
 def listening(interface: str, seconds: float | None = None, frames: int | None = None) -> None:
-    """Report that frames are taken from an interface from now on, and what ends that."""
+    """Report that an interface is being watched, and what ends that."""
     ends = [counted(frames, "frame")] if frames is not None else []
     ends += [f"{seconds:g} s"] if seconds is not None else []
     note(f"listening on {interface} " + (f"for {' or '.join(ends)}" if ends else "until Ctrl-C"))
 
 
 def end_interrupted_line() -> None:
-    """Begin a new line where a terminal has echoed ^C into the current one."""
+    """Start a new line after a ^C that the terminal has echoed."""
     if sys.stderr.isatty():
         click.echo(err=True)

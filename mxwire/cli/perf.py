@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
 
-from mxwire.cli.live import Destination, DestinationType, Live, live_options, timeout_option
+from mxwire.cli.live import (
+    Destination,
+    DestinationType,
+    LiveOptions,
+    connect,
+    end_like_interrupt,
+    live_options,
+    timeout_option,
+)
+from mxwire.cli.notes import note
+from mxwire.errors import MxwireError, OutputError
+from mxwire.report.json_line import json_line
+from mxwire.wire.numbers import DEFAULT_KEY
+from mxwire.words import count_of
+
+if TYPE_CHECKING:
+    from mxwire.host import Endpoint, Host, HostError
+    from mxwire.host.perf import PerfParameters, PerfReceiver, PerfResult
+    from mxwire.host.perf.receiver import PerfRequest
+    from mxwire.protocol import Partner
 
 EPILOG = """\b
 One line per length: half a round trip in microseconds (with -U the whole of it), MB/s (10^6) and MiB/s (2^20).
@@ -28,7 +51,7 @@ Examples:
   mxwire perf -i veth1 -d alpha:0                              the sender
   mxwire perf -i veth1 -d alpha:0 -w                           … on a machine with few CPUs
   mxwire perf -i eth0 -d node7:0 -S 0 -E 33 -I 1 -N 10000      tiny messages, one byte after the other
-  mxwire perf -i eth0 -d node7:0 -U -Y -S 4194304 -N 100       one way, synchronous, 4 MiB
+  mxwire perf -i eth0 -d node7:0 -U -Y -S 4194304 -N 100       one-way, synchronous, 4 MiB
   mxwire perf -i eth0 -d node7:0 --plot perf.svg               a picture of it
   mxwire perf -i eth0 -d node7:0 --json | jq 'select(.event=="length").median_us'
 """
@@ -47,6 +70,11 @@ _OF_THE_SENDER = {
 }
 _LENGTH = click.IntRange(0, (1 << 63) - 1)
 _COUNT = click.IntRange(0, (1 << 32) - 1)
+_NAME_TIME: Final = 0.2
+"""Seconds to wait for the name of a sender, which is only for the report."""
+_STARTING: Final = 5.0
+"""Seconds during which a receiver may still be opening its endpoint."""
+_RETRY: Final = 0.1
 
 
 def _plot_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
@@ -56,9 +84,7 @@ def _plot_file(_: click.Context, __: click.Parameter, value: Path | None) -> Pat
 
 
 def _refuse_sending() -> None:
-    """A receiver is told by its sender what is measured: what says so here would be in vain."""
-    from mxwire.errors import MxwireError
-
+    """Refuse the options of a sender, as a receiver has the parameters from its sender."""
     context = click.get_current_context()
     given = [
         letter
@@ -68,6 +94,66 @@ def _refuse_sending() -> None:
     if given:
         verb = "is" if len(given) == 1 else "are"
         raise MxwireError(f"{', '.join(given)} {verb} for the sender: name the receiver with -d HOST")
+
+
+@dataclass(frozen=True, slots=True)
+class PerfOptions:
+    """Parsed options of both sides of ``mxwire perf``."""
+
+    sleep: bool = False
+    yielding: bool = False
+    silence: float | None = None
+    verbose: bool = False
+    as_json: bool = False
+
+    @property
+    def polls(self) -> bool:
+        """True if waits poll without pause, as those of omx_perf do by default."""
+        return not (self.sleep or self.yielding)
+
+    def open(self, live: LiveOptions) -> Host:
+        """Open the host; the measuring thread runs it, without one in the background."""
+        return live.open(spin=self.polls, background=False)
+
+    def emit(self, event: str, **what: Any) -> None:
+        """Print a JSON object, if requested."""
+        if self.as_json:
+            click.echo(json_line({"event": event, **what}))
+
+    def remark(self, text: str) -> None:
+        """Print a remark, if requested."""
+        if self.verbose:
+            note(text)
+
+
+class _PreemptionWarning:
+    """One warning per measurement that polls and is preempted: it measures the scheduler then."""
+
+    def __init__(self, options: PerfOptions) -> None:
+        from mxwire.host.perf.preemption import PreemptionMeter
+
+        self._options = options
+        self._meter = PreemptionMeter() if options.polls else None
+        self.resume()
+
+    def resume(self) -> None:
+        """Start measuring, or continue after output."""
+        if self._meter is not None:
+            self._meter.start()
+
+    def check(self) -> None:
+        """Check the time since `resume`, and warn at the first preemption."""
+        found = self._meter.stop() if self._meter is not None else None
+        if found is None:
+            return
+        self._meter = None
+        note(
+            f"preempted: this side had a CPU for only {found.cpu_share:.0%} of the time, so the times are too long; "
+            "use -w on both sides where there are fewer CPUs than busy programs"
+        )
+        self._options.emit(
+            "preempted", cpu_share=round(found.cpu_share, 3), involuntary_switches=found.switches, advice="-w"
+        )
 
 
 @click.command(epilog=EPILOG)
@@ -109,13 +195,13 @@ def _refuse_sending() -> None:
 @click.option("-Y", "synchronous", is_flag=True, help="Synchronous sends.")
 @click.option("-a", "aligned", is_flag=True, help="Page-aligned buffers.")
 @click.option(
-    "-e", "endpoint", type=click.IntRange(0, 255), metavar="N", help="Our endpoint.  [default: 0; sender: any]"
+    "-e", "endpoint", type=click.IntRange(0, 255), metavar="N", help="Endpoint to open.  [default: 0; sender: any]"
 )
 @click.option("-b", "board", type=click.IntRange(0, 0), metavar="N", help="Our board: 0, the interface of -i.")
 @click.option("-s", "slave", is_flag=True, help="Receiver: serve one sender after the other, until Ctrl-C.")
-@click.option("-w", "sleep", is_flag=True, help="Sleep while waiting instead of polling: for machines with few CPUs.")
+@click.option("-w", "--wait", "sleep", is_flag=True, help="Block instead of polling: for machines with few CPUs.")
 @click.option("-y", "yielding", is_flag=True, help="Yield the CPU between polls.")
-@click.option("-v", "verbose", is_flag=True, help="Also report progress, and percentiles of the times.")
+@click.option("-v", "verbose", is_flag=True, help="Also print progress, and percentiles of the times.")
 @timeout_option(
     30.0, "Seconds of silence after which the other side is abandoned; a receiver waits for a sender without limit."
 )
@@ -128,7 +214,7 @@ def _refuse_sending() -> None:
     help="Sender: draw latency and bandwidth into a .png or .svg.",
 )
 def command(
-    live: Live,
+    live: LiveOptions,
     destination: Destination | None,
     remote: int | None,
     endpoint: int | None,
@@ -147,26 +233,196 @@ def command(
     The other side may be mxwire perf or a real omx_perf on a host with Open-MX or MX.
     """
     del measured["board"]
-    from mxwire.cli import measuring
-    from mxwire.errors import MxwireError
     from mxwire.host.perf import PerfParameters
 
-    manner = measuring.Manner(sleep=sleep, yielding=yielding, silence=timeout, verbose=verbose, as_json=as_json)
+    options = PerfOptions(sleep=sleep, yielding=yielding, silence=timeout, verbose=verbose, as_json=as_json)
     if destination is None:
         _refuse_sending()
-        if measuring.receive(live, manner, 0 if endpoint is None else endpoint, slave):
+        if _receive(live, options, 0 if endpoint is None else endpoint, slave):
             sys.exit(1)
         return
     if slave:
-        raise MxwireError("-s is for the receiver: leave it, or leave -d")
+        raise MxwireError("-s is for the receiver: omit it, or omit -d")
     parameters = PerfParameters(**measured)
     parameters.check()
     if plot is not None:
         from mxwire.report.plot import check
 
         check()
-        measuring.check_writable(plot)
+        check_writable(plot)
     number = remote if remote is not None else destination.endpoint or 0
-    failed = measuring.send(live, manner, destination.host, number, endpoint, parameters, pause / 1000, plot)
+    failed = _send(live, options, destination.host, number, endpoint, parameters, pause / 1000, plot)
     if failed:
         sys.exit(1)
+
+
+def _send(
+    live: LiveOptions,
+    options: PerfOptions,
+    name: str,
+    remote: int,
+    endpoint: int | None,
+    parameters: PerfParameters,
+    pause: float,
+    plot: Path | None,
+) -> bool:
+    """Measure against a receiver, and print the results; return True if it ended early."""
+    from mxwire.host import HostClosedError, HostError
+    from mxwire.host.perf import PerfSender
+    from mxwire.host.perf.parameters import SETTLE
+    from mxwire.host.perf.waiter import PerfWaiter
+    from mxwire.host.requests import place_of
+
+    results: list[PerfResult] = []
+    with options.open(live) as host:
+        opened = host.open_endpoint(endpoint, DEFAULT_KEY)
+        partner = _connect(opened, name, remote, options.silence)
+        options.remark(
+            f"connected to {place_of(partner)} from endpoint {opened.number}, dialect {live.dialect or 'mxoe'}"
+        )
+        sender = PerfSender(PerfWaiter(opened, yielding=options.yielding, silence=options.silence), partner, parameters)
+        failed = False
+        try:
+            sender.agree()
+            options.emit("begun", **_about(live, place_of(partner), parameters))
+            warning = _PreemptionWarning(options)
+            for result in sender.measure(pause):
+                warning.check()
+                results.append(result)
+                _report(options, result)
+                warning.resume()
+        except HostClosedError:
+            raise
+        except HostError as error:
+            failed = True
+            _report_failure(options, error, len(results))
+        opened.close(0 if failed else SETTLE)
+    if plot is not None and results:
+        _draw(plot, live, name, parameters, results)
+        options.remark(f"drawn into {plot}")
+    if not failed:
+        options.emit("ended", lengths=len(results), status="success")
+    return failed
+
+
+def _connect(endpoint: Endpoint, host: str, remote: int, timeout: float | None) -> Partner:
+    """Connect; a receiver that starts at the same time has some seconds to open its endpoint."""
+    from mxwire.host import HostError
+    from mxwire.protocol import Status
+
+    end = time.monotonic() + _STARTING
+    while True:
+        try:
+            return connect(endpoint, host, remote, DEFAULT_KEY, timeout, other_key="no omx_perf waits there")
+        except HostError as error:
+            if error.status != Status.REMOTE_ENDPOINT_CLOSED or time.monotonic() >= end:
+                raise
+        time.sleep(_RETRY)
+
+
+def _about(live: LiveOptions, partner: str, parameters: PerfParameters) -> dict[str, Any]:
+    return {"partner": partner, "dialect": live.dialect or "mxoe", "parameters": asdict(parameters)}
+
+
+def _report(options: PerfOptions, result: PerfResult) -> None:
+    if options.as_json:
+        options.emit("length", **result.record())
+        return
+    click.echo(result.line())
+    if options.verbose:
+        low, high = result.times[0], result.times[-1]
+        middle, late = result.percentile(50), result.percentile(99)
+        note(f"  min {low:.3f}, median {middle:.3f}, p99 {late:.3f}, max {high:.3f} us")
+
+
+def _report_failure(options: PerfOptions, error: HostError, lengths: int) -> None:
+    """Report the error that ended a measurement early; earlier results stay valid."""
+    note(f"the measurement ended after {count_of(lengths, 'length')}: {error} ({error.status.text})")
+    options.emit("ended", lengths=lengths, status=error.status.text, reason=str(error))
+
+
+def _receive(live: LiveOptions, options: PerfOptions, endpoint: int, slave: bool) -> bool:
+    """Answer one sender, or as a slave one after the other; return True if it ended early."""
+    from mxwire.host import HostClosedError, HostError
+    from mxwire.host.perf import PerfReceiver
+    from mxwire.host.perf.waiter import PerfWaiter
+    from mxwire.host.stall import DialectMonitor
+
+    end_like_interrupt()
+    with options.open(live) as host:
+        opened = host.open_endpoint(endpoint, DEFAULT_KEY)
+        note(
+            f"waiting for a sender on {live.interface}: mxwire perf -i IF -d {host.name}"
+            + (f" -r {endpoint}" * bool(endpoint))
+        )
+        options.emit("waiting", host=host.name, endpoint=endpoint, dialect=live.dialect or "mxoe")
+        strangers = DialectMonitor(host.core)
+
+        def idle() -> None:
+            for text in strangers.found():
+                note(text)
+
+        receiver = PerfReceiver(PerfWaiter(opened, yielding=options.yielding, silence=options.silence))
+        while True:
+            try:
+                wish = receiver.wait(idle)
+            except HostClosedError:
+                raise
+            except HostError as error:
+                note(f"a message broke off, and is ignored: {error}")
+                continue
+            except MxwireError as error:
+                note(f"a sender requests an impossible measurement: {error}")
+                continue
+            failed = _serve(options, host, receiver, wish)
+            receiver.forget(wish)
+            if not slave:
+                return failed
+
+
+def _serve(options: PerfOptions, host: Host, receiver: PerfReceiver, wish: PerfRequest) -> bool:
+    """Serve one measurement; return True if it ended early."""
+    from mxwire.host import HostClosedError, HostError, HostTimeoutError
+    from mxwire.host.requests import place_of
+
+    # Only for the report: without a name in time, it has the address.
+    with suppress(HostTimeoutError):
+        host.wait_for_peer(wish.partner.peer.address, _NAME_TIME)
+    who, done = place_of(wish.partner), 0
+    options.emit("begun", partner=who, parameters=asdict(wish.parameters))
+    options.remark(f"{who} measures {wish.parameters.start} to {wish.parameters.end} bytes")
+    try:
+        warning = _PreemptionWarning(options)
+        for length in receiver.serve(wish):
+            warning.check()
+            done += 1
+            options.emit("length", length=length)
+            options.remark(f"length {length} done")
+            warning.resume()
+    except HostClosedError:
+        raise
+    except HostError as error:
+        _report_failure(options, error, done)
+        return True
+    options.emit("ended", lengths=done, status="success")
+    return False
+
+
+def check_writable(path: Path) -> None:
+    """Raise :class:`~mxwire.errors.OutputError` if a file could not be written, without touching it."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise OutputError(f"{path}: cannot be written: there is no folder {folder}")
+    if not os.access(path if path.exists() else folder, os.W_OK, effective_ids=True):
+        raise OutputError(f"{path}: cannot be written: permission denied")
+
+
+def _draw(path: Path, live: LiveOptions, host: str, parameters: PerfParameters, results: list[PerfResult]) -> None:
+    from mxwire.report.plot import Measurement, draw
+    from mxwire.wire.dialect import dialect_by_name
+
+    measured = [
+        Measurement(each.length, each.microseconds, each.percentile(50), each.percentile(99), each.megabytes)
+        for each in results
+    ]
+    draw(path, measured, dialect_by_name(live.dialect or "mxoe"), host, unidirectional=parameters.unidirectional)

@@ -1,4 +1,4 @@
-"""``mxwire ping``: does a host answer, and how fast?"""
+"""``mxwire ping``: round trips to a host that its protocol stack answers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mxwire.cli.live import Destination, DestinationType, Live, find, live_options, timeout_option
-from mxwire.cli.options import Amount
-from mxwire.cli.serve import Number
+from mxwire.cli.live import Destination, DestinationType, LiveOptions, find, live_options, timeout_option
+from mxwire.cli.options import Amount, key_option
 from mxwire.report.json_line import json_line
 from mxwire.units import MILLISECOND
-from mxwire.wire.numbers import DEFAULT_KEY
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
@@ -22,39 +20,38 @@ if TYPE_CHECKING:
     from mxwire.protocol import Peer
 
 EPILOG = """\b
-HOST is a name (alpha:0, or alpha for the same) or an Ethernet address; with :ENDPOINT behind it (alpha:0:3),
-the endpoint is connected to: its application's library answers. Without, the host is asked for its name: its
-driver answers. No application has to do anything for either.
+HOST is a name (alpha:0, or alpha for the same) or an Ethernet address. With :ENDPOINT appended (alpha:0:3), ping sends
+connect requests to that endpoint, which the library of its application answers; without, it sends host queries, which
+the kernel driver answers. In both cases the application itself need not act.
 
 \b
 Examples:
   mxwire ping alpha:0 -i eth0                     until Ctrl-C
   mxwire ping alpha:0:3 -i eth0 -c 10             ten connects to endpoint 3
   mxwire ping 52:54:00:0a:00:01 -i eth0 -c 3
-  mxwire ping alpha:0 -i eth0 -c 1000 --interval 0   one after the other, as fast as answers come
+  mxwire ping alpha:0 -i eth0 -c 1000 --interval 0   each sent on receipt of the previous answer
   mxwire ping alpha:0 -i eth0 -c 5 --json | jq 'select(.type == "summary").loss'
 
 \b
-Exit code: 0 if anything was answered, 1 if nothing, 2 if the host was not found or it cannot work, 130 after
-Ctrl-C.
+Exit code: 0 if there was any answer, 1 if none, 2 if the host was not found or it cannot start, 130 after Ctrl-C.
 """
 
 
 @click.command(epilog=EPILOG)
 @click.argument("destination", metavar="HOST[:ENDPOINT]", type=DestinationType())
 @live_options
-@click.option("-c", "--count", type=click.IntRange(1), metavar="N", help="Stop after so many.  [default: Ctrl-C]")
+@click.option("-c", "--count", type=click.IntRange(1), metavar="N", help="Stop after N.  [default: until Ctrl-C]")
 @click.option(
     "--interval",
     type=Amount(0),
     default=1.0,
     show_default=True,
     metavar="S",
-    help="Seconds between two questions; 0: each follows the answer to the one before.",
+    help="Seconds between requests; 0: send each on receipt of the previous answer.",
 )
 @click.option(
     "-W",
-    "--wait",
+    "--answer-timeout",
     "patience",
     type=Amount(0, min_open=True),
     default=1.0,
@@ -62,18 +59,12 @@ Ctrl-C.
     metavar="S",
     help="Seconds to wait for each answer.",
 )
-@click.option(
-    "--key",
-    type=Number(0xFFFF_FFFF),
-    default=DEFAULT_KEY,
-    metavar="K",
-    help="Key of the endpoint.  [default: 0x12345678]",
-)
+@key_option
 @timeout_option(10.0, "Seconds to look for the host.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object an answer, a line each, and a summary.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per answer, and a summary.")
 def command(
     destination: Destination,
-    live: Live,
+    live: LiveOptions,
     count: int | None,
     interval: float,
     patience: float,
@@ -81,33 +72,33 @@ def command(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Measure round trips to a host that its protocol stack answers by itself.
+    """Measure round trips to a host that its protocol stack answers.
 
-    Times are from when a question is given to the kernel to when the kernel got the answer.
+    Times are measured from the handover of a request to the kernel until the kernel receives the answer.
     """
     from mxwire.host.ping import Pinger
 
     with live.open(short_frames=True, background=False) as host:
         peer = find(host, destination, timeout)
-        pinging = Pinger(host, _asker(host, peer, destination, key))
+        pinger = Pinger(host, _asker(host, peer, destination, key))
         printer = _Json(destination, host) if as_json else _Lines(destination, host)
         printer.begin(peer)
         started, interrupted = time.monotonic(), False
         try:
-            for outcome in pinging.run(count, interval, patience):
-                printer.tell(outcome)
+            for outcome in pinger.run(count, interval, patience):
+                printer.show(outcome)
         except KeyboardInterrupt:
             interrupted = True
-        printer.end(pinging.statistics, time.monotonic() - started)
-        _finish(pinging, interrupted)
+        printer.end(pinger.statistics, time.monotonic() - started)
+        _finish(pinger, interrupted)
 
 
-def _finish(pinging: Pinger, interrupted: bool) -> None:
-    pinging.close()
+def _finish(pinger: Pinger, interrupted: bool) -> None:
+    pinger.close()
     sys.stdout.flush()
     if interrupted:
         sys.exit(130)
-    if not pinging.statistics.answered:
+    if not pinger.statistics.answered:
         sys.exit(1)
 
 
@@ -120,14 +111,14 @@ def _asker(host: Host, peer: Peer, destination: Destination, key: int) -> Any:
 
 
 class _Lines:
-    """For people."""
+    """Output as text."""
 
     def __init__(self, destination: Destination, host: Host) -> None:
         self._destination = destination
         self._host = host
 
     def begin(self, peer: Peer) -> None:
-        """Whom we ask, and what."""
+        """Print the two hosts, and the kind of requests."""
         from mxwire.ethernet import mac_text
 
         endpoint = self._destination.endpoint
@@ -139,8 +130,8 @@ class _Lines:
         )
         sys.stdout.flush()
 
-    def tell(self, outcome: PingOutcome) -> None:
-        """A line for each."""
+    def show(self, outcome: PingOutcome) -> None:
+        """Print one line per outcome."""
         from mxwire.report.times import duration_text
 
         who = f"{self._destination}: seq={outcome.sequence}"
@@ -154,7 +145,7 @@ class _Lines:
         sys.stdout.flush()
 
     def end(self, statistics: PingStatistics, seconds: float) -> None:
-        """The summary, as ping(8) words it."""
+        """Print the summary, in the format of ping(8)."""
         more = f", +{count_of(statistics.duplicates, 'duplicate')}" if statistics.duplicates else ""
         more += f", {statistics.refused} refused" if statistics.refused else ""
         click.echo(f"\n--- {self._destination} ping statistics ---")
@@ -172,16 +163,16 @@ class _Lines:
 
 
 class _Json:
-    """For programs."""
+    """Output as JSON Lines."""
 
     def __init__(self, destination: Destination, host: Host) -> None:
         self._host = str(destination)
 
     def begin(self, peer: Peer) -> None:
-        """Nothing: each object says it."""
+        """Print nothing: each object names the host."""
 
-    def tell(self, outcome: PingOutcome) -> None:
-        """An object for each."""
+    def show(self, outcome: PingOutcome) -> None:
+        """Print one object per outcome."""
         lost = outcome.nanoseconds is None and outcome.refusal is None
         self._print(
             {
@@ -195,7 +186,7 @@ class _Json:
         )
 
     def end(self, statistics: PingStatistics, seconds: float) -> None:
-        """All in one object."""
+        """Print the summary."""
         times = statistics.times()
         self._print(
             {

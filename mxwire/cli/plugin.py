@@ -21,7 +21,7 @@ Examples:
   sudo mxwire plugin install --global              for all users of this computer
   mxwire plugin path                               where the plugin goes, to see or to copy it by hand
   mxwire plugin check --json | jq .problems
-  tshark -r trace.pcap -Y mxoe                     what it is for
+  tshark -r trace.pcap -Y mxoe                     then use it
 """
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -35,7 +35,7 @@ _program_option = click.option(
 def command() -> None:
     """Install, remove and check the Wireshark plugin.
 
-    The plugin is one Lua file, mxoe.lua, that teaches Wireshark and tshark this protocol.
+    The plugin is one Lua file, mxoe.lua, which adds this protocol to Wireshark and tshark.
     """
 
 
@@ -46,7 +46,7 @@ def command() -> None:
 def install(for_all: bool, tshark: Path | None, as_json: bool) -> None:
     """Copy the plugin into Wireshark's plugin folder.
 
-    A plugin that is there already is replaced. Wireshark reads it when it starts.
+    An installed plugin is replaced. Wireshark reads it when it starts.
     """
     from mxwire.plugin import Tshark
     from mxwire.plugin import install as copy
@@ -64,7 +64,7 @@ def install(for_all: bool, tshark: Path | None, as_json: bool) -> None:
 @_program_option
 @_json_option
 def uninstall(for_all: bool, tshark: Path | None, as_json: bool) -> None:
-    """Take the plugin out of Wireshark's plugin folder."""
+    """Remove the plugin from Wireshark's plugin folder."""
     from mxwire.plugin import Tshark
     from mxwire.plugin import uninstall as remove
 
@@ -95,10 +95,10 @@ def path(for_all: bool, tshark: Path | None, as_json: bool) -> None:
 @_program_option
 @_json_option
 def check(tshark: Path | None, as_json: bool) -> None:
-    """See that the plugin is installed, current and working.
+    """Check that the plugin is installed, current and working.
 
     tshark decodes a shipped capture with it, and mxwire compares. The exit code is 1 if anything is wrong; each line
-    that begins with "wrong" says what, and what to do.
+    that begins with "wrong" reports a problem, and what to do.
     """
     from mxwire.plugin import check as examine
 
@@ -106,7 +106,7 @@ def check(tshark: Path | None, as_json: bool) -> None:
     if as_json:
         _print_json(report.as_json())
     else:
-        _tell(report)
+        _print_report(report)
     if not report.ok:
         sys.stdout.flush()
         sys.exit(1)
@@ -121,7 +121,7 @@ def build(as_json: bool) -> None:
     from mxwire.errors import MxwireError
 
     if not source_path().is_file():
-        raise MxwireError(f"{source_path()} is not there: the plugin is built in a checkout of mxwire")
+        raise MxwireError(f"{source_path()} does not exist: the plugin can be built only in a checkout of mxwire")
     written = write()
     if as_json:
         _print_json({"path": str(source_path()), "changed": written})
@@ -143,7 +143,7 @@ def _print_json(made: dict[str, Any]) -> None:
     click.echo(json_line(made))
 
 
-def _tell(report: Report) -> None:
+def _print_report(report: Report) -> None:
     lines = [("tshark", _program(report.tshark)), ("Wireshark", _program(report.wireshark))]
     lines += [(f"{each.scope} folder", f"{each.path} ({_state(each)})") for each in report.places]
     if report.loaded is not None:

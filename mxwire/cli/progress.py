@@ -1,7 +1,7 @@
-"""The progress bar of every command: on standard error, and never in the way of the output.
+"""The progress bar of every command: on standard error, separate from the output.
 
-Only this module makes what redraws itself on a terminal. rich would also send standard output through such a display,
-so that what belongs into a pipe or a file would land on the terminal: it is never allowed to here.
+Only this module creates displays that redraw themselves. By default, rich redirects standard output through such a
+display, and output for a pipe or a file would appear on the terminal: both redirections are off here.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
 
 SHOWN_FROM_BYTES = 32 * 1024 * 1024
-"""Files below this size are done before a progress bar is worth looking at."""
+"""Smaller files are finished before a progress bar is useful."""
 _STEADY_SECONDS: Final = 3.0
-"""How long a pace must have been observed before it is shown: what is read ahead at the start misleads."""
+"""Time to observe a pace before it is shown: batches read ahead at the start are misleading."""
 _STEADY_STEPS: Final = 3
 _WINDOW_SECONDS: Final = 20.0
-"""The pace is that of the last seconds: parts of a capture take longer than others."""
+"""Period over which the pace is measured: parts of a capture take longer than others."""
 _REDRAWS_PER_SECOND: Final = 5
 
 Unit = Literal["bytes", "count"]
 
 
 class Estimate:
-    """Estimates the pace of some work and the time that is left, from what was done when.
+    """Estimates the pace of some work and the remaining time from the times of its steps.
 
-    Nothing is estimated before the pace was steady for some seconds. Time without any step counts as well: work that
-    stands still gets slower, and is not about to be finished.
+    There is no estimate before the pace was steady for some seconds. Time without a step counts as well, so that the
+    estimate of stalled work grows.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._steps: deque[tuple[float, float]] = deque()
-        """Times and what was done until then, of the last seconds; the first ends the start-up."""
+        """Times and units done, of the last seconds; the first step ends the start-up."""
 
     def step(self, done: float) -> None:
         """Note that ``done`` units are done by now."""
@@ -52,7 +52,7 @@ class Estimate:
             self._steps.popleft()
 
     def pace(self) -> float | None:
-        """Units per second; None as long as that is not known."""
+        """Units per second; None while unknown."""
         if len(self._steps) <= _STEADY_STEPS:
             return None
         (start, before), (_, done) = self._steps[0], self._steps[-1]
@@ -60,7 +60,7 @@ class Estimate:
         return (done - before) / seconds if seconds >= _STEADY_SECONDS else None
 
     def seconds_left(self, total: float | None) -> float | None:
-        """Seconds until ``total`` units are done; None as long as that is not known."""
+        """Seconds until ``total`` units are done; None while unknown."""
         pace = self.pace()
         if pace is None or total is None:
             return None
@@ -68,18 +68,18 @@ class Estimate:
 
 
 class Bar:
-    """A progress bar; this one shows nothing, for output that nobody watches."""
+    """A progress bar; this one shows nothing, for output without a terminal."""
 
     shown = False
 
     def update(self, done: float, total: float | None = None, now: str = "") -> None:
-        """Show that ``done`` units of ``total`` are done (None: as before), and what is being done ``now``."""
+        """Show that ``done`` units of ``total`` (None: unchanged) are done, with a description of the current one."""
 
     def above(self, text: str) -> None:
         """Print a line above the bar."""
 
     def erase(self) -> None:
-        """Take the bar off the terminal; it does not come back."""
+        """Remove the bar from the terminal, permanently."""
 
 
 class _ShownBar(Bar):
@@ -87,8 +87,8 @@ class _ShownBar(Bar):
 
     def __init__(self, label: str, total: float | None, unit: Unit, *, streams: bool) -> None:
         self._estimate = Estimate()
-        # Lines may go to a pager on the same terminal, which holds us up once it shows some: then the bar must not be
-        # drawn onto its screen by a thread that goes on.
+        # Lines may go to a pager on the same terminal, which blocks this program while it shows a page: then no thread
+        # may draw the bar onto its screen.
         self._by_itself = not streams
         self._progress = _progress(unit, self._estimate, self._by_itself)
         self._task = self._progress.add_task(label, total=total, now="")
@@ -121,14 +121,14 @@ def bar(
 ) -> Iterator[Bar]:
     """A progress bar while the block runs, if standard error is a terminal and it is ``wanted``.
 
-    ``streams`` says that output is printed inside the block: then there is no bar where that goes to a terminal, too,
-    as the lines and the bar would run into each other.
+    ``streams`` means that output is printed inside the block: if that goes to a terminal too, there is no bar, as lines
+    and bar would overlap.
     """
     global _current
     if not wanted or not sys.stderr.isatty() or (streams and sys.stdout.isatty()):
         yield Bar()
         return
-    # It must be known before it is drawn, or an interrupt in between leaves it behind.
+    # Stored before it is drawn, or an interrupt in between would leave it on the terminal.
     _current = made = _ShownBar(label, total, unit, streams=streams)
     try:
         made.start()
@@ -138,14 +138,14 @@ def bar(
 
 
 def current() -> Bar | None:
-    """The bar that is on the terminal now."""
+    """The bar currently on the terminal."""
     return _current
 
 
 def erase() -> None:
-    """Take the bar off the terminal, if there is one.
+    """Remove the bar from the terminal, if there is one.
 
-    An interrupted loop leaves its bar behind: what is said next must not be written onto it.
+    An interrupted loop leaves its bar behind, and the next message must not be written onto it.
     """
     global _current
     shown, _current = _current, None
@@ -155,7 +155,7 @@ def erase() -> None:
 
 @contextmanager
 def live_display() -> Iterator[Callable[[RenderableType], None]]:
-    """A display on standard output that is redrawn with what it is given, and erased at the end."""
+    """A display on standard output that draws renderables, and is erased at the end."""
     from rich.console import Console
     from rich.live import Live
 

@@ -1,33 +1,131 @@
-"""What all commands that read captures do: progress, warnings, and going on when one file of several is bad."""
+"""Captures and interfaces as sources of decoded frames and messages: progress, notes, and failures of single files."""
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
 
 from mxwire.capture import CaptureReader, open_capture
 from mxwire.capture.time_order import in_time_order
 from mxwire.cli import progress
-from mxwire.cli.live_batches import LiveSource, Source
-from mxwire.cli.notes import counted, note
+from mxwire.cli.notes import counted, end_interrupted_line, listening, note
 from mxwire.errors import MxwireError, OutputError
-from mxwire.ethernet import mac_text
+from mxwire.ethernet import ETHERTYPE_MXOE, mac_text
 from mxwire.frames import FrameBatch
+from mxwire.link.live_source import EndSignals, LiveSource
 from mxwire.wire.decoder import SETTLE_BYTES, DecodedBatch, Decoder
+from mxwire.wire.dialect import dialect_or_auto
+from mxwire.words import count_of
 
-Watch = Callable[[Iterable[FrameBatch]], Iterator[FrameBatch]]
+if TYPE_CHECKING:
+    from mxwire.analysis.conversations import Follower, Message, Role
+
+BatchFilter = Callable[[Iterable[FrameBatch]], Iterator[FrameBatch]]
+
+_RING_BYTES: Final = 64 << 20
+"""Memory for the frames of an interface that wait while earlier ones are analysed."""
+
+
+# Sources of batches
+
+
+class BatchSource(Protocol):
+    """A capture (:class:`~mxwire.capture.CaptureReader`) or an interface (:class:`LiveSource`)."""
+
+    @property
+    def name(self) -> str:
+        """Its name in messages."""
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of the file read so far."""
+
+    @property
+    def total_bytes(self) -> int | None:
+        """The size of the file; None for a pipe and an interface."""
+
+    def __iter__(self) -> Iterator[FrameBatch]:
+        """Iterate over the batches, once."""
+
+
+@contextmanager
+def capture_of(path: str) -> Iterator[CaptureReader]:
+    """Open a capture; its warnings are printed when it is closed."""
+    with open_capture(path) as reader:
+        try:
+            yield reader
+        finally:
+            for warning in reader.warnings:
+                note(f"warning: {warning}")
+
+
+@contextmanager
+def live_source(
+    interface: str, *, seconds: float | None = None, ethertypes: tuple[int, ...] = ()
+) -> Iterator[LiveSource]:
+    """Watch an interface; Ctrl-C then ends the batches instead of the program.
+
+    The numbers of frames and of lost frames are printed on standard error at the end. Raises
+    :class:`~mxwire.link.errors.LinkError` if the interface cannot be watched, or disappears.
+    """
+    from mxwire.link import Tap
+    from mxwire.link.interface import read_interface
+
+    wanted = ethertypes or (ETHERTYPE_MXOE,)
+    with Tap.open(
+        interface,
+        ethertype=wanted[0] if len(wanted) == 1 else None,
+        promiscuous=True,
+        ring_bytes=_RING_BYTES,
+    ) as tap:
+        signals = EndSignals(tap)
+        source = LiveSource(tap, signals, seconds)
+        try:
+            if not read_interface(interface).up:
+                note(f"{interface} is down: no frames pass until it is set up")
+            listening(interface, seconds)
+            yield source
+        finally:
+            signals.restore()
+            if signals.seen == signal.SIGINT:
+                end_interrupted_line()
+        note(_live_summary(source))
+    if source.error is not None:
+        raise source.error
+
+
+def _live_summary(source: LiveSource) -> str:
+    text = f"{source.name}: {count_of(source.frames, 'frame')} in {source.seconds:.1f} s"
+    if source.dropped:
+        return f"{text}; {source.dropped} more passed too fast to be analysed: record them (mxwire capture -w FILE)"
+    return f"{text}, 0 dropped"
+
+
+def dropped_by(source: BatchSource) -> int:
+    """Frames that a live source has lost so far, 0 for files."""
+    return source.dropped if isinstance(source, LiveSource) else 0
+
+
+# Decoding
+
+
+def decoder_of(dialect: str, ethertypes: tuple[int, ...]) -> Decoder:
+    """A decoder for the values of --dialect and --ethertype."""
+    return Decoder(dialect_or_auto(dialect), ethertypes or (ETHERTYPE_MXOE,))
 
 
 def decoded_batches(
-    decoder: Decoder, reader: Source, *, watched: bool = True, streams: bool = False
+    decoder: Decoder, reader: BatchSource, *, watched: bool = True, streams: bool = False
 ) -> Iterator[DecodedBatch]:
-    """A capture, decoded; a live source is decoded as it comes, a file with a look ahead.
+    """Decode a source: frames of an interface at once, a file with look-ahead.
 
-    ``watched`` is False where another bar shows how far the command is; ``streams`` says that lines are printed while
-    the capture is read, as :func:`mxwire.cli.progress.bar` wants to know.
+    ``watched`` is False if another progress bar is shown; ``streams`` means that lines are printed while the capture is
+    read, see :func:`mxwire.cli.progress.bar`.
     """
 
     def decode(batches: Iterable[FrameBatch]) -> Iterator[DecodedBatch]:
@@ -37,11 +135,11 @@ def decoded_batches(
 
 
 def judged_batches(
-    decoder: Decoder, reader: Source, watch: Watch | None = None, *, streams: bool = False
+    decoder: Decoder, reader: BatchSource, watch: BatchFilter | None = None, *, streams: bool = False
 ) -> Iterator[DecodedBatch]:
-    """A capture, decoded, and in the order of the frames' times: for whatever asks what came before what.
+    """Decode a source in the order of the frames' times, for analyses that depend on the order.
 
-    ``watch`` sees the batches as they are, with all other protocols, and hands them on. Frames of an interface come in
+    ``watch`` sees the batches unchanged, with all other protocols, and passes them on. Frames of an interface come in
     order, and are not held back. ``streams`` is that of :func:`decoded_batches`.
     """
 
@@ -55,27 +153,27 @@ def judged_batches(
     yield from _analysed(reader, decode, streams=streams)
 
 
-def _settle(reader: Source) -> int:
-    """How much is looked at before the first answer: who writes into a pipe may take his time."""
+def _settle(reader: BatchSource) -> int:
+    """Bytes to read before the first frame is decoded: none from a pipe, whose writer may be slow."""
     return 0 if reader.total_bytes is None else SETTLE_BYTES
 
 
 def _analysed(
-    reader: Source,
+    reader: BatchSource,
     decode: Callable[[Iterable[FrameBatch]], Iterator[DecodedBatch]],
     *,
     watched: bool = True,
     streams: bool = False,
 ) -> Iterator[DecodedBatch]:
-    """The batches of a capture as ``decode`` makes them, with a progress bar where that takes long.
+    """Apply ``decode`` to the batches of a source, with a progress bar for large files.
 
-    The bar counts what the caller is done with: much more may have been read ahead.
+    The bar counts frames that the caller has finished: many more may have been read ahead.
     """
     total = reader.total_bytes
     read: deque[tuple[int, int]] = deque()
-    """Frames and bytes of the file after each batch that was read, as long as the caller is not done with them."""
+    """Frames and bytes of the file after each batch that was read and that the caller has not finished."""
 
-    def counted() -> Iterator[FrameBatch]:
+    def tracked() -> Iterator[FrameBatch]:
         frames = 0
         for batch in reader:
             frames += len(batch)
@@ -88,50 +186,97 @@ def _analysed(
             yield from decode(reader)
             return
         done = 0
-        for decoded in decode(counted()):
+        for decoded in decode(tracked()):
             yield decoded
             done += len(decoded) + decoded.located.skipped
             while read and read[0][0] <= done:
                 shown.update(read.popleft()[1])
 
 
-@contextmanager
-def capture_of(path: str) -> Iterator[CaptureReader]:
-    """Open a capture; its warnings are told when it is closed."""
-    with open_capture(path) as reader:
-        try:
-            yield reader
-        finally:
-            for warning in reader.warnings:
-                note(f"warning: {warning}")
+# Messages
+
+
+def followed(follower: Follower, decoder: Decoder, reader: BatchSource, *, streams: bool) -> Iterator[Message]:
+    """The messages of a capture in the order in which they appear; of an interface, as each completes.
+
+    ``streams`` means that they are printed at the same time, see :func:`mxwire.cli.progress.bar`.
+    """
+    from mxwire.analysis.conversations.order import InOrder
+
+    if isinstance(reader, LiveSource):
+        for decoded in judged_batches(decoder, reader):
+            yield from follower.observe(decoded)
+            yield from follower.wait_until(reader.quiet_until_ns)
+        yield from follower.finish()
+    else:
+        order = InOrder()
+        for decoded in judged_batches(decoder, reader, streams=streams):
+            yield from order.put(follower.observe(decoded))
+        yield from order.put(follower.finish())
+        yield from order.rest()
+    note_messages(reader.name, follower, decoder)
+
+
+def watched(
+    path: str, number: int, decoder: Decoder, take: Callable[[DecodedBatch, list[tuple[int, Role]], Message], None]
+) -> Message:
+    """Follow a capture until message ``number`` is complete, pass its frames to ``take``, and return the message.
+
+    Raises :class:`~mxwire.errors.MxwireError` if the capture has no message with this number.
+    """
+    from mxwire.analysis.conversations import Follower, Watch
+
+    watch = Watch(number)
+    follower = Follower(watch)
+    with capture_of(path) as reader:
+        for decoded in judged_batches(decoder, reader):
+            follower.observe(decoded)
+            frames = watch.take()
+            if watch.message is None:
+                continue
+            take(decoded, frames, watch.message)
+            if watch.message.is_done:
+                break
+        follower.finish()
+        note_messages(reader.name, follower, decoder)
+    if watch.message is None:
+        there = f"it has {follower.messages}" if follower.messages else "it has none"
+        raise MxwireError(f"{path}: no message {number}: {there} (mxwire messages lists them)")
+    return watch.message
+
+
+# Files that must differ
 
 
 def refuse_overwriting(files: Iterable[str], target: Path) -> None:
-    """Raise where the file that is to be written is one of those that are read."""
+    """Raise :class:`~mxwire.errors.MxwireError` if the output file is one of the input files."""
     for file in files:
         if _is_same(file, target):
             raise MxwireError(f"{target}: is one of the captures; name another file for the output")
 
 
-def refuse_twice(first: str, second: str, instead: str) -> None:
-    """Raise where two captures that are to be compared are one; ``instead`` says what to do."""
+def refuse_twice(first: str, second: str, advice: str) -> None:
+    """Raise :class:`~mxwire.errors.MxwireError` if two captures to compare are the same file."""
     if _is_same(first, Path(second)):
-        raise MxwireError(f"{first} and {second} are one and the same file; {instead}")
+        raise MxwireError(f"{first} and {second} are the same file; {advice}")
 
 
 def _is_same(file: str, other: Path) -> bool:
     return other.exists() and Path(file).exists() and other.samefile(file)
 
 
+# Failures and notes
+
+
 class Failures:
-    """Collects what went wrong with single files, so that the others are still read."""
+    """Failures of single files, so that the others are still read."""
 
     def __init__(self) -> None:
         self.count = 0
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Tell an error of this block and go on."""
+        """Print an error of this block and continue, unless the output failed."""
         try:
             yield
         except OutputError:
@@ -142,13 +287,13 @@ class Failures:
             self.count += 1
 
     def end(self) -> None:
-        """Exit with code 2 if anything went wrong."""
+        """Exit with code 2 if there was any failure."""
         if self.count:
             sys.exit(2)
 
 
-def refuse_empty(source: Source, decoder: Decoder) -> None:
-    """Raise where a capture, or what passed an interface, has no MXoE frame at all: nothing was found out then.
+def refuse_empty(source: BatchSource, decoder: Decoder) -> None:
+    """Raise if a source has no MXoE frame at all, as there is no result then.
 
     Raises :class:`~mxwire.errors.MxwireError` with what to try, for :class:`Failures` to note.
     """
@@ -157,10 +302,10 @@ def refuse_empty(source: Source, decoder: Decoder) -> None:
     types = ", ".join(f"0x{each:04x}" for each in decoder.ethertypes)
     if isinstance(source, LiveSource):
         if source.error is not None:
-            return  # It is told of when the source is closed.
+            return  # It is raised when the source is closed.
         raise MxwireError(
             f"{source.name}: no MXoE frame (EtherType {types}) passed within {source.seconds:.1f} s; "
-            f"is anybody sending? (mxwire discover -i {source.name}, mxwire doctor -i {source.name})"
+            f"is any host sending? (mxwire discover -i {source.name}, mxwire doctor -i {source.name})"
         )
     if not decoder.skipped:
         raise MxwireError(f"{source.name}: no frames; record some with mxwire capture")
@@ -170,8 +315,8 @@ def refuse_empty(source: Source, decoder: Decoder) -> None:
     )
 
 
-def tell_notes(path: str, decoder: Decoder) -> None:
-    """What a reader of the output has to know about the frames of a capture."""
+def note_frames(path: str, decoder: Decoder) -> None:
+    """Print notes on the frames of a capture that a reader of the output must know."""
     if decoder.skipped and decoder.decoded:
         types = ", ".join(f"0x{each:04x}" for each in decoder.ethertypes)
         frames = decoder.skipped + decoder.decoded
@@ -180,16 +325,29 @@ def tell_notes(path: str, decoder: Decoder) -> None:
         note(f"{path}: {mac_text(host)} sends its integers in little-endian order (endian option off)")
 
 
+def note_messages(path: str, follower: Follower, decoder: Decoder) -> None:
+    """Print notes on the messages of a capture that a reader of the output must know."""
+    from mxwire.report.messages import COOKED
+
+    note_frames(path, decoder)
+    if follower.cooked:
+        note(f"{path}: {COOKED[0].lower()}{COOKED[1:].rstrip('.')}")
+    if follower.malformed:
+        note(f"{path}: {count_of(follower.malformed, 'malformed frame')} left out (mxwire decode shows them)")
+    if follower.evicted:
+        note(f"{path}: {count_of(follower.evicted, 'message')} abandoned, as too many were in flight at a time")
+
+
 def is_undecided(decoder: Decoder) -> bool:
-    """Whether the dialect had to be found out, and no frame decides it."""
+    """True if the dialect was to be detected, and no frame decides it."""
     if decoder.dialect is not None or not decoder.decoded:
         return False
     return all(found.dialect is None for found in decoder.detections())
 
 
-def tell_undecided(undecided: list[str], files: int) -> None:
-    """Name the captures of which no frame decides the dialect; nothing is wrong with them."""
+def note_undecided(undecided: list[str], files: int) -> None:
+    """Name the captures in which no frame decides the dialect; nothing is wrong with them."""
     if not undecided:
         return
     which = undecided[0] if files == 1 else f"{len(undecided)} of {files} captures"
-    note(f"{which}: no packet decides the dialect; all types there are alike in both (--dialect sets it)")
+    note(f"{which}: no packet decides the dialect; all types in it are the same in both (--dialect sets it)")

@@ -1,20 +1,31 @@
-"""``mxwire receive``: messages into files, or to standard output."""
+"""``mxwire receive``: messages to files, or to standard output."""
 
 from __future__ import annotations
 
 import sys
+import time
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
 
 import click
 
-from mxwire.cli.live import MEETING_POINT, Live, live_options
-from mxwire.cli.options import FILE, Amount
-from mxwire.cli.serve import Number
-from mxwire.wire.numbers import DEFAULT_KEY
+from mxwire.cli.live import MEETING_POINT, LiveOptions, end_like_interrupt, live_options
+from mxwire.cli.notes import counted, note
+from mxwire.cli.options import FILE, Amount, Number, key_option
+from mxwire.cli.progress import Bar, bar
+from mxwire.cli.send import TransferReport
+from mxwire.errors import MxwireError, OutputError
+
+if TYPE_CHECKING:
+    from mxwire.host import Endpoint, Message, WaitingMessage
+    from mxwire.host.stall import DialectMonitor
 
 EPILOG = """\b
-All messages go into one file, one behind the other, or each into its own where the name has {} in it, which stands
-for the number of the message. What is said about them goes to standard error where the data goes to standard output.
---profile is what kind of host we are: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
+All messages are written to one file in sequence, or each to its own file if the name contains {}, which stands for the
+number of the message. Reports go to standard error if the data goes to standard output.
+--profile selects the kind of host: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
 
 \b
 Examples:
@@ -24,16 +35,42 @@ Examples:
   mxwire receive -i eth0 -o data --json | jq .bytes
 
 \b
-Exit code: 0 if all is there, 1 if a message was longer than --maximum or broke off, 2 if it cannot work, 130 after
-Ctrl-C or SIGTERM.
+Exit code: 0 if all messages are complete, 1 if one was longer than --maximum or broke off, 2 if it cannot start, 130
+after Ctrl-C or SIGTERM.
 """
-_ALL = (1 << 64) - 1
+_ALL: Final = (1 << 64) - 1
+_LINGER: Final = 2.0
+"""Seconds in which the last acknowledgements may still be sent."""
+_STANDSTILL: Final = 30.0
+"""Seconds without progress within a message, unless --timeout sets them."""
+_NAME_TIME: Final = 0.2
+"""Seconds to wait for the name of a sender, which is only for the report."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiveOptions:
+    """Parsed options of ``mxwire receive``."""
+
+    output: str
+    endpoint: int
+    key: int
+    match: int | None
+    mask: int
+    count: int
+    maximum: int
+    timeout: float | None
+    as_json: bool
 
 
 @click.command(epilog=EPILOG)
 @live_options
 @click.option(
-    "-o", "output", default="-", metavar="FILE|-", type=FILE, help="Where the data goes.  [default: standard output]"
+    "-o",
+    "output",
+    default="-",
+    metavar="FILE|-",
+    type=FILE,
+    help="The file for the data; - (the default) is standard output.",
 )
 @click.option(
     "--endpoint",
@@ -41,33 +78,39 @@ _ALL = (1 << 64) - 1
     default=MEETING_POINT,
     show_default=True,
     metavar="N",
-    help="Our endpoint.",
+    help="Endpoint to open.",
 )
+@key_option
 @click.option(
-    "--key", type=Number(0xFFFF_FFFF), default=DEFAULT_KEY, metavar="K", help="Key of connects.  [default: 0x12345678]"
+    "--match", type=Number(_ALL), metavar="N", help="Receive only messages with this match info.  [default: all]"
 )
+@click.option("--mask", type=Number(_ALL), metavar="N", help="The bits of --match to compare.  [default: all]")
 @click.option(
-    "--match", type=Number(_ALL), metavar="N", help="Take only messages with this match info.  [default: all]"
+    "-c",
+    "--count",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Stop after N; 0: no limit.",
 )
-@click.option("--mask", type=Number(_ALL), metavar="N", help="Which bits of it count.  [default: all]")
-@click.option("--count", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Messages; 0: no end.")
 @click.option(
     "--maximum",
     type=click.IntRange(0, (1 << 32) - 1),
     default=1 << 30,
     show_default=True,
     metavar="BYTES",
-    help="Longest message; longer ones are cut.",
+    help="Longest message; longer ones are truncated.",
 )
 @click.option(
     "--timeout",
     type=Amount(0, min_open=True),
     metavar="S",
-    help="Seconds without a message or progress after which it ends.  [default: none for a message, 30 within one]",
+    help="Seconds without a message or progress until it ends.  [default: no limit for a message, 30 within one]",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a message; the data only goes where -o says.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per message; data only with -o.")
 def command(
-    live: Live,
+    live: LiveOptions,
     output: str,
     endpoint: int,
     key: int,
@@ -79,13 +122,164 @@ def command(
     as_json: bool,
 ) -> None:
     """Receive messages, and write them to files or standard output."""
-    from mxwire.cli.transfer import Receiving, receive
-    from mxwire.errors import MxwireError
-
     if mask is not None and match is None:
-        raise MxwireError("--mask says which bits of --match count: give that too")
+        raise MxwireError("--mask selects bits of --match: give both")
     if match is not None and mask is not None and match & ~mask:
         raise MxwireError(f"--match {match:#x} has bits outside of --mask {mask:#x}: no message would match")
-    wanted = Receiving(output, endpoint, key, match, _ALL if mask is None else mask, count, maximum, timeout, as_json)
-    if not receive(live, wanted):
+    options = ReceiveOptions(
+        output, endpoint, key, match, _ALL if mask is None else mask, count, maximum, timeout, as_json
+    )
+    if not _receive(live, options):
         sys.exit(1)
+
+
+def _receive(live: LiveOptions, options: ReceiveOptions) -> bool:
+    """Receive messages; return True if all of them are complete."""
+    from mxwire.host import HostClosedError, HostError
+    from mxwire.host.stall import DialectMonitor
+
+    end_like_interrupt()
+    to_stdout = options.output == "-" and not options.as_json
+    with live.open(spin=0.001) as host, _Outputs(options) as outputs:
+        endpoint = host.open_endpoint(options.endpoint, options.key)
+        note(f"waiting for messages as {host.name} endpoint {options.endpoint}")
+        report, strangers = TransferReport(options.as_json), DialectMonitor(host.core)
+        try:
+            while not options.count or report.messages < options.count:
+                with bar("", None, "bytes") as shown:
+                    message = _one(endpoint, options, strangers, shown)
+                report.messages += 1
+                outputs.write(report.messages, message.data)
+                _report_received(report, message, to_stdout)
+            endpoint.close(_LINGER)
+        except HostClosedError:
+            raise
+        except HostError as error:
+            report.failed("ended", error)
+            report.short += 1
+        except MemoryError:
+            report.short += 1
+            raise
+        finally:
+            report.summary("received", "incomplete" if report.short else "success", to_stdout)
+    return not report.short
+
+
+def _first(endpoint: Endpoint, options: ReceiveOptions, strangers: DialectMonitor) -> WaitingMessage:
+    """Wait for a message, and note possible reasons why none comes."""
+    from mxwire.host import HostTimeoutError
+    from mxwire.host.stall import SLICE
+
+    until = None if options.timeout is None else time.monotonic() + options.timeout
+    while True:
+        left = SLICE if until is None else min(SLICE, until - time.monotonic())
+        try:
+            return endpoint.probe(options.match, options.mask, timeout=max(left, 0.0))
+        except HostTimeoutError:
+            if until is not None and time.monotonic() >= until:
+                raise HostTimeoutError(f"no message came within {options.timeout:g} s") from None
+        for text in strangers.found():
+            note(text)
+
+
+def _one(endpoint: Endpoint, options: ReceiveOptions, strangers: DialectMonitor, shown: Bar) -> Message:
+    from mxwire.host import HostTimeoutError
+    from mxwire.host.stall import wait_observed
+
+    waiting = _first(endpoint, options, strangers)
+    # Only for the report: without a name in time, it has the address.
+    with suppress(HostTimeoutError):
+        endpoint.host.wait_for_peer(waiting.partner.peer.address, _NAME_TIME)
+    size = min(waiting.length, options.maximum)
+    try:
+        request = endpoint.ireceive(options.match, options.mask, maximum=size)
+    except MemoryError:
+        raise MemoryError(
+            f"a message of {counted(waiting.length, 'byte')} does not fit into memory: see --maximum"
+        ) from None
+
+    def tick() -> None:
+        arrived = sum(each.asked for each in endpoint.engine.card.pulls.values() if each.context is request.inner)
+        shown.update(arrived, size)
+
+    return wait_observed(endpoint, request, waiting.partner, options.timeout or _STANDSTILL, tick)
+
+
+def _report_received(report: TransferReport, message: Message, to_stderr: bool) -> None:
+    from mxwire.host.requests import place_of
+
+    assert message.partner is not None
+    report.bytes += len(message)
+    report.short += message.truncated
+    source = message.partner
+    report.emit(
+        "message",
+        number=report.messages,
+        host=source.peer.name,
+        address=source.peer.address.hex(":"),
+        endpoint=source.number,
+        match=message.match_info,
+        bytes=len(message),
+        length=message.length,
+        status=message.status.text,
+    )
+    cut = f" of {message.length:,}, the rest was cut off (message truncated: see --maximum)" * message.truncated
+    report.print(
+        f"message {report.messages} from {place_of(source)}, match {message.match_info:#x}: "
+        f"{counted(len(message), 'byte')}{cut}",
+        to_stderr,
+    )
+
+
+class _Outputs:
+    """The files of the messages, or standard output."""
+
+    def __init__(self, options: ReceiveOptions) -> None:
+        self._name = options.output
+        self._silent = options.as_json and options.output == "-"
+        self._each = "{}" in options.output
+        self._stack = ExitStack()
+        self._file: IO[bytes] | None = None
+
+    def __enter__(self) -> _Outputs:
+        if self._silent or self._each:
+            return self
+        self._file = sys.stdout.buffer if self._name == "-" else self._stack.enter_context(self._open(self._name))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _open(self, name: str) -> IO[bytes]:
+        try:
+            return Path(name).open("wb")
+        except OSError as error:
+            raise _not_written(name, error) from None
+
+    def write(self, number: int, data: memoryview) -> None:
+        """Write a message."""
+        if self._silent:
+            return
+        if self._each:
+            name = self._name.replace("{}", str(number))
+            with self._open(name) as file:
+                _put(name, file, data)
+            return
+        assert self._file is not None
+        if self._name == "-":
+            self._file.write(data)
+            self._file.flush()
+        else:
+            _put(self._name, self._file, data)
+
+
+def _put(name: str, file: IO[bytes], data: memoryview) -> None:
+    try:
+        file.write(data)
+        file.flush()
+    except OSError as error:
+        raise _not_written(name, error) from None
+
+
+def _not_written(name: str, error: OSError) -> OutputError:
+    return OutputError(f"{name}: cannot be written: {error.strerror or error}")

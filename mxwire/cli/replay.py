@@ -1,47 +1,63 @@
-"""``mxwire replay``: a capture played to an Ethernet, frame by frame or as one of its hosts; a scenario likewise."""
+"""``mxwire replay``: the frames of a capture sent unchanged, one of its hosts played to a live one, or a scenario."""
 
 from __future__ import annotations
 
+import itertools
 import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
 
 from mxwire.cli.completion import catalogued, interfaces, offers, packet_types
-from mxwire.cli.options import FILE, Amount, EtherType, FrameRanges, dialect_option
-from mxwire.cli.serve import Number
+from mxwire.cli.live import MEETING_POINT, DestinationType, LiveOptions, end_like_interrupt
+from mxwire.cli.notes import counted, end_interrupted_line, note
+from mxwire.cli.options import FILE, Amount, EtherType, FrameRanges, Number, dialect_option
+from mxwire.cli.progress import Bar, bar
 from mxwire.errors import MxwireError
+from mxwire.ethernet import DESTINATION, ETHERTYPE_MXOE, SOURCE, mac_bytes, mac_text
+from mxwire.report.json_line import json_line
+from mxwire.report.times import seconds_text
+from mxwire.wire.numbers import DEFAULT_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mxwire.analysis.selection import FrameRange, FrameSelection
+    from mxwire.replay.raw import Pace, Piece, Player, Preparation, Result
+    from mxwire.wire.dialect import Dialect
 
 EPILOG = """\b
-Without --as every frame is sent again as it is: at its recorded time, n times as fast (--speed), at a rate
-(--rate) or as fast as possible (--top-speed). Nothing leaves early; how late frames were is told at the end.
+Without --as every frame is sent unchanged: at its recorded time, N times as fast (--speed), at a rate (--rate) or as
+fast as possible (--top-speed). No frame is sent early; the delays of late frames are reported at the end.
 
 \b
-With --as MAC the host with that address in the capture is played against a live one: what this conversation
-numbers otherwise (indexes, sessions, sequence numbers, acks, regions, handles) is rewritten, the next frame is sent
-when what it answers has come, and the answers are compared with the recorded ones. On the wire we have the address
-of our interface. --simulate plays against a host in virtual time, without an interface.
+With --as MAC the host with that address in the capture is played to a live one: numbers that belong to the recorded
+conversation (indexes, sessions, sequence numbers, acks, regions, handles) are rewritten, each frame is sent when the
+frame that it answers has arrived, and the answers are compared with the recorded ones. On the wire the played host has
+the address of the interface. --simulate plays to a host in virtual time, without an interface.
 
 \b
 Examples:
   mxwire replay trace.pcap -i eth0                            at the recorded pace
   mxwire replay trace.pcap -i eth0 --rate 50000/s --loop 10   or --rate 1Gbit/s, --speed 2, --top-speed
-  mxwire replay trace.pcap --dry-run --type PULL              what would be sent, and when
+  mxwire replay trace.pcap --dry-run --type PULL              print the frames and their times only
   mxwire replay trace.pcap -i eth0 --map 52:54:00:0a:00:01=self --map 52:54:00:0a:00:02=02:00:00:00:00:07
-  mxwire replay trace.pcap -i eth0 --as 52:54:00:0a:00:01     play that host against the one that is found
-  mxwire replay trace.pcap -i eth0 --as 52:54:00:0a:00:01 --host alpha:0 --endpoint 1
+  mxwire replay trace.pcap -i eth0 --as 52:54:00:0a:00:01     play that host to the one that is found
+  mxwire replay trace.pcap -i eth0 --as 52:54:00:0a:00:01 --target alpha:0 --endpoint 1
   mxwire replay trace.pcap --as 52:54:00:0a:00:01 --simulate native-mx
-  mxwire replay replay/connect/bad-key.mxs -i eth0 --host alpha:0
+  mxwire replay replay/connect/bad-key.mxs -i eth0 --target alpha:0
 
 \b
-Exit code: 0 all was sent, or all answers were the recorded ones; 1 the live host
-differs (--as; what only its application does otherwise is told, and is no difference); 2 it cannot work; 130 Ctrl-C.
+Exit code: 0 all frames were sent, or all answers equal the recorded ones; 1 the live host differs (with --as;
+differences of its application only are reported, but do not count); 2 it cannot start; 130 Ctrl-C.
 """
 _SCENARIO: Final = ".mxs"
-_OF_SCENARIOS: Final = frozenset({"file", "interface", "hosts", "endpoints", "key", "dialect", "as_json"})
-_ALWAYS: Final = frozenset({"file", "interface", "hosts", "endpoints", "dialect", "as_json", "ethertype"})
+_OF_SCENARIOS: Final = frozenset({"file", "interface", "target", "endpoints", "key", "dialect", "as_json"})
+_ALWAYS: Final = frozenset({"file", "interface", "endpoints", "dialect", "as_json", "ethertype"})
 _RAW: Final = frozenset(
     {
         "speed",
@@ -49,6 +65,7 @@ _RAW: Final = frozenset(
         "top_speed",
         "loop",
         "types",
+        "hosts",
         "frames",
         "mapped",
         "new_ethertype",
@@ -57,7 +74,92 @@ _RAW: Final = frozenset(
         "linger",
     }
 )
-_HOST: Final = frozenset({"played", "against", "key", "name", "simulate", "timeout", "target"})
+_HOST: Final = frozenset({"played", "against", "key", "name", "simulate", "timeout", "write", "target"})
+
+
+_LINGER: Final = 0.2
+_EVERY_FRAMES: Final = 50_000
+"""Frames between two updates of the progress bar."""
+_KEPT_BYTES: Final = 256 << 20
+"""Bytes of a capture that are prepared before the first frame is sent; the rest is read while frames are sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """Parsed options of ``mxwire replay`` without ``--as``."""
+
+    file: str
+    interface: str | None
+    selection: FrameSelection
+    pace: Callable[[], Pace]
+    loop: int
+    mapped: tuple[str, ...]
+    ethertype: int
+    new_ethertype: int | None
+    pad: bool
+    dry_run: bool
+    linger: float
+    dialect: Dialect | None
+    as_json: bool
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        interface: str | None,
+        speed: float | None,
+        rate: str | None,
+        top_speed: bool,
+        loop: int | None,
+        types: tuple[str, ...],
+        frames: list[FrameRange] | None,
+        hosts: tuple[str, ...],
+        endpoints: tuple[str, ...],
+        ethertype: int | None,
+        linger: float | None,
+        dialect: str,
+        dry_run: bool,
+        **rest: Any,
+    ) -> ReplayOptions:
+        """Parse the options; raise :class:`~mxwire.errors.MxwireError` if they contradict each other."""
+        from mxwire.analysis.selection import FrameSelection
+        from mxwire.wire.dialect import dialect_or_auto
+
+        if interface is None and not dry_run:
+            raise MxwireError("name the interface to send on, like -i eth0; --dry-run only prints the frames")
+        if loop == 0 and dry_run:
+            raise MxwireError("--dry-run with --loop 0 would never end: give a number of loops")
+        return cls(
+            interface=interface,
+            selection=FrameSelection.of(types, hosts, frames, _endpoint(endpoints)),
+            pace=_pace(speed, rate, top_speed),
+            loop=1 if loop is None else loop,
+            ethertype=ETHERTYPE_MXOE if ethertype is None else ethertype,
+            linger=_LINGER if linger is None else linger,
+            dialect=dialect_or_auto(dialect),
+            dry_run=dry_run,
+            **rest,
+        )
+
+
+def _endpoint(given: tuple[str, ...]) -> int | None:
+    """The number of --endpoint, or None."""
+    if not given:
+        return None
+    if len(given) > 1 or not given[0].isdecimal() or int(given[0]) > 0xFF:
+        raise MxwireError(f"--endpoint {' '.join(given)}: give one number from 0 to 255 (several go only with --as)")
+    return int(given[0])
+
+
+def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[], Pace]:
+    from mxwire.replay.raw import AsRecorded, AtTopSpeed, pace_at
+
+    if (speed is not None) + (rate is not None) + top_speed > 1:
+        raise MxwireError("--speed, --rate and --top-speed are different paces: choose one")
+    if rate is not None:
+        pace_at(rate)
+        return lambda: pace_at(rate)
+    return AtTopSpeed if top_speed else lambda: AsRecorded(1.0 if speed is None else speed)
 
 
 @click.command(epilog=EPILOG)
@@ -65,102 +167,395 @@ _HOST: Final = frozenset({"played", "against", "key", "name", "simulate", "timeo
 @click.option(
     "-i", "--interface", metavar="IF", shell_complete=offers(interfaces), help="The Ethernet interface, like eth0."
 )
-@click.option("--speed", type=Amount(0, min_open=True), metavar="N", help="So many times as fast.")
-@click.option("--rate", metavar="RATE", help="50000/s frames, or bits: 1Gbit/s; k, M and G are 10^3, 10^6 and 10^9.")
-@click.option("--top-speed", is_flag=True, help="As fast as possible.")
-@click.option("--loop", type=click.IntRange(0), metavar="N", help="So often; 0: until Ctrl-C.  [default: 1]")
+@click.option("--speed", type=Amount(0, min_open=True), metavar="N", help="Send N times as fast as recorded.")
+@click.option(
+    "--rate", metavar="RATE", help="Frames (50000/s) or bits (1Gbit/s) per second; k, M, G: 10^3, 10^6, 10^9."
+)
+@click.option("--top-speed", is_flag=True, help="Send as fast as possible.")
+@click.option("--loop", type=click.IntRange(0), metavar="N", help="Repeat N times; 0: until Ctrl-C.  [default: 1]")
 @click.option(
     "--type",
     "types",
     metavar="TYPE",
     multiple=True,
     shell_complete=offers(packet_types),
-    help="Only this packet type; may be repeated.",
+    help="Only this packet type, by name or number; may be repeated.",
 )
-@click.option("--frames", metavar="RANGE", type=FrameRanges(), help="Only these: 7, 10-20, 100-, or several.")
 @click.option(
-    "--map", "mapped", metavar="OLD=NEW", multiple=True, help="Another Ethernet address; self is our interface's."
+    "--frames",
+    metavar="RANGE",
+    type=FrameRanges(),
+    help="Only these frame numbers: 7, 10-20, 100-, or several with commas.",
 )
-@click.option("--ethertype", type=EtherType(), metavar="N", help="The capture's EtherType of MXoE, if not 0x86DF.")
-@click.option("--new-ethertype", type=EtherType(), metavar="N", help="Send with this EtherType.")
-@click.option("--pad", is_flag=True, help="Send frames that the capture has cut off too, filled up with zeros.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be sent, and when.")
-@click.option("--linger", type=Amount(0), metavar="S", help="How long answers are waited for.  [default: 0.2]")
-@click.option("--as", "played", metavar="MAC", help="Play this host of the capture against a live one.")
-@click.option("--against", metavar="MAC", help="The other host in the capture, where there are several.")
 @click.option(
-    "--host",
-    "hosts",
-    metavar="HOST",
+    "--map",
+    "mapped",
+    metavar="OLD=NEW",
     multiple=True,
-    help="Only frames from or to this address; may be repeated. With --as: the live host.  [default: who is found]",
+    help="Replace an Ethernet address; self is that of the interface.",
+)
+@click.option(
+    "--ethertype", type=EtherType(), metavar="N", help="EtherType that MXoE uses in this capture, if not 0x86DF."
+)
+@click.option("--new-ethertype", type=EtherType(), metavar="N", help="EtherType of the sent frames.")
+@click.option("--pad", is_flag=True, help="Include frames that the capture cut off, padded with zeros.")
+@click.option("--dry-run", is_flag=True, help="Only print the frames that would be sent, and when.")
+@click.option("--linger", type=Amount(0), metavar="S", help="Seconds to wait for the last answers.  [default: 0.2]")
+@click.option("--as", "played", metavar="MAC", help="Play this host of the capture to a live one.")
+@click.option("--against", metavar="MAC", help="The recorded partner of that host, if there are several.")
+@click.option(
+    "--host", "hosts", metavar="MAC", multiple=True, help="Only frames from or to this address; may be repeated."
+)
+@click.option(
+    "--target",
+    metavar="HOST",
+    type=DestinationType(),
+    help="With --as, or a scenario: the live host, like alpha:0, or an address.  [default: the one that is found]",
 )
 @click.option(
     "--endpoint",
     "endpoints",
     metavar="N",
     multiple=True,
-    help="Only from or to this endpoint. With --as: the live host's, or several as RECORDED=LIVE.",
+    help="Only frames from or to this endpoint number. With --as: that of the live host, or several as RECORDED=LIVE.",
 )
-@click.option("--key", type=Number(0xFFFF_FFFF), metavar="K", help="The key of the live host's endpoint.")
-@click.option("--name", metavar="NAME", help="Our host name.  [default: that of the host in the capture]")
+@click.option("--key", type=Number(0xFFFF_FFFF), metavar="K", help="Key of the endpoint.")
+@click.option("--name", metavar="NAME", help="Name of the played host.  [default: as in the capture]")
 @click.option(
     "--simulate",
     metavar="PROFILE",
     shell_complete=offers(catalogued("profile")),
-    help="Play against a simulated host: open-mx, native-mx …",
+    help="Play to a simulated host: open-mx, native-mx …",
 )
 @click.option(
     "--timeout",
     type=Amount(0, min_open=True),
     metavar="S",
-    help="How long answers are waited for.  [default: 5]",
+    help="With --as: seconds to wait for each answer.  [default: 5]",
 )
-@click.option("-w", "--write", "target", type=click.Path(path_type=Path), metavar="FILE", help="Record what passes.")
+@click.option("-w", "--write", type=click.Path(path_type=Path), metavar="FILE", help="Write all frames to FILE.")
 @dialect_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per event.")
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> None:
-    """Send the frames of a capture again, or play one of its hosts against a live one.
+    """Send the frames of a capture, or play one of its hosts to a live one.
 
-    FILE may be a scenario (.mxs) as well: it is played to the live host that --host names.
+    FILE may also be a scenario (.mxs), which is played to the live host that --target names.
     """
     given = {each for each in options if context.get_parameter_source(each) is ParameterSource.COMMANDLINE}
     if options["file"].endswith(_SCENARIO):
         _play_scenario(context, given, options)
     elif options["played"] is None:
-        _refuse(context, given & _HOST, "plays a host of the capture: say which one with --as")
-        from mxwire.cli.replaying import run
-        from mxwire.cli.replaying_wishes import Wishes
-
-        run(Wishes.of(**{name: value for name, value in options.items() if name in _ALWAYS | _RAW}))
+        _refuse(context, given & _HOST, "goes with a played host: name one with --as")
+        _replay(ReplayOptions.of(**{name: value for name, value in options.items() if name in _ALWAYS | _RAW}))
     else:
-        _refuse(context, given & _RAW, "sends frames as they are: it does not go with --as")
-        from mxwire.cli.replaying_host import HostWishes, run_host
+        _refuse(context, given & _RAW, "goes with unchanged frames: it does not go with --as")
+        from mxwire.cli.replay_host import HostReplayOptions, replay_host
 
-        run_host(HostWishes.of(**{name: value for name, value in options.items() if name in _ALWAYS | _HOST}))
+        replay_host(HostReplayOptions.of(**{name: value for name, value in options.items() if name in _ALWAYS | _HOST}))
 
 
 def _play_scenario(context: click.Context, given: set[str], options: dict[str, Any]) -> None:
-    from mxwire.cli.playing_live import replay_scenario
+    from mxwire.cli.scenario import OutcomeReporter
+    from mxwire.scenarios.live import new_seed
+    from mxwire.scenarios.series import play_live
 
     _refuse(context, given - _OF_SCENARIOS, "does not go with a scenario; mxwire scenario run has more options")
-    key = {} if options["key"] is None else {"key": options["key"]}
-    fine = replay_scenario(
-        options["file"],
+    file, target, endpoints = options["file"], options["target"], options["endpoints"]
+    if options["interface"] is None or target is None:
+        raise MxwireError(f"{file} is a scenario: name the host to play it to, like -i eth0 --target alpha:0")
+    if len(endpoints) > 1 or not all(each.isdecimal() and int(each) < 256 for each in endpoints):
+        raise MxwireError(f"a scenario is played to one endpoint, not to {', '.join(endpoints)}: use --endpoint 3")
+    endpoint = int(endpoints[0]) if endpoints else target.endpoint
+    seed = new_seed()
+    outcomes = play_live(
+        (file,),
         options["interface"],
-        options["hosts"],
-        dialect=options["dialect"],
-        endpoints=options["endpoints"],
-        as_json=options["as_json"],
-        **key,
+        target.host,
+        MEETING_POINT if endpoint is None else endpoint,
+        dialect="mxoe" if options["dialect"] == "auto" else options["dialect"],
+        key=DEFAULT_KEY if options["key"] is None else options["key"],
+        seed=seed,
     )
-    if not fine:
+    if not OutcomeReporter(options["as_json"], ladder=True, seed=seed).report(outcomes):
         sys.exit(1)
 
 
 def _refuse(context: click.Context, which: set[str], why: str) -> None:
-    """Options that would silently do nothing."""
+    """Refuse given options that would have no effect."""
     for each in context.command.params:
         if each.name in which:
             raise MxwireError(f"{each.opts[-1]} {why}")
+
+
+# Sending
+
+
+def _replay(options: ReplayOptions) -> None:
+    """Send the frames, or print them."""
+    from mxwire.link import PacketLink
+    from mxwire.replay.raw import Player
+
+    if options.dry_run:
+        _print_plan(options)
+        return
+    end_like_interrupt()
+    assert options.interface is not None
+    LiveOptions(options.interface).check()
+    with PacketLink.open(
+        options.interface, ethertype=options.new_ethertype or options.ethertype, promiscuous=True
+    ) as link:
+        link.spin = 0.0
+        source = PreparedCapture(options, link.address, link.mtu)
+        _require_pace(source, options)
+        player = Player(link, options.pace())
+        try:
+            _send(source, player, options)
+        except KeyboardInterrupt:
+            player.result.interrupted = True
+            end_interrupted_line()
+        finally:
+            source.close()
+            _summarize(player.result, source, options)
+    if not player.result.frames and not player.result.interrupted:
+        raise MxwireError(f"{options.file}: no frame was sent{source.why_nothing()}")
+    if player.result.interrupted:
+        raise click.Abort
+
+
+def _require_pace(source: PreparedCapture, options: ReplayOptions) -> None:
+    from mxwire.replay.raw import AsRecorded
+
+    if options.loop != 1 and source.whole and source.frames == 1 and isinstance(options.pace(), AsRecorded):
+        source.close()
+        raise MxwireError(
+            f"{options.file}: a single frame has no recorded pace to repeat it at: choose one, "
+            f"like --rate 10/s, or --top-speed"
+        )
+
+
+def _send(source: PreparedCapture, player: Player, options: ReplayOptions) -> None:
+    rounds = itertools.count() if options.loop == 0 else range(options.loop)
+    total = source.frames * options.loop if source.whole and options.loop else None
+    with bar("frames", total, wanted=not options.as_json) as shown:
+        for _ in rounds:
+            player.play(_tracked(source.pieces(), player, shown) if shown.shown else source.pieces())
+            if not player.result.frames:
+                return
+    player.listen(options.linger)
+
+
+def _tracked(pieces: Iterator[Piece], player: Player, shown: Bar) -> Iterator[Piece]:
+    """The pieces, with updates of the bar after some of them."""
+    result = player.result
+    for piece in pieces:
+        before = result.frames + result.refused
+        yield piece
+        done = result.frames + result.refused
+        if done // _EVERY_FRAMES > before // _EVERY_FRAMES:
+            shown.update(done)
+
+
+# Frames to send
+
+
+class PreparedCapture:
+    """The selected frames of a capture, prepared for sending, once per loop.
+
+    They are kept if they fit into ``_KEPT_BYTES``, and otherwise read again for each loop. ``own`` and ``mtu`` are the
+    address and the MTU of the interface.
+    """
+
+    def __init__(self, options: ReplayOptions, own: bytes | None, mtu: int | None) -> None:
+        from mxwire.cli.reading import note_frames
+        from mxwire.wire.decoder import Decoder
+
+        self._options = options
+        self._own = own
+        self._open = ExitStack()
+        self._decoder = Decoder(ethertypes=(options.ethertype,))
+        self._preparation = self._prepare(mtu)
+        self._kept: list[Piece] = []
+        self.bytes = self.frames = 0
+        fresh = self._read()
+        self._rest: Iterator[Piece] | None = fresh
+        for piece in fresh:
+            self._kept.append(piece)
+            self.bytes += len(piece.batch.buffer)
+            self.frames += len(piece.batch)
+            if self.bytes >= _KEPT_BYTES:
+                break
+        else:
+            self._rest = None
+            note_frames(options.file, self._decoder)
+        self.whole = self._rest is None
+        self._refuse_dialect()
+
+    def _prepare(self, mtu: int | None) -> Preparation:
+        from mxwire.replay.raw import Preparation, Rewriting
+
+        options = self._options
+        rewriting = Rewriting(_addresses(options.mapped, self._own), options.new_ethertype)
+        return Preparation(options.file, rewriting, mtu, options.interface or "", options.pad)
+
+    def _read(self) -> Iterator[Piece]:
+        """Read all pieces from the file."""
+        from mxwire.cli.reading import capture_of, decoded_batches
+
+        options = self._options
+        reader = self._open.enter_context(capture_of(options.file))
+        decoded = decoded_batches(self._decoder, reader, watched=False)
+        yield from self._preparation.pieces((each, options.selection.places(each)) for each in decoded)
+
+    def pieces(self) -> Iterator[Piece]:
+        """All pieces of the next loop."""
+        if self.whole:
+            return iter(self._kept)
+        if self._rest is not None:
+            # Kept pieces are freed as they are sent.
+            kept, rest = self._kept, self._rest
+            self._kept, self._rest = [], None
+            return itertools.chain(_consumed(kept), rest)
+        if self._options.file == "-":
+            raise MxwireError("standard input can be read only once: write it to a file, and replay that with --loop")
+        from mxwire.wire.decoder import Decoder
+
+        self._open.close()
+        self._decoder = Decoder(ethertypes=(self._options.ethertype,))
+        return self._read()
+
+    def _refuse_dialect(self) -> None:
+        """Refuse a capture in another dialect than --dialect, as frames cannot be converted."""
+        wanted = self._options.dialect
+        for found in self._decoder.detections() if wanted is not None else ():
+            spoken = found.dialect
+            if wanted is not None and spoken is not None and not _alike(spoken, wanted):
+                raise MxwireError(
+                    f"{self._options.file}: speaks {spoken.name}, and its frames cannot be converted to {wanted.name}: "
+                    f"fragments have other sizes and PULLs another layout, so that a message takes other frames; send "
+                    f"the messages themselves (mxwire extract, mxwire send --dialect {wanted.name})"
+                )
+
+    def why_nothing(self) -> str:
+        """The reason why there was no frame to send, as the end of an error."""
+        if self._preparation.cut:
+            return ": all its frames are cut off (--pad pads them)"
+        return ": no frame matches the selection" if self._options.selection.is_limited else ": it has no MXoE frames"
+
+    @property
+    def cut(self) -> int:
+        """Frames that the capture cut off, in one loop."""
+        return self._preparation.cut
+
+    def close(self) -> None:
+        """Close the file."""
+        self._open.close()
+
+
+def _consumed(kept: list[Piece]) -> Iterator[Piece]:
+    kept.reverse()
+    while kept:
+        yield kept.pop()
+
+
+def _alike(spoken: Dialect, wanted: Dialect) -> bool:
+    if spoken.family != wanted.family:
+        return False
+    return spoken.family == "mxoe" or not spoken.frame_limit_known or spoken.frame_limit == wanted.frame_limit
+
+
+def _addresses(mapped: tuple[str, ...], own: bytes | None) -> dict[bytes, bytes]:
+    found = {}
+    for each in mapped:
+        old, equals, new = each.partition("=")
+        if not equals:
+            raise MxwireError(f"--map {each}: write it like 52:54:00:0a:00:01=02:00:00:00:00:07, or …=self")
+        if new == "self" and own is None:
+            raise MxwireError(f"--map {each}: self is the address of an interface: name it with -i IF")
+        found[mac_bytes(old)] = own if new == "self" and own is not None else mac_bytes(new)
+    return found
+
+
+# Reports
+
+
+def _summarize(result: Result, source: PreparedCapture, options: ReplayOptions) -> None:
+    """Print the frames sent, how closely they followed the pace, and the answers."""
+    left_out = 0 if options.pad else source.cut
+    if options.as_json:
+        click.echo(json_line({"event": "summary", **result.record(), "left_out": left_out}))
+        return
+    for line in _lines(result):
+        click.echo(line)
+    if source.cut:
+        how = "were padded with zeros" if options.pad else "were left out (--pad pads them with zeros)"
+        note(f"{counted(source.cut, 'frame')}, cut off by the capture, {how}")
+    sys.stdout.flush()
+
+
+def _lines(result: Result) -> Iterator[str]:
+    times = f" in {result.loops} loops" if result.loops > 1 else ""
+    yield (
+        f"sent {counted(result.frames, 'frame')}, {counted(result.bytes, 'byte')}{times} "
+        f"in {result.taken_ns / 1e9:.6f} s: "
+        f"{result.frames_per_second:,.0f} frames/s, {result.bits_per_second / 1e6:,.1f} Mbit/s"
+    )
+    errors = result.errors
+    if errors.count:
+        yield (
+            f"pace: requested {result.asked_ns / 1e9:.6f} s; frames late by {errors.mean_ns / 1e3:.1f} µs on average, "
+            f"99 % within {errors.percentile_ns(99) / 1e3:,.0f} µs, at most {errors.largest_ns / 1e3:,.1f} µs"
+        )
+    if result.refused:
+        yield f"{counted(result.refused, 'frame')} refused by the interface"
+    answers = result.answers_by_type()
+    text = ", ".join(f"{name} {count:,}" for name, count in answers.items())
+    yield f"answers: {text or 'none'}"
+
+
+def _print_plan(options: ReplayOptions) -> None:
+    """Print the frames that would be sent, and when."""
+    own = mtu = None
+    if options.interface is not None:
+        found = LiveOptions(options.interface).check()
+        own, mtu = found.address, found.mtu
+    source = PreparedCapture(options, own, mtu)
+    pace = options.pace()
+    frames = size = last = 0
+    try:
+        for _ in range(options.loop):
+            for piece in source.pieces():
+                batch = piece.batch
+                due = pace.due(batch.timestamp_ns, batch.length)
+                for place, when in enumerate(due.tolist()):
+                    _print_frame(piece, place, when, pace.hurried, options.as_json)
+                frames, size, last = frames + len(batch), size + int(batch.length.sum()), int(due[-1])
+            pace.repeat()
+    finally:
+        source.close()
+    if not frames:
+        raise MxwireError(f"{options.file}: no frame would be sent{source.why_nothing()}")
+    if options.as_json:
+        record = {"event": "plan", "frames": frames, "bytes": size, "asked_us": last / 1e3}
+        click.echo(json_line(record))
+    else:
+        when = "as fast as possible" if pace.hurried else f"in {last / 1e9:.6f} s"
+        note(f"would send {counted(frames, 'frame')}, {counted(size, 'byte')} {when}")
+
+
+def _print_frame(piece: Piece, place: int, when: int, hurried: bool, as_json: bool) -> None:
+    from mxwire.replay.raw.result import type_name
+    from mxwire.wire.codec import TYPE_OFFSET
+
+    batch = piece.batch
+    raw = batch.frame(place)
+    number, length = int(batch.number[place]), len(raw)
+    kind = type_name(raw[TYPE_OFFSET]) if length > TYPE_OFFSET else "?"
+    destination, source = mac_text(raw[DESTINATION]), mac_text(raw[SOURCE])
+    if as_json:
+        record: dict[str, Any] = {"event": "frame", "frame": number, "at_us": None if hurried else when / 1e3}
+        record |= {"source": source, "destination": destination, "type": kind, "length": length}
+        click.echo(json_line(record))
+    else:
+        at = "at once".rjust(14) if hurried else seconds_text(when)
+        click.echo(f"{at}  frame {number:6}  {source} → {destination}  {kind:10} {length:5} bytes")

@@ -1,4 +1,4 @@
-"""``mxwire rules``: what hosts must, should and do, and where mxwire does and judges it."""
+"""``mxwire rules``: the rules of the specification, and where mxwire implements, judges and tests them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mxwire.cli.completion import offers, rule_numbers
 EPILOG = """\b
 Examples:
   mxwire rules                         all rules, chapter by chapter
-  mxwire rules R-SEQ-05                one rule: who judges it, where it is implemented and tested
+  mxwire rules R-SEQ-05                one rule: where it is judged, implemented and tested
   mxwire rules R-ACK D-1               all rules on acknowledgements, and a defect of real hosts
   mxwire rules --chapter pull          the rules of a chapter
   mxwire rules --json | jq -r 'select(.judged == "wire") | .number'
@@ -19,12 +19,12 @@ Examples:
 @click.command("rules", epilog=EPILOG)
 @click.argument("numbers", metavar="[NUMBER]...", nargs=-1, shell_complete=offers(rule_numbers))
 @click.option("--chapter", metavar="TITLE", help="Only the rules of a chapter; a part of its title is enough.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line for each rule.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per rule.")
 def command(numbers: tuple[str, ...], chapter: str | None, as_json: bool) -> None:
     """List the rules of the specification.
 
     NUMBER is the number of a rule (R-SEQ-05), of a defect of real hosts (D-1), of a section of the wire format
-    (W-6.4), or the beginning of such numbers (R-SEQ). A rule that is asked for by its number is shown with the places
+    (W-6.4), or the beginning of such numbers (R-SEQ). A rule given by its number is shown with the places
     where mxwire implements, judges and tests it.
     """
     from mxwire.report.document import show

@@ -1,52 +1,67 @@
-"""``mxwire scenario``: short texts that say what one side sends and what must come back."""
+"""``mxwire scenario``: short scripts of the frames that a tester sends and the answers that a host must send."""
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Mapping
-from typing import Final
+from collections import Counter
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
 
 from mxwire.cli.completion import catalogued, interfaces, live_dialects, offers, rule_numbers, scenarios
 from mxwire.cli.group import CommandGroup
-from mxwire.cli.live import Destination, DestinationType
-from mxwire.cli.options import FILE
-from mxwire.cli.serve import Number
-from mxwire.wire.numbers import DEFAULT_KEY
+from mxwire.cli.live import MEETING_POINT, Destination, DestinationType, LiveOptions
+from mxwire.cli.options import FILE, key_option
+from mxwire.errors import MxwireError
+from mxwire.report.document import Column, Paragraph, Row, Table, show
+from mxwire.report.json_line import json_line
+from mxwire.report.terminal import is_coloured
+from mxwire.words import count_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from mxwire.capture.writer import CaptureWriter
+    from mxwire.scenarios import ScenarioOutcome, ScenarioVerdict, Script
 
 EPILOG = """\b
 Examples:
   mxwire scenario list                             the library, by subject
-  mxwire scenario list --rule R-ACK-06             those that are about a rule
+  mxwire scenario list --rule R-ACK-06             those that test a rule
   mxwire scenario show connect/bad-key
-  mxwire scenario run                              all of them against the engine, in virtual time
+  mxwire scenario run                              all, against the engine, in virtual time
   mxwire scenario run acks mine.mxs --ladder       a folder of the library, and a file
   mxwire scenario run --json | jq -r 'select(.verdict == "fail") | .name'
   mxwire scenario check mine.mxs
   mxwire scenario highlight > ~/.vim/syntax/mxs.vim
-  mxwire replay connect/bad-key.mxs -i eth0 --host alpha:0    against a live host
-  mxwire scenario run -i eth0 --driver 'ssh alpha mxwire scenario host -i eth0'    with calls of its application
+  mxwire replay connect/bad-key.mxs -i eth0 --target alpha:0    against a live host
+  mxwire scenario run -i eth0 --driver 'ssh alpha mxwire scenario host -i eth0'    with application calls
 """
 _OF_THE_ENGINE: Final = {
-    "profile": "--profile says what the engine is, and a live host is what it is",
+    "profile": "--profile configures the engine: it does not go with -i",
 }
 _OF_LIVE_HOSTS: Final = {
-    "key": "--key is for a live host: say which one with -i and --host",
-    "harmful": "--harmful is for a live host: say which one with -i and --host",
+    "key": "--key is for a live host: name one with -i and --target",
+    "harmful": "--harmful is for a live host: name one with -i and --target",
 }
-"""Options that mean nothing for the other, and what is said of them."""
+"""Options that have no effect on the other kind of host, and the errors for them."""
 _OF_HOSTS: Final = {
-    "key": "--key is for --host: a driver says it itself",
+    "key": "--key goes with --target: a driver reports its own",
 }
+_MANY: Final = 24
+"""Number of runs from which on only failures are printed."""
+_MARKS: Final = {"fail": "FAIL", "missing": "MISSING"}
 
 
 @click.group(cls=CommandGroup, epilog=EPILOG)
 def command() -> None:
-    """Scenarios: texts that say what one side sends and what must come back, and when.
+    """Play scenarios: short scripts of the frames that a tester sends and the answers that a host must send.
 
-    They are played against the engine, or with mxwire replay against any live host.
+    They are played against the engine, or against any live host.
     """
 
 
@@ -58,34 +73,71 @@ def command() -> None:
     metavar="NUMBER",
     multiple=True,
     shell_complete=offers(rule_numbers),
-    help="Only those about this rule; may be repeated.",
+    help="Only those that test this rule; may be repeated.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a scenario, a line each.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per scenario.")
 def list_command(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) -> None:
-    """Names, titles and rules of the library's scenarios, or of those that are named."""
-    from mxwire.cli import playing
+    """List names, titles and rules of the library's scenarios, or of those named."""
+    from mxwire.rules.catalogue import CATALOGUE
+    from mxwire.scenarios.errors import suggestion
+    from mxwire.scenarios.series import scripts_of
 
-    playing.tell_list(names, rules, as_json)
+    for rule in rules:
+        if rule not in CATALOGUE:
+            raise MxwireError(f"no rule {rule}{suggestion(rule, CATALOGUE)} (mxwire rules lists them)")
+    found = [each for each in scripts_of(names) if not rules or set(rules) & set(each.rules)]
+    if as_json:
+        for each in found:
+            click.echo(json_line(_record(each)))
+        return
+    if not found:
+        raise MxwireError(f"no scenario tests {' or '.join(rules)}")
+    columns = (Column("name", code=True), Column("title and rules", wraps=True))
+    rows = tuple(Row((each.name, f"{each.title}\n{' '.join(each.rules)}".rstrip())) for each in found)
+    show([Table(columns, rows), Paragraph(f"{count_of(len(found), 'scenario')}; mxwire scenario show NAME shows one.")])
 
 
-@command.command()
+@command.command("show")
 @click.argument("name", metavar="NAME|FILE", shell_complete=scenarios)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object with the text, title and rules.")
-def show(name: str, as_json: bool) -> None:
+def show_text(name: str, as_json: bool) -> None:
     """Print the text of a scenario."""
-    from mxwire.cli import playing
+    from mxwire.scenarios import load
+    from mxwire.scenarios.colours import coloured
 
-    playing.tell_text(name, as_json)
+    script = load(name)
+    if as_json:
+        click.echo(json_line(_record(script) | {"text": script.text}))
+        return
+    if not is_coloured():
+        click.echo(script.text, nl=False)
+        return
+    for line in script.text.splitlines():
+        click.echo(coloured(line, click.style))
 
 
 @command.command()
 @click.argument("names", metavar="[NAME|FILE]...", nargs=-1, shell_complete=scenarios)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a scenario, a line each.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per scenario.")
 def check(names: tuple[str, ...], as_json: bool) -> None:
-    """Whether scenarios are well formed: files, folders or names; without any, the whole library. Exit code 2: not."""
-    from mxwire.cli import playing
+    """Check the syntax of scenarios: files, folders or names; without any, the whole library. Exit code 2: errors."""
+    from mxwire.scenarios.files import load, paths_of
 
-    if not playing.tell_check(names, as_json):
+    good = bad = 0
+    for path in paths_of(names):
+        problem: MxwireError | None = None
+        try:
+            load(path)
+            good += 1
+        except MxwireError as error:
+            problem, bad = error, bad + 1
+        if as_json:
+            click.echo(json_line({"file": str(path), "ok": problem is None, **_problem(problem)}))
+        elif problem is not None:
+            click.echo(str(problem), err=True)
+    if not as_json:
+        click.echo(f"{count_of(good, 'scenario')} well formed" + (f", {bad} not" if bad else ""))
+    if bad:
         sys.exit(2)
 
 
@@ -96,46 +148,45 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
     metavar="NAME",
     shell_complete=offers(catalogued("profile")),
     default="open-mx-1.5",
-    help="What the host is.  [default: open-mx-1.5]",
+    help="Kind of the host.  [default: open-mx-1.5]",
 )
 @click.option(
     "--dialect",
     metavar="mxoe|omx|omx:M",
     shell_complete=live_dialects,
-    help="Only in this one.  [default: mxoe, omx:1500 and omx:9000]",
+    help="Only this dialect.  [default: mxoe, omx:1500 and omx:9000]",
 )
-@click.option("--seed", type=click.IntRange(0), metavar="N", help="Of all chance.  [default: 0; with -i a new one]")
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Random seed.  [default: 0; with -i a new one]")
 @click.option(
     "-i",
     "--interface",
     metavar="IF",
     shell_complete=offers(interfaces),
-    help="Play against a live host on this interface; wants --host.",
-)
-@click.option("--host", metavar="HOST", type=DestinationType(), help="alpha:0, an address; with :3 behind, endpoint 3.")
-@click.option(
-    "--key",
-    metavar="KEY",
-    type=Number(0xFFFF_FFFF),
-    default=DEFAULT_KEY,
-    help="Of its endpoint.  [default: 0x12345678]",
+    help="Play against a live host on this interface; needs --target or --driver.",
 )
 @click.option(
-    "--driver", metavar="COMMAND", help="In place of --host: makes the host, and the calls; see mxwire scenario host."
+    "--target",
+    metavar="HOST",
+    type=DestinationType(),
+    help="The live host, like alpha:0, or an address; with :3 appended, its endpoint 3.",
 )
-@click.option("--harmful", is_flag=True, help="Also what is known to stop real hosts.")
+@key_option
+@click.option(
+    "--driver", metavar="COMMAND", help="Instead of --target: a program that opens hosts; see mxwire scenario host."
+)
+@click.option("--harmful", is_flag=True, help="Include scenarios that crash real hosts.")
 @click.option("--judge", is_flag=True, help="Check all frames of the host against the rules too.")
-@click.option("--ladder", is_flag=True, help="Draw the frames of each.")
+@click.option("--ladder", is_flag=True, help="Draw the frames of each run.")
 @click.option("-w", "--write", metavar="FILE", type=FILE, help="Write all frames to FILE; .pcapng marks failures.")
-@click.option("-v", "--verbose", is_flag=True, help="A line for each, also where all are well.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a run, a line each.")
+@click.option("-v", "--verbose", is_flag=True, help="Also print runs that pass, however many there are.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per run.")
 def run(
     names: tuple[str, ...],
     profile: str,
     dialect: str | None,
     seed: int | None,
     interface: str | None,
-    host: Destination | None,
+    target: Destination | None,
     key: int,
     driver: str | None,
     harmful: bool,
@@ -147,42 +198,49 @@ def run(
 ) -> None:
     """Play scenarios against the engine in virtual time: files, folders or names; without any, the whole library.
 
-    With -i and --host they are played against a live host; those that need calls of its application are skipped. The
-    application there must only receive, as mxwire serve --sink does: the answers of an echo are failures.
-    With -i and --driver all are played: a program on the other host makes the calls. Scenarios that stop real hosts
-    need --harmful in either case, and those that send with the host's own address are played last.
-    Exit code 1: at least one has failed, or the host has sent nothing.
+    With -i and --target they are played against a live host; those that need calls of its application are skipped. The
+    application on that host must only receive, as mxwire serve --sink does: the answers of an echo are failures.
+    With -i and --driver all are played: a program on the other host makes the calls. In both cases, scenarios that
+    crash real hosts need --harmful, and those that send with the host's own address are played last.
+    Exit code 1: at least one failed, or the host sent nothing.
     """
-    from mxwire.cli import playing, playing_live
     from mxwire.scenarios.live import new_seed
+    from mxwire.scenarios.series import play_driven, play_live, play_simulated
 
     if driver is not None and interface is None:
         raise click.UsageError("--driver needs -i, the interface that leads to its host")
-    if (interface is None) is not (host is None and driver is None):
-        raise click.UsageError("a live host needs both -i and --host")
-    if host is not None and driver is not None:
-        raise click.UsageError("--driver makes the host: leave --host out")
+    if (interface is None) is not (target is None and driver is None):
+        raise click.UsageError("a live host needs both -i and --target")
+    if target is not None and driver is not None:
+        raise click.UsageError("--driver opens the host: omit --target")
     _refuse(_OF_THE_ENGINE if interface is not None else _OF_LIVE_HOSTS)
-    if interface is not None and host is not None:
+    if interface is not None and target is not None:
         seed = new_seed() if seed is None else seed
-        outcomes = playing_live.play_live(
-            names, interface, host, dialect=dialect or "mxoe", key=key, harmful=harmful, seed=seed
+        outcomes = play_live(
+            names,
+            interface,
+            target.host,
+            MEETING_POINT if target.endpoint is None else target.endpoint,
+            dialect=dialect or "mxoe",
+            key=key,
+            harmful=harmful,
+            seed=seed,
         )
     elif interface is not None and driver is not None:
         _refuse(_OF_HOSTS)
         seed = new_seed() if seed is None else seed
-        outcomes = playing_live.play_driven(names, interface, driver, dialect=dialect, harmful=harmful, seed=seed)
+        outcomes = play_driven(names, interface, driver, dialect=dialect, harmful=harmful, seed=seed)
     else:
-        outcomes = playing.simulate(names, profile, dialect, seed or 0)
+        outcomes = play_simulated(names, profile, dialect, seed or 0)
     live = seed if interface is not None else None
-    telling = playing.Telling(as_json=as_json, judge=judge, ladder=ladder, verbose=verbose, write=write, seed=live)
-    if not telling.tell(outcomes):
+    reporter = OutcomeReporter(as_json, ladder, judge, verbose, write, live)
+    if not reporter.report(outcomes):
         sys.exit(1)
 
 
 @command.command()
 def highlight() -> None:
-    """A syntax file for Vim, which shows scenarios in colours; what else it needs stands in the documentation."""
+    """Print a syntax file for Vim; see the documentation for its installation."""
     from mxwire.scenarios.vim_syntax import vim
 
     click.echo(vim(), nl=False)
@@ -195,28 +253,198 @@ def highlight() -> None:
     metavar="IF",
     shell_complete=offers(interfaces),
     required=True,
-    help="Where the host is, like eth0.",
+    help="The Ethernet interface, like eth0.",
 )
 @click.option(
     "--profile",
     metavar="NAME",
     shell_complete=offers(catalogued("profile")),
     default="open-mx-1.5",
-    help="What the host is.  [default: open-mx-1.5]",
+    help="Kind of the host.  [default: open-mx-1.5]",
 )
 def host_command(interface: str, profile: str) -> None:
-    """Be the host under test for mxwire scenario run --driver, on this or another machine.
+    """Run the host under test for mxwire scenario run --driver, on this or another machine.
 
-    Questions come on standard input and are answered on standard output, an object a line; the documentation describes
-    them, so that a driver can be written for any other host. It ends with its input.
+    It reads requests from standard input and writes answers to standard output, one JSON object per line. The
+    documentation describes them, so that a driver can be written for any other host. It ends with its input.
     """
-    from mxwire.cli import playing_live
+    from mxwire.link import PacketLink
+    from mxwire.scenarios.driven_host import DrivenHost
 
-    playing_live.be_driven(interface, profile)
+    LiveOptions(interface).check()
+    with closing(DrivenHost(lambda: PacketLink.open(interface), profile)) as driven:
+        for line in sys.stdin:
+            try:
+                question = json.loads(line)
+            except ValueError:
+                question = line.strip()
+            click.echo(json.dumps(driven.answer(question)))
+            sys.stdout.flush()
 
 
 def _refuse(options: Mapping[str, str]) -> None:
-    """Refuse options that a user has given and that would mean nothing."""
+    """Refuse given options that would have no effect."""
     for name, why in options.items():
         if click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT:
             raise click.UsageError(why)
+
+
+def _record(script: Script) -> dict[str, Any]:
+    return {
+        "name": script.name,
+        "file": script.file,
+        "title": script.title,
+        "about": script.about,
+        "history": script.history,
+        "rules": list(script.rules),
+        "dialects": list(script.dialects),
+        "needs_application": script.needs_application,
+    }
+
+
+def _problem(problem: MxwireError | None) -> dict[str, Any]:
+    from mxwire.scenarios import ScriptError
+
+    if not isinstance(problem, ScriptError) or problem.place is None:
+        return {"line": None, "column": None, "error": None if problem is None else str(problem)}
+    return {"line": problem.place.line, "column": problem.place.column, "error": problem.reason}
+
+
+# Reports
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeReporter:
+    """Prints outcomes of scenarios, as options request."""
+
+    as_json: bool = False
+    ladder: bool = False
+    judge: bool = False
+    """Check all frames of the host against the rules as well; a violation is a failure."""
+    verbose: bool = False
+    write: str | None = None
+    seed: int | None = None
+    """The seed of the endpoint numbers and sessions of a live run; printed before the outcomes."""
+
+    def report(self, outcomes: Iterable[ScenarioOutcome]) -> bool:
+        """Print outcomes as they come; return True if none failed."""
+        from mxwire.capture import CaptureWriter, create_capture
+        from mxwire.scenarios import ScenarioVerdict
+
+        counts: Counter[ScenarioVerdict] = Counter()
+        printed = 0
+        with create_capture(self.write) if self.write else nullcontext() as capture:
+            for each in outcomes:
+                outcome = _judged(each) if self.judge else each
+                counts[outcome.verdict] += 1
+                if isinstance(capture, CaptureWriter):
+                    _write(capture, outcome)
+                if self.as_json:
+                    click.echo(json_line(outcome.as_object()))
+                    continue
+                if not printed and self.seed is not None:
+                    click.echo(f"seed {self.seed} (mxwire scenario run --seed {self.seed} repeats this run)")
+                printed += 1
+                self._print(outcome, few=printed <= _MANY)
+                if printed == _MANY + 1 and not (self.verbose or self.ladder):
+                    click.echo("… from here on only failures (-v prints all runs)")
+        if not self.as_json:
+            click.echo(_summary(counts))
+        return not (counts[ScenarioVerdict.FAIL] or counts[ScenarioVerdict.MISSING])
+
+    def _print(self, outcome: ScenarioOutcome, *, few: bool) -> None:
+        from mxwire.report.exchange import exchange_lines
+        from mxwire.scenarios import ScenarioVerdict
+        from mxwire.wire.dialect import dialect_by_name
+
+        misleading = self.seed is not None and outcome.script.forges_source
+        well = (
+            outcome.verdict in (ScenarioVerdict.PASS, ScenarioVerdict.INFO, ScenarioVerdict.SKIPPED) and not misleading
+        )
+        if not (self.verbose or self.ladder or few or not well):
+            return
+        click.echo(_line(outcome))
+        for text in _explanation(outcome):
+            click.echo(f"    {text}")
+        if self.ladder and len(outcome.frames):
+            click.echo()
+            names = ("tester", "host")
+            dialect = dialect_by_name(outcome.dialect)
+            for line in exchange_lines(
+                outcome.frames, outcome.sent.tolist(), dialect, names=names, marked=outcome.failed_frame
+            ):
+                click.echo(line)
+            click.echo()
+
+
+def _judged(outcome: ScenarioOutcome) -> ScenarioOutcome:
+    """Add the rules that the host breaks to an outcome."""
+    from mxwire.scenarios import Remark, ScenarioVerdict
+    from mxwire.scenarios.judge import breaches
+    from mxwire.wire.dialect import dialect_by_name
+
+    found = breaches(outcome, dialect_by_name(outcome.dialect))
+    remarks = tuple(
+        Remark(0, f"frame {each.frames[-1]} breaks {each.rule}: {each.found}, expected {each.expected}")
+        for each in found
+    )
+    failed = outcome.passed and any(each.severity == "violation" for each in found)
+    verdict = ScenarioVerdict.FAIL if failed else outcome.verdict
+    broken = dict.fromkeys(each.rule for each in found)
+    reason = f"in addition, the host breaks {' and '.join(broken)}" if failed else outcome.reason
+    return replace(outcome, verdict=verdict, reason=reason, remarks=(*outcome.remarks, *remarks))
+
+
+def _line(outcome: ScenarioOutcome) -> str:
+    mark = _MARKS.get(outcome.verdict.value, outcome.verdict.value)
+    return f"{mark:10}  {outcome.script.name} ({outcome.dialect}): {outcome.script.title}"
+
+
+def _explanation(outcome: ScenarioOutcome) -> Iterator[str]:
+    if outcome.reason:
+        place = f"{outcome.script.file}:{outcome.line}: " if outcome.line else ""
+        yield f"{place}{outcome.reason}"
+    if outcome.line:
+        yield f"  {outcome.script.text.splitlines()[outcome.line - 1].strip()}"
+    if outcome.expected:
+        yield f"expected  {outcome.expected}"
+    if outcome.found:
+        yield f"found     {outcome.found}"
+    if outcome.line and outcome.script.rules:
+        yield f"rules     {' '.join(outcome.script.rules)}"
+    if (closed := _closed_endpoint(outcome)) is not None:
+        yield f"its endpoint {closed} is not open: name an open one, like --target alpha:0:3"
+    for each in outcome.remarks:
+        yield f"line {each.line}: {each.text}" if each.line else each.text
+
+
+def _closed_endpoint(outcome: ScenarioOutcome) -> int | None:
+    """The endpoint of a live host, if the outcome failed because it is closed."""
+    from mxwire.wire.codec import codec_of
+    from mxwire.wire.dialect import dialect_by_name
+    from mxwire.wire.enums import NackType
+    from mxwire.wire.packets import NackLib
+
+    if outcome.profile or outcome.failed_frame is None:
+        return None
+    frame = codec_of(dialect_by_name(outcome.dialect)).parse(outcome.frames.frame(outcome.failed_frame))
+    if isinstance(frame, NackLib) and frame.nack_type == NackType.ENDPT_CLOSED:
+        return frame.src_endpoint
+    return None
+
+
+def _summary(counts: Counter[ScenarioVerdict]) -> str:
+    from mxwire.scenarios import ScenarioVerdict
+
+    parts = [f"{counts[each]} {each.value}" for each in ScenarioVerdict if counts[each]]
+    return f"{count_of(sum(counts.values()), 'run')}: {', '.join(parts)}" if parts else "nothing was played"
+
+
+def _write(capture: CaptureWriter, outcome: ScenarioOutcome) -> None:
+    """Write the frames of an outcome; in pcapng, with a comment on the frame that failed."""
+    frames = outcome.frames
+    comments = {}
+    if outcome.failed_frame is not None and capture.comments_allowed:
+        comments[int(frames.number[outcome.failed_frame])] = f"{outcome.script.name}: {outcome.reason}"
+    if len(frames):
+        capture.write(frames, comments)

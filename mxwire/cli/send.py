@@ -1,29 +1,73 @@
-"""``mxwire send``: files or standard input as messages."""
+"""``mxwire send``: files, or standard input, as messages."""
 
 from __future__ import annotations
 
 import sys
+import time
+from collections import deque
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.cli.live import MEETING_POINT, Destination, DestinationType, Live, live_options, timeout_option
-from mxwire.cli.serve import Number
-from mxwire.wire.numbers import DEFAULT_KEY
+from mxwire.cli.live import (
+    MEETING_POINT,
+    Destination,
+    DestinationType,
+    LiveOptions,
+    connect,
+    end_like_interrupt,
+    live_options,
+    timeout_option,
+)
+from mxwire.cli.notes import counted, note
+from mxwire.cli.options import Number, key_option
+from mxwire.cli.progress import Bar, bar
+from mxwire.errors import MxwireError
+from mxwire.report.json_line import json_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mxwire.host import Endpoint, HostError, HostRequest
+    from mxwire.protocol import Partner, Status
 
 EPILOG = """\b
-A file is a message, unless --chunk cuts it; standard input is read to its end.
---profile is what kind of host we are: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
+Each file is one message, unless --chunk divides it; standard input is read to its end.
+--profile selects the kind of host: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
 
 \b
 Examples:
   mxwire send alpha:0 -i veth1 picture.png
   echo hello | mxwire send alpha:0 -i veth1 --match 7
-  mxwire send alpha:0:3 -i eth0 --sync *.log           to endpoint 3; each is waited for until it is taken
-  mxwire send alpha:0 -i eth0 --chunk 1048576 disk.img a message a MiB
+  mxwire send alpha:0:3 -i eth0 --sync *.log           to endpoint 3; wait until each is received
+  mxwire send alpha:0 -i eth0 --chunk 1048576 disk.img one message per MiB
 
 \b
-Exit code: 0 if the receiver has taken all of it, 1 if not, 2 if it cannot work, 130 after Ctrl-C or SIGTERM.
+Exit code: 0 if the receiver received everything, 1 if not, 2 if it cannot start, 130 after Ctrl-C or SIGTERM.
 """
+LONGEST: Final = (1 << 32) - 1
+"""Longest message, in bytes."""
+_READ_BYTES: Final = 1 << 20
+"""Bytes per read: Python reserves memory for all bytes that it is asked to read, however few there are."""
+_WINDOW: Final = 8
+"""Messages in flight, enough to keep the link busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendOptions:
+    """Parsed options of ``mxwire send``."""
+
+    host: str
+    endpoint: int
+    key: int
+    match: int
+    synchronous: bool
+    chunk: int | None
+    timeout: float
+    as_json: bool
 
 
 @click.command(epilog=EPILOG)
@@ -39,15 +83,13 @@ Exit code: 0 if the receiver has taken all of it, 1 if not, 2 if it cannot work,
     metavar="N",
     help=f"Endpoint of the receiver.  [default: {MEETING_POINT}]",
 )
-@click.option(
-    "--key", type=Number(0xFFFF_FFFF), default=DEFAULT_KEY, metavar="K", help="Its key.  [default: 0x12345678]"
-)
-@click.option("--sync", "synchronous", is_flag=True, help="Wait for each message until the receiver has taken it.")
-@click.option("--chunk", type=click.IntRange(1, (1 << 32) - 1), metavar="BYTES", help="Send pieces of this length.")
-@timeout_option(30.0, "Seconds without any progress after which it is given up.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@key_option
+@click.option("--sync", "synchronous", is_flag=True, help="Wait for each message until it is received.")
+@click.option("--chunk", type=click.IntRange(1, (1 << 32) - 1), metavar="BYTES", help="Send messages of this length.")
+@timeout_option(30.0, "Seconds without progress until the transfer is abandoned.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per event.")
 def command(
-    live: Live,
+    live: LiveOptions,
     destination: Destination,
     files: tuple[str, ...],
     match: int,
@@ -59,9 +101,212 @@ def command(
     as_json: bool,
 ) -> None:
     """Send files, or standard input, to an endpoint of a host."""
-    from mxwire.cli.transfer import Sending, send
-
     number = next((each for each in (endpoint, destination.endpoint) if each is not None), MEETING_POINT)
-    wanted = Sending(destination.host, number, key, match, synchronous, chunk, timeout, as_json)
-    if not send(live, wanted, files or ("-",)):
+    options = SendOptions(destination.host, number, key, match, synchronous, chunk, timeout, as_json)
+    if not _send(live, options, files or ("-",)):
         sys.exit(1)
+
+
+def _send(live: LiveOptions, options: SendOptions, files: Sequence[str]) -> bool:
+    """Send all files; return True if the receiver received all of them completely."""
+    from mxwire.host import HostClosedError, HostError
+    from mxwire.host.requests import place_of
+
+    end_like_interrupt()
+    messages = messages_of(files, options.chunk)
+    with live.open(spin=0.001) as host:
+        endpoint = host.open_endpoint()
+        partner = connect(endpoint, options.host, options.endpoint, options.key, options.timeout)
+        report = TransferReport(options.as_json)
+        with bar("", size_of(files), "bytes", streams=options.as_json) as shown:
+            try:
+                _send_all(endpoint, partner, options, messages, report, shown)
+            except HostClosedError:
+                raise
+            except HostError as error:
+                report.failed("the transfer ended", error)
+                report.summary("sent", error.status.text)
+                return False
+    report.summary(f"sent to {place_of(partner)}:", "truncated" if report.short else "success")
+    return not report.short
+
+
+def _send_all(
+    endpoint: Endpoint,
+    partner: Partner,
+    options: SendOptions,
+    messages: Iterator[tuple[str, bytearray]],
+    report: TransferReport,
+    shown: Bar,
+) -> None:
+    from mxwire.host.base_endpoint import PendingAcks
+    from mxwire.host.stall import wait_observed
+
+    post = endpoint.issend if options.synchronous else endpoint.isend
+    in_flight: deque[_Sent] = deque()
+
+    def tick() -> None:
+        shown.update(report.bytes + sum(_pulled(each.request) for each in in_flight))
+
+    def finish_oldest() -> None:
+        sent = in_flight[0]
+        status = wait_observed(endpoint, sent.request, partner, options.timeout, tick)
+        in_flight.popleft()
+        report.messages += 1
+        report.bytes += sent.request.transferred
+        _report_sent(report, sent, status)
+        tick()
+
+    for name, data in messages:
+        in_flight.append(_Sent(name, post(partner, data, options.match), time.monotonic()))
+        while len(in_flight) >= (1 if options.synchronous else _WINDOW):
+            finish_oldest()
+    while in_flight:
+        finish_oldest()
+    wait_observed(endpoint, PendingAcks(endpoint), partner, options.timeout, tick)
+
+
+def _pulled(request: HostRequest[Status]) -> int:
+    """Bytes of a large message that the receiver has requested."""
+    packet = getattr(request.inner, "packet", None)
+    region = None if packet is None else packet.region
+    return 0 if region is None else min(region.asked, request.length)
+
+
+def _report_sent(report: TransferReport, sent: _Sent, status: Status) -> None:
+    from mxwire.protocol import Status
+
+    request = sent.request
+    seconds = time.monotonic() - sent.began
+    report.emit(
+        "sent",
+        name=sent.name,
+        bytes=request.transferred,
+        length=request.length,
+        match=request.match_info,
+        status=status.text,
+        seconds=round(seconds, 6),
+    )
+    if status is Status.MESSAGE_TRUNCATED:
+        report.short += 1
+        note(
+            f"{sent.name}: the receiver took {request.transferred:,} of "
+            f"{counted(request.length, 'byte')} ({status.text})"
+        )
+
+
+# Reports, also those of mxwire receive
+
+
+@dataclass(slots=True)
+class _Sent:
+    """A message in flight."""
+
+    name: str
+    request: HostRequest[Status]
+    began: float
+
+
+@dataclass(slots=True)
+class TransferReport:
+    """Counts of a transfer, and its output as text or JSON Lines."""
+
+    as_json: bool
+    began: float = field(default_factory=time.monotonic)
+    messages: int = 0
+    bytes: int = 0
+    short: int = 0
+    """Messages that are incomplete."""
+
+    def print(self, text: str, to_stderr: bool = False) -> None:
+        """Print a line, unless the output is JSON."""
+        if not self.as_json:
+            click.echo(text, err=to_stderr)
+
+    def emit(self, event: str, **what: Any) -> None:
+        """Print an object, if the output is JSON."""
+        if self.as_json:
+            click.echo(json_line({"event": event, **what}))
+
+    def failed(self, what: str, error: HostError) -> None:
+        """Report the error that ended the transfer."""
+        seconds = time.monotonic() - self.began
+        self.emit("failed", status=error.status.text, reason=str(error), seconds=round(seconds, 3))
+        note(f"{what} after {seconds:.1f} s: {error} ({error.status.text})")
+
+    def summary(self, verb: str, status: str, to_stderr: bool = False) -> None:
+        """Report the totals."""
+        seconds = time.monotonic() - self.began
+        rate = self.bytes / seconds / 1e6 if seconds else 0.0
+        self.emit(
+            "summary",
+            messages=self.messages,
+            bytes=self.bytes,
+            short=self.short,
+            seconds=round(seconds, 6),
+            status=status,
+        )
+        self.print(
+            f"{verb} {counted(self.messages, 'message')}, {counted(self.bytes, 'byte')} in {seconds:.3f} s "
+            f"({rate:,.1f} MB/s)",
+            to_stderr,
+        )
+
+
+# Messages from files
+
+
+def messages_of(files: Sequence[str], chunk: int | None) -> Iterator[tuple[str, bytearray]]:
+    """The name and the bytes of each message: one per file (``-``: standard input), or per ``chunk`` bytes of one.
+
+    Raises :class:`~mxwire.errors.MxwireError` at once for a missing file, and during the iteration for a file that
+    cannot be read, is longer than a message can be, or does not fit into memory.
+    """
+    for name in files:
+        if name != "-" and not Path(name).exists():
+            raise MxwireError(f"{name}: no such file")
+    return _read(files, chunk)
+
+
+def size_of(files: Sequence[str]) -> int | None:
+    """The total size in bytes, None if it is unknown."""
+    if "-" in files:
+        return None
+    return sum(Path(each).stat().st_size for each in files)
+
+
+def _read(files: Sequence[str], chunk: int | None) -> Iterator[tuple[str, bytearray]]:
+    for name in files:
+        called = "standard input" if name == "-" else name
+        try:
+            with ExitStack() as stack:
+                source: IO[bytes] = sys.stdin.buffer if name == "-" else stack.enter_context(Path(name).open("rb"))
+                yield from split(called, source, chunk)
+        except OSError as error:
+            raise MxwireError(f"{called}: cannot be read: {error.strerror or error}") from None
+        except MemoryError:
+            raise MxwireError(f"{called}: does not fit into memory: divide it with --chunk") from None
+
+
+def split(name: str, source: IO[bytes], chunk: int | None) -> Iterator[tuple[str, bytearray]]:
+    """The messages of one file; without ``chunk`` there is one, which may be empty."""
+    if chunk is None:
+        data = _up_to(source, LONGEST + 1)
+        if len(data) > LONGEST:
+            raise MxwireError(
+                f"{name} is longer than a message can be ({LONGEST} bytes): send it in several messages, with --chunk"
+            )
+        yield name, data
+        return
+    number = 0
+    while data := _up_to(source, chunk):
+        number += 1
+        yield f"{name} piece {number}", data
+
+
+def _up_to(source: IO[bytes], most: int) -> bytearray:
+    """Read at most ``most`` bytes, in memory that grows with them."""
+    data = bytearray()
+    while len(data) < most and (some := source.read(min(_READ_BYTES, most - len(data)))):
+        data += some
+    return data

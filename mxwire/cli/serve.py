@@ -1,78 +1,217 @@
-"""``mxwire serve``: an endpoint that answers, for tests and measurements of others."""
+"""``mxwire serve``: endpoints that echo or consume messages, for tests and measurements."""
 
 from __future__ import annotations
 
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Final
+
 import click
 
-from mxwire.cli.live import MEETING_POINT, Live, live_options
-from mxwire.cli.options import Amount
-from mxwire.wire.numbers import DEFAULT_KEY
+from mxwire.cli.live import MEETING_POINT, LiveOptions, end_like_interrupt, live_options
+from mxwire.cli.notes import counted, note
+from mxwire.cli.options import Amount, key_option
+from mxwire.errors import MxwireError
+from mxwire.report.json_line import json_line
+
+if TYPE_CHECKING:
+    from mxwire.host import Host
+    from mxwire.host.service import Client, Service, ServiceCounts
 
 EPILOG = """\b
-It ends with Ctrl-C, and says then what it has served. A client that does not take its answers gets no more of them
-while 1024 messages or 256 MiB of it are on their way.
---profile is what kind of host we are: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
+Ctrl-C ends it and prints a summary. A client that does not receive its answers gets no more of them while 1024
+messages or 256 MiB for it are in flight.
+--profile selects the kind of host: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
 
 \b
 Examples:
   mxwire serve --echo -i veth0 --name alpha:0            send every message back to its sender
-  mxwire serve --sink -i eth0 --endpoint 3 --key 0x42    take everything, and count it
+  mxwire serve --sink -i eth0 --endpoint 3 --key 0x42    receive messages and count them
   mxwire serve -i eth0 --endpoint 1 --endpoint 2         several endpoints
   mxwire serve -i eth0 --json | jq 'select(.event=="summary")'
 
 \b
-Exit code: 130 after Ctrl-C or SIGTERM, 2 if it cannot work, or cannot go on.
+Exit code: 130 after Ctrl-C or SIGTERM, 2 if it cannot start or continue.
 """
 
 
-class Number(click.ParamType):  # type: ignore[type-arg]
-    """A number up to a limit, decimal or with 0x."""
-
-    name = "number"
-
-    def __init__(self, maximum: int) -> None:
-        self._maximum = maximum
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number."""
-        try:
-            number = value if isinstance(value, int) else int(str(value), 0)
-        except ValueError:
-            number = -1
-        if not 0 <= number <= self._maximum:
-            self.fail(f"{value!r} is no number from 0 to {self._maximum:#x}", param, ctx)
-        return number
+_TURN: Final = 0.25
+"""Seconds between two checks for news to print."""
+_ERASED: Final = "\r\x1b[K"
+"""Erases the line of counts on the terminal, and a ^C echoed into it."""
+_CLIENTS_A_TURN: Final = 5
+_TURNS_FOR_A_NAME: Final = 6
+"""Turns during which new clients may still send their names."""
 
 
 @click.command(epilog=EPILOG)
 @live_options
-@click.option("--echo/--sink", default=True, help="Send messages back, or only take and count them.  [default: echo]")
+@click.option("--echo/--sink", default=True, help="Send messages back, or only count them.  [default: echo]")
 @click.option(
     "--endpoint",
     "endpoints",
     type=click.IntRange(0, 255),
     multiple=True,
     metavar="N",
-    help=f"Our endpoint; may be repeated.  [default: {MEETING_POINT}]",
+    help=f"Endpoint to open; may be repeated.  [default: {MEETING_POINT}]",
 )
-@click.option(
-    "--key", type=Number(0xFFFF_FFFF), default=DEFAULT_KEY, metavar="K", help="Key of connects.  [default: 0x12345678]"
-)
+@key_option
 @click.option(
     "--every",
     type=Amount(0.1),
     default=10.0,
     show_default=True,
     metavar="S",
-    help="How often it says what it has served; on a terminal that is always shown.",
+    help="Interval of progress lines; on a terminal the counts are always shown.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-def command(live: Live, echo: bool, endpoints: tuple[int, ...], key: int, every: float, as_json: bool) -> None:
-    """Open an endpoint that answers whoever connects and sends to it, until Ctrl-C."""
-    from mxwire.cli.serving import serve
-    from mxwire.errors import MxwireError
-
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per event.")
+def command(live: LiveOptions, echo: bool, endpoints: tuple[int, ...], key: int, every: float, as_json: bool) -> None:
+    """Open endpoints that echo or consume the messages sent to them, until Ctrl-C."""
     twice = sorted(each for each in set(endpoints) if endpoints.count(each) > 1)
     if twice:
-        raise MxwireError(f"--endpoint {twice[0]} is given twice: an endpoint is opened once")
-    serve(live, echo=echo, endpoints=endpoints or (MEETING_POINT,), key=key, every=every, as_json=as_json)
+        raise MxwireError(f"--endpoint {twice[0]} is given twice: an endpoint can be opened only once")
+    _serve(live, echo=echo, endpoints=endpoints or (MEETING_POINT,), key=key, every=every, as_json=as_json)
+
+
+def _serve(live: LiveOptions, *, echo: bool, endpoints: tuple[int, ...], key: int, every: float, as_json: bool) -> None:
+    """Serve until interrupted."""
+    from mxwire.host import HostTimeoutError
+    from mxwire.host.service import Service
+
+    end_like_interrupt()
+    with live.open(spin=0.001) as host:
+        service = Service([host.open_endpoint(each, key) for each in endpoints], echo=echo)
+        reporter = _ServiceReporter(host, service, every, as_json)
+        interrupted = False
+        try:
+            reporter.begin(live, endpoints, key)
+            while True:
+                with suppress(HostTimeoutError):
+                    host.driver.wait(service, _TURN)
+                reporter.turn()
+        except KeyboardInterrupt:
+            # The usual end.
+            interrupted = True
+        finally:
+            reporter.end()
+    if interrupted:
+        sys.exit(130)
+
+
+class _ServiceReporter:
+    """Prints new clients and the served amounts, at limited intervals."""
+
+    def __init__(self, host: Host, service: Service, every: float, as_json: bool) -> None:
+        from mxwire.host.service import ServiceCounts
+        from mxwire.host.stall import DialectMonitor
+
+        self._host = host
+        self._service = service
+        self._every = every
+        self._as_json = as_json
+        self._live_line = not as_json and sys.stderr.isatty()
+        self._started = time.monotonic()
+        self._reported = self._started
+        self._last = ServiceCounts()
+        self._introduced = self._turns = 0
+        self._strangers = DialectMonitor(host.core)
+
+    def begin(self, live: LiveOptions, endpoints: tuple[int, ...], key: int) -> None:
+        what = "echo" if self._service.echo else "sink"
+        dialect = live.dialect or "mxoe"
+        self._emit("serving", what=what, host=self._host.name, endpoints=list(endpoints), key=key, dialect=dialect)
+        if not self._as_json:
+            numbers = ", ".join(map(str, endpoints))
+            click.echo(
+                f"{what} on {live.interface} as {self._host.name}, endpoint{'s' * (len(endpoints) > 1)} {numbers}, "
+                f"key {key:#x}, dialect {dialect}; Ctrl-C ends it"
+            )
+        sys.stdout.flush()
+
+    def turn(self) -> None:
+        """Print news, if the interval has passed."""
+        for text in self._strangers.found():
+            note(text)
+            self._emit("note", text=text)
+        self._introduce()
+        now = time.monotonic()
+        counts = self._service.counts
+        if self._live_line:
+            if counts != self._last:
+                clients = counted(len(self._service.clients), "client")
+                click.echo(f"{_ERASED}{_text(counts)} from {clients}", nl=False, err=True)
+                self._last = replace(counts)
+        elif now - self._reported >= self._every and counts != self._last:
+            self._progress(now)
+
+    def _progress(self, now: float) -> None:
+        counts, seconds = self._service.counts, now - self._reported
+        rate = (counts.bytes - self._last.bytes) / seconds
+        self._emit("progress", seconds=round(now - self._started, 3), bytes_per_second=round(rate), **asdict(counts))
+        if not self._as_json:
+            click.echo(f"{now - self._started:.0f} s: {_text(counts)}, {rate / 1e6:,.1f} MB/s now")
+        sys.stdout.flush()
+        self._reported, self._last = now, replace(counts)
+
+    def _introduce(self) -> None:
+        """Print new clients: the first by name, the others as a number."""
+        from mxwire.host.requests import place_of
+
+        clients = self._service.clients
+        if len(clients) == self._introduced:
+            return
+        new = list(clients.values())[self._introduced :]
+        self._turns += 1
+        if self._turns < _TURNS_FOR_A_NAME and any(each.partner.peer.name is None for each in new):
+            return
+        self._turns = 0
+        self._introduced = len(clients)
+        for client in new[:_CLIENTS_A_TURN]:
+            self._emit("client", **_client_record(client))
+            self._print(f"{place_of(client.partner)} connected")
+        more = len(new) - _CLIENTS_A_TURN
+        if more > 0:
+            self._emit("clients", more=more)
+            self._print(f"and {more} more")
+        sys.stdout.flush()
+
+    def end(self) -> None:
+        """Print the summary."""
+        self._strangers.close()
+        self._turns = _TURNS_FOR_A_NAME
+        self._introduce()
+        seconds = time.monotonic() - self._started
+        service = self._service
+        if self._as_json:
+            for client in service.clients.values():
+                self._emit("served", **_client_record(client), **asdict(client.counts))
+            self._emit("summary", seconds=round(seconds, 3), clients=len(service.clients), **asdict(service.counts))
+        else:
+            self._print(
+                f"served {_text(service.counts)} from {counted(len(service.clients), 'client')} in {seconds:.1f} s"
+            )
+        sys.stdout.flush()
+
+    def _print(self, text: str) -> None:
+        if self._live_line:
+            click.echo(_ERASED, nl=False, err=True)
+        if not self._as_json:
+            click.echo(text)
+
+    def _emit(self, event: str, **what: Any) -> None:
+        if self._as_json:
+            click.echo(json_line({"event": event, **what}))
+
+
+def _client_record(client: Client) -> dict[str, Any]:
+    peer = client.partner.peer
+    return {"host": peer.name, "address": peer.address.hex(":"), "endpoint": client.partner.number}
+
+
+def _text(counts: ServiceCounts) -> str:
+    parts = [f"{counted(counts.messages, 'message')}, {counted(counts.bytes, 'byte')}"]
+    flaws = {"truncated": counts.truncated, "refused": counts.refused, "failed": counts.failed}
+    parts += [f"{count:,} {name}" for name, count in flaws.items() if count]
+    return ", ".join(parts)

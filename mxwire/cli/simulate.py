@@ -1,24 +1,50 @@
-"""``mxwire simulate``: hosts in a network with faults, in virtual time, and whether everything holds."""
+"""``mxwire simulate``: hosts in a network with faults, in virtual time, and checks of invariants."""
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from mxwire.cli.completion import catalogued, live_dialects, offers
 from mxwire.cli.options import Amount
+from mxwire.cli.progress import bar
+from mxwire.errors import MxwireError
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, show
+from mxwire.report.json_line import json_line
+from mxwire.units import MICROSECOND, SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from mxwire.protocol import Profile
+    from mxwire.simulation import RunOutcome, Scenario
 
 EPILOG = """\b
 Examples:
   mxwire simulate                                          two hosts, a hundred messages, no faults
   mxwire simulate --seed 7 --hosts 3 --loss 0.05 --duplicate 0.02 --reorder 0.05 --kill 1
   mxwire simulate --profile native-mx,open-mx --dialect mxoe --pcap out.pcapng
-  mxwire simulate --seeds 0-1999 --jobs 2                  two thousand runs, each with faults of its own
+  mxwire simulate --seeds 0-1999 --jobs 2                  two thousand runs, each with its own faults
   mxwire simulate --seeds 0-1999 --dialect omx:1500 --kill 2
 """
+_IN_MICROSECONDS: Final = ("delay", "jitter", "held", "coalescing", "gap")
+_LEGEND: Final = (
+    "excused: messages not delivered, and not owed, as an application died or a partner was declared dead; incidents: "
+    "kills, crashes, pauses, stalls, partitions, filters and MTU changes; steps: events of the simulation; fallen: "
+    "breaches of invariants that do not apply to this run; deviations: breaches of rules that only recommend."
+)
+_FAILURES_SHOWN: Final = 20
+_CHUNK: Final = 8
+"""Seeds per task of a worker process: a run is short beside the transfer of its outcome."""
 
 
 class SeedRange(click.ParamType):  # type: ignore[type-arg]
@@ -52,11 +78,9 @@ def _microseconds(name: str, text: str) -> Callable[[Any], Any]:
 
 
 @click.command(epilog=EPILOG)
-@click.option("--seed", type=click.IntRange(0), metavar="N", help="What all chance comes from.  [default: 0]")
-@click.option("--seeds", type=SeedRange(), metavar="A-B", help="A campaign: many runs, each with faults of its own.")
-@click.option(
-    "--jobs", type=click.IntRange(1), metavar="N", help="Processes of a campaign.  [default: one a processor]"
-)
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Random seed.  [default: 0]")
+@click.option("--seeds", type=SeedRange(), metavar="A-B", help="Campaign: one run per seed, each with its own faults.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes.  [default: one per CPU]")
 @click.option("--hosts", type=click.IntRange(2, 8), metavar="N", help="Hosts, 2 to 8.  [default: 2]")
 @click.option("--messages", type=click.IntRange(1), metavar="N", help="Messages.  [default: 100]")
 @click.option(
@@ -66,47 +90,52 @@ def _microseconds(name: str, text: str) -> Callable[[Any], Any]:
     help="ping-pong, stream, many-to-one or all-to-all.  [default: all-to-all]",
 )
 @click.option(
-    "--dialect", metavar="mxoe|omx|omx:M", shell_complete=live_dialects, help="What the hosts speak.  [default: mxoe]"
+    "--dialect", metavar="mxoe|omx|omx:M", shell_complete=live_dialects, help="Dialect of the hosts.  [default: mxoe]"
 )
 @click.option(
     "--profile",
     metavar="NAME[/HZ],…",
     shell_complete=offers(catalogued("profile"), listed=True),
-    help="What the hosts are, in turn; see below.  [default: open-mx]",
+    help="Kinds of the hosts, in turn; see below.  [default: open-mx]",
 )
-@click.option("--processes", type=click.IntRange(1, 4), metavar="N", help="Applications a host.  [default: 1]")
-@click.option("--interfaces", type=click.IntRange(1, 4), metavar="N", help="Interfaces a host.  [default: 1]")
+@click.option("--processes", type=click.IntRange(1, 4), metavar="N", help="Applications per host.  [default: 1]")
+@click.option("--interfaces", type=click.IntRange(1, 4), metavar="N", help="Interfaces per host.  [default: 1]")
 @click.option(
     "--discovery",
     metavar="NAME",
     shell_complete=offers(catalogued("discovery")),
-    help="How hosts meet: static, nameless or announce.  [default: static]",
+    help="How hosts find each other: static, nameless or announce.  [default: static]",
 )
 @click.option("--largest", type=click.IntRange(0), metavar="BYTES", help="Longest message.  [default: 1048576]")
-@click.option("--resend-maximum", type=click.IntRange(1), metavar="N", help="Resends before a partner is given up.")
-@_rate("loss", "Frames that are lost, 0 to 1.")
-@_rate("duplicate", "Frames that arrive twice.")
-@_rate("reorder", "Frames that are held back.")
-@_rate("corrupt", "Frames whose damage the frame check finds.")
-@_rate("tamper", "Frames with changed bytes that no check finds.")
-@_microseconds("delay", "How long a frame is on its way, in microseconds.")
-@_microseconds("jitter", "How much longer it may be.")
-@_microseconds("held", "How long reordered frames and duplicates are held back.")
-@_microseconds("coalescing", "Frames of such an interval are handed over at once.")
-@_microseconds("gap", "How long applications wait between two calls.")
-@_count("kill", "Applications that die, and start anew.")
-@_count("crash", "Hosts that lose power, and start anew.")
-@_count("pause", "Hosts whose libraries stop for a while.")
-@_count("stall", "Applications that do something else for a while.")
-@_count("partition", "Times that one host does not reach another.")
-@_count("filter", "Times that a packet type is dropped.")
-@_count("mtu", "Times that long frames do not pass.")
-@click.option("--judge/--no-judge", "judged", default=None, help="Hold all frames against the rules, or do not.")
+@click.option(
+    "--resend-maximum", type=click.IntRange(1), metavar="N", help="Retransmissions until a partner is abandoned."
+)
+@_rate("loss", "Share of frames that are lost, 0 to 1.")
+@_rate("duplicate", "Share of frames that are duplicated.")
+@_rate("reorder", "Share of frames that are held back.")
+@_rate("corrupt", "Share of frames that are damaged and fail the frame check.")
+@_rate("tamper", "Share of frames with changed bytes that pass the frame check.")
+@_microseconds("delay", "Transit time of a frame, in microseconds.")
+@_microseconds("jitter", "Largest random addition to the delay.")
+@_microseconds("held", "Time by which reordered frames and duplicates are held back.")
+@_microseconds("coalescing", "Interval whose frames are delivered together.")
+@_microseconds("gap", "Time that applications wait between two calls.")
+@_count("kill", "Applications that die, and restart.")
+@_count("crash", "Hosts that lose power, and restart.")
+@_count("pause", "Hosts whose libraries pause for a while.")
+@_count("stall", "Applications that make no calls for a while.")
+@_count("partition", "Periods in which one host cannot reach another.")
+@_count("filter", "Periods in which a packet type is dropped.")
+@_count("mtu", "Periods in which long frames do not pass.")
+@click.option("--judge/--no-judge", "judged", default=None, help="Check all frames against the rules, or do not.")
 @click.option("--pcap", type=click.Path(dir_okay=False), metavar="FILE", help="Write all frames to a capture file.")
 @click.option(
-    "--at", type=click.IntRange(0), metavar="HOST", help="With --pcap: capture on one host, what it sends and receives."
+    "--at",
+    type=click.IntRange(0),
+    metavar="HOST",
+    help="With --pcap: only frames that this host sends and receives.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a run, a line each.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per run.")
 def command(
     seed: int | None,
     seeds: range | None,
@@ -116,26 +145,214 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Run hosts in a simulated network, and check that everything holds that must.
+    """Run hosts in a simulated network, and check invariants.
 
-    Applications connect, send and receive as the seed says, while frames are lost and applications die. The same
-    options and version give the same frames and the same digest on any machine. A campaign draws for each seed what
-    no option fixes; the first seed that fails is made smaller before it is shown. Exit code 1: an invariant did not
-    hold.
+    The seed determines how applications connect, send and receive, while frames are lost and applications die. The same
+    options and version give the same frames and the same digest on any machine. A campaign draws, for each seed, the
+    settings that no option fixes; the first failed run is reduced before it is shown. Exit code 1: an invariant was
+    violated.
 
     Profiles: open-mx (the newest without its defects), open-mx-1.5-as-found, open-mx-1.1, open-mx-1.0, open-mx-0.6,
-    open-mx-0.5, native-mx; with /HZ behind it, the ticks of the host's clock a second.
+    open-mx-0.5, native-mx; with /HZ appended, the ticks of the host's clock per second.
     """
-    from mxwire.cli import simulating
-    from mxwire.errors import MxwireError
-
-    fixed = simulating.fixed_by(options)
+    fixed = fixed_by(options)
     if seeds is None:
-        outcome = simulating.run_one(simulating.scenario_of(seed or 0, fixed), pcap, at)
-        failed = simulating.tell(outcome, as_json)
+        outcome = _run(scenario_of(seed or 0, fixed), pcap, at)
+        failed = _report(outcome, as_json)
     elif seed is not None or pcap is not None:
-        raise MxwireError("--seeds makes many runs: use it without --seed and --pcap")
+        raise MxwireError("--seeds starts many runs: use it without --seed and --pcap")
     else:
-        failed = simulating.campaign(seeds, jobs, fixed, as_json)
+        failed = _campaign(seeds, jobs, fixed, as_json)
     if failed:
         sys.exit(1)
+
+
+# Options and scenarios
+
+
+def fixed_by(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a scenario that options fix."""
+    from mxwire.wire.dialect import dialect_by_name
+
+    fixed = {name: value for name, value in options.items() if value is not None and name != "profile"}
+    for name in _IN_MICROSECONDS:
+        if name in fixed:
+            fixed[name] *= MICROSECOND
+    if "dialect" in fixed:
+        fixed["dialect"] = dialect_by_name(fixed["dialect"])
+    if options.get("profile"):
+        fixed["profiles"] = tuple(_profile(each) for each in options["profile"].split(","))
+    return fixed
+
+
+def _profile(text: str) -> Profile:
+    from mxwire.protocol import profile_by_name
+
+    name, slash, rate = text.partition("/")
+    profile = profile_by_name(name)
+    if not slash:
+        return profile
+    if not rate.isdecimal() or not 1 <= int(rate) <= 10_000:
+        raise MxwireError(f"profile {text!r}: a clock has 1 to 10000 ticks per second, for example {name}/250")
+    return replace(profile, hz=int(rate))
+
+
+def scenario_of(seed: int, fixed: Mapping[str, Any]) -> Scenario:
+    """A scenario with default values for everything that is not fixed."""
+    from mxwire.simulation import Scenario
+
+    return Scenario(seed, **fixed)
+
+
+def command_for(scenario: Scenario) -> str:
+    """The command that repeats a scenario."""
+    words = ["mxwire", "simulate"]
+    for name, value in scenario.differences().items():
+        option = "--profile" if name == "profiles" else f"--{name.replace('_', '-')}"
+        if name == "judged":
+            words.append("--judge" if value else "--no-judge")
+            continue
+        assert isinstance(value, (int, float, str))
+        words += [option, str(int(value) // MICROSECOND if name in _IN_MICROSECONDS else value)]
+    return shlex.join(words)
+
+
+# Runs
+
+
+def _run(scenario: Scenario, pcap: str | None, at: int | None = None) -> RunOutcome:
+    """Run a scenario, with progress on a terminal; its frames go to the file ``pcap``."""
+    from mxwire.simulation import Simulation
+
+    if at is not None and pcap is None:
+        raise MxwireError("--at chooses the host to capture on: name the file with --pcap")
+    if at is not None and at >= scenario.hosts:
+        raise MxwireError(f"--at {at}: the hosts are 0 to {scenario.hosts - 1}")
+    with bar("messages", None) as shown:
+        progress = shown.update if shown.shown else None
+        if pcap is None:
+            return Simulation(scenario, progress=progress).run()
+        from mxwire.capture import create_capture
+
+        with create_capture(pcap) as capture:
+            return Simulation(scenario, tap=capture.write, progress=progress, at=at).run()
+
+
+def _campaign(seeds: range, jobs: int | None, fixed: dict[str, Any], as_json: bool) -> bool:
+    """Run one scenario per seed, in several processes; return True if any failed."""
+    from mxwire.simulation import draw_scenario
+
+    # Reports mistakes in the options before any process starts.
+    draw_scenario(seeds[0], **fixed)
+    digest, sums, virtual, done = sha256(), Counter[str](), 0, 0
+    failed: list[RunOutcome] = []
+    workers = min(jobs or os.cpu_count() or 1, len(seeds))
+    with bar("seeds", len(seeds), streams=as_json) as shown, _outcomes(seeds, fixed, workers) as outcomes:
+        for outcome in outcomes:
+            done += 1
+            virtual += outcome.duration
+            digest.update(outcome.digest.encode())
+            sums.update(outcome.counts)
+            if as_json:
+                click.echo(json_line(_record(outcome)))
+            if not outcome.held:
+                failed.append(outcome)
+            shown.update(done)
+    if as_json:
+        return bool(failed)
+    rows = {"seeds": done, "failed": len(failed), "virtual time": f"{virtual / SECOND:.0f} s", **sums}
+    show([_table(rows), Paragraph(_LEGEND), Paragraph(f"digest of all runs {digest.hexdigest()}")])
+    if failed:
+        show(_failures(failed))
+    return bool(failed)
+
+
+@contextmanager
+def _outcomes(seeds: range, fixed: dict[str, Any], workers: int) -> Iterator[Iterator[RunOutcome]]:
+    from concurrent.futures import ProcessPoolExecutor
+
+    run = partial(_drawn_run, fixed)
+    if workers == 1:
+        yield map(run, seeds)
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        try:
+            yield pool.map(run, seeds, chunksize=_CHUNK)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _drawn_run(fixed: dict[str, Any], seed: int) -> RunOutcome:
+    from mxwire.simulation import Simulation, draw_scenario
+
+    return Simulation(draw_scenario(seed, **fixed)).run()
+
+
+# Reports
+
+
+def _report(outcome: RunOutcome, as_json: bool) -> bool:
+    """Print the outcome of a run; return True if it failed."""
+    from mxwire.simulation import INVARIANTS
+
+    if as_json:
+        click.echo(json_line(_record(outcome)))
+        return not outcome.held
+    rows = {"virtual time": f"{outcome.duration / SECOND:.6f} s", **outcome.counts}
+    blocks: list[Block] = [_table(rows), Paragraph(_LEGEND), Paragraph(f"digest {outcome.digest}")]
+    for why in dict.fromkeys(outcome.fallen.values()):
+        names = [name for name, reason in outcome.fallen.items() if reason == why]
+        blocks.append(Paragraph(f"not checked against the engine, because {why}: {', '.join(names)}"))
+    if outcome.held:
+        checked = [name for name in INVARIANTS if name not in outcome.fallen]
+        blocks.append(Paragraph(f"all {len(checked)} invariants held: {', '.join(checked)}"))
+    show(blocks)
+    if not outcome.held:
+        show(_failures([outcome]))
+    return not outcome.held
+
+
+def _record(outcome: RunOutcome) -> dict[str, Any]:
+    """The JSON object of an outcome."""
+    return {
+        "seed": outcome.scenario.seed,
+        "held": outcome.held,
+        "duration_ns": outcome.duration,
+        "counts": outcome.counts,
+        "digest": outcome.digest,
+        "fallen": outcome.fallen,
+        "breaches": [
+            {"invariant": each.invariant, "time_ns": each.time, "text": each.text} for each in outcome.breaches
+        ],
+        "scenario": outcome.scenario.differences(),
+        "command": command_for(outcome.scenario),
+    }
+
+
+def _table(rows: Mapping[str, Any]) -> Block:
+    columns = (Column("property"), Column("value", right=True))
+    return Table(columns, tuple(Row((name, str(value))) for name, value in rows.items()))
+
+
+def _failures(failed: list[RunOutcome]) -> list[Block]:
+    """The violated invariants; the first failed run is reduced."""
+    from mxwire.simulation import INVARIANTS, shrink
+
+    first = shrink(failed[0])
+    breach = first.breaches[0]
+    invariant = INVARIANTS[breach.invariant]
+    rules = f" ({', '.join(invariant.rules)})" if invariant.rules else ""
+    blocks: list[Block] = [
+        Heading(f"Seed {failed[0].scenario.seed}: {breach.invariant} does not hold"),
+        Paragraph(f"{invariant.text}{rules}"),
+        Paragraph(str(breach)),
+        Paragraph("repeat it, reduced, with:"),
+        Listing((command_for(first.scenario),)),
+    ]
+    if len(failed) > 1:
+        others = tuple(
+            f"seed {each.scenario.seed}: {each.breaches[0].invariant}" for each in failed[1 : 1 + _FAILURES_SHOWN]
+        )
+        blocks += [Heading("Others", 3), Listing(others)]
+    return blocks

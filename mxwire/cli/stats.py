@@ -1,4 +1,4 @@
-"""``mxwire stats``: how long things took."""
+"""``mxwire stats``: round trips, throughput, delays and gaps."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from pathlib import Path
 
 import click
 
-from mxwire.cli.inputs import Inputs, input_options
-from mxwire.cli.options import dialect_option, ethertype_option
+from mxwire.cli.options import Inputs, dialect_option, ethertype_option, input_options
 
 EPILOG = """\b
-A ping and its pong are messages of one length, back and forth, one after the other. The time from a ping to
-the next is what omx_perf halves and prints; the time to the last byte of the pong leaves out what happens
-in the host that began, if it was captured there. MB/s (10^6) are by the median. "95 % sure" is where the
-median of repeated measurements would be expected (bootstrap).
+A ping and its pong are two messages of the same length, in opposite directions, one after the other. omx_perf prints
+half the ping-to-ping interval; the time to the last byte of the pong excludes the delay in the initiating host, if the
+capture was made there. MB/s (10^6) are computed from the median, and the confidence interval of the median by
+bootstrap.
 
 \b
 Examples:
   mxwire stats trace.pcap
-  mxwire stats -i eth0 --time 10                  what passes an interface within 10 s (without --time: until Ctrl-C)
+  mxwire stats -i eth0 --duration 10              the frames that pass an interface in 10 s
   mxwire stats --plot pingpong.svg trace.pcap     latency, bandwidth, bytes in flight, gaps (also .png, .html)
   mxwire stats --json trace.pcap | jq -c 'select(.record == "half_iteration") | [.length, .median_ns]'
 """
@@ -26,25 +25,26 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @input_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, durations in ns.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per measurement, durations in ns.")
 @click.option(
     "--plot",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Draw it too: .svg, .png or .html (needs matplotlib).",
+    help="Also draw plots: .svg, .png or .html (needs matplotlib).",
 )
-@click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Of the bootstrap.")
+@click.option(
+    "--seed", metavar="N", type=click.IntRange(0), default=0, show_default=True, help="Random seed, for the bootstrap."
+)
 @dialect_option
 @ethertype_option
 def command(
     inputs: Inputs, as_json: bool, plot: Path | None, seed: int, dialect: str, ethertypes: tuple[int, ...]
 ) -> None:
-    """Measure captures: half round trips and throughput by length, delays of acknowledgements and repetitions, gaps
-    between frames, and how much was in flight and sent again."""
+    """Measure captures: half round trips and throughput by length, delays of acknowledgements and retransmissions, gaps
+    between frames, and the amounts in flight and retransmitted."""
     from mxwire.analysis.timing import Timing
-    from mxwire.cli.following import decoder_of, tell_limits
     from mxwire.cli.notes import wrote
-    from mxwire.cli.reading import Failures, judged_batches, refuse_empty, refuse_overwriting
+    from mxwire.cli.reading import Failures, decoder_of, judged_batches, note_messages, refuse_empty, refuse_overwriting
     from mxwire.errors import MxwireError
     from mxwire.report.document import show
     from mxwire.report.json_line import json_line
@@ -54,7 +54,7 @@ def command(
         from mxwire.report.plot_timing import check_plot
 
         if len(inputs.files) > 1:
-            raise MxwireError("--plot draws one capture: name one file")
+            raise MxwireError("--plot draws a single capture: name one file")
         check_plot(plot)
         refuse_overwriting(inputs.files, plot)
     failures = Failures()
@@ -71,7 +71,7 @@ def command(
                     click.echo(json_line(several | record, decoder.start_ns))
             else:
                 show(timing_blocks(reader.name, timing))
-            tell_limits(reader.name, timing.follower, decoder)
+            note_messages(reader.name, timing.follower, decoder)
             if plot is not None:
                 from mxwire.report.plot_timing import draw_timing
 

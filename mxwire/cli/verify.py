@@ -1,4 +1,4 @@
-"""``mxwire verify``: do the hosts of a capture keep the rules?"""
+"""``mxwire verify``: captures checked against the rules of the specification."""
 
 from __future__ import annotations
 
@@ -8,33 +8,32 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli.completion import catalogued, offers, rule_numbers
-from mxwire.cli.inputs import Inputs, input_options
-from mxwire.cli.options import dialect_option, ethertype_option
+from mxwire.cli.options import Inputs, dialect_option, ethertype_option, input_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mxwire.analysis.observed_order import OrderedVerification
-    from mxwire.cli.live_batches import Source
+    from mxwire.cli.reading import BatchSource
     from mxwire.rules import Vantage, Violation
     from mxwire.wire.decoder import Decoder
 
 _PATIENCE_NS = 2_000_000_000
-"""How long a finding waits for what shows that the order is wrong, while frames pass."""
+"""Time in which live frames may still show that the order was wrong, before a finding is reported."""
 
 EPILOG = """\b
 Examples:
-  mxwire verify trace.pcap                       verdicts by host, rules not kept, findings with their frames
-  mxwire verify -i eth0                          what passes an interface: findings as they appear, until Ctrl-C
+  mxwire verify trace.pcap                       verdicts by host, broken rules, findings with their frames
+  mxwire verify -i eth0                          an interface: findings as they appear, until Ctrl-C
   mxwire verify --host 52:54:00:0a:00:01 *.pcap  one host in many captures
   mxwire verify --rules R-ACK,R-RTX trace.pcap   acknowledgements and retransmission only
   mxwire verify --json trace.pcap | jq -r 'select(.record == "finding") | .rule'
-  mxwire verify --junit trace.pcap > report.xml  for what collects test results
+  mxwire verify --junit trace.pcap > report.xml  for tools that collect test results
 
 \b
-Verdicts: pass; info (there are notes: known defects of real hosts, and what nobody is to blame for); non-strict
-(deviations from what is only recommended); fail (violations); missing (nothing that a rule applies to).
-Exit code: 0 no violation, 1 violations, 2 something could not be read, or has no MXoE frame.
+Verdicts: pass; info (with notes: known defects of real hosts, and events not attributable to a host); non-strict
+(deviations from recommendations); fail (violations); missing (no rule applies to its frames).
+Exit code: 0 no violation, 1 violations, 2 an input could not be read, or has no MXoE frame.
 """
 
 
@@ -45,23 +44,23 @@ Exit code: 0 no violation, 1 violations, 2 something could not be read, or has n
     "--rules",
     metavar="NUMBER,…",
     shell_complete=offers(rule_numbers, listed=True),
-    help="Report on these rules only; beginnings of numbers (R-ACK) are enough.",
+    help="Report on these rules only; prefixes of numbers (R-ACK) are allowed.",
 )
 @click.option(
     "--profile",
     metavar="NAME",
     shell_complete=offers(catalogued("profile")),
-    help="What the hosts are: sets their timers, limits and known defects.",
+    help="Kind of the hosts: sets their timers, limits and known defects.",
 )
-@click.option("--from-start", is_flag=True, help="The capture was begun before any endpoint was opened: judge more.")
+@click.option("--from-start", is_flag=True, help="The capture was started before any endpoint was opened: judge more.")
 @click.option("--lossy", is_flag=True, help="The capture itself lost frames: judge single frames only.")
 @click.option(
     "--reordered",
     is_flag=True,
-    help="The capture has frames in the wrong order: do not judge by it.  [default: found out where it shows]",
+    help="The capture has frames in the wrong order: do not judge their order.  [default: detected]",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: findings, then hosts.")
-@click.option("--junit", "as_junit", is_flag=True, help="JUnit XML: a suite a host, a case a rule.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: findings, then hosts.")
+@click.option("--junit", "as_junit", is_flag=True, help="JUnit XML, one suite per host, one case per rule.")
 @dialect_option
 @ethertype_option
 def command(
@@ -77,9 +76,9 @@ def command(
     dialect: str,
     ethertypes: tuple[int, ...],
 ) -> None:
-    """Hold captures against the rules of the specification.
+    """Check captures against the rules of the specification.
 
-    Each finding names the rule, the host, the frames that show it, what was expected and what was found.
+    Each finding names the rule, the host, the frames that show it, and the expected and actual values.
     """
     from mxwire.analysis.observed_order import OrderedVerification
     from mxwire.cli.reading import Failures, refuse_empty
@@ -92,7 +91,7 @@ def command(
     from mxwire.wire.dialect import dialect_or_auto
 
     if as_json and as_junit:
-        raise MxwireError("--json and --junit are two forms of the same: choose one")
+        raise MxwireError("--json and --junit exclude each other: choose one")
     chosen = dialect_or_auto(dialect)
     vantage = _vantage(profile, from_start, lossy)
     addresses = {mac_bytes(host) for host in hosts} or None
@@ -133,11 +132,10 @@ def command(
 
 
 def _findings(
-    verification: OrderedVerification, decoder: Decoder, source: Source, *, streams: bool
+    verification: OrderedVerification, decoder: Decoder, source: BatchSource, *, streams: bool
 ) -> Iterator[Violation]:
-    """What is found in a capture, or as frames pass."""
-    from mxwire.cli.live_batches import dropped_by
-    from mxwire.cli.reading import judged_batches
+    """The findings of a capture, or of passing frames."""
+    from mxwire.cli.reading import dropped_by, judged_batches
 
     for decoded in judged_batches(decoder, source, streams=streams):
         if dropped_by(source):
@@ -147,7 +145,7 @@ def _findings(
 
 
 def _vantage(profile: str | None, from_start: bool, lossy: bool) -> Vantage:
-    """How the capture is looked at."""
+    """The vantage of the capture, and the properties of its hosts."""
     from dataclasses import replace
 
     from mxwire.protocol import profile_by_name

@@ -56,7 +56,7 @@ def test_single_resend_has_no_range():
 
 
 def test_hosts_can_be_chosen_and_their_order_is_kept():
-    run = mxwire("compat", "--json", "--hosts", OTHER, ONE, MXOE)
+    run = mxwire("compat", "--json", "--pair", OTHER, ONE, MXOE)
     assert [each["host"] for each in run.objects if each["record"] == "side"] == [OTHER, ONE]
 
 
@@ -70,10 +70,10 @@ def test_what_was_not_seen_is_unknown_and_no_failure():
     ("arguments", "complaint"),
     [
         ((CAPTURES / "mxoe-discovery-static.pcap",), f"only {ONE} sends"),
-        (("--hosts", ONE, ONE, MXOE), "twice"),
-        ((MXOE, MXOE), "one and the same file; name it once"),
-        (("--hosts", ONE, "02:00:00:00:00:77", MXOE), "02:00:00:00:00:77 sends nothing in it"),
-        (("--hosts", ONE, "beta", MXOE), "beta"),
+        (("--pair", ONE, ONE, MXOE), "twice"),
+        ((MXOE, MXOE), "are the same file; name it once"),
+        (("--pair", ONE, "02:00:00:00:00:77", MXOE), "02:00:00:00:00:77 sends nothing in it"),
+        (("--pair", ONE, "beta", MXOE), "beta"),
         (("nosuch.pcap", MXOE), "nosuch.pcap"),
         ((), "Missing argument"),
     ],

@@ -46,7 +46,7 @@ def values(line: str) -> list[str]:
         ("mxwire decode --type pull_", {"PULL_REPLY"}),
         ("mxwire decode --fields frame,lib_", {"frame,lib_seqnum", "frame,lib_piggyack"}),
         ("mxwire decode --dialect o", {"omx", "omx:1500", "omx:9000"}),
-        ("mxwire decode --time rel", {"relative"}),
+        ("mxwire decode --time-format rel", {"relative"}),
         ("mxwire messages --kind M", {"MEDIUM"}),
         ("mxwire verify --profile open-mx-1.5", {"open-mx-1.5", "open-mx-1.5-as-found"}),
         (f"mxwire verify --rules {number('ACK', 1)},R-RTX-", {f"{number('ACK', 1)},{number('RTX', 1)}"}),

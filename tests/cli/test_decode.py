@@ -195,7 +195,9 @@ def test_wrong_dialect_is_obeyed():
 
 
 def test_absolute_time():
-    assert "2026-11-20 18:17:06.891783649" in mxwire("decode", "--time", "absolute", "--count", 1, EVERY_TYPE).out
+    assert (
+        "2026-11-20 18:17:06.891783649" in mxwire("decode", "--time-format", "absolute", "--count", 1, EVERY_TYPE).out
+    )
 
 
 def test_reader_that_goes_away_is_no_error():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mxwire.cli.following import decoder_of, watched
+from mxwire.cli.reading import decoder_of, watched
 from mxwire.report.ladder import MessageLadder, ladder_lines
 from tests.cli.support import CAPTURES, EVERY_TYPE, mxwire
 from tests.conformance.words import pattern

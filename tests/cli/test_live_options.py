@@ -36,7 +36,7 @@ def test_a_host_and_its_endpoint(text, host, endpoint):
 
 @pytest.mark.parametrize("text", ["", "alpha:", ":3", "alpha:x", "alpha:0:x", "alpha:0:", "al pha", "alpha:0:3:4"])
 def test_what_is_no_host(text):
-    with pytest.raises(click.BadParameter, match="is no host: write alpha:0"):
+    with pytest.raises(click.BadParameter, match="is not a host: write alpha:0"):
         DestinationType().convert(text, None, None)
 
 

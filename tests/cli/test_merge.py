@@ -94,10 +94,10 @@ def test_no_drift_is_told_where_none_is_seen(tmp_path):
     ("words", "complaint"),
     [
         (("A", "-"), "read twice"),
-        (("A", "A"), "one and the same file"),
+        (("A", "A"), "are the same file"),
         (("A", "B", "-w", "B"), "is one of the captures"),
         (("A", "B", "-w", "x.pcap"), "name it x.pcapng"),
-        (("A", "B", "--keep-both"), "give -w FILE too"),
+        (("A", "B", "--keep-both"), "--keep-both goes with -w FILE"),
         (("A", "nosuch.pcap"), "nosuch.pcap"),
         (("A", CAPTURES / "omx9000-many.pcap"), "none is the same in both"),
         (("A", "B", "-w", "nosuch/x.pcapng"), "no such directory"),

@@ -56,7 +56,7 @@ def test_json_has_everything_and_stable_keys():
         (["--kind", "tiny"], [1, 2, 3, 4]),
         (["--kind", "SMALL", "--kind", "RNDV"], [5, 6, 11, 12]),
         (["--match", "0x1003"], [7, 8]),
-        (["--match", "1005"], [11, 12]),
+        (["--match", str(0x1005)], [11, 12]),
         (["--incomplete"], [12]),
         (["--host", FIRST, "--kind", "MEDIUM"], [7, 8, 9, 10]),
         (["--endpoint", "5"], list(range(1, 13))),
@@ -114,7 +114,7 @@ def test_a_cooked_capture_says_what_it_lacks(tmp_path):
     ("options", "said"),
     [
         (["--json", "--to", "x.csv"], "does not go with it"),
-        (["--match", "xyz"], "is not match information"),
+        (["--match", "xyz"], "is not a number from 0 to"),
         (["--host", "nobody"], "nobody"),
         (["--to", "x.xls"], "no table format"),
         (["--kind", "HUGE"], "HUGE"),

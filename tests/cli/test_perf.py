@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from mxwire.cli.measuring import check_writable
+from mxwire.cli.perf import check_writable
 from mxwire.errors import OutputError
 
 from .support import mxwire, open_to_all

@@ -96,7 +96,7 @@ def test_no_frames(tmp_path):
     [
         (["--plot", "figure.pdf", PINGPONG], "no figure for .pdf"),
         (["--plot", "/nonexistent/figure.svg", PINGPONG], "does not exist"),
-        (["--plot", "figure.svg", PINGPONG, LOSSY], "one capture"),
+        (["--plot", "figure.svg", PINGPONG, LOSSY], "a single capture"),
     ],
 )
 def test_what_cannot_be_drawn(arguments, said):

@@ -51,7 +51,7 @@ def test_output_that_the_shell_has_closed_is_not_missed():
 
 RECEIVER = """
 import resource
-from mxwire.cli.transfer import Receiving, _one
+from mxwire.cli.receive import ReceiveOptions, _one
 from mxwire.host import Host
 from mxwire.host.stall import DialectMonitor
 from mxwire.link import memory_pair
@@ -64,12 +64,12 @@ with Host(one, name="alpha") as alpha, Host(two, name="beta") as beta, beta.open
     used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + 50_000_000, resource.RLIM_INFINITY))
     try:
-        _one(endpoint, Receiving("-", 1, 0, None, 0, 1, 1 << 30, 5.0, False), DialectMonitor(beta.core), print)
+        _one(endpoint, ReceiveOptions("-", 1, 0, None, 0, 1, 1 << 30, 5.0, False), DialectMonitor(beta.core), print)
     except MemoryError as error:
         print(error)
 """
 
 
-def test_a_message_that_finds_no_room_is_told_with_its_length():
+def test_a_message_too_large_for_memory_is_reported_with_its_length():
     done = subprocess.run([sys.executable, "-c", RECEIVER], capture_output=True, text=True, cwd=ROOT)
-    assert done.stdout == "a message of 200,000,000 bytes finds no room in memory: see --maximum\n", done.stderr
+    assert done.stdout == "a message of 200,000,000 bytes does not fit into memory: see --maximum\n", done.stderr

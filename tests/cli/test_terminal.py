@@ -37,8 +37,8 @@ def lines(*words: object, width: int) -> list[str]:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("clock", ["relative", "delta", "absolute"])
 def test_frames_fit_one_line_each(width: int, clock: str) -> None:
-    whole = mxwire("decode", "--time", clock, EVERY_TYPE).lines
-    shown = lines("decode", "--time", clock, EVERY_TYPE, width=width)
+    whole = mxwire("decode", "--time-format", clock, EVERY_TYPE).lines
+    shown = lines("decode", "--time-format", clock, EVERY_TYPE, width=width)
     assert len(shown) == len(whole)
     assert max(map(len, shown)) <= width
     types = {each["type"] for each in mxwire("decode", "--json", EVERY_TYPE).objects}
@@ -103,7 +103,7 @@ def test_a_pipe_gets_whole_lines() -> None:
 
 
 def test_time_since_the_frame_shown_before() -> None:
-    shown = mxwire("decode", "--type", "RNDV", "--time", "delta", EVERY_TYPE, EVERY_TYPE).lines
+    shown = mxwire("decode", "--type", "RNDV", "--time-format", "delta", EVERY_TYPE, EVERY_TYPE).lines
     times = [each["time_ns"] for each in mxwire("decode", "--type", "RNDV", "--json", EVERY_TYPE).objects]
     assert len(times) > 2
     expected = [0.0] + [(later - earlier) / 1e9 for earlier, later in pairwise(times)]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from mxwire.cli.interop_diff import command
+from mxwire.cli.interop import diff as command
 from mxwire.errors import MxwireError
 from mxwire.interop.diff import compare
 from mxwire.interop.diff_text import SHOWN, blocks

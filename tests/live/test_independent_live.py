@@ -121,7 +121,7 @@ def test_the_peer_is_found_and_pinged(jumbo_cable, dialect):
     listener = start_peer(one, *ALPHA, "--role", "listener", "--provoked", "--dialect", dialect)
     assert listener.ready["name"] == "alpha:0"
     common = ["-i", other.interface, "--dialect", dialect, "--json"]
-    [found] = run_mxwire(other, "discover", "--time", "30", "-c", "1", *common)
+    [found] = run_mxwire(other, "discover", "--duration", "30", "-c", "1", *common)
     assert (found["address"], found["name"]) == (one.address.hex(":"), "alpha:0")
     assert found["dialect"] == dialect.partition(":")[0]
     for target in ("alpha:0", "alpha:0:9"):

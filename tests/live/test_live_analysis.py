@@ -69,7 +69,7 @@ def test_verify_tells_findings_at_once_and_verdicts_at_the_end(jumbo_cable):
 @pytest.mark.realtime
 def test_verify_of_what_is_right_ends_with_0_when_time_is_over(jumbo_cable):
     near, far = jumbo_cable
-    with running(far, "verify", "--json", "--time", "5") as watching:
+    with running(far, "verify", "--json", "--duration", "5") as watching:
         watching.until("listening")
         play(near, frames_of(CAPTURES / "mxoe-many-small.pcap"))
         assert watching.end(None) == 0
@@ -109,7 +109,7 @@ def test_an_interface_that_goes_ends_it_after_the_summary(jumbo_cable):
     [
         ((), "name a capture FILE, or an interface"),
         (("-i", "lo", ECHO), "give one of them"),
-        (("--time", "1", ECHO), "--time ends what -i"),
+        (("--duration", "1", ECHO), "--duration goes with -i"),
         (("-i", "nosuch0"), "nosuch0"),
     ],
 )

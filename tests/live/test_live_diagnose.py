@@ -34,7 +34,7 @@ def test_a_changed_ethertype_is_found_among_all_protocols(jumbo_cable):
 @pytest.mark.realtime
 def test_nothing_is_found_where_nothing_is_wrong(jumbo_cable):
     near, far = jumbo_cable
-    with running(far, "diagnose", "--json", "--time", "4") as watching:
+    with running(far, "diagnose", "--json", "--duration", "4") as watching:
         watching.until("listening")
         play(near, frames_of(CAPTURES / "mxoe-connect-cross.pcap"))
         assert watching.end(None) == 0

@@ -60,8 +60,8 @@ COMMANDS = [
     pytest.param(["send", "alpha:0:0", "FILE", "--chunk", "1000000", *FAR, "--json"], '"sent"', id="send"),
     pytest.param(["receive", *FAR], "waiting for messages", id="receive"),
     pytest.param(["perf", "-d", "alpha:0", "-w", "-N", "10", *FAR], "length", id="perf sender"),
-    pytest.param(["doctor", "--time", "60", *FAR], "permission", id="doctor"),
-    pytest.param(["discover", "--time", "60", *FAR], None, id="discover"),
+    pytest.param(["doctor", "--duration", "60", *FAR], "permission", id="doctor"),
+    pytest.param(["discover", "--duration", "60", *FAR], None, id="discover"),
 ]
 
 

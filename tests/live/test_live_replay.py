@@ -116,7 +116,7 @@ def test_ctrl_c_ends_it_with_a_summary(wire: Cable) -> None:
 def test_a_host_of_a_capture_is_played_to_a_live_one(wire: Cable, tmp_path: Path, capture: str, mode: str) -> None:
     kept = tmp_path / "kept.pcapng"
     with serving(wire[1], mode):
-        options = ("--as", A, "--host", "beta:0", "--key", "0x12345678", "--timeout", PATIENCE, "--json", "-w", kept)
+        options = ("--as", A, "--target", "beta:0", "--key", "0x12345678", "--timeout", PATIENCE, "--json", "-w", kept)
         done = replay(wire[0], capture, *options)
     assert done.code == 0, done.out + done.err
     told = summary(done)
@@ -151,14 +151,14 @@ def test_endpoint_and_key_of_the_live_host_may_be_others(wire: Cable) -> None:
 def test_a_host_that_is_not_there_is_told(wire: Cable) -> None:
     done = replay(wire[0], "mxoe-burst.pcap", "--as", A, "--timeout", 1)
     assert done.code == 2 and "no host was found within 1 s; nothing was heard" in done.err
-    done = replay(wire[0], "mxoe-burst.pcap", "--as", A, "--host", "02:00:00:00:00:77", "--timeout", 1)
+    done = replay(wire[0], "mxoe-burst.pcap", "--as", A, "--target", "02:00:00:00:00:77", "--timeout", 1)
     assert done.code == 1 and "it does not answer: no reply to a host query" in " ".join(done.out.split())
 
 
 def test_a_scenario_is_played_to_a_live_host(wire: Cable) -> None:
     scenario = Path(__file__).parents[2] / "replay" / "connect" / "bad-key.mxs"
     with serving(wire[1], "--sink"):
-        words = ("-i", wire[0].interface, "--host", "beta:0:3", "--json")
+        words = ("-i", wire[0].interface, "--target", "beta:0:3", "--json")
         done = mxwire(wire[0].namespace, "replay", scenario, *words)
     assert done.code == 0, done.out + done.err
 
@@ -172,6 +172,6 @@ def test_a_single_frame_is_not_repeated_at_a_pace_that_it_does_not_have(wire: Ca
 def test_a_scenario_played_to_a_closed_endpoint_says_how_to_name_another_one(wire: Cable) -> None:
     scenario = Path(__file__).parents[2] / "replay" / "connect" / "bad-key.mxs"
     with serving(wire[1], "--sink"):
-        done = mxwire(wire[0].namespace, "replay", scenario, "-i", wire[0].interface, "--host", "beta:0")
+        done = mxwire(wire[0].namespace, "replay", scenario, "-i", wire[0].interface, "--target", "beta:0")
     assert done.code == 1
     assert "its endpoint 1 is not open: name one that is" in done.out

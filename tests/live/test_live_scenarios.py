@@ -106,7 +106,7 @@ def test_the_scenario_of_a_wrong_key_is_replayed_to_a_host_by_name(served: tuple
     port, name = served
     done = port.namespace.run(
         *(sys.executable, str(ROOT / "cli.py"), "replay", str(ROOT / "replay/connect/bad-key.mxs")),
-        *("-i", port.interface, "--host", name),
+        *("-i", port.interface, "--target", name),
         timeout=60,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -119,7 +119,7 @@ def test_scenarios_are_played_to_a_program_that_knows_nothing_of_them(served: tu
     subjects = ("connect", "nacks", "malformed", "acks/delayed", "acks/immediate-from-four")
     done = port.namespace.run(
         *(sys.executable, str(ROOT / "cli.py"), "scenario", "run", *subjects),
-        *("-i", port.interface, "--host", name, "--json"),
+        *("-i", port.interface, "--target", name, "--json"),
         timeout=120,
     )
     outcomes = [json.loads(line) for line in done.stdout.splitlines()]

@@ -126,7 +126,7 @@ class TestEachPairOfStreams:
         ]
 
     def test_discover(self, ports, out, err):
-        code, said, told = Watched(ports[1], out, err, "discover", "-c", "1", "--time", "20", *FAR).end()
+        code, said, told = Watched(ports[1], out, err, "discover", "-c", "1", "--duration", "20", *FAR).end()
         assert code == 0, told
         # On a terminal the table grows, and what is printed in the end stands below the last erased one.
         table = said.decode().rpartition("\x1b[2K")[2]
@@ -134,7 +134,7 @@ class TestEachPairOfStreams:
         assert "\x1b" not in table
 
     def test_doctor(self, ports, out, err):
-        code, said, told = Watched(ports[1], out, err, "doctor", "--time", "0.5", *FAR).end()
+        code, said, told = Watched(ports[1], out, err, "doctor", "--duration", "0.5", *FAR).end()
         assert code in (0, 1), told
         assert re.fullmatch(r"veth1: .*problems?, .*warnings?", lines(said)[-1])
         assert len(lines(said)) > 3 and b"\x1b" not in said
@@ -167,7 +167,7 @@ class TestEachPairOfStreams:
         assert b"\n\n--- alpha:0 ping statistics ---\n" in said
 
     def test_analysis_of_silence(self, ports, out, err):
-        code, said, told = Watched(ports[1], out, err, "verify", "--time", "0.1", "--ethertype", "0x88b5").end()
+        code, said, told = Watched(ports[1], out, err, "verify", "--duration", "0.1", "--ethertype", "0x88b5").end()
         assert code == 2 and said == b""
         assert b"mxwire: veth1: no MXoE frame (EtherType 0x88b5) passed within 0." in told
 

@@ -101,7 +101,7 @@ def text(address: bytes) -> str:
 
 def test_discover_tells_who_is_there(served):
     here = served[1]
-    done = mxwire(here.namespace, "discover", "-i", "veth1", "-c", 1, "--time", PATIENCE, "--json")
+    done = mxwire(here.namespace, "discover", "-i", "veth1", "-c", 1, "--duration", PATIENCE, "--json")
     [found] = done.objects
     assert done.code == 0
     assert list(found) == [
@@ -123,7 +123,7 @@ def test_discover_tells_who_is_there(served):
 
 
 def test_discover_prints_lines_into_a_pipe(served):
-    done = mxwire(served[1].namespace, "discover", "-i", "veth1", "-c", 1, "--time", PATIENCE)
+    done = mxwire(served[1].namespace, "discover", "-i", "veth1", "-c", 1, "--duration", PATIENCE)
     assert done.code == 0 and "\x1b" not in done.out
     assert done.out.splitlines()[0].split() == ["address", "name", "index", "dialect", "answer", "remarks"]
     assert done.out.splitlines()[2].split()[:2] == [text(served[0].address), "alpha:0"]
@@ -132,7 +132,7 @@ def test_discover_prints_lines_into_a_pipe(served):
 def test_discover_finds_several_hosts_and_their_dialects(laboratory):
     ports = laboratory.bridged(3, 9000)
     with serving(ports[0], "alpha"), serving(ports[1], "beta", "--dialect", "omx:9000"):
-        done = mxwire(ports[2].namespace, "discover", "-i", "eth0", "-c", 2, "--time", PATIENCE, "--json")
+        done = mxwire(ports[2].namespace, "discover", "-i", "eth0", "-c", 2, "--duration", PATIENCE, "--json")
     assert {each["name"]: each["dialect"] for each in done.objects} == {"alpha:0": "mxoe", "beta:0": "omx"}
 
 
@@ -151,7 +151,7 @@ def test_discover_shows_the_frame_limits_of_hosts_that_exchange_messages(laborat
         wanted = {f"host{number}:0": dialects[number // 2] for number in range(len(ports))}
         deadline = time.monotonic() + float(PATIENCE)
         while True:
-            done = mxwire(watcher.namespace, "discover", "-i", "eth0", "--time", 2, "--json")
+            done = mxwire(watcher.namespace, "discover", "-i", "eth0", "--duration", 2, "--json")
             found = {each["name"]: each["dialect"] for each in done.objects}
             # Receivers of large messages send PULLs, and senders replies: both show the frame limit.
             if found == wanted:
@@ -181,14 +181,14 @@ def _talking(sender: Endpoint, receiver: Endpoint, stop: threading.Event) -> Ite
 
 
 def test_discover_says_that_nobody_is_there(silent):
-    done = mxwire(silent.namespace, "discover", "-i", "veth1", "--time", 0.3)
+    done = mxwire(silent.namespace, "discover", "-i", "veth1", "--duration", 0.3)
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("mxwire: no host was found on veth1: no frame came")
 
 
 def test_discover_finds_nobody_where_only_a_file_names_hosts(silent, tmp_path):
     (tmp_path / "peers").write_text("02:00:00:00:00:99 gamma\n")
-    options = ["--time", 0.3, "--peers", tmp_path / "peers", "--json"]
+    options = ["--duration", 0.3, "--peers", tmp_path / "peers", "--json"]
     done = mxwire(silent.namespace, "discover", "-i", "veth1", *options)
     assert done.code == 1 and "no host was found on veth1: no frame came" in done.err
     assert [(each["name"], each["heard"]) for each in done.objects] == [("gamma:0", False)]
@@ -197,7 +197,7 @@ def test_discover_finds_nobody_where_only_a_file_names_hosts(silent, tmp_path):
 
 def test_discover_is_interrupted_and_tells_what_it_knows(silent):
     with Watcher(silent) as watcher:
-        process = start(silent.namespace, "discover", "-i", "veth1", "--time", PATIENCE)
+        process = start(silent.namespace, "discover", "-i", "veth1", "--duration", PATIENCE)
         while not watcher.frames:
             assert process.poll() is None
             time.sleep(0.02)
@@ -208,7 +208,7 @@ def test_discover_is_interrupted_and_tells_what_it_knows(silent):
 
 def test_discover_works_where_the_mtu_is_too_small_unless_a_dialect_is_wanted(cable):
     with serving(cable[0], "alpha", "--dialect", "omx:1500"):
-        done = mxwire(cable[1].namespace, "discover", "-i", "veth1", "-c", 1, "--time", PATIENCE, "--json")
+        done = mxwire(cable[1].namespace, "discover", "-i", "veth1", "-c", 1, "--duration", PATIENCE, "--json")
         assert [each["dialect"] for each in done.objects] == ["omx"]
     done = mxwire(cable[1].namespace, "discover", "-i", "veth1", "--dialect", "mxoe")
     assert done.code == 2 and "its MTU of 1500 is too small for dialect mxoe, which needs 4130" in done.err
@@ -217,7 +217,7 @@ def test_discover_works_where_the_mtu_is_too_small_unless_a_dialect_is_wanted(ca
 def test_discover_shows_a_table_on_a_terminal(served):
     terminal, end = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
-    words = ["discover", "-i", "veth1", "-c", 1, "--time", PATIENCE]
+    words = ["discover", "-i", "veth1", "-c", 1, "--duration", PATIENCE]
     process = start(served[1].namespace, *words, stdout=end, env=environment)
     os.close(end)
     shown = b""
@@ -278,7 +278,7 @@ def test_ping_says_what_it_tried_and_who_is_there(served, host):
 
 
 def test_ping_of_ourselves_is_refused(served):
-    done = mxwire(served[1].namespace, "ping", "alpha", "-i", "veth1", "--name", "alpha", "--quiet")
+    done = mxwire(served[1].namespace, "ping", "alpha", "-i", "veth1", "--name", "alpha", "--no-announce")
     assert done.code == 2 and "is our own name" in done.err
 
 
@@ -497,7 +497,7 @@ def test_capture_refuses_what_makes_no_sense(silent, options, words):
 
 
 def findings(port: Port, *words: object, seconds: object = 5) -> tuple[int, dict[str, list[dict[str, Any]]]]:
-    done = mxwire(port.namespace, "doctor", "-i", port.interface, "--json", "--time", seconds, *words)
+    done = mxwire(port.namespace, "doctor", "-i", port.interface, "--json", "--duration", seconds, *words)
     found: dict[str, list[dict[str, Any]]] = {}
     for each in done.objects:
         assert list(each) == ["check", "level", "text", "advice", "host"]
@@ -522,7 +522,7 @@ def test_doctor_finds_nothing_wrong(served):
 
 
 def test_doctor_prints_lines_with_advice(silent):
-    done = mxwire(silent.namespace, "doctor", "-i", "veth1", "--time", 0.3)
+    done = mxwire(silent.namespace, "doctor", "-i", "veth1", "--duration", 0.3)
     assert done.code == 0 and "\x1b" not in done.out
     assert "warning  peers" in done.out and "→ start one on another computer" in done.out
     assert done.out.splitlines()[-1] == "veth1: no problems, 1 warning"
@@ -610,7 +610,7 @@ def test_a_second_process_on_an_interface_knows_whom_the_first_has_met(served):
     here = served[1]
     with serving(here, "beta", "--endpoint", "3"):
         for _ in range(2):
-            done = mxwire(here.namespace, "discover", "-i", "veth1", "-c", 1, "--time", PATIENCE, "--json")
+            done = mxwire(here.namespace, "discover", "-i", "veth1", "-c", 1, "--duration", PATIENCE, "--json")
             assert [each["name"] for each in done.objects] == ["alpha:0"]
         talk(here, 2)
         _, found = findings(here)
@@ -621,8 +621,8 @@ def test_a_host_that_has_gone_and_that_another_process_remembers_is_not_found(ju
     there, here = jumbo_cable
     with serving(here, "beta"):
         with serving(there):
-            assert mxwire(here.namespace, "discover", "-i", "veth1", "-c", 1, "--time", PATIENCE).code == 0
-        done = mxwire(here.namespace, "discover", "-i", "veth1", "--time", 0.3, "--json")
+            assert mxwire(here.namespace, "discover", "-i", "veth1", "-c", 1, "--duration", PATIENCE).code == 0
+        done = mxwire(here.namespace, "discover", "-i", "veth1", "--duration", 0.3, "--json")
         assert done.code == 1 and "no host was found on veth1" in done.err
         [found] = done.objects
         assert (found["address"], found["heard"]) == (text(there.address), False)

@@ -158,7 +158,7 @@ def test_an_endpoint_that_is_taken_is_busy(ports):
         (["perf", "-d", "nobody:0", "--timeout", "0.5"], " frames heard); sent "),
         (["send", "02:00:00:00:00:99", "--timeout", "0.7"], "has not answered"),
         (["send", "alpha:0", "/nowhere/file"], "/nowhere/file: no such file"),
-        (["receive", "--mask", "5"], "--mask says which bits of --match count"),
+        (["receive", "--mask", "5"], "--mask selects bits of --match"),
         (["receive", "--match", "0x10", "--mask", "1"], "no message would match"),
         (["receive", "-o", "/nowhere/file"], "/nowhere/file: cannot be written"),
         (["serve", "--key", "0x123456789"], "is no number from 0 to 0xffffffff"),

@@ -192,7 +192,7 @@ def test_a_peer_that_vanishes_in_the_middle_is_said_with_status_and_time(jumbo_c
     with running(near, "serve", "--endpoint", "0", "--sink", *ALPHA) as server:
         server.until("Ctrl-C")
         with running(far, "send", "alpha:0:0", str(tmp_path / "large"), "--timeout", "2") as sender:
-            server.until("has come")
+            server.until("connected")
             server.process.kill()
             assert sender.end(None) == 1, sender.complained
     said = "".join(sender.complained)

@@ -19,7 +19,7 @@ def test_the_same_kind_of_host_answers_alike() -> None:
     assert run.code == 0, run.err
     assert run.lines[0].startswith(f"{A} of ") and run.lines[0].endswith("dialect mxoe")
     assert run.lines[1:] == [
-        "played 21 frames; 21 of 21 recorded answers came",
+        "played 21 frames; 21 of 21 recorded answers arrived",
         "no difference: the live host answers as the recorded one did",
     ]
 
@@ -46,19 +46,19 @@ def test_a_key_that_is_refused_ends_it() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--as", A), "say where the live host is with -i IF"),
-        (("--as", A, "-i", "eth0", *AS_FOUND), "say where the live host is with -i IF"),
+        (("--as", A), "name the interface of the live host with -i IF"),
+        (("--as", A, "-i", "eth0", *AS_FOUND), "name the interface of the live host with -i IF"),
         (("--as", "nobody", *AS_FOUND), "'nobody' is not an Ethernet address"),
         (("--as", "02:00:00:00:00:99", *AS_FOUND), f"no frame of 02:00:00:00:00:99 is in it; there are {A}, {B}"),
         (("--as", A, "--against", "02:00:00:00:00:99", *AS_FOUND), "there is nothing to play"),
         (("--as", A, "--simulate", "windows"), "no profile 'windows'"),
-        (("--as", A, "--host", "beta", *AS_FOUND), "it does not go with --simulate"),
-        (("--as", A, "--host", "a", "--host", "b", "-i", "eth0"), "give it once"),
+        (("--as", A, "--target", "beta", *AS_FOUND), "it does not go with --simulate"),
+        (("--as", A, "--host", A, "-i", "eth0"), "--host goes with unchanged frames"),
         (("--as", A, "--endpoint", "x", *AS_FOUND), "--endpoint x: write a number from 0 to 255"),
         (("--as", A, "--endpoint", "7=300", *AS_FOUND), "--endpoint 7=300: write a number from 0 to 255"),
         (("--as", A, "-i", "nosuch0"), "there is no interface 'nosuch0'"),
-        (("--as", A, "--speed", "2", *AS_FOUND), "--speed sends frames as they are"),
-        (("--simulate", "open-mx"), "--simulate plays a host of the capture"),
+        (("--as", A, "--speed", "2", *AS_FOUND), "--speed goes with unchanged frames"),
+        (("--simulate", "open-mx"), "--simulate goes with a played host"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_line(options: tuple[str, ...], words: str) -> None:
@@ -82,6 +82,6 @@ def test_the_capture_is_not_overwritten() -> None:
 
 def test_a_scenario_wants_a_host_and_none_of_the_other_options() -> None:
     run = mxwire("replay", "connect/bad-key.mxs", "-i", "eth0")
-    assert run.code == 2 and "say against whom it is played" in run.err
-    run = mxwire("replay", "connect/bad-key.mxs", "-i", "eth0", "--host", "alpha:0", "--loop", "2")
+    assert run.code == 2 and "name the host to play it to" in run.err
+    run = mxwire("replay", "connect/bad-key.mxs", "-i", "eth0", "--target", "alpha:0", "--loop", "2")
     assert run.code == 2 and "--loop does not go with a scenario" in run.err

@@ -36,19 +36,19 @@ def test_a_dry_run_as_objects_with_filters_and_addresses() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ((), "say where to send with -i IF"),
+        ((), "name the interface to send on, like -i eth0"),
         (("--dry-run", "--loop", "0"), "would never end"),
         (("--dry-run", "--rate", "fast"), "'fast' is not a rate"),
         (("--dry-run", "--rate", "1/s", "--speed", "2"), "choose one"),
         (("--dry-run", "--map", "a=b"), "'b' is not an Ethernet address"),
         (("--dry-run", "--map", "52:54:00:0a:00:01"), "write it like"),
-        (("--dry-run", "--map", "52:54:00:0a:00:01=self"), "say which one with -i IF"),
+        (("--dry-run", "--map", "52:54:00:0a:00:01=self"), "name it with -i IF"),
         (("--dry-run", "--type", "TINI"), "did you mean TINY?"),
         (("--dry-run", "--frames", "900-"), "no frame matches the selection"),
-        (("--dry-run", "--ethertype", "0x88B5"), "it has no frames of MXoE"),
+        (("--dry-run", "--ethertype", "0x88B5"), "it has no MXoE frames"),
         (("--dry-run", "--endpoint", "1", "--endpoint", "2"), "give one number"),
-        (("--dry-run", "--against", "52:54:00:0a:00:02"), "--against plays a host of the capture"),
-        (("--as", "52:54:00:0a:00:01", "--top-speed"), "--top-speed sends frames as they are"),
+        (("--dry-run", "--against", "52:54:00:0a:00:02"), "--against goes with a played host"),
+        (("--as", "52:54:00:0a:00:01", "--top-speed"), "--top-speed goes with unchanged frames"),
         (("-i", "nosuch0"), "there is no interface 'nosuch0'"),
         (("-i", "lo"), "a loopback interface"),
     ],
@@ -68,7 +68,7 @@ def test_frames_of_a_dialect_cannot_be_converted() -> None:
 def test_frames_that_were_cut_off_are_left_out_unless_filled_up() -> None:
     lossy = CAPTURES / "mxoe-lossy-1M.pcap"
     run = mxwire("replay", lossy, "--dry-run", "--type", "PULL_REPLY")
-    assert run.code == 2 and "all its frames are cut off (--pad fills them up)" in run.err
+    assert run.code == 2 and "all its frames are cut off (--pad pads them)" in run.err
     run = mxwire("replay", lossy, "--dry-run", "--type", "PULL_REPLY", "--pad", "--json", "--top-speed")
     assert run.code == 0 and len(run.lines) == 734 and run.objects[0]["length"] > 4096
 

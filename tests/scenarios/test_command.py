@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
 
 from mxwire.capture import open_capture
-from mxwire.cli.colouring import coloured
 from mxwire.rules.catalogue import CATALOGUE
 from mxwire.scenarios import library
+from mxwire.scenarios.colours import coloured
 from tests.cli.support import ROOT, mxwire
 
 FAILS = (
@@ -35,7 +36,7 @@ def test_list_shows_all_with_their_rules() -> None:
 def test_list_of_an_unknown_rule() -> None:
     run = mxwire("scenario", "list", "--rule", "R-CON-77")
     assert run.code == 2 and run.err.startswith("mxwire: no rule R-CON-77: did you mean R-CON-07")
-    assert mxwire("scenario", "list", "acks", "--rule", "R-CON-07").err == "mxwire: no scenario is about R-CON-07\n"
+    assert mxwire("scenario", "list", "acks", "--rule", "R-CON-07").err == "mxwire: no scenario tests R-CON-07\n"
 
 
 def test_show_is_the_text() -> None:
@@ -76,7 +77,7 @@ def test_run_of_a_folder() -> None:
     run = mxwire("scenario", "run", "notify")
     assert run.code == 0 and run.lines[0].startswith("pass        notify/ack-is-not-delivery (mxoe): ")
     assert run.lines[-1].endswith(" pass")
-    assert run.lines[24] == "… from here on only what is not well (-v tells of all)" and len(run.lines) == 26
+    assert run.lines[24] == "… from here on only failures (-v prints all runs)" and len(run.lines) == 26
     assert len(mxwire("scenario", "run", "notify", "-v").lines) == int(run.lines[-1].split()[0]) + 1
 
 
@@ -119,14 +120,14 @@ def test_a_profile_or_a_dialect_that_is_none() -> None:
 
 
 def test_a_live_host_needs_an_interface() -> None:
-    run = mxwire("scenario", "run", "connect", "--host", "alpha:0")
-    assert run.code == 2 and "a live host needs both -i and --host" in run.err
-    run = mxwire("scenario", "run", "connect", "--host", "alpha:0", "-i", "nosuch0")
+    run = mxwire("scenario", "run", "connect", "--target", "alpha:0")
+    assert run.code == 2 and "a live host needs both -i and --target" in run.err
+    run = mxwire("scenario", "run", "connect", "--target", "alpha:0", "-i", "nosuch0")
     assert run.code == 2 and run.err.startswith("mxwire: there is no interface 'nosuch0' here")
 
 
 def test_options_that_would_mean_nothing_are_refused() -> None:
-    live = ("-i", "nosuch0", "--host", "alpha:0")
+    live = ("-i", "nosuch0", "--target", "alpha:0")
     for words in (("--key", "5"), ("--harmful",), (*live, "--profile", "native-mx")):
         run = mxwire("scenario", "run", "connect", *words)
         assert run.code == 2 and f"{words[-2 if len(words) > 1 else 0]} " in run.err and not run.out, run.err
@@ -137,8 +138,8 @@ def test_colours_change_no_letter() -> None:
 
     for script in library():
         for line in script.text.splitlines():
-            assert re.sub(r"\x1b\[[0-9;]*m", "", coloured(line)) == line
-    assert coloured("> TINY length=5").count("\x1b[") >= 6
+            assert re.sub(r"\x1b\[[0-9;]*m", "", coloured(line, click.style)) == line
+    assert coloured("> TINY length=5", click.style).count("\x1b[") >= 6
 
 
 def test_an_editor_knows_all_words() -> None:

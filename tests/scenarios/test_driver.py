@@ -177,8 +177,8 @@ def test_our_own_host_is_asked_nonsense(driven: tuple[DrivenHost, MemoryLink]) -
 def test_options_that_do_not_go_with_a_driver() -> None:
     run = mxwire("scenario", "run", "connect", "--driver", "x")
     assert run.code == 2 and "--driver needs -i, the interface that leads to its host" in run.err
-    run = mxwire("scenario", "run", "connect", "--driver", "x", "-i", "eth0", "--host", "alpha:0")
-    assert run.code == 2 and "leave --host out" in run.err
+    run = mxwire("scenario", "run", "connect", "--driver", "x", "-i", "eth0", "--target", "alpha:0")
+    assert run.code == 2 and "omit --target" in run.err
     for words in (("--key", "5"), ("--profile", "native-mx")):
         run = mxwire("scenario", "run", "connect", "--driver", "x", "-i", "eth0", *words)
         assert run.code == 2 and f"{words[0]} " in run.err, run.err

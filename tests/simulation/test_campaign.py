@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mxwire.cli.simulating import command_for
+from mxwire.cli.simulate import command_for
 from mxwire.simulation import Simulation, draw_scenario
 
 SEEDS = 2000

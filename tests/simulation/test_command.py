@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from mxwire.capture import open_capture
-from mxwire.cli import simulating
+from mxwire.cli import simulate as simulating
 from mxwire.cli.main import main
 from mxwire.cli.simulate import command
 from mxwire.protocol.card.regions import Regions

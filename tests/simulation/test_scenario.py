@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mxwire.cli import simulating
+from mxwire.cli import simulate as simulating
 from mxwire.cli.simulate import command
 from mxwire.errors import MxwireError
 from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_0_6, OPEN_MX_1_0, OPEN_MX_1_1, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND

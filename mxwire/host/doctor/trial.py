@@ -64,7 +64,7 @@ def sending(name: str, sent: int, refused: int, passed: TapCounts) -> DoctorFind
         return warning(
             "sending",
             "no frame was sent: no peer is known, and the host is quiet or announced by another process",
-            "try without --quiet, or start another host",
+            "try without --no-announce, or start another host",
         )
     return problem(
         "sending",
@@ -134,7 +134,7 @@ def _peer(found: SurveyedHost, dialect: Dialect, length: int | None) -> Iterator
         yield warning(
             "peers",
             f"{host} {state} not answer host queries",
-            "it does not know this host: it must receive announcements (not --quiet), or have a static peer for it",
+            "it does not know this host: omit --no-announce, or add a static peer for this host there",
             found.address,
         )
         return

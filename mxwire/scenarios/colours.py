@@ -1,11 +1,10 @@
-"""A scenario in colours."""
+"""Colours of a scenario's text on a terminal."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
-
-import click
 
 _HEAD: Final = re.compile(r"[a-z][a-z-]*:(?=\s)")
 _WORDS: Final = re.compile(
@@ -30,18 +29,18 @@ _COLOURS: Final[dict[str, dict[str, Any]]] = {
 _SIGNS: Final = {">": "blue", "<": "green", "!": "red", "?": "yellow"}
 
 
-def coloured(line: str) -> str:
-    """A line of a scenario with the codes of a terminal's colours."""
+def coloured(line: str, style: Callable[..., str]) -> str:
+    """A line of a scenario in colours; ``style`` is :func:`click.style`."""
     if _HEAD.match(line):
         key, colon, rest = line.partition(":")
-        return click.style(key + colon, fg="cyan") + rest
+        return style(key + colon, fg="cyan") + rest
     made, at = "", 0
     for found in _WORDS.finditer(line):
-        made += line[at : found.start()] + click.style(found[0], **_COLOURS[str(found.lastgroup)])
+        made += line[at : found.start()] + style(found[0], **_COLOURS[str(found.lastgroup)])
         at = found.end()
     made += line[at:]
     indent = len(line) - len(line.lstrip())
     sign = line[indent : indent + 1]
     if sign in _SIGNS:
-        made = made[:indent] + click.style(sign, fg=_SIGNS[sign], bold=True) + made[indent + 1 :]
+        made = made[:indent] + style(sign, fg=_SIGNS[sign], bold=True) + made[indent + 1 :]
     return made

@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from mxwire.cli.live_batches import LiveSource, Signals
 from mxwire.cli.main import cli
 from mxwire.frames import FrameBatch
 from mxwire.link import LinkStatistics
 from mxwire.link.errors import LinkError
 from mxwire.link.interface import NetworkInterface
-
-from .support import CAPTURES
+from mxwire.link.live_source import EndSignals, LiveSource
+from tests.cli.support import CAPTURES
 
 
 class FakeTap:
@@ -63,8 +62,8 @@ def batch(*frames: bytes) -> FrameBatch:
     return FrameBatch.from_frames(frames, [10**18 + place for place in range(len(frames))])
 
 
-def source_of(tap: FakeTap, seconds: float | None = None) -> tuple[LiveSource, Signals]:
-    signals = Signals(tap)  # type: ignore[arg-type]
+def source_of(tap: FakeTap, seconds: float | None = None) -> tuple[LiveSource, EndSignals]:
+    signals = EndSignals(tap)  # type: ignore[arg-type]
     return LiveSource(tap, signals, seconds), signals  # type: ignore[arg-type]
 
 
@@ -134,4 +133,4 @@ def test_verify_judges_single_frames_only_where_frames_were_missed(passing_captu
         result = CliRunner().invoke(cli, ["verify", "-i", "eth7"])
         assert result.exit_code == 0, result.exception
         rules[dropped] = " ".join(result.stdout.split())
-    assert "only single frames were judged" in rules[1] and "only single frames" not in rules[0]
+    assert "only rules about single frames were checked" in rules[1] and "only rules about" not in rules[0]

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from mxwire.cli.pieces import messages, pieces, size_of
+from mxwire.cli.send import messages_of, size_of, split
 from mxwire.errors import MxwireError
 
 
@@ -22,7 +22,7 @@ class Modest(io.BytesIO):
 @pytest.mark.parametrize("chunk", [None, 700_000, 1 << 20, (1 << 32) - 1])
 def test_what_is_there_is_read_without_asking_for_more(length, chunk):
     content = bytes(range(251)) * (length // 251 + 1)
-    found = list(messages("it", Modest(content[:length]), chunk))
+    found = list(split("it", Modest(content[:length]), chunk))
     assert b"".join(data for _, data in found) == content[:length]
     if chunk is None:
         assert [name for name, _ in found] == ["it"], "nothing is a message, too"
@@ -34,9 +34,9 @@ def test_files_in_order(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).write_bytes(name.encode() * 2)
     files = [str(tmp_path / name) for name in ("one", "two")]
-    assert list(pieces(files, None)) == [(files[0], b"oneone"), (files[1], b"twotwo")]
+    assert list(messages_of(files, None)) == [(files[0], b"oneone"), (files[1], b"twotwo")]
     assert (size_of(files), size_of([*files, "-"])) == (12, None)
     with pytest.raises(MxwireError, match="/nowhere: no such file"):
-        pieces([*files, "/nowhere"], None)
+        messages_of([*files, "/nowhere"], None)
     with pytest.raises(MxwireError, match=f"{tmp_path}: cannot be read: Is a directory"):
-        list(pieces([str(tmp_path)], None))
+        list(messages_of([str(tmp_path)], None))

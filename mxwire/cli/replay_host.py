@@ -1,0 +1,363 @@
+"""``mxwire replay --as``: a host of a capture, played to a live or simulated one; ``replay`` imports it when needed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random, SystemRandom
+from typing import Any, Final
+
+import click
+
+from mxwire.capture import create_capture
+from mxwire.cli.live import Destination, LiveOptions, end_like_interrupt
+from mxwire.cli.notes import end_interrupted_line, note
+from mxwire.cli.progress import bar
+from mxwire.cli.reading import capture_of, decoded_batches, note_frames, refuse_overwriting
+from mxwire.errors import MxwireError
+from mxwire.ethernet import ETHERTYPE_MXOE, mac_bytes, mac_text
+from mxwire.frames import FrameBatch
+from mxwire.link import PacketLink
+from mxwire.protocol import Node, profile_by_name
+from mxwire.replay.stateful import live, simulated
+from mxwire.replay.stateful.actor import Actor
+from mxwire.replay.stateful.application import RecordedApplication
+from mxwire.replay.stateful.finding import Finding, Kind
+from mxwire.replay.stateful.script import Script, script_of
+from mxwire.replay.stateful.watching import Keep, Watch
+from mxwire.report.document import Column, Paragraph, Row, Table, show
+from mxwire.report.json_line import json_line
+from mxwire.wire.decoder import Decoder
+from mxwire.wire.dialect import Dialect, dialect_or_auto
+from mxwire.words import count_of
+
+_TIMEOUT: Final = 5.0
+_OURS, _THEIRS = bytes.fromhex("020000000001"), bytes.fromhex("020000000002")
+_HIGHEST_ENDPOINT: Final = 255
+_SEED: Final = 1
+
+
+@dataclass(frozen=True)
+class HostReplayOptions:
+    """Parsed options of ``mxwire replay --as``."""
+
+    file: str
+    interface: str | None
+    played: bytes
+    against: bytes | None
+    host: str | None
+    """The live host's name or address."""
+    endpoints: tuple[str, ...]
+    key: int | None
+    name: str | None
+    simulate: str | None
+    timeout: float
+    write: Path | None
+    ethertype: int
+    dialect: Dialect | None
+    as_json: bool
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        played: str,
+        against: str | None,
+        target: Destination | None,
+        interface: str | None,
+        simulate: str | None,
+        timeout: float | None,
+        ethertype: int | None,
+        dialect: str,
+        **rest: Any,
+    ) -> HostReplayOptions:
+        """Parse the options; raise :class:`~mxwire.errors.MxwireError` if they contradict each other."""
+        if (interface is None) == (simulate is None):
+            raise MxwireError(
+                "name the interface of the live host with -i IF, or play to a simulated one with --simulate"
+            )
+        if target is not None and simulate is not None:
+            raise MxwireError("--target names a live host: it does not go with --simulate")
+        if simulate is not None:
+            profile_by_name(simulate)
+        return cls(
+            played=mac_bytes(played),
+            against=None if against is None else mac_bytes(against),
+            host=None if target is None else target.host,
+            interface=interface,
+            simulate=simulate,
+            timeout=_TIMEOUT if timeout is None else timeout,
+            ethertype=ETHERTYPE_MXOE if ethertype is None else ethertype,
+            dialect=dialect_or_auto(dialect),
+            **rest,
+        )
+
+
+def replay_host(options: HostReplayOptions) -> None:
+    """Play the host, and report how the answers differ; exit with 1 if they do."""
+    script = _script(options)
+    endpoints, keys = _endpoints(options, script), _keys(options, script)
+    with ExitStack() as stack:
+        stage = _SimulatedStage(options, script) if options.simulate else _LiveStage(options, script, stack)
+        actor = Actor(
+            script,
+            stage.ours,
+            stage.theirs,
+            rng=stage.rng,
+            name=stage.name,
+            endpoints=endpoints,
+            keys=keys,
+            timeout=int(options.timeout * 1e9),
+        )
+        watch = Watch(script.dialect, stage.theirs, _keep(options, stack))
+        reporter = _Reporter(options.file, options.as_json, actor, watch, stage.described)
+        reporter.begin()
+        wanted = not options.as_json and not options.simulate
+        with bar("frames", len(script.records), wanted=wanted) as shown:
+            progress = shown.update if shown.shown else None
+            interrupted = _played(lambda: stage.run(actor, watch, progress))
+    reporter.end(interrupted)
+    if interrupted:
+        raise click.Abort
+    if reporter.differs:
+        sys.exit(1)
+
+
+def _played(run: Callable[[], object]) -> bool:
+    """Play to the end; return True if the user interrupted it."""
+    try:
+        run()
+    except KeyboardInterrupt:
+        end_interrupted_line()
+        return True
+    return False
+
+
+class _SimulatedStage:
+    """A simulated host that acts as the recorded one did, in virtual time."""
+
+    ours, theirs = _OURS, _THEIRS
+
+    def __init__(self, options: HostReplayOptions, script: Script) -> None:
+        assert options.simulate is not None
+        self.rng = Random(_SEED)
+        self.name = options.name or script.name or "replay:0"
+        profile = profile_by_name(options.simulate)
+        self._node = Node(
+            self.theirs,
+            "simulated",
+            dialect=script.dialect,
+            profile=profile,
+            rng=Random(_SEED + 1),
+            peers={self.ours: self.name},
+        )
+        self._application = RecordedApplication(self._node, script, self.ours)
+        self.described = f"a simulated {profile.name}"
+
+    def run(self, actor: Actor, watch: Watch, _progress: Callable[[int], object] | None) -> None:
+        """Play."""
+        simulated.play(actor, self._node, self._application, watch.see)
+
+
+class _LiveStage:
+    """A live host on an Ethernet."""
+
+    def __init__(self, options: HostReplayOptions, script: Script, stack: ExitStack) -> None:
+        assert options.interface is not None
+        end_like_interrupt()
+        LiveOptions(options.interface).check()
+        self.rng = SystemRandom()
+        self.name = options.name or script.name or "replay:0"
+        self._link = stack.enter_context(PacketLink.open(options.interface))
+        live.refuse_long(script, self._link)
+        self.ours = self._link.address
+        found = self._found(options)
+        self.theirs = found.address
+        called = f"{found.name} ({mac_text(found.address)})" if found.name else mac_text(found.address)
+        self.described = f"{called} on {options.interface}"
+
+    def _found(self, options: HostReplayOptions) -> live.Found:
+        if options.host is not None and options.host.count(":") > 1:
+            return live.Found(mac_bytes(options.host), "")
+        return live.find(self._link, self.name, options.host, options.timeout, self.rng)
+
+    def run(self, actor: Actor, watch: Watch, progress: Callable[[int], object] | None) -> None:
+        """Play."""
+        live.play(actor, self._link, watch, progress)
+
+
+# The script, and replaced numbers
+
+
+def _script(options: HostReplayOptions) -> Script:
+    decoder = Decoder(options.dialect, (options.ethertype,))
+    with capture_of(options.file) as reader:
+        decoded = list(decoded_batches(decoder, reader))
+        note_frames(reader.name, decoder)
+        script = script_of(decoded, reader.name, options.played, options.against, options.dialect)
+    if script.malformed:
+        note(f"{options.file}: {count_of(script.malformed, 'malformed frame')} left out")
+    return script
+
+
+def _endpoints(options: HostReplayOptions, script: Script) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for each in options.endpoints:
+        old, equals, new = each.partition("=") if "=" in each else ("", "", each)
+        if not new.isdecimal() or int(new) > _HIGHEST_ENDPOINT or (equals and not old.isdecimal()):
+            raise MxwireError(f"--endpoint {each}: write a number from 0 to 255, or RECORDED=LIVE like 3=1")
+        if equals:
+            found[int(old)] = int(new)
+        elif len(script.endpoints) == 1:
+            found[next(iter(script.endpoints))] = int(new)
+        else:
+            there = ", ".join(map(str, sorted(script.endpoints))) or "none"
+            raise MxwireError(
+                f"--endpoint {each}: the recorded host has the endpoints {there}; name one of them, "
+                f"like --endpoint 3={each}"
+            )
+    return found
+
+
+def _keys(options: HostReplayOptions, script: Script) -> dict[int, int]:
+    if options.key is not None and not script.keys:
+        raise MxwireError(f"--key: no connect succeeds in {options.file}, so there is no key to replace")
+    return {} if options.key is None else dict.fromkeys(script.keys, options.key)
+
+
+def _keep(options: HostReplayOptions, stack: ExitStack) -> Keep | None:
+    """A function that records frames in a capture file; None without ``--write``."""
+    if options.write is None:
+        return None
+    refuse_overwriting([options.file], options.write)
+    comment = f"mxwire replay {options.file} --as {mac_text(options.played)}"
+    pcapng = options.write.suffix not in (".pcap", ".cap")
+    writer = stack.enter_context(create_capture(options.write, comment=comment if pcapng else None))
+    begin: list[int] = []
+
+    def keep(now: int, raw: bytes) -> None:
+        if not begin:
+            begin.append(time.time_ns() - now if options.simulate is None else 0)
+        writer.write(FrameBatch.from_frames([raw], [now + begin[0]]))
+
+    return keep
+
+
+# Report
+
+
+_COLUMNS: Final = (
+    Column("whose"),
+    Column("rule", code=True),
+    Column("count", right=True),
+    Column("difference", wraps=True),
+)
+
+
+class _Reporter:
+    """Prints the hosts, their differences and the verdict."""
+
+    def __init__(self, file: str, as_json: bool, actor: Actor, watch: Watch, opponent: str) -> None:
+        self._file = file
+        self._as_json = as_json
+        self._script = actor.script
+        self._actor = actor
+        self._watch = watch
+        self._opponent = opponent
+
+    @property
+    def differs(self) -> bool:
+        """True if the live host itself differs, or the capture could not be played to its end."""
+        return bool(self._actor.failure) or any(each.kind is not Kind.APPLICATION for each in self._findings())
+
+    def _findings(self) -> list[Finding]:
+        return [*self._actor.findings, *self._watch.findings]
+
+    def begin(self) -> None:
+        """Print the hosts."""
+        script, address = self._script, self._actor.conversation.address
+        self._emit(
+            "begin",
+            played=mac_text(script.played),
+            recorded=mac_text(script.met),
+            address=mac_text(address),
+            host=mac_text(self._actor.conversation.other),
+            dialect=script.dialect.name,
+        )
+        self._print(
+            f"{mac_text(script.played)} of {self._file}, here {mac_text(address)}, against {self._opponent}, "
+            f"dialect {script.dialect.name}"
+        )
+        sys.stdout.flush()
+
+    def end(self, interrupted: bool) -> None:
+        """Print the differences, and the summary."""
+        actor, groups = self._actor, _grouped(self._findings())
+        for finding, count in groups:
+            about = {"whose": finding.kind.value, "rule": finding.rule, "field": finding.field, "frame": finding.frame}
+            self._emit("difference", **about, expected=finding.expected, found=finding.found, times=count)
+        if groups and not self._as_json:
+            rows = [Row((each.kind.value, each.rule, str(count), str(each))) for each, count in groups]
+            show([Table(_COLUMNS, tuple(rows))])
+        kinds = {kind.value: sum(each.kind is kind for each in self._findings()) for kind in Kind}
+        expected = sum(not each.again for each in actor.expectations.all.values())
+        came = sum(each.met and not each.again for each in actor.expectations.all.values())
+        self._emit(
+            "summary",
+            played=actor.played,
+            skipped=len(actor.skipped),
+            came=came,
+            expected=expected,
+            differences=kinds,
+            failure=actor.failure,
+            interrupted=interrupted,
+        )
+        skipped = f", left out {len(actor.skipped)} that answer missing frames" if actor.skipped else ""
+        frames = count_of(actor.played, "frame")
+        self._print(f"played {frames}{skipped}; {came} of {expected} recorded answers arrived")
+        if not self._as_json:
+            show([Paragraph(self._verdict(kinds, interrupted))])
+        sys.stdout.flush()
+
+    def _verdict(self, kinds: dict[str, int], interrupted: bool) -> str:
+        actor = self._actor
+        if interrupted:
+            return f"interrupted at frame {actor.position} of {len(self._script.records)}"
+        if actor.failure:
+            return f"the capture could not be played to its end: {actor.failure}"
+        protocol, rules, application = (kinds[each.value] for each in (Kind.PROTOCOL, Kind.RULE, Kind.APPLICATION))
+        if not any(kinds.values()):
+            return "no difference: the live host answers as the recorded one did"
+        host = f"the live host differs in {_places(protocol)}" if protocol else "the host itself shows no difference"
+        broken = f"{', and' if protocol else ', but'} it breaks rules in {_places(rules)}" if rules else ""
+        other = f"; its application did something else in {_places(application)}" if application else ""
+        return host + broken + other
+
+    def _print(self, text: str) -> None:
+        if not self._as_json:
+            click.echo(text)
+
+    def _emit(self, event: str, **what: Any) -> None:
+        if self._as_json:
+            click.echo(json_line({"event": event, **what}))
+
+
+def _places(count: int) -> str:
+    return count_of(count, "place")
+
+
+def _grouped(findings: list[Finding]) -> list[tuple[Finding, int]]:
+    """The first of each kind of difference and their number, those of the host itself first."""
+    first: dict[tuple[str, ...], Finding] = {}
+    counts: dict[tuple[str, ...], int] = {}
+    for each in findings:
+        subject = each.field or f"{each.expected.split()[0]} {each.found[:12]}"
+        like = each.kind.value, each.rule, subject
+        first.setdefault(like, each)
+        counts[like] = counts.get(like, 0) + 1
+    order = (Kind.RULE, Kind.PROTOCOL, Kind.APPLICATION)
+    return sorted(((first[like], counts[like]) for like in first), key=lambda each: order.index(each[0].kind))

@@ -1,0 +1,111 @@
+"""Frames that pass an interface, as a source of batches that ends on a signal, after a time, or with the interface."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import TYPE_CHECKING, Final
+
+from mxwire.link.errors import LinkError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from mxwire.frames import FrameBatch
+    from mxwire.link.tap import Tap
+
+_TICK: Final = 0.5
+"""Longest wait in seconds before the clock is checked again."""
+_COLLECTED: Final = 0.02
+"""Seconds, more than the tap's delay: the kernel collects frames for so long before it hands them over."""
+_LATE_NS: Final = 200_000_000
+"""Longest time that a frame may lie in the ring before it is handed out."""
+
+
+class EndSignals:
+    """Handlers for Ctrl-C and SIGTERM that end a loop between two batches; a second signal interrupts at once."""
+
+    def __init__(self, tap: Tap) -> None:
+        self.seen: int | None = None
+        """The number of the first signal received."""
+        self._tap = tap
+        self._before = {each: signal.signal(each, self._note) for each in (signal.SIGINT, signal.SIGTERM)}
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        if self.seen is not None:
+            raise KeyboardInterrupt
+        self.seen = number
+        self._tap.wake()
+
+    def restore(self) -> None:
+        """Restore the previous handlers."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+def passing(tap: Tap, signals: EndSignals, end: float | None) -> Iterator[FrameBatch]:
+    """Yield batches until a signal or the time ``end`` of the monotonic clock, to the last frame that passed by then.
+
+    A batch is empty if nothing passed for a while. Batches lie in the tap's ring: each is valid until the next one.
+    """
+    while signals.seen is None:
+        left = _TICK if end is None else min(_TICK, end - time.monotonic())
+        if left <= 0:
+            break
+        yield tap.receive(left)
+    # Frames that have passed may still be in the ring, or with the kernel, which collects them.
+    time.sleep(_COLLECTED)
+    last = time.time_ns()
+    while len(batch := tap.receive(0.0)):
+        yield batch
+        if int(batch.timestamp_ns[-1]) > last:
+            return
+
+
+class LiveSource:
+    """Batches of the frames that pass an interface, until a signal, ``seconds`` have passed, or the interface is gone.
+
+    All frames are included, whatever their destination, and those sent by this host. Batches stay valid; an empty one
+    comes if nothing passed for a while, so that the consumer can check its clock.
+    """
+
+    bytes_read = 0
+    total_bytes = None
+
+    def __init__(self, tap: Tap, signals: EndSignals, seconds: float | None) -> None:
+        self.frames = 0
+        """Frames handed out."""
+        self.error: LinkError | None = None
+        """The failure of the interface, if that ended the batches."""
+        self.quiet_until_ns = 0
+        """Time of the frames' clock up to which all frames that passed have been handed out."""
+        self._tap = tap
+        self._signals = signals
+        self._begun = time.monotonic()
+        self._end = None if seconds is None else self._begun + seconds
+
+    @property
+    def name(self) -> str:
+        """The interface."""
+        return self._tap.name
+
+    @property
+    def dropped(self) -> int:
+        """Frames lost so far because the ring was full."""
+        return self._tap.statistics().dropped
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._begun
+
+    def __iter__(self) -> Iterator[FrameBatch]:
+        """Iterate over the batches, once."""
+        try:
+            for batch in passing(self._tap, self._signals, self._end):
+                self.frames += len(batch)
+                self.quiet_until_ns = time.time_ns() - _LATE_NS if not len(batch) else int(batch.timestamp_ns[-1])
+                yield batch.compact()
+        except LinkError as error:
+            self.error = error

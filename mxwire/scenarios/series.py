@@ -1,0 +1,100 @@
+"""Series of scenarios, played in virtual time, against a live host, or against hosts that a driver opens."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from mxwire.ethernet import mac_bytes
+from mxwire.link import PacketLink
+from mxwire.protocol import profile_by_name
+from mxwire.scenarios.driver import Driver, run_driven
+from mxwire.scenarios.files import load, paths_of
+from mxwire.scenarios.live import MEETING_TIMEOUT, meet, run_live
+from mxwire.scenarios.outcome import Remark, ScenarioOutcome, ScenarioVerdict
+from mxwire.scenarios.simulated import run_simulated
+from mxwire.wire.dialect import dialect_by_name
+from mxwire.wire.numbers import DEFAULT_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from mxwire.scenarios.script import Script
+
+_FORGED: Final = (
+    "played last: it sends with a source address that is not the tester's, "
+    "and a learning switch may deliver that host's frames to the tester for a while"
+)
+
+
+def scripts_of(names: Iterable[str]) -> Iterator[Script]:
+    """Load scenarios by name: files, folders, names and folders of the library; without names, the whole library."""
+    for path in paths_of(names):
+        yield load(path)
+
+
+def play_simulated(names: Iterable[str], profile: str, dialect: str | None, seed: int) -> Iterator[ScenarioOutcome]:
+    """Play scenarios against the engine, in one dialect or in all dialects in which each is to be played."""
+    chosen = profile_by_name(profile)
+    only = None if dialect is None else dialect_by_name(dialect)
+    for script in list(scripts_of(names)):
+        for each in script.played_in() if only is None else (only,):
+            yield run_simulated(script, chosen, each, seed)
+
+
+def play_live(
+    names: Iterable[str],
+    interface: str,
+    host: str,
+    endpoint: int,
+    *,
+    dialect: str = "mxoe",
+    key: int = DEFAULT_KEY,
+    harmful: bool = False,
+    seed: int,
+) -> Iterator[ScenarioOutcome]:
+    """Play scenarios against an endpoint of a live host, by name or address; ``seed`` is that of the first scenario.
+
+    Raises :class:`~mxwire.errors.MxwireError` if the host does not answer, and
+    :class:`~mxwire.link.errors.LinkError` if the interface cannot be used.
+    """
+    scripts = _in_order(names)
+    target_host = mac_bytes(host) if host.count(":") > 1 or "-" in host else host
+    with closing(PacketLink.open(interface, promiscuous=True)) as link:
+        target = meet(link, target_host, dialect_by_name(dialect), endpoint=endpoint, key=key, timeout=MEETING_TIMEOUT)
+        for number, script in enumerate(scripts):
+            yield _noted(run_live(script, link, target, seed=seed + number, harmful=harmful))
+
+
+def play_driven(
+    names: Iterable[str],
+    interface: str,
+    command: str,
+    *,
+    dialect: str | None = None,
+    harmful: bool = False,
+    seed: int,
+) -> Iterator[ScenarioOutcome]:
+    """Play scenarios against hosts that a driver opens, with application calls; ``seed`` is that of the first scenario.
+
+    Raises :class:`~mxwire.scenarios.driver.DriverError` if the driver does not answer, and
+    :class:`~mxwire.link.errors.LinkError` if the interface cannot be used.
+    """
+    scripts = _in_order(names)
+    only = dialect_by_name(dialect or "mxoe")
+    with closing(PacketLink.open(interface, promiscuous=True)) as link, Driver(command) as driver:
+        for number, script in enumerate(scripts):
+            yield _noted(run_driven(script, link, driver, only, seed + number, harmful=harmful))
+
+
+def _in_order(names: Iterable[str]) -> list[Script]:
+    """The scenarios, with those that mislead a learning switch at the end."""
+    return sorted(scripts_of(names), key=lambda each: each.forges_source)
+
+
+def _noted(outcome: ScenarioOutcome) -> ScenarioOutcome:
+    """Add a remark on the effect of a forged source on later runs."""
+    if outcome.verdict is ScenarioVerdict.SKIPPED or not outcome.script.forges_source:
+        return outcome
+    return replace(outcome, remarks=(*outcome.remarks, Remark(0, _FORGED)))

@@ -1,0 +1,124 @@
+"""Options mean the same in every command."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from mxwire.cli.main import cli
+from mxwire.report.terminal import COLOUR_CHOICES
+
+MEANINGS = {
+    "--count": r"^Stop (after|when) N\b",
+    "--dialect": r"\b[Dd]ialect\b",
+    "--duration": r"\bS seconds\b",
+    "--endpoint": r"\b[Ee]ndpoint\b",
+    "--ethertype": r"^EtherType (that|of) MXoE",
+    "--host": r"^(Only \w+ (from|to|or|of|this|address| )+|Report on this host only)",
+    "--interface": r"\binterface\b",
+    "--json": r"^(JSON Lines: |(Print .*)?[Oo]ne JSON object|Print .* as one JSON object)",
+    "--judge": r"^Check all frames .*against the rules",
+    "--junit": r"^JUnit XML, one suite per ",
+    "--key": r"^Key of the endpoint\.",
+    "--list": r"^List ",
+    "--match": r"\b[Mm]atch info\b",
+    "--name": r"^Name of the (local|played) host\.",
+    "--peers": r"one Ethernet address and name per line\.$",
+    "--plot": r"\bdraw\b",
+    "--profile": r"^Kinds? of the (local )?hosts?\b",
+    "--seed": r"^Random seed\b",
+    "--target": r"\blive host, like alpha:0, or an address\b",
+    "--timeout": r"\b[Ss]econds (of|to|without) ",
+    "--verbose": r"^Also print ",
+    "--write": r"^Write .* to FILE\b",
+}
+"""A pattern of all help texts of an option that has several: one meaning in the words of several commands."""
+
+LETTERS = {
+    "-W": "ping's wait, tcpdump's file count, omx_perf's warm-up",
+    "-s": "tcpdump's snap length, omx_perf's slave",
+    "-v": "omx_perf's, which has no long names",
+    "-w": "write, and omx_perf's wait",
+}
+"""Letters that other programs have made familiar with other meanings; their long names differ."""
+
+OTHER_TYPES = {
+    "--dialect": "formats shows one family, or both",
+    "--endpoint": "replay maps several, serve opens several",
+    "--ethertype": "a link sends and receives one EtherType",
+}
+"""Options that take other values in some commands, with the same meaning."""
+
+OTHER_MEANINGS = {
+    "--fields": "decode chooses fields, formats lists those that can be chosen",
+}
+
+
+def commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """All commands below a group, with their names; also those that no help lists."""
+    if not isinstance(command, click.Group):
+        yield context.command_path, command
+        return
+    names = dict.fromkeys([*command.list_commands(context), *command.commands])
+    for name in names:
+        found = command.get_command(context, name)
+        assert found is not None
+        yield from commands(found, click.Context(found, parent=context, info_name=name))
+
+
+def uses() -> dict[str, list[tuple[str, click.Option]]]:
+    """All options of all commands by each of their names."""
+    found = defaultdict(list)
+    for name, command in commands(cli, click.Context(cli, info_name="mxwire")):
+        for option in command.params:
+            if isinstance(option, click.Option):
+                for each in [*option.opts, *option.secondary_opts]:
+                    found[each].append((name, option))
+    return found
+
+
+USES = uses()
+SHARED = sorted(name for name, options in USES.items() if len({option.help for _, option in options}) > 1)
+
+
+def kind(option: click.Option) -> tuple[object, ...]:
+    return option.is_flag, type(option.type), option.multiple
+
+
+def test_there_are_options_of_several_commands():
+    assert len(USES["--json"]) > 25 and {"--json", "--host", "-w"} <= set(SHARED)
+    assert len(USES["--color"]) > 25 and {option.metavar for _, option in USES["--color"]} == {"|".join(COLOUR_CHOICES)}
+
+
+@pytest.mark.parametrize("name", [each for each in SHARED if each not in LETTERS and each not in OTHER_MEANINGS])
+def test_an_option_of_several_commands_has_one_meaning(name):
+    long = max((each for _, option in USES[name] for each in option.opts), key=len)
+    assert long in MEANINGS, f"{name} has several help texts: {[option.help for _, option in USES[name]]}"
+    for command, option in USES[name]:
+        assert re.search(MEANINGS[long], option.help or ""), f"{command} {name}: {option.help}"
+    if long not in OTHER_TYPES:
+        assert len({kind(option) for _, option in USES[name]}) == 1, name
+
+
+@pytest.mark.parametrize("letter", sorted(LETTERS))
+def test_a_letter_with_several_meanings_has_a_long_name_for_each(letter):
+    """Except those of omx_perf, which has letters only."""
+    by_kind = defaultdict(set)
+    for command, option in USES[letter]:
+        if command != "mxwire perf":
+            by_kind[kind(option)].add(max(option.opts, key=len))
+    assert all(len(names) == 1 and letter not in names for names in by_kind.values())
+
+
+def test_every_declaration_is_needed():
+    assert set(MEANINGS) <= set(SHARED) and set(LETTERS) | set(OTHER_MEANINGS) <= set(SHARED)
+    assert all(len({kind(option) for _, option in USES[name]}) > 1 for name in OTHER_TYPES)
+
+
+@pytest.mark.parametrize("old", ["--time", "--quiet"])
+def test_names_with_several_meanings_are_gone(old):
+    assert old not in USES
