@@ -560,7 +560,7 @@ def test_doctor_sees_another_with_our_address(jumbo_cable):
     jumbo_cable[1].link("address", text(jumbo_cable[0].address))
     with serving(jumbo_cable[0]):
         code, found = findings(jumbo_cable[1])
-    assert code == 1 and any("speaks with our address" in each["text"] for each in found["address"])
+    assert code == 1 and any("uses the same address" in each["text"] for each in found["address"])
 
 
 def test_doctor_sees_a_bridge_that_takes_the_frames(laboratory):
