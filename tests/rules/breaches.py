@@ -102,7 +102,7 @@ def outdated_index(on):
 
 @breaks("W-5", vantage=CAPTURE)
 def index_of_another_interface_in_a_capture(on):
-    """What it knows of the partner it has from a CONNECT that has taught the index too (R-LOC-03)."""
+    """A CONNECT teaches the session and the index together (R-LOC-03)."""
     on.send(on.a.tiny(dst_src_peer_index=2))
 
 
@@ -371,7 +371,7 @@ def another_session_number(on):
 
 @breaks("R-SEQ-03", vantage=STARTED, fresh=True)
 def asks_for_another_session_number_than_before(on):
-    """A partner is given up after two transmissions at the earliest (R-RTX-05)."""
+    """A partner is abandoned after two transmissions at the earliest (R-RTX-05)."""
     on.send(on.b.request(target_recv_seqnum_start=0x8001))
     on.send(on.b.request(target_recv_seqnum_start=1), on.b.request(target_recv_seqnum_start=0x8001), after_ms=200)
 
@@ -893,7 +893,7 @@ def nack_that_went_astray(on):
 
 @breaks("D-7", "note")
 def nonsense_when_the_timer_expires(on):
-    """Such a PULL is no block (R-PUL-01)."""
+    """Such a PULL does not request a block (R-PUL-01)."""
     on.send(on.a.rndv(50_000), on.b.pull(50_000), on.b.pull(50_000, 1))
     on.send(on.b.pull(50_000, frame_index=77, block_length=12), after_ms=1010)
 

@@ -29,7 +29,7 @@ class Mutation:
     also: tuple[str, ...] = ()
     """Rules that are broken as a consequence."""
     from_start: bool = False
-    """What was before the capture matters: it is verified as one that was begun before the endpoints were opened."""
+    """The capture is verified as one that began before the endpoints were opened."""
 
     @property
     def title(self) -> str:
@@ -43,7 +43,7 @@ class Mutation:
 
 
 def fields(number: int, capture: str, **changes: Any) -> Callable[[Frames], None]:
-    """Other values in the fields of one frame; frames count from 1. What is given as a function gets the old value."""
+    """Other values in the fields of one frame; frames count from 1. A function as a value receives the old value."""
 
     def change(frames: Frames) -> None:
         time, raw = frames[number - 1]
@@ -83,7 +83,7 @@ def without_first_replies(frames: Frames) -> None:
 
 
 def cut(number: int, length: int) -> Callable[[Frames], None]:
-    """A frame that ends early, or goes on with zeros."""
+    """A truncated frame, or one extended with zeros."""
 
     def change(frames: Frames) -> None:
         time, raw = frames[number - 1]
@@ -140,7 +140,7 @@ MUTATIONS = (
         "R-CON-12",
         ALL,
         each_of(fields(64, ALL, session=NOBODY), fields(65, ALL, session=NOBODY)),
-        "PULLs to nobody are served",
+        "PULLs with session 0xFFFFFFFF are served",
     ),
     Mutation("R-SEQ-05", CONNECTS, fields(11, CONNECTS, lib_seqnum=0x4001), "another session number", from_start=True),
     _one("R-SEQ-06", "one more than the window", 39, ("R-ACK-01",), from_start=True, lib_seqnum=2 + 8191),

@@ -1,4 +1,4 @@
-"""Two hosts on a stage: they say what they are told to say, right by default, and the judge listens."""
+"""Two hosts on a stage: they send the frames of a script, correct by default, and the judge observes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Side:
         self.handle = 0x23
 
     def reopen(self) -> None:
-        """Close the endpoint, and open it again with another session; what says so on the wire is up to the play."""
+        """Close the endpoint, and open it again with another session; the script must show this on the wire."""
         self.session ^= 0x55555555
         self.next = self.expected = self.peer.next = self.peer.expected = 1
         self.connects = self.libacks = self.peer.libacks = 0
@@ -246,7 +246,7 @@ class Side:
 
 
 class Listening(Judge):
-    """A judge who remembers which of his functions found something."""
+    """A judge that remembers which functions found a breach."""
 
     def __init__(self, dialect: Dialect, vantage: Vantage) -> None:
         super().__init__(dialect, vantage)
@@ -304,5 +304,5 @@ class Stage:
 
     @property
     def rules(self) -> set[tuple[str, str]]:
-        """What was found, apart from notes."""
+        """Return the findings except notes."""
         return {(each.rule, each.severity) for each in self.found if each.severity != "note"}

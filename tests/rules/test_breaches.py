@@ -40,7 +40,7 @@ def test_every_rule_of_the_judge_is_broken_once():
     assert applied == {case.rule for case in CASES}
 
 
-def test_the_judge_applies_what_the_catalogue_says():
+def test_the_judge_applies_the_rules_of_the_catalogue():
     numbers = {number for each in RULES for number in (each.number, *each.also)}
     numbers |= {rule for rule, _ in MALFORMED.values()}
     assert numbers == {rule.number for rule in CATALOGUE.values() if rule.judged == "wire"}

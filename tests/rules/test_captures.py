@@ -1,4 +1,4 @@
-"""What real hosts did is right by definition: no rule may call it a violation."""
+"""Recordings of real hosts are correct by definition: no rule may report a violation."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def test_no_violations(capture, vantage):
 
 
 @pytest.mark.parametrize("capture", [each for each in CAPTURES if each not in IMPAIRED])
-def test_what_was_recorded_as_it_was_sent_keeps_the_strict_rules_too(capture):
+def test_recordings_at_the_sender_follow_the_strict_rules_too(capture):
     assert not [str(each) for each in findings(capture, SENT) if each.severity != "note"]
 
 
 @pytest.mark.parametrize("capture", CAPTURES)
 def test_a_capture_may_begin_anywhere(capture):
-    """Whatever was said before, what is seen does not become wrong."""
+    """An unknown past does not turn a correct frame into a violation."""
     frames = parsed(capture)
     for share in (0.1, 0.3, 0.5, 0.8):
         judge = Judge(dialect_of(capture))
@@ -77,7 +77,7 @@ def test_a_capture_may_begin_anywhere(capture):
 
 
 @pytest.mark.parametrize("capture", CAPTURES)
-def test_a_capture_with_holes_accuses_nobody(capture):
+def test_a_capture_with_gaps_accuses_no_host(capture):
     judge = Judge(dialect_of(capture), replace(CAPTURE, complete=False))
     for time_ns, frame, raw, number, wire_length in parsed(capture):
         if number % 7 in (0, 3):

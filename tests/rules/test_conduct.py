@@ -1,4 +1,4 @@
-"""What is right is not called wrong, whatever happens on the way; and nothing upsets the judge."""
+"""Correct behaviour is not reported, whatever the network does; and no input upsets the judge."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def test_long_transfer_moves_its_window():
 
 @pytest.mark.rule("R-CON-12", "R-RTX-02")
 @pytest.mark.parametrize("from_start", [False, True])
-def test_a_lost_number_that_the_receiver_asks_for_is_no_new_beginning(from_start):
-    """In a capture a number may come for the first time when it is sent again: also where a late CONNECT of the
-    receiver has asked for just this one."""
+def test_a_lost_number_that_the_receiver_requests_does_not_start_a_stream(from_start):
+    """In a capture the first sight of a number may be its retransmission, even if a late CONNECT of the receiver
+    requests this very number."""
     on = Stage(vantage=replace(CAPTURE, from_start=from_start))
     on.send(on.a.request(), on.b.reply())
     on.send(on.a.rndv(100, lib_seqnum=2), on.a.tiny(lib_seqnum=3))
@@ -66,7 +66,7 @@ def test_a_lost_number_that_the_receiver_asks_for_is_no_new_beginning(from_start
 
 
 @pytest.mark.rule("R-PUL-01", "R-PUL-13", "R-SND-03")
-def test_where_nobody_knows_how_much_a_frame_carries_nothing_is_said_of_sizes():
+def test_sizes_are_not_judged_without_a_known_frame_limit():
     """Hosts with frames of 1500 bytes, read as if they had the usual 9000."""
     right = Stage(omx(1500)).connect()
     right.send(right.a.medium(3000, 0), right.a.medium(3000, 1), right.a.medium(3000, 2), right.b.liback())
@@ -101,7 +101,7 @@ def test_numbers_wrap():
     assert quiet(on)
 
 
-def test_lost_frames_are_sent_again():
+def test_lost_frames_are_retransmitted():
     on = Stage().connect()
     on.send(on.a.tiny(), delivered_ns=LOST)
     on.send(on.a.tiny())
@@ -110,7 +110,7 @@ def test_lost_frames_are_sent_again():
     assert quiet(on)
 
 
-def test_a_partner_opens_anew():
+def test_a_partner_reopens_its_endpoint():
     on = Stage().connect()
     on.send(on.a.tiny(), on.b.tiny(), on.a.tiny())
     on.b.session, on.b.next, on.b.expected, on.b.connects, on.a.expected = 0x55556666, 1, 1, 0, 1
@@ -140,7 +140,7 @@ def test_a_request_may_have_reached_the_new_opening_although_the_replies_were_lo
 
 
 @pytest.mark.rule("R-CON-08", "R-EP-02")
-def test_a_copy_of_an_answered_request_introduces_its_sender_to_the_next_opening():
+def test_a_duplicate_of_an_answered_request_introduces_its_sender_to_the_next_opening():
     on = Stage()
     on.send(on.a.request(), delivered_ns=on.time_ns, copies=2)
     on.send(on.b.reply())
@@ -277,7 +277,7 @@ def test_a_reply_may_be_refused():
     assert quiet(on)
 
 
-def test_connects_are_counted_anew_for_a_restarted_partner():
+def test_connect_numbers_restart_for_a_restarted_partner():
     on = Stage()
     on.send(on.a.request(), on.b.request())
     on.send(on.a.reply(), on.b.request(src_session_id=0x77777777, connect_seqnum=0))
@@ -286,7 +286,7 @@ def test_connects_are_counted_anew_for_a_restarted_partner():
     assert quiet(on)
 
 
-def test_all_connects_are_counted_anew_for_a_restarted_partner():
+def test_all_connect_numbers_restart_for_a_restarted_partner():
     """The numbers after 0 as well, with whatever key."""
     on = Stage()
     on.send(on.a.request(), on.a.request(app_key=1), on.b.request())
@@ -296,7 +296,7 @@ def test_all_connects_are_counted_anew_for_a_restarted_partner():
     assert quiet(on)
 
 
-def test_all_connects_are_counted_anew_after_a_disconnect():
+def test_all_connect_numbers_restart_after_a_disconnect():
     """Numbers that were refused then come again, with whatever key (R-CLS-03)."""
     on = Stage()
     on.send(on.a.request(), on.a.request(app_key=1), on.b.nack(2, 0), on.b.nack(2, 0))
@@ -312,7 +312,7 @@ def test_a_connect_with_a_wrong_key_is_over_once_it_is_answered():
     assert quiet(on)
 
 
-def test_a_restarted_host_asks_for_names_again():
+def test_a_restarted_host_queries_names_again():
     on = Stage().connect()
     for _ in range(2):
         on.send(on.a.query(), delivered_ns=on.time_ns)
@@ -321,7 +321,7 @@ def test_a_restarted_host_asks_for_names_again():
     assert quiet(on)
 
 
-def test_network_duplicates_are_no_retransmissions():
+def test_network_duplicates_are_not_retransmissions():
     on = Stage(vantage=replace(CAPTURE, from_start=True)).connect()
     first = on.a.tiny()
     on.send(first, first)
@@ -329,7 +329,7 @@ def test_network_duplicates_are_no_retransmissions():
     assert quiet(on)
 
 
-def test_findings_tell_the_earlier_frame():
+def test_findings_name_the_earlier_frame():
     on = Stage().connect()
     on.send(on.a.tiny())
     on.send(on.a.tiny(b"HELLO", lib_seqnum=1), after_ms=510)
@@ -345,7 +345,7 @@ def test_findings_tell_the_earlier_frame():
 @pytest.mark.parametrize("vantage", [CAPTURE, SENDERS], ids=["capture", "senders"])
 @pytest.mark.parametrize("capture", CAPTURES)
 def test_no_frame_upsets_the_judge(capture, vantage):
-    """Real conversations with bytes changed everywhere; only that it goes on is asked."""
+    """Real conversations with changed bytes; the only requirement is that the judge continues."""
     batch = read_capture(capture)
     codec = codec_of(dialect_of(capture))
     rng = random.Random(capture)
@@ -378,8 +378,8 @@ def test_short_garbage():
 
 
 @pytest.mark.rule("R-RTX-05")
-def test_nothing_counts_as_received_after_a_partner_was_given_up():
-    """What is acknowledged then has the session number of the stream before, and means nothing."""
+def test_nothing_counts_as_received_after_a_partner_was_abandoned():
+    """An ack at that time has the session number of the former stream, and no meaning."""
     on = Stage()
     on.a.expected = on.b.next = 0x4001
     on.connect().send(on.b.tiny(), on.a.liback())
@@ -391,7 +391,7 @@ def test_nothing_counts_as_received_after_a_partner_was_given_up():
 
 
 @pytest.mark.rule("R-RTX-05")
-def test_connects_are_counted_anew_after_a_partner_was_given_up():
+def test_connect_numbers_restart_after_a_partner_was_abandoned():
     on = Stage()
     on.send(on.a.request(app_key=1))
     on.send(on.a.request(connect_seqnum=0, target_recv_seqnum_start=0x70F1), after_ms=5000)
@@ -399,7 +399,7 @@ def test_connects_are_counted_anew_after_a_partner_was_given_up():
 
 
 @pytest.mark.rule("R-RTX-05", "R-ACK-01")
-def test_a_medium_that_was_given_up_is_not_missing_in_what_follows():
+def test_an_abandoned_medium_is_not_missing_later():
     """Its receiver asks for the number behind it, and then acknowledges what comes."""
     on = Stage().connect()
     on.send(on.a.medium(10_000, 0), on.a.medium(10_000, 1, lib_seqnum=1), delivered_ns=LOST)
@@ -410,7 +410,7 @@ def test_a_medium_that_was_given_up_is_not_missing_in_what_follows():
     assert quiet(on)
 
 
-def test_a_target_that_slept_answers_what_came_before_a_giving_up():
+def test_a_suspended_target_answers_requests_from_before_it_was_abandoned():
     on = Stage()
     for start in (1, 0x70F1):
         on.send(on.a.request(connect_seqnum=0, target_recv_seqnum_start=start), after_ms=5000, delivered_ns=on.time_ns)
@@ -423,7 +423,7 @@ def test_a_target_that_slept_answers_what_came_before_a_giving_up():
 
 
 @pytest.mark.rule("R-CLS-05", "R-RTX-05")
-def test_number_1_is_awaited_after_a_reset_that_follows_a_giving_up():
+def test_number_1_is_expected_after_a_reset_of_an_abandoned_partner():
     on = Stage()
     on.a.expected = on.b.next = 0x70F1
     on.connect().send(on.b.tiny(), on.b.tiny(), on.a.liback())
@@ -433,8 +433,8 @@ def test_number_1_is_awaited_after_a_reset_that_follows_a_giving_up():
     assert quiet(on)
 
 
-def test_a_restarted_host_has_heard_what_was_still_on_its_way():
-    """What it was taught before is forgotten; what arrives when it runs again is not."""
+def test_a_restarted_host_received_the_frames_in_flight():
+    """Indexes taught before the restart are forgotten; frames that arrive after it are not."""
     on = Stage().connect()
     on.send(on.a.request(), delivered_ns=on.time_ns + 50 * MILLISECOND)
     on.judge.restarted(on.b.mac, on.time_ns + 20 * MILLISECOND)

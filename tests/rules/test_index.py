@@ -1,4 +1,4 @@
-"""Every rule is implemented and tested, and the index says where."""
+"""Every rule is implemented and tested, and the index lists the places."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOUND = scan(ROOT)
 
 
 def missing(number: str) -> list[str]:
-    """What a rule lacks: a place that implements it (for the wire format: that judges it), a test."""
+    """Return the missing places of a rule: implementation (of the wire format: a judge) and test."""
     rule, found = CATALOGUE[number], FOUND[number]
     if rule.checker_only:
         return []
@@ -41,7 +41,7 @@ def test_checker_only_needs_a_reason():
     assert all(rule.why for rule in CATALOGUE.values() if rule.checker_only or rule.judged != "wire")
 
 
-def test_whatever_is_demanded_can_be_judged():
+def test_demands_can_be_judged():
     nobody = [rule for rule in CATALOGUE.values() if rule.judged == "not"]
     assert nobody and {rule.force for rule in nobody} <= {"MAY", "fact"}
     assert {rule.judged for rule in CATALOGUE.values() if rule.force == "MAY"} == {"not"}

@@ -60,7 +60,7 @@ def test_every_violation_has_one() -> None:
 
 
 @pytest.mark.parametrize("rule", SENT)
-def test_who_sees_every_frame_as_it_is_sent_finds_more(rule: str) -> None:
+def test_a_view_at_the_sender_finds_more(rule: str) -> None:
     with engine(SENT[rule]) as simulation:
         for seed in range(20):
             outcome = simulation.Simulation(simulation.draw_scenario(seed, loss=0.0, kill=0)).run()
@@ -70,6 +70,6 @@ def test_who_sees_every_frame_as_it_is_sent_finds_more(rule: str) -> None:
     assert found == {rule}
 
 
-def test_a_mutant_of_the_engine_shows_the_rule_that_is_left() -> None:
+def test_a_mutant_of_the_engine_breaks_the_remaining_rule() -> None:
     (left,) = UNTOUCHED - {*SENT}
     assert any(isinstance(each, Found) and each.rules == {left} for each in SEEN.values())

@@ -67,7 +67,7 @@ OPTIONS: dict[str, tuple[object, object]] = {
     "filter": (1, 1),
     "mtu": (1, 1),
 }
-"""Options with a value and what the scenario then says."""
+"""Options with a value, and the field of the scenario that they set."""
 
 
 @pytest.fixture
@@ -301,7 +301,7 @@ def test_a_terminal_shows_progress_and_the_same_result(what: tuple[object, ...])
     theirs, ours = pty.openpty()
     done = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=ours, timeout=60, check=True)
     os.close(ours)
-    # A terminal gives up to 4096 bytes at a time, which may end within a character.
+    # A terminal delivers up to 4096 bytes at a time, which may end within a character.
     shown = os.read(theirs, 1 << 16).decode(errors="replace")
     os.close(theirs)
     assert "messages" in shown or "seeds" in shown

@@ -35,8 +35,8 @@ PINNED = {
     "omx": "306bdeba7d4b050cb620679ff46fbe5cac6016eba411f985a7dedbd922241e24",
     "seeds 0 to 19": "1cd00c0a165b9f08632ce6146b34cfb5b436ed85a7f9727d046993ff7678a9ae",
 }
-"""What these runs have always been. Whoever changes what the engine or the simulation does changes these too; on
-another machine or another Python they must not change."""
+"""Reference digests. A change of the engine's or the simulation's behaviour changes them too; another machine or
+another Python must not."""
 _CHILD = """
 import json
 from tests.simulation.test_determinism import digests

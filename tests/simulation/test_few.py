@@ -18,7 +18,7 @@ MOST = 28
 
 
 class Count:
-    """How often frames went by themselves."""
+    """Number of frames that were transmitted alone."""
 
     arrived = left = 0
 

@@ -1,4 +1,4 @@
-"""Incidents happen as often as they are asked for, and do what their name says."""
+"""Incidents happen as often as the scenario requires, and have the effect of their name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each invariant can fail: an engine with a planted fault breaks it, and the simulation says so."""
+"""Each invariant can fail: an engine with a planted fault breaks it, and the simulation reports it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def wrap(patch: pytest.MonkeyPatch, owner: Any, name: str, change: Callable[...,
 
 
 def change_events(patch: pytest.MonkeyPatch, change: Callable[[Event], list[Event]]) -> None:
-    """Let every node tell something else than it would."""
+    """Make every node report something else than it would."""
 
     def told(events: Callable[[Node], list[Event]], node: Node) -> list[Event]:
         return [other for event in events(node) for other in change(event)]

@@ -99,7 +99,7 @@ def test_a_receive_that_would_not_have_taken_it_is_not_overtaken(books: Books) -
     (True, 100, 100, True),
 ])  # fmt: skip
 def test_sender_and_receiver_agree_on_the_length(large: bool, told: int, took: int, good: bool) -> None:
-    """Who sends a short message never hears how much was taken (R-MSC-01)."""
+    """The sender of a short message does not learn the received length (R-MSC-01)."""
     books = Books(large=large)
     books.receive(0, 0, size=took)
     books.send(0, Status.SUCCESS if told == 100 else Status.MESSAGE_TRUNCATED, told)
@@ -154,7 +154,7 @@ def test_trouble_excuses_messages_in_flight_and_no_later_ones(books: Books) -> N
 
 @pytest.mark.parametrize(("after", "good"), [(LATE // 2, True), (2 * LATE, False)])
 def test_a_late_nack_may_follow_a_restart(after: int, good: bool) -> None:
-    """It is for the same number of the session before (R-NAK-05); but not for ever."""
+    """It is for the same number of the former session (R-NAK-05); but only for a limited time."""
     books = Books()
     books.ledger.closed(1, "it was killed", 2)
     books.schedule.now += 10 * LATE

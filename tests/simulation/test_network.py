@@ -1,4 +1,4 @@
-"""The simulated Ethernet does to frames what the scenario says, and nothing else."""
+"""The simulated Ethernet applies the faults of the scenario to frames, and nothing else."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Wire:
     schedule: Schedule = field(default_factory=Schedule)
     arrived: list[tuple[Port, int, bytes]] = field(default_factory=list)
     """Port, time and bytes of each frame."""
-    told: list[tuple[bytes, int, int]] = field(default_factory=list)
-    """What an observer was told."""
+    reports: list[tuple[bytes, int, int]] = field(default_factory=list)
+    """Arguments of the calls to the observer."""
 
     def __post_init__(self) -> None:
         self.network = Network(self.scenario, self.schedule, ADDRESSES, self._take)
@@ -56,10 +56,10 @@ class Wire:
 
 
 def wire(*, observed: bool = False, count: int = FRAMES, **changes: Any) -> Wire:
-    """A network through which so many frames have gone, one each microsecond."""
+    """Return a network that has forwarded ``count`` frames, one per microsecond."""
     made = Wire(Scenario(**changes))
     if observed:
-        made.network.observers.append(lambda *told: made.told.append(told))
+        made.network.observers.append(lambda *reports: made.reports.append(reports))
     for number in range(count):
         made.schedule.at(number * MICROSECOND, made.send, frame(number))
     return made
@@ -71,7 +71,7 @@ def test_without_faults_every_frame_arrives_once_in_order(observed: bool) -> Non
     assert made.run() == list(range(FRAMES))
     assert {port for port, _, _ in made.arrived} == {(1, 0)}
     assert (made.network.frames, made.network.lost) == (FRAMES, 0)
-    assert all(copies == 1 for _, _, copies in made.told)
+    assert all(copies == 1 for _, _, copies in made.reports)
 
 
 def test_links_carry_ten_gigabits_a_second() -> None:
@@ -90,7 +90,7 @@ def test_lost_and_damaged_frames_do_not_arrive(name: str) -> None:
     assert 0.15 < 1 - len(numbers) / FRAMES < 0.25
     assert numbers == sorted(set(numbers))
     assert made.network.lost == FRAMES - len(numbers)
-    assert [int.from_bytes(data[-4:], "big") for data, time, _ in made.told if time != LOST] == numbers
+    assert [int.from_bytes(data[-4:], "big") for data, time, _ in made.reports if time != LOST] == numbers
 
 
 def test_duplicates_arrive_twice() -> None:
@@ -98,7 +98,7 @@ def test_duplicates_arrive_twice() -> None:
     numbers = made.run()
     assert set(numbers) == set(range(FRAMES))
     assert 0.15 < len(numbers) / FRAMES - 1 < 0.25
-    assert sum(copies for _, _, copies in made.told) == len(numbers)
+    assert sum(copies for _, _, copies in made.reports) == len(numbers)
 
 
 def test_held_back_frames_arrive_late_but_not_too_late() -> None:
@@ -122,7 +122,7 @@ def test_changed_bytes_lie_behind_the_ethernet_header() -> None:
     changed = [data for _, _, data in made.arrived if data[:-4] != blank]
     assert 0.3 < len(changed) / FRAMES < 0.6
     assert {data[:16] for data in changed} == {blank[:16]}
-    assert any(copies == 0 for _, _, copies in made.told), "what was changed has not arrived as it was sent"
+    assert any(copies == 0 for _, _, copies in made.reports), "what was changed has not arrived as it was sent"
 
 
 def test_frames_of_an_interval_arrive_together() -> None:

@@ -46,7 +46,7 @@ def test_impossible_scenarios_are_refused(changes: dict[str, Any], complaint: st
 
 @given(SEEDS)
 def test_the_command_of_a_scenario_runs_that_scenario(seed: int) -> None:
-    """What a failed campaign tells its user to type."""
+    """The command that a failed campaign prints."""
     scenario = replace(draw_scenario(seed), judged=seed % 2 == 0)
     words = simulating.command_for(scenario).split()
     assert words[:2] == ["mxwire", "simulate"]
