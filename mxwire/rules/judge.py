@@ -13,7 +13,7 @@ from mxwire.rules.registry import Breach, WireRule
 from mxwire.rules.replies import ReplyRun, take
 from mxwire.rules.state import discovery
 from mxwire.rules.state.flows import ANY_INDEX, ObservedFlow, ObservedPair
-from mxwire.rules.state.frame import ObservedFrame
+from mxwire.rules.state.frame import JudgedFrame
 from mxwire.rules.state.hosts import ObservedHost
 from mxwire.rules.vantage import CAPTURE, Vantage
 from mxwire.wire.checks import Reason
@@ -41,7 +41,7 @@ class Judge:
         self._dialect = dialect
         self._hosts: dict[bytes, ObservedHost] = {}
         self._pairs: dict[bytes, ObservedPair] = {}
-        self._seen = ObservedFrame(vantage)
+        self._seen = JudgedFrame(vantage)
 
     def observe(
         self,

@@ -9,7 +9,7 @@ from typing import Final
 from mxwire.rules import chapters as chapters  # registers the rules
 from mxwire.rules.registry import ALWAYS, RULES, Check, WireRule
 from mxwire.rules.state import connects, discovery, numbered, pulls
-from mxwire.rules.state.frame import ObservedFrame
+from mxwire.rules.state.frame import JudgedFrame
 from mxwire.wire.packets import (
     FRAME_CLASSES,
     Announcement,
@@ -31,12 +31,12 @@ from mxwire.wire.packets import (
     Truc,
 )
 
-_Tracker = Callable[[ObservedFrame], None]
+_Tracker = Callable[[JudgedFrame], None]
 _FLOWLESS: Final = (Raw, Announcement, HostQuery, HostReply, PullReply, NackLib, NackMcp)
 _WITHOUT_INDEX: Final = (Raw, Announcement, HostQuery, HostReply, PullReply)
 
 
-def _nothing(seen: ObservedFrame) -> None:
+def _nothing(seen: JudgedFrame) -> None:
     """Track nothing, for frames that leave no trace."""
 
 

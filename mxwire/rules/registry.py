@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from mxwire.rules.finding import Severity
-from mxwire.rules.state.frame import FrameStatus, ObservedFrame
+from mxwire.rules.state.frame import FrameStatus, JudgedFrame
 from mxwire.wire.packets import (
     ConnectReply,
     ConnectRequest,
@@ -36,7 +36,7 @@ class Breach(NamedTuple):
     """Number of the known defect of real hosts that explains it; if excused, it is reported under this number."""
 
 
-Check = Callable[[ObservedFrame], Breach | None]
+Check = Callable[[JudgedFrame], Breach | None]
 
 
 ALWAYS: Final = tuple(FrameStatus)
@@ -94,7 +94,7 @@ def judges(
 ) -> Callable[[Check], Check]:
     """Register the decorated function as a rule for frames of these types.
 
-    The function receives a :class:`~mxwire.rules.state.frame.ObservedFrame` and returns None or a :class:`Breach`; it
+    The function receives a :class:`~mxwire.rules.state.frame.JudgedFrame` and returns None or a :class:`Breach`; it
     has no side effects and never raises. ``alone`` declares that it reads nothing but the frame; ``also`` are rules
     that cannot be broken without breaking this one. It is not called where it cannot be broken, according to ``when``,
     ``as_sent``, ``sized`` and ``strange`` (see :class:`WireRule`).

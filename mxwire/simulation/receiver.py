@@ -43,7 +43,7 @@ class PlannedReceive:
 
 
 @dataclass(slots=True)
-class PostedReceive:
+class LiveReceive:
     """A receive that was posted, kept in its request's ``context``."""
 
     wanted: PlannedReceive
@@ -87,7 +87,7 @@ class SimulatedReceiver:
         self._rng = rng
         self._wanted = self._draw(expected)
         self._order = 0
-        self._live: dict[Request, PostedReceive] = {}
+        self._live: dict[Request, LiveReceive] = {}
         self._ended = False
 
     @property
@@ -160,7 +160,7 @@ class SimulatedReceiver:
         expected = None if seen is None else seen.match_info
         pieces = _cut(wanted.capacity, rng)
         request = endpoint.receive(pieces if len(pieces) > 1 else pieces[0], wanted.value, wanted.mask)
-        posted = PostedReceive(wanted, self._order, pieces, spare=spare)
+        posted = LiveReceive(wanted, self._order, pieces, spare=spare)
         request.context = posted
         self._order += 1
         self._live[request] = posted
@@ -208,7 +208,7 @@ class SimulatedReceiver:
             self._check(request, posted, status)
         self.application.world.buffers.watch(posted.pieces)
 
-    def _check(self, request: Request, posted: PostedReceive, status: Status) -> None:
+    def _check(self, request: Request, posted: LiveReceive, status: Status) -> None:
         application, ledger, wanted = self.application, self.ledger, posted.wanted
         info = request.match_info
         number = message_number(info)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from mxwire.rules.registry import NUMBERED, Breach, judges
-from mxwire.rules.state.frame import FrameStatus, ObservedFrame
+from mxwire.rules.state.frame import FrameStatus, JudgedFrame
 from mxwire.wire.numbers import ABANDONED_DONE, FIRST_NUMBER, NO_SESSION, NUMBER_MASK
 from mxwire.wire.packets import Truc
 
 
 @judges("R-ACK-01", *NUMBERED, Truc, also=("R-ACK-03",))
-def acknowledges_received(seen: ObservedFrame) -> Breach | None:
+def acknowledges_received(seen: JudgedFrame) -> Breach | None:
     """An ack is the next expected number, and never beyond the numbers that were completely received."""
     position = seen.ack_position
     stream = seen.back.stream
@@ -28,7 +28,7 @@ def acknowledges_received(seen: ObservedFrame) -> Breach | None:
     )
 
 
-def _nothing_sent(seen: ObservedFrame) -> Breach | None:
+def _nothing_sent(seen: JudgedFrame) -> Breach | None:
     """Before the first message, only the requested start can be acknowledged."""
     back = seen.back
     receiver = seen.flow.destination
@@ -44,7 +44,7 @@ def _nothing_sent(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-ACK-01", *NUMBERED, Truc)
-def never_backwards(seen: ObservedFrame) -> Breach | None:
+def never_backwards(seen: JudgedFrame) -> Breach | None:
     """Acks never decrease until one endpoint resets its state."""
     flow, position = seen.flow, seen.ack_position
     highest = flow.acknowledged
@@ -63,7 +63,7 @@ def never_backwards(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-ACK-04", Truc, severity="deviation", alone=True)
-def liback_fields(seen: ObservedFrame) -> Breach | None:
+def liback_fields(seen: JudgedFrame) -> Breach | None:
     """``send_seq`` repeats the number, ``resent`` is 0."""
     frame = seen.frame
     if frame.liback_send_seq != frame.liback_lib_seqnum:
@@ -74,7 +74,7 @@ def liback_fields(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-ACK-06", Truc)
-def liback_numbers(seen: ObservedFrame) -> Breach | None:
+def liback_numbers(seen: JudgedFrame) -> Breach | None:
     """``acknum`` starts at 1 and increases by 1."""
     flow, frame = seen.flow, seen.frame
     number, last = frame.liback_acknum, flow.acknum

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mxwire.rules.registry import NUMBERED, Breach, judges
 from mxwire.rules.state.flows import ObservedFlow
-from mxwire.rules.state.frame import FrameStatus, ObservedFrame
+from mxwire.rules.state.frame import FrameStatus, JudgedFrame
 from mxwire.rules.state.sequence import position_of
 from mxwire.units import MILLISECOND
 from mxwire.wire.enums import ConnectStatus
@@ -13,7 +13,7 @@ from mxwire.wire.packets import ConnectReply, ConnectRequest
 
 
 @judges("R-CON-01", ConnectRequest, severity="deviation", when=(FrameStatus.NEW,), as_sent=True)
-def connect_number(seen: ObservedFrame) -> Breach | None:
+def connect_number(seen: JudgedFrame) -> Breach | None:
     """Connects to a partner are numbered 0, 1, 2 …, and from 0 again after a disconnect."""
     flow, number = seen.flow, seen.frame.connect_seqnum
     if flow.connect_next is None:
@@ -24,7 +24,7 @@ def connect_number(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-CON-01", ConnectRequest, ConnectReply)
-def asked_start(seen: ObservedFrame) -> Breach | None:
+def asked_start(seen: JudgedFrame) -> Breach | None:
     """The requested start is at most the next number that the partner has not used."""
     frame, back = seen.frame, seen.back
     if isinstance(frame, ConnectReply) and not _answers_present_opening(seen):
@@ -47,11 +47,11 @@ def asked_start(seen: ObservedFrame) -> Breach | None:
     return None
 
 
-def _answers_present_opening(seen: ObservedFrame) -> bool:
+def _answers_present_opening(seen: JudgedFrame) -> bool:
     return bool(seen.frame.src_session_id == seen.flow.destination.session)
 
 
-def _is_reopened(seen: ObservedFrame) -> bool:
+def _is_reopened(seen: JudgedFrame) -> bool:
     """Return whether the frame shows a new opening of its sender, which has no memory of earlier ones."""
     frame = seen.frame
     own = frame.target_session_id if isinstance(frame, ConnectReply) else frame.src_session_id
@@ -65,7 +65,7 @@ def _is_late_start(back: ObservedFlow, start: int) -> bool:
 
 
 @judges("R-SEQ-03", ConnectRequest, ConnectReply)
-def session_number_asked(seen: ObservedFrame) -> Breach | None:
+def session_number_asked(seen: JudgedFrame) -> Breach | None:
     """The requested session number increases by one when the partner is abandoned, and is 0 for a new partner."""
     flow, start = seen.flow, seen.frame.target_recv_seqnum_start
     if flow.asked is None or _is_reopened(seen) or not start & SESSION_NUMBER_MASK:
@@ -79,7 +79,7 @@ def session_number_asked(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-CON-02", ConnectRequest, severity="deviation", when=(FrameStatus.REPEAT,))
-def request_repeated(seen: ObservedFrame) -> Breach | None:
+def request_repeated(seen: JudgedFrame) -> Breach | None:
     """An unanswered request is retransmitted after the resend delay, unchanged, up to the resend limit."""
     connect, frame = seen.connect, seen.frame
     if connect is None:
@@ -101,7 +101,7 @@ def request_repeated(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-CON-04", ConnectReply, alone=True)
-def reply_status(seen: ObservedFrame) -> Breach | None:
+def reply_status(seen: JudgedFrame) -> Breach | None:
     """A reply has status 0 or 11; requesters ignore any other."""
     status = seen.frame.connect_status_code
     if status not in (ConnectStatus.SUCCESS, ConnectStatus.BAD_KEY):
@@ -110,7 +110,7 @@ def reply_status(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-CON-08", ConnectReply)
-def reply_asked_for(seen: ObservedFrame) -> Breach | None:
+def reply_asked_for(seen: JudgedFrame) -> Breach | None:
     """A reply answers a request: session and connect number are copied from it, and each request gets one reply."""
     frame, connect = seen.frame, seen.connect
     if seen.status is FrameStatus.STALE:
@@ -132,7 +132,7 @@ def reply_asked_for(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-CON-08", ConnectReply)
-def reply_by_key(seen: ObservedFrame) -> Breach | None:
+def reply_by_key(seen: JudgedFrame) -> Breach | None:
     """FrameStatus 0 for the endpoint's key, 11 for any other."""
     connect, endpoint, frame = seen.connect, seen.endpoint, seen.frame
     if connect is None or endpoint is None or endpoint.key is None or endpoint.session != frame.target_session_id:
@@ -148,7 +148,7 @@ def reply_by_key(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-CON-12", *NUMBERED, severity="note", when=(FrameStatus.NEW,))
-def connected_both_ways(seen: ObservedFrame) -> Breach | None:
+def connected_both_ways(seen: JudgedFrame) -> Breach | None:
     """A sender transmits its own CONNECT request first, because otherwise acks and PULLs cannot be addressed to it."""
     flow = seen.flow
     if flow.unannounced or flow.connects or not flow.sessions:

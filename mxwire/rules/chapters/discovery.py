@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from mxwire.rules.registry import CONNECTS, NUMBERED, Breach, judges
-from mxwire.rules.state.frame import ObservedFrame
+from mxwire.rules.state.frame import JudgedFrame
 from mxwire.units import MILLISECOND
 from mxwire.wire.numbers import ANNOUNCEMENT_INTERVAL
 from mxwire.wire.packets import Announcement, NackLib, Pull, Truc
 
 
 @judges("R-DISC-02", Announcement, severity="deviation")
-def announcement_interval(seen: ObservedFrame) -> Breach | None:
+def announcement_interval(seen: JudgedFrame) -> Breach | None:
     """A daemon announces itself at most once per second, unless another daemon has started a new series."""
     last = seen.pair.source.announced
     if last is None or last.provoked or last.serial != seen.frame.serial:
@@ -24,7 +24,7 @@ def announcement_interval(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-LOC-02", *NUMBERED, *CONNECTS, Pull, Truc, NackLib, severity="deviation", alone=True, strange=True)
-def local_traffic(seen: ObservedFrame) -> Breach | None:
+def local_traffic(seen: JudgedFrame) -> Breach | None:
     """Endpoints of one host never communicate over the wire (R-LOC-01 if it is the same endpoint)."""
     frame = seen.frame
     if frame.src_mac == frame.dst_mac:
@@ -33,7 +33,7 @@ def local_traffic(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-LOC-01", *NUMBERED, *CONNECTS, Pull, Truc, also=("R-CON-07",), alone=True, strange=True)
-def talking_to_itself(seen: ObservedFrame) -> Breach | None:
+def talking_to_itself(seen: JudgedFrame) -> Breach | None:
     """An endpoint reaches itself without a packet (also R-CON-07)."""
     frame = seen.frame
     if frame.src_mac == frame.dst_mac and frame.src_endpoint == frame.dst_endpoint:

@@ -7,7 +7,7 @@ from typing import Final
 from mxwire.ethernet import BROADCAST, SHORTEST_FRAME, is_group, mac_text
 from mxwire.rules.registry import CONNECTS, NUMBERED, SESSIONED, Breach, judges
 from mxwire.rules.state.flows import ANY_INDEX
-from mxwire.rules.state.frame import ObservedFrame
+from mxwire.rules.state.frame import JudgedFrame
 from mxwire.wire.checks import Reason
 from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, PULL_REPLY_DATA_OFFSET
 from mxwire.wire.enums import TrucType
@@ -56,7 +56,7 @@ MALFORMED: Final[dict[Reason, tuple[str, str]]] = {
 
 
 @judges("W-2", *_ALL_BUT_RAW, alone=True)
-def frame_length(seen: ObservedFrame) -> Breach | None:
+def frame_length(seen: JudgedFrame) -> Breach | None:
     """At least 60 bytes, at most M, and no padding beyond 60."""
     length = seen.length
     if length < SHORTEST_FRAME:
@@ -76,7 +76,7 @@ def frame_length(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("W-2", *_ALL_BUT_RAW, severity="deviation", alone=True, strange=True)
-def unicast(seen: ObservedFrame) -> Breach | None:
+def unicast(seen: JudgedFrame) -> Breach | None:
     """All frames except RAW go to one host."""
     if is_group(seen.frame.dst_mac):
         return Breach("only RAW frames are broadcast", f"destination {mac_text(seen.frame.dst_mac)}")
@@ -84,7 +84,7 @@ def unicast(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("W-5", *NUMBERED, *CONNECTS, Truc, Pull, NackLib, NackMcp)
-def peer_index(seen: ObservedFrame) -> Breach | None:
+def peer_index(seen: JudgedFrame) -> Breach | None:
     """``dst_src_peer_index`` is the last index that the destination taught, or 0xFFFF before that."""
     index = seen.frame.dst_src_peer_index
     known = seen.pair.indexes
@@ -100,7 +100,7 @@ def peer_index(seen: ObservedFrame) -> Breach | None:
     return Breach(f"the destination taught {taught}", f"dst_src_peer_index {_index(index)}")
 
 
-def _has_heard(seen: ObservedFrame) -> bool:
+def _has_heard(seen: JudgedFrame) -> bool:
     """Return whether the packet carries knowledge from a CONNECT, which has taught the sender the index as well."""
     frame = seen.frame
     if isinstance(frame, ConnectReply):
@@ -108,7 +108,7 @@ def _has_heard(seen: ObservedFrame) -> bool:
     return isinstance(frame, SESSIONED) and frame.session in seen.flow.sessions
 
 
-def _outdated(seen: ObservedFrame, index: int) -> Breach | None:
+def _outdated(seen: JudgedFrame, index: int) -> Breach | None:
     """Accept an earlier index as long as the sender cannot have learned the later one."""
     pair = seen.pair
     if not seen.vantage.as_sent or pair.known_ns is None:
@@ -126,7 +126,7 @@ def _index(index: int) -> str:
 
 
 @judges("W-6.1", Announcement, severity="deviation", alone=True)
-def announcement_fields(seen: ObservedFrame) -> Breach | None:
+def announcement_fields(seen: JudgedFrame) -> Breach | None:
     """The announcement of omxoed: broadcast, 64 bytes, index 0, the sender's own address as NIC id."""
     frame = seen.frame
     address = (frame.nic_id_hi << 32 | frame.nic_id_lo).to_bytes(8, "big")
@@ -140,7 +140,7 @@ def announcement_fields(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("W-6.4", Truc, alone=True)
-def liback_constants(seen: ObservedFrame) -> Breach | None:
+def liback_constants(seen: JudgedFrame) -> Breach | None:
     """Sub-type 0x55, 16 bytes of data, the same session in both fields."""
     frame = seen.frame
     if frame.liback_type != TrucType.ACK:
@@ -155,7 +155,7 @@ def liback_constants(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("W-6.5", ConnectRequest, ConnectReply, alone=True)
-def connect_constants(seen: ObservedFrame) -> Breach | None:
+def connect_constants(seen: JudgedFrame) -> Breach | None:
     """16 bytes of data, number 0, ``is_reply`` 0 or 1."""
     frame = seen.frame
     if frame.length != CONNECT_LENGTH:
@@ -168,7 +168,7 @@ def connect_constants(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("W-6.8", Rndv, alone=True)
-def rndv_constants(seen: ObservedFrame) -> Breach | None:
+def rndv_constants(seen: JudgedFrame) -> Breach | None:
     """8 bytes of data."""
     if seen.frame.length != 8:
         return Breach("a RNDV has 8 bytes of data", f"length {seen.frame.length}")

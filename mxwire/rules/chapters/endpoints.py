@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from mxwire.rules.registry import MESSAGES, SESSIONED, Breach, judges
-from mxwire.rules.state.frame import FrameStatus, ObservedFrame
+from mxwire.rules.state.frame import FrameStatus, JudgedFrame
 from mxwire.wire.enums import NackType
 from mxwire.wire.numbers import NO_SESSION, SESSION_NUMBER_MASK
 from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, NackMcp, Notify, Pull, Truc
 
 
 @judges("R-EP-01", NackLib, NackMcp)
-def endpoint_limit(seen: ObservedFrame) -> Breach | None:
+def endpoint_limit(seen: JudgedFrame) -> Breach | None:
     """One limit separates endpoint numbers refused with type 1 from those refused with types 2 and 3."""
     frame, host = seen.frame, seen.pair.source
     if isinstance(frame, NackLib):
@@ -32,7 +32,7 @@ def endpoint_limit(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-EP-02", *SESSIONED, also=("D-1",))
-def destination_session(seen: ObservedFrame) -> Breach | None:
+def destination_session(seen: JudgedFrame) -> Breach | None:
     """A packet names the session that its destination taught the sender."""
     flow = seen.flow
     session = seen.frame.session
@@ -57,13 +57,13 @@ def destination_session(seen: ObservedFrame) -> Breach | None:
     return Breach(f"a session that the destination taught the sender: {known}", f"session 0x{session:08x}")
 
 
-def is_unconnected(seen: ObservedFrame) -> bool:
+def is_unconnected(seen: JudgedFrame) -> bool:
     """Return whether the number is one that a partner uses before any handshake (chapter 1)."""
     return bool(seen.frame.lib_seqnum & SESSION_NUMBER_MASK == SESSION_NUMBER_MASK)
 
 
 @judges("R-RTX-05", *MESSAGES, severity="note")
-def sending_to_abandoned(seen: ObservedFrame) -> Breach | None:
+def sending_to_abandoned(seen: JudgedFrame) -> Breach | None:
     """An abandoned partner is as if never connected: a message to it has no session."""
     if seen.frame.session != NO_SESSION or not is_unconnected(seen) or not seen.flow.sessions:
         return None
@@ -74,7 +74,7 @@ def sending_to_abandoned(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-EP-02", ConnectRequest, ConnectReply)
-def own_session(seen: ObservedFrame) -> Breach | None:
+def own_session(seen: JudgedFrame) -> Breach | None:
     """A session ends with its opening: it is not used again, and not shown after the host denied it."""
     frame, endpoint = seen.frame, seen.endpoint
     if endpoint is None or seen.status is FrameStatus.STALE:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from mxwire.rules.registry import Breach, judges
 from mxwire.rules.state.flows import ObservedFlow
-from mxwire.rules.state.frame import ObservedFrame
+from mxwire.rules.state.frame import JudgedFrame
 from mxwire.rules.state.streams import ObservedMessage
 from mxwire.wire.enums import NackType
 from mxwire.wire.packets import NackLib, NackMcp
 
 
 @judges("R-NAK-07", NackLib, alone=True)
-def library_nack_type(seen: ObservedFrame) -> Breach | None:
+def library_nack_type(seen: JudgedFrame) -> Breach | None:
     """NACK_LIB has type 1, 2 or 3; any other type aborts the receiving application."""
     if not NackType.BAD_ENDPT <= seen.frame.nack_type <= NackType.BAD_SESSION:
         return Breach("nack type 1, 2 or 3", f"type {seen.frame.nack_type}")
@@ -19,7 +19,7 @@ def library_nack_type(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-NAK-09", NackMcp, alone=True)
-def pull_nack_type(seen: ObservedFrame) -> Breach | None:
+def pull_nack_type(seen: JudgedFrame) -> Breach | None:
     """NACK_MCP has type 1, 2, 3 or 4."""
     if not NackType.BAD_ENDPT <= seen.frame.nack_type <= NackType.BAD_RDMAWIN:
         return Breach("nack type 1, 2, 3 or 4", f"type {seen.frame.nack_type}")
@@ -32,7 +32,7 @@ def _is_former(flow: ObservedFlow, message: ObservedMessage | None) -> bool:
 
 
 @judges("R-NAK-02", NackLib, also=("R-NAK-01", "R-ACK-10", "D-6"))
-def refuses_a_packet(seen: ObservedFrame) -> Breach | None:
+def refuses_a_packet(seen: JudgedFrame) -> Breach | None:
     """A NACK_LIB answers a CONNECT or a numbered packet, with its number and endpoints, once per packet."""
     frame, vantage, flow = seen.frame, seen.vantage, seen.flow
     if flow is None:
@@ -51,7 +51,7 @@ def refuses_a_packet(seen: ObservedFrame) -> Breach | None:
     return None
 
 
-def _unprovoked(seen: ObservedFrame) -> Breach:
+def _unprovoked(seen: JudgedFrame) -> Breach:
     frame = seen.frame
     return Breach(
         "a nack answers a packet, with its number and endpoints",
@@ -61,7 +61,7 @@ def _unprovoked(seen: ObservedFrame) -> Breach:
 
 
 @judges("R-CON-09", NackLib)
-def connect_without_session(seen: ObservedFrame) -> Breach | None:
+def connect_without_session(seen: JudgedFrame) -> Breach | None:
     """A CONNECT is never refused for its session."""
     if seen.frame.nack_type == NackType.BAD_SESSION and seen.connect is not None and seen.message is None:
         return Breach(
@@ -73,7 +73,7 @@ def connect_without_session(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-NAK-03", NackLib, severity="deviation", alone=True)
-def index_copied(seen: ObservedFrame) -> Breach | None:
+def index_copied(seen: JudgedFrame) -> Breach | None:
     """The second index field repeats the one in the head (wire format, 6.12)."""
     frame = seen.frame
     if frame.dst_src_peer_index_copy != frame.dst_src_peer_index:
@@ -82,7 +82,7 @@ def index_copied(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-NAK-02", NackMcp)
-def refuses_a_pull(seen: ObservedFrame) -> Breach | None:
+def refuses_a_pull(seen: JudgedFrame) -> Breach | None:
     """A NACK_MCP answers a PULL, with its handle and magic, once per PULL."""
     frame, vantage, transfer = seen.frame, seen.vantage, seen.transfer
     if transfer is None:
@@ -99,7 +99,7 @@ def refuses_a_pull(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-NAK-03", NackMcp, severity="deviation")
-def puller_copied(seen: ObservedFrame) -> Breach | None:
+def puller_copied(seen: JudgedFrame) -> Breach | None:
     """``src_endpoint`` is copied from the PULL: the endpoint that pulls (wire format, 6.13)."""
     frame, transfer = seen.frame, seen.transfer
     if transfer is not None and frame.src_endpoint != transfer.puller:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mxwire.rules.registry import Breach, judges
-from mxwire.rules.state.frame import ObservedFrame
+from mxwire.rules.state.frame import JudgedFrame
 from mxwire.rules.timing import tick
 from mxwire.units import MILLISECOND
 from mxwire.wire.numbers import HOST_NAME_MAXIMUM, HOST_QUERY_MAGIC
@@ -15,7 +15,7 @@ _REBUILT_IN = 100 * MILLISECOND
 
 
 @judges("R-HOST-02", HostQuery, severity="deviation")
-def query_interval(seen: ObservedFrame) -> Breach | None:
+def query_interval(seen: JudgedFrame) -> Breach | None:
     """Queries are repeated every 5 s; the first repetition may be earlier, from a timer that was already running."""
     pair = seen.pair
     first, last = pair.query_times
@@ -34,7 +34,7 @@ def query_interval(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-HOST-03", HostQuery, severity="deviation")
-def query_magic(seen: ObservedFrame) -> Breach | None:
+def query_magic(seen: JudgedFrame) -> Breach | None:
     """The magic starts at 0x13052008 and is incremented whenever all names are cleared."""
     magic, last = seen.frame.magic, seen.pair.source.magic
     if magic in (last, HOST_QUERY_MAGIC) or (last is None and not seen.vantage.from_start):
@@ -46,7 +46,7 @@ def query_magic(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-HOST-06", HostReply)
-def reply_magic(seen: ObservedFrame) -> Breach | None:
+def reply_magic(seen: JudgedFrame) -> Breach | None:
     """The reply's magic is the query's."""
     queries = seen.pair.back.queries
     if queries and seen.frame.magic not in queries:
@@ -56,7 +56,7 @@ def reply_magic(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-HOST-06", HostReply)
-def reply_index(seen: ObservedFrame) -> Breach | None:
+def reply_index(seen: JudgedFrame) -> Breach | None:
     """A reply teaches the responder's own index for the querier, not the index in the query."""
     back = seen.pair.back
     index, taught = seen.frame.src_dst_peer_index, back.lesson
@@ -68,7 +68,7 @@ def reply_index(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-HOST-04", HostReply, severity="deviation")
-def answers_query(seen: ObservedFrame) -> Breach | None:
+def answers_query(seen: JudgedFrame) -> Breach | None:
     """A host reports its name when queried, once per query (an unrequested reply is accepted, R-HOST-07)."""
     pair = seen.pair
     asked = sum(pair.back.queries.values())
@@ -80,7 +80,7 @@ def answers_query(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-HOST-08", HostReply, alone=True)
-def name_length(seen: ObservedFrame) -> Breach | None:
+def name_length(seen: JudgedFrame) -> Breach | None:
     """1 to 80 bytes, including the terminating NUL."""
     frame = seen.frame
     if not 1 <= frame.length <= HOST_NAME_MAXIMUM:
@@ -91,7 +91,7 @@ def name_length(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("D-14", HostReply, severity="note", alone=True, strange=True)
-def renaming(seen: ObservedFrame) -> Breach | None:
+def renaming(seen: JudgedFrame) -> Breach | None:
     """A reply from the receiver's own address renames it."""
     if seen.frame.src_mac == seen.frame.dst_mac:
         return Breach("no reply of a host to itself", "the reply renames its receiver")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mxwire.rules.registry import NUMBERED, Breach, judges
-from mxwire.rules.state.frame import FrameStatus, ObservedFrame
+from mxwire.rules.state.frame import FrameStatus, JudgedFrame
 from mxwire.wire.numbers import OUTSTANDING_MAXIMUM, SESSION_NUMBER_MASK
 
 
 @judges("R-SEQ-03", *NUMBERED)
-def session_bits(seen: ObservedFrame) -> Breach | None:
+def session_bits(seen: JudgedFrame) -> Breach | None:
     """The two session bits of every number are those that the receiver requested."""
     stream = seen.flow.stream
     number = seen.frame.lib_seqnum
@@ -20,7 +20,7 @@ def session_bits(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-SEQ-04", *NUMBERED, also=("R-SEQ-01", "R-SEQ-02"), when=(FrameStatus.NEW,), as_sent=True)
-def consecutive(seen: ObservedFrame) -> Breach | None:
+def consecutive(seen: JudgedFrame) -> Breach | None:
     """Numbers are consecutive in the order of first transmission."""
     stream = seen.flow.stream
     if seen.starts or stream is None:
@@ -32,7 +32,7 @@ def consecutive(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-SEQ-05", *NUMBERED)
-def first_number(seen: ObservedFrame) -> Breach | None:
+def first_number(seen: JudgedFrame) -> Breach | None:
     """The first message has the number that the receiver requested."""
     flow, frame = seen.flow, seen.frame
     stream = flow.stream
@@ -62,7 +62,7 @@ def _is_reachable(number: int, start: int) -> bool:
 
 
 @judges("R-SEQ-06", *NUMBERED, when=(FrameStatus.NEW,))
-def window(seen: ObservedFrame) -> Breach | None:
+def window(seen: JudgedFrame) -> Breach | None:
     """At most 8191 numbers are outstanding."""
     stream = seen.flow.stream
     if seen.starts or stream is None or stream.adopted:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mxwire.rules.registry import Breach, judges
-from mxwire.rules.state.frame import FrameStatus, ObservedFrame
+from mxwire.rules.state.frame import FrameStatus, JudgedFrame
 from mxwire.rules.state.transfers import ObservedTransfer
 from mxwire.rules.timing import pull_limit_most
 from mxwire.units import MILLISECOND, SECOND
@@ -12,7 +12,7 @@ from mxwire.wire.packets import Pull, PullReply
 
 
 @judges("R-PUL-01", Pull, also=("D-7", "D-15"), sized=True)
-def block_arithmetic(seen: ObservedFrame) -> Breach | None:
+def block_arithmetic(seen: JudgedFrame) -> Breach | None:
     """A PULL requests one whole block, at the boundaries that the transfer's sizes determine."""
     frame, dialect = seen.frame, seen.pair.dialect
     payload, per_block, total = dialect.reply_payload, dialect.frames_per_block, frame.total_length
@@ -31,7 +31,7 @@ def block_arithmetic(seen: ObservedFrame) -> Breach | None:
     return Breach(expected, found, defect=_defect(seen))
 
 
-def _defect(seen: ObservedFrame) -> str | None:
+def _defect(seen: JudgedFrame) -> str | None:
     """Return the defect that explains a nonsensical PULL: a real puller of fewer than 4 blocks whose timer expired."""
     transfer = seen.transfer
     if transfer is None or transfer.block_count >= BLOCKS_IN_FLIGHT:
@@ -40,7 +40,7 @@ def _defect(seen: ObservedFrame) -> str | None:
 
 
 @judges("R-PUL-02", Pull, when=(FrameStatus.NEW,), sized=True)
-def blocks_in_flight(seen: ObservedFrame) -> Breach | None:
+def blocks_in_flight(seen: JudgedFrame) -> Breach | None:
     """At most four blocks are outstanding, counted from the oldest incomplete one."""
     transfer = seen.transfer
     if seen.block is not None or _is_adopted(seen):
@@ -61,7 +61,7 @@ def blocks_in_flight(seen: ObservedFrame) -> Breach | None:
     return None
 
 
-def _is_adopted(seen: ObservedFrame) -> bool:
+def _is_adopted(seen: JudgedFrame) -> bool:
     """Return whether the transfer began before the observation."""
     return seen.announcement is None if seen.transfer is None else seen.transfer.adopted
 
@@ -71,7 +71,7 @@ def _window(transfer: ObservedTransfer) -> tuple[int, int]:
 
 
 @judges("R-PUL-03", Pull)
-def handle(seen: ObservedFrame) -> Breach | None:
+def handle(seen: JudgedFrame) -> Breach | None:
     """A handle identifies one transfer, whose values never change; the magic is the endpoint's."""
     frame = seen.frame
     if seen.transfer is None:
@@ -89,7 +89,7 @@ def handle(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-PUL-04", Pull, also=("R-RDV-02",))
-def as_announced(seen: ObservedFrame) -> Breach | None:
+def as_announced(seen: JudgedFrame) -> Breach | None:
     """Region, counter and offset are those of a RNDV, and no more than its length is pulled."""
     frame, announcement = seen.frame, seen.announcement
     if seen.transfer is not None:
@@ -117,7 +117,7 @@ def as_announced(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-PUL-08", Pull, severity="deviation", also=("R-PUL-07",), when=(FrameStatus.REPEAT,), sized=True)
-def re_requested(seen: ObservedFrame) -> Breach | None:
+def re_requested(seen: JudgedFrame) -> Breach | None:
     """A block is re-requested after 1000 ms, or once because a later one is complete (R-PUL-07)."""
     transfer, block = seen.transfer, seen.block
     if transfer is None or block is None:
@@ -134,7 +134,7 @@ def re_requested(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-PUL-09", Pull, severity="deviation")
-def time_limit(seen: ObservedFrame) -> Breach | None:
+def time_limit(seen: JudgedFrame) -> Breach | None:
     """A pull is abandoned after about 500 s."""
     transfer = seen.transfer
     if transfer is None:
@@ -146,7 +146,7 @@ def time_limit(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-PUL-10", Pull)
-def not_after_the_end(seen: ObservedFrame) -> Breach | None:
+def not_after_the_end(seen: JudgedFrame) -> Breach | None:
     """No PULL follows the NOTIFY of its transfer, except one that the network delayed."""
     transfer = seen.transfer
     if transfer is None or not transfer.ended or transfer.announcement is None:
@@ -163,7 +163,7 @@ def not_after_the_end(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-PUL-12", PullReply, as_sent=True, sized=True)
-def reply_per_pull(seen: ObservedFrame) -> Breach | None:
+def reply_per_pull(seen: JudgedFrame) -> Breach | None:
     """Each PULL is answered once, in order."""
     block = seen.block
     if block is None:
@@ -181,7 +181,7 @@ def reply_per_pull(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-PUL-13", PullReply, sized=True)
-def answers_a_pull(seen: ObservedFrame) -> Breach | None:
+def answers_a_pull(seen: JudgedFrame) -> Breach | None:
     """Number, length and offset follow from the PULL."""
     frame, transfer, block = seen.frame, seen.transfer, seen.block
     if transfer is None or block is None:
@@ -206,7 +206,7 @@ def answers_a_pull(seen: ObservedFrame) -> Breach | None:
     )
 
 
-def _unrequested(seen: ObservedFrame) -> Breach | None:
+def _unrequested(seen: JudgedFrame) -> Breach | None:
     frame, vantage = seen.frame, seen.vantage
     if seen.status is FrameStatus.STALE:
         return None
@@ -219,7 +219,7 @@ def _unrequested(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-PUL-13", PullReply, sized=True)
-def same_data(seen: ObservedFrame) -> Breach | None:
+def same_data(seen: JudgedFrame) -> Breach | None:
     """A re-requested frame carries the same data."""
     block = seen.block
     if block is None or not block.answers[seen.place] or block.data is None:
@@ -230,7 +230,7 @@ def same_data(seen: ObservedFrame) -> Breach | None:
     return Breach(f"frame {block.index + seen.place} with the same data as before", "other data")
 
 
-def _offers_another(seen: ObservedFrame) -> bool:
+def _offers_another(seen: JudgedFrame) -> bool:
     """Return whether the region already holds another message; a late PULL is still served (R-PUL-15)."""
     transfer = seen.transfer
     if transfer is None:
@@ -240,7 +240,7 @@ def _offers_another(seen: ObservedFrame) -> bool:
 
 
 @judges("R-CON-12", PullReply)
-def refuses_unknown_session(seen: ObservedFrame) -> Breach | None:
+def refuses_unknown_session(seen: JudgedFrame) -> Breach | None:
     """A PULL with session 0xFFFFFFFF is refused like any other wrong session."""
     transfer = seen.transfer
     if transfer is None or transfer.session != NO_SESSION:
@@ -249,7 +249,7 @@ def refuses_unknown_session(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-PUL-14", PullReply)
-def refuses_former_session(seen: ObservedFrame) -> Breach | None:
+def refuses_former_session(seen: JudgedFrame) -> Breach | None:
     """A PULL that names another session than the endpoint's is refused."""
     transfer = seen.transfer
     if transfer is None:

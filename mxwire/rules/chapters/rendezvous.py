@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mxwire.rules.registry import Breach, judges
-from mxwire.rules.state.frame import FrameStatus, ObservedFrame
+from mxwire.rules.state.frame import FrameStatus, JudgedFrame
 from mxwire.rules.state.transfers import ObservedAnnouncement, ObservedTransfer
 from mxwire.wire.packets import Notify, Pull, Rndv
 
@@ -14,7 +14,7 @@ _FIRST_SIGHT: Final = (FrameStatus.NEW, FrameStatus.LATE)
 
 
 @judges("R-RDV-01", Rndv, when=(FrameStatus.NEW,))
-def use_counter(seen: ObservedFrame) -> Breach | None:
+def use_counter(seen: JudgedFrame) -> Breach | None:
     """Each use of a region has the next counter, starting with 23."""
     frame = seen.frame
     counter = frame.pulled_rdma_seqnum
@@ -40,7 +40,7 @@ def use_counter(seen: ObservedFrame) -> Breach | None:
     return None
 
 
-def _use_before(seen: ObservedFrame) -> ObservedAnnouncement | None:
+def _use_before(seen: JudgedFrame) -> ObservedAnnouncement | None:
     """Return the use of the region that cannot have ended yet: no NOTIFY, no nack, and no time to abandon it, which
     takes at least one resend delay (R-NOT-02, R-RTX-03)."""
     flow, region = seen.flow, seen.frame.pulled_rdma_id
@@ -56,7 +56,7 @@ def _use_before(seen: ObservedFrame) -> ObservedAnnouncement | None:
     return known if message is not None and message.first_number == known.number and not message.nacks else None
 
 
-def _is_pending(seen: ObservedFrame) -> bool:
+def _is_pending(seen: JudgedFrame) -> bool:
     """Return whether the NOTIFY of the last use is outstanding, so that it could complete the wrong send."""
     frame = seen.frame
     own = seen.flow.source.session
@@ -65,7 +65,7 @@ def _is_pending(seen: ObservedFrame) -> bool:
 
 
 @judges("R-RDV-04", Pull, also=("R-PUL-11",), alone=True)
-def not_empty(seen: ObservedFrame) -> Breach | None:
+def not_empty(seen: JudgedFrame) -> Breach | None:
     """If there is nothing to pull, there is no PULL."""
     if seen.frame.total_length == 0 or seen.frame.block_length == 0:
         return Breach("a PULL of at least 1 byte", "an empty PULL")
@@ -73,7 +73,7 @@ def not_empty(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-NOT-01", Notify, when=_FIRST_SIGHT)
-def announced(seen: ObservedFrame) -> Breach | None:
+def announced(seen: JudgedFrame) -> Breach | None:
     """A NOTIFY ends an announced large message, once, with its region and counter."""
     frame = seen.frame
     announcement = seen.announcement
@@ -99,7 +99,7 @@ def announced(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-MEA-14", Notify, severity="note", when=_FIRST_SIGHT)
-def to_the_next_session(seen: ObservedFrame) -> Breach | None:
+def to_the_next_session(seen: JudgedFrame) -> Breach | None:
     """A receiver whose pull was refused still sends its NOTIFY of 0 bytes, but to the current session."""
     frame, announcement = seen.frame, seen.announcement
     if not seen.left_behind or seen.alike is not None or announcement is None:
@@ -113,7 +113,7 @@ def to_the_next_session(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-NOT-01", Notify, when=_FIRST_SIGHT, sized=True)
-def transferred(seen: ObservedFrame) -> Breach | None:
+def transferred(seen: JudgedFrame) -> Breach | None:
     """``total_length`` is the number of bytes pulled, or 0 if the pull failed."""
     announcement, total = seen.announcement, seen.frame.total_length
     if total == 0 or announcement is None:
@@ -140,7 +140,7 @@ def _lacks_a_block(transfer: ObservedTransfer) -> bool:
 
 
 @judges("R-NAK-09", Notify, severity="note", when=_FIRST_SIGHT)
-def refused_with_success(seen: ObservedFrame) -> Breach | None:
+def refused_with_success(seen: JudgedFrame) -> Breach | None:
     """A receiver whose PULL was refused with type 0 takes the message as complete, and reports so to the sender."""
     transfer = seen.announcement.transfer if seen.announcement is not None else None
     if transfer is None or not seen.frame.total_length or not transfer.taken_as_success or not _lacks_a_block(transfer):

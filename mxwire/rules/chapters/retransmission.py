@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mxwire.rules.registry import NUMBERED, Breach, judges
-from mxwire.rules.state.frame import FrameStatus, ObservedFrame
+from mxwire.rules.state.frame import FrameStatus, JudgedFrame
 from mxwire.rules.state.numbered import content
 from mxwire.units import MILLISECOND
 from mxwire.wire.enums import packet_type_name
@@ -19,7 +19,7 @@ p^(8/(1-p)), which is at most 1 in 2000."""
 
 
 @judges("R-RTX-01", *NUMBERED, severity="deviation", when=(FrameStatus.REPEAT,))
-def resend_delay(seen: ObservedFrame) -> Breach | None:
+def resend_delay(seen: JudgedFrame) -> Breach | None:
     """Nothing is retransmitted before the resend delay has passed."""
     message = seen.message
     if message is None:
@@ -35,7 +35,7 @@ def resend_delay(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-RTX-02", *NUMBERED, when=_AGAIN)
-def same_content(seen: ObservedFrame) -> Breach | None:
+def same_content(seen: JudgedFrame) -> Breach | None:
     """A retransmission repeats type, length, match information, region and data."""
     message, frame = seen.message, seen.frame
     if message is None:
@@ -53,7 +53,7 @@ def same_content(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-RTX-02", Medium, when=(*_AGAIN, FrameStatus.FRAGMENT))
-def same_fragment(seen: ObservedFrame) -> Breach | None:
+def same_fragment(seen: JudgedFrame) -> Breach | None:
     """A retransmitted fragment carries the same data."""
     message, frame = seen.message, seen.frame
     if message is None:
@@ -69,7 +69,7 @@ def same_fragment(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-RTX-02", Medium, when=(FrameStatus.REPEAT,), as_sent=True, sized=True)
-def all_fragments(seen: ObservedFrame) -> Breach | None:
+def all_fragments(seen: JudgedFrame) -> Breach | None:
     """Every transmission contains all fragments, never a subset."""
     message = seen.message
     if message is None:
@@ -87,7 +87,7 @@ def all_fragments(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-RTX-02", *NUMBERED, when=(FrameStatus.REPEAT,))
-def nothing_left_out(seen: ObservedFrame) -> Breach | None:
+def nothing_left_out(seen: JudgedFrame) -> Breach | None:
     """Every unacked message is retransmitted, not only its successors.
 
     Silence proves nothing, but an endpoint that retransmits one message is running, and must retransmit the others too.
@@ -111,7 +111,7 @@ def nothing_left_out(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-RTX-03", *NUMBERED, severity="deviation", when=(FrameStatus.REPEAT,))
-def resend_limit(seen: ObservedFrame) -> Breach | None:
+def resend_limit(seen: JudgedFrame) -> Breach | None:
     """A request is transmitted at most 1001 times, by default."""
     message, most = seen.message, seen.vantage.resends_maximum
     if message is None or most is None:
@@ -122,7 +122,7 @@ def resend_limit(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-RTX-04", *NUMBERED, when=(*_AGAIN, FrameStatus.FRAGMENT))
-def same_session(seen: ObservedFrame) -> Breach | None:
+def same_session(seen: JudgedFrame) -> Breach | None:
     """Retransmissions have the session id of the first transmission."""
     message = seen.message
     if message is None or seen.frame.session == message.session:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from mxwire.rules.registry import Breach, judges
-from mxwire.rules.state.frame import FrameStatus, ObservedFrame
+from mxwire.rules.state.frame import FrameStatus, JudgedFrame
 from mxwire.wire.numbers import FRAGMENTS_TRACKED, SMALL_MAXIMUM, TINY_MAXIMUM
 from mxwire.wire.packets import Medium, Small
 
 
 @judges("R-SND-01", Small, Medium, severity="deviation", alone=True)
-def packet_by_length(seen: ObservedFrame) -> Breach | None:
+def packet_by_length(seen: JudgedFrame) -> Breach | None:
     """TINY up to 32 bytes, SMALL up to 128, MEDIUM beyond (a receiver also accepts shorter messages, R-SND-02)."""
     frame = seen.frame
     most = TINY_MAXIMUM if isinstance(frame, Small) else SMALL_MAXIMUM
@@ -18,13 +18,13 @@ def packet_by_length(seen: ObservedFrame) -> Breach | None:
     return None
 
 
-def _fragment_size(seen: ObservedFrame) -> int:
+def _fragment_size(seen: JudgedFrame) -> int:
     pipeline = seen.frame.frag_pipeline
     return seen.pair.dialect.fragment_payload if pipeline is None else 1 << min(pipeline, 16)
 
 
 @judges("R-SND-03", Medium, severity="deviation", alone=True, sized=True)
-def fragment_length(seen: ObservedFrame) -> Breach | None:
+def fragment_length(seen: JudgedFrame) -> Breach | None:
     """All fragments except the last carry F bytes, the last one the rest."""
     frame = seen.frame
     size = _fragment_size(seen)
@@ -36,7 +36,7 @@ def fragment_length(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-SND-03", Medium, severity="deviation", as_sent=True)
-def fragment_order(seen: ObservedFrame) -> Breach | None:
+def fragment_order(seen: JudgedFrame) -> Breach | None:
     """Fragments are sent in order, from 0 on."""
     if seen.status is FrameStatus.STALE:
         return None
@@ -48,7 +48,7 @@ def fragment_order(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-MED-03", Medium, alone=True)
-def fragment_number(seen: ObservedFrame) -> Breach | None:
+def fragment_number(seen: JudgedFrame) -> Breach | None:
     """Receivers track 32 fragments of a message."""
     if seen.frame.frag_seqnum >= FRAGMENTS_TRACKED:
         return Breach(f"fragment numbers are below {FRAGMENTS_TRACKED}", f"fragment {seen.frame.frag_seqnum}")
@@ -56,7 +56,7 @@ def fragment_number(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("R-MED-04", Medium, alone=True, sized=True)
-def fragment_inside(seen: ObservedFrame) -> Breach | None:
+def fragment_inside(seen: JudgedFrame) -> Breach | None:
     """The lengths of the fragments add up to the message's: no fragment extends beyond it."""
     frame = seen.frame
     end = frame.frag_seqnum * _fragment_size(seen) + frame.frag_length
@@ -66,7 +66,7 @@ def fragment_inside(seen: ObservedFrame) -> Breach | None:
 
 
 @judges("W-6.7", Medium, when=(FrameStatus.FRAGMENT,))
-def same_header(seen: ObservedFrame) -> Breach | None:
+def same_header(seen: JudgedFrame) -> Breach | None:
     """Length and match information are the same in all fragments of a message."""
     message, frame = seen.message, seen.frame
     if message is None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mxwire.rules.state.flows import ObservedConnect, ObservedFlow
-from mxwire.rules.state.frame import FrameStatus, ObservedFrame
+from mxwire.rules.state.frame import FrameStatus, JudgedFrame
 from mxwire.rules.state.hosts import ObservedEndpoint
 from mxwire.wire.numbers import SESSION_NUMBER_MASK
 
 
-def look_request(seen: ObservedFrame) -> None:
+def look_request(seen: JudgedFrame) -> None:
     """Classify a request as new, retransmitted or duplicate."""
     frame, flow = seen.frame, seen.flow
     if _is_stale(seen, flow.source, frame.src_session_id):
@@ -40,7 +40,7 @@ def look_request(seen: ObservedFrame) -> None:
         seen.status = FrameStatus.REPEAT
 
 
-def _restarts_count(seen: ObservedFrame, known: ObservedConnect) -> bool:
+def _restarts_count(seen: JudgedFrame, known: ObservedConnect) -> bool:
     """Return whether the number of a request belongs to a new count, after the requester forgot its partner
     (R-CLS-03)."""
     frame = seen.frame
@@ -49,7 +49,7 @@ def _restarts_count(seen: ObservedFrame, known: ObservedConnect) -> bool:
     return known.nacks > 0 and (frame.connect_seqnum == 0 or known.key != frame.app_key)
 
 
-def look_reply(seen: ObservedFrame) -> None:
+def look_reply(seen: JudgedFrame) -> None:
     """Find the request that a reply answers."""
     frame, flow = seen.frame, seen.flow
     if _is_stale(seen, flow.source, frame.target_session_id):
@@ -60,7 +60,7 @@ def look_reply(seen: ObservedFrame) -> None:
         seen.status = FrameStatus.REPEAT if known.replies else FrameStatus.NEW
 
 
-def _is_stale(seen: ObservedFrame, endpoint: ObservedEndpoint, session: int) -> bool:
+def _is_stale(seen: JudgedFrame, endpoint: ObservedEndpoint, session: int) -> bool:
     """Return whether a frame of a former opening is late."""
     seen.endpoint = endpoint
     if session not in endpoint.past or session == endpoint.session:
@@ -71,7 +71,7 @@ def _is_stale(seen: ObservedFrame, endpoint: ObservedEndpoint, session: int) -> 
     return True
 
 
-def _renew(seen: ObservedFrame, flow: ObservedFlow, session: int) -> None:
+def _renew(seen: JudgedFrame, flow: ObservedFlow, session: int) -> None:
     """Remember the source's own session, and reset the flow if it is a new one."""
     flow.source.open(session, seen.time_ns)
     if flow.source.epoch != flow.epoch:
@@ -82,7 +82,7 @@ def _renew(seen: ObservedFrame, flow: ObservedFlow, session: int) -> None:
     host.limit_above = max(host.limit_above, flow.source_number)
 
 
-def _disturb(seen: ObservedFrame, flow: ObservedFlow) -> None:
+def _disturb(seen: JudgedFrame, flow: ObservedFlow) -> None:
     """Forget the acknowledgements, because a CONNECT may have reset the numbers of both endpoints (R-CON-10,
     R-CON-05)."""
     flow.asked, flow.asked_ns = seen.frame.target_recv_seqnum_start, seen.time_ns
@@ -91,7 +91,7 @@ def _disturb(seen: ObservedFrame, flow: ObservedFlow) -> None:
         each.acknum_restart = True
 
 
-def apply_request(seen: ObservedFrame) -> None:
+def apply_request(seen: JudgedFrame) -> None:
     """Remember a request, and the session and number that it teaches its target."""
     frame, flow = seen.frame, seen.flow
     if seen.status is FrameStatus.STALE:
@@ -138,7 +138,7 @@ def apply_request(seen: ObservedFrame) -> None:
             each.repeated_delivery = True
 
 
-def _count_reply(seen: ObservedFrame, connect: ObservedConnect) -> None:
+def _count_reply(seen: JudgedFrame, connect: ObservedConnect) -> None:
     """Remember that a reply was sent, since it may be refused."""
     flow = seen.flow
     arrivals = 0 if seen.lost else seen.copies
@@ -156,7 +156,7 @@ def _count_reply(seen: ObservedFrame, connect: ObservedConnect) -> None:
     flow.replied.exact = flow.replied.exact and seen.delivered_ns is not None
 
 
-def apply_reply(seen: ObservedFrame) -> None:
+def apply_reply(seen: JudgedFrame) -> None:
     """Remember a reply, and the session and number that it teaches the requester."""
     frame, flow = seen.frame, seen.flow
     if seen.status is FrameStatus.STALE:

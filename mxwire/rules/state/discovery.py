@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mxwire.rules.state.flows import ANY_INDEX
-from mxwire.rules.state.frame import ObservedFrame
+from mxwire.rules.state.frame import JudgedFrame
 from mxwire.rules.state.hosts import AnnouncementSeries, ObservedHost
 from mxwire.rules.state.sequence import position_of
 from mxwire.wire.enums import NackType
@@ -16,7 +16,7 @@ MAGICS = 16
 """Different magics of HOST_QUERYs that are remembered per pair."""
 
 
-def apply_index(seen: ObservedFrame) -> None:
+def apply_index(seen: JudgedFrame) -> None:
     """Discard the indexes before the one that the sender has used, because it has learned that one since; called only
     if several are possible."""
     pair = seen.pair
@@ -29,14 +29,14 @@ def apply_index(seen: ObservedFrame) -> None:
         pair.indexes[pair.indexes.index(ANY_INDEX)] = index
 
 
-def teach(seen: ObservedFrame) -> None:
+def teach(seen: JudgedFrame) -> None:
     """Remember that the sender teaches the receiver its index in the sender's peer table (wire format, section 5)."""
     if not seen.lost:
         seen.pair.back.teach(seen.frame.src_dst_peer_index, seen.delivered_ns)
         seen.pair.back.lesson_ns = seen.time_ns
 
 
-def apply_query(seen: ObservedFrame) -> None:
+def apply_query(seen: JudgedFrame) -> None:
     """Remember a HOST_QUERY."""
     pair = seen.pair
     magic = seen.frame.magic
@@ -55,13 +55,13 @@ def apply_query(seen: ObservedFrame) -> None:
     teach(seen)
 
 
-def apply_host_reply(seen: ObservedFrame) -> None:
+def apply_host_reply(seen: JudgedFrame) -> None:
     """Remember a HOST_REPLY."""
     seen.pair.replies += 1
     teach(seen)
 
 
-def announce(seen: ObservedFrame, hosts: Iterable[ObservedHost]) -> None:
+def announce(seen: JudgedFrame, hosts: Iterable[ObservedHost]) -> None:
     """Remember an announcement; a new one allows every other host to announce itself again."""
     frame, source = seen.frame, seen.pair.source
     known = source.announced
@@ -74,7 +74,7 @@ def announce(seen: ObservedFrame, hosts: Iterable[ObservedHost]) -> None:
     source.announced = AnnouncementSeries(frame.serial, seen.time_ns, seen.number)
 
 
-def look_nack_lib(seen: ObservedFrame) -> None:
+def look_nack_lib(seen: JudgedFrame) -> None:
     """Find the refused connect or message."""
     frame = seen.frame
     flow = seen.pair.back.flows.get(frame.dst_endpoint << 8 | frame.src_endpoint)
@@ -92,7 +92,7 @@ def look_nack_lib(seen: ObservedFrame) -> None:
         seen.connect = next(iter(waiting or sent), None)
 
 
-def apply_nack_lib(seen: ObservedFrame) -> None:
+def apply_nack_lib(seen: JudgedFrame) -> None:
     """Remember the refusal, and its implication for the host's endpoint limit."""
     frame, host = seen.frame, seen.pair.source
     if frame.nack_type == NackType.BAD_ENDPT:
@@ -111,7 +111,7 @@ def apply_nack_lib(seen: ObservedFrame) -> None:
 DENIED = 8
 
 
-def deny(seen: ObservedFrame, endpoint: int, session: int) -> None:
+def deny(seen: JudgedFrame, endpoint: int, session: int) -> None:
     """Remember that the host denies that an endpoint has this session now."""
     denied = seen.pair.source.endpoint(endpoint).denied
     denied[session] = (seen.number, seen.time_ns)

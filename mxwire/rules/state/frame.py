@@ -31,7 +31,7 @@ class FrameStatus(IntEnum):
     """Belongs to a former session or to nothing known, so that only the frame itself can be judged."""
 
 
-class ObservedFrame:
+class JudgedFrame:
     """The frame under judgement. One object serves all frames of a judge in turn, to save the allocation per frame."""
 
     __slots__ = (

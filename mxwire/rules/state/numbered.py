@@ -3,7 +3,7 @@
 Theory of operation
 
 Each frame passes through three steps. ``look`` classifies it by the state that earlier frames have left, and records
-its conclusions in the :class:`~mxwire.rules.state.frame.ObservedFrame`. Then the rules of its class run; they read the
+its conclusions in the :class:`~mxwire.rules.state.frame.JudgedFrame`. Then the rules of its class run; they read the
 conclusions and the state, and change neither. Finally ``apply`` updates the state. The order matters: a rule must
 compare the frame with the state before it, as the receiving host does.
 
@@ -51,7 +51,7 @@ from typing import Final
 from zlib import crc32
 
 from mxwire.rules.state.flows import ObservedFlow
-from mxwire.rules.state.frame import FrameStatus, ObservedFrame
+from mxwire.rules.state.frame import FrameStatus, JudgedFrame
 from mxwire.rules.state.sequence import position_of
 from mxwire.rules.state.streams import NO_FRAGMENTS, Content, ObservedMessage, ObservedStream, stream_from
 from mxwire.rules.state.transfers import ANNOUNCEMENTS, ObservedAnnouncement
@@ -73,7 +73,7 @@ _NOTIFY: Final = int(PacketType.NOTIFY)
 _NO_REGION: Final = (0, 0, 0)
 
 
-def look(seen: ObservedFrame) -> None:
+def look(seen: JudgedFrame) -> None:
     """Classify a numbered packet: new number, retransmission, further fragment, duplicate, late or stale."""
     frame = seen.frame
     look_ack(seen, frame.lib_piggyack, frame.session)
@@ -99,7 +99,7 @@ def look(seen: ObservedFrame) -> None:
         seen.status = FrameStatus.STALE
 
 
-def _look_first(seen: ObservedFrame, flow: ObservedFlow, session: int) -> None:
+def _look_first(seen: JudgedFrame, flow: ObservedFlow, session: int) -> None:
     former = flow.former
     late = seen.time_ns - flow.source.reopened_ns <= seen.within_reordering
     if late and former is not None and session not in flow.sessions and session == former.session:
@@ -115,7 +115,7 @@ def _is_newer(flow: ObservedFlow, session: int, than: int) -> bool:
     return than not in flow.sessions or [*flow.sessions].index(session) > [*flow.sessions].index(than)
 
 
-def _look_in(seen: ObservedFrame, flow: ObservedFlow, stream: ObservedStream) -> None:
+def _look_in(seen: JudgedFrame, flow: ObservedFlow, stream: ObservedStream) -> None:
     number = seen.frame.lib_seqnum
     seen.position = position = position_of(number, stream.next)
     if number & SESSION_NUMBER_MASK != stream.session_bits:
@@ -144,7 +144,7 @@ def _look_in(seen: ObservedFrame, flow: ObservedFlow, stream: ObservedStream) ->
         _look_repeat(seen, message)
 
 
-def _may_restart(seen: ObservedFrame, flow: ObservedFlow) -> bool:
+def _may_restart(seen: JudgedFrame, flow: ObservedFlow) -> bool:
     """Return whether the source may have forgotten its partner and restart its numbers where a CONNECT requested it."""
     if not flow.restart:
         return False
@@ -164,7 +164,7 @@ def _is_same(message: ObservedMessage, frame: Frame) -> bool:
     return content(frame) == message.content
 
 
-def _look_repeat(seen: ObservedFrame, message: ObservedMessage) -> None:
+def _look_repeat(seen: JudgedFrame, message: ObservedMessage) -> None:
     frame = seen.frame
     since = seen.time_ns - message.last_ns
     early = since < seen.resend_delay
@@ -181,7 +181,7 @@ def _look_repeat(seen: ObservedFrame, message: ObservedMessage) -> None:
     seen.status = FrameStatus.DUPLICATE if early and copied else FrameStatus.REPEAT
 
 
-def look_ack(seen: ObservedFrame, value: int, session: int) -> None:
+def look_ack(seen: JudgedFrame, value: int, session: int) -> None:
     """Find the position in the reverse direction that an acknowledgement refers to."""
     seen.ack = value
     stream = seen.back.stream
@@ -220,7 +220,7 @@ def content(frame: Frame) -> Content:
     return kind, frame.length, match, _NO_REGION, data  # type: ignore[attr-defined]
 
 
-def apply(seen: ObservedFrame) -> None:
+def apply(seen: JudgedFrame) -> None:
     """Remember a numbered packet: its message, its fragment, and the numbers that are now complete."""
     apply_ack(seen)
     status = seen.status
@@ -245,7 +245,7 @@ def apply(seen: ObservedFrame) -> None:
         stream.settle()
 
 
-def _add(seen: ObservedFrame) -> ObservedMessage:
+def _add(seen: JudgedFrame) -> ObservedMessage:
     frame, flow = seen.frame, seen.flow
     if seen.starts or flow.stream is None:
         flow.former = flow.stream
@@ -284,7 +284,7 @@ def _add(seen: ObservedFrame) -> ObservedMessage:
     return message
 
 
-def _new_stream(seen: ObservedFrame) -> ObservedStream:
+def _new_stream(seen: JudgedFrame) -> ObservedStream:
     """Return a stream from the requested start, if the number is plausible for it, or else from the number itself."""
     frame, flow = seen.frame, seen.flow
     session = None if frame.session == NO_SESSION else frame.session
@@ -301,7 +301,7 @@ def _new_stream(seen: ObservedFrame) -> ObservedStream:
     return stream_from(frame.lib_seqnum, session, adopted=not starts or not flow.fresh)
 
 
-def _count(seen: ObservedFrame, message: ObservedMessage) -> None:
+def _count(seen: JudgedFrame, message: ObservedMessage) -> None:
     """Count one more frame of a known message."""
     message.frames += 0 if seen.lost else seen.copies
     message.exact = message.exact and seen.delivered_ns is not None
@@ -315,7 +315,7 @@ def _count(seen: ObservedFrame, message: ObservedMessage) -> None:
     message.last_number = seen.number
 
 
-def _add_fragment(seen: ObservedFrame, message: ObservedMessage) -> None:
+def _add_fragment(seen: JudgedFrame, message: ObservedMessage) -> None:
     frame = seen.frame
     place = frame.frag_seqnum
     if seen.status is not FrameStatus.DUPLICATE:
@@ -333,7 +333,7 @@ def _add_fragment(seen: ObservedFrame, message: ObservedMessage) -> None:
         message.complete = True
 
 
-def _announce(seen: ObservedFrame, flow: ObservedFlow) -> None:
+def _announce(seen: JudgedFrame, flow: ObservedFlow) -> None:
     frame = seen.frame
     announcements = flow.announcements
     own = flow.source.session
@@ -352,7 +352,7 @@ def _announce(seen: ObservedFrame, flow: ObservedFlow) -> None:
         flow.source.region_counters[frame.pulled_rdma_id] = frame.pulled_rdma_seqnum
 
 
-def _end(seen: ObservedFrame) -> None:
+def _end(seen: JudgedFrame) -> None:
     announcement = seen.announcement
     if announcement is None:
         return
@@ -368,7 +368,7 @@ def _end(seen: ObservedFrame) -> None:
         announcement.transfer.end()
 
 
-def apply_ack(seen: ObservedFrame) -> None:
+def apply_ack(seen: JudgedFrame) -> None:
     """Remember the acknowledgement of the source."""
     position = seen.ack_position
     if position is None:
@@ -387,13 +387,13 @@ def apply_ack(seen: ObservedFrame) -> None:
         stream.acknowledge(position)
 
 
-def look_liback(seen: ObservedFrame) -> None:
+def look_liback(seen: JudgedFrame) -> None:
     """Find the position that a liback acknowledges."""
     frame = seen.frame
     look_ack(seen, frame.liback_lib_seqnum, frame.session)
 
 
-def apply_liback(seen: ObservedFrame) -> None:
+def apply_liback(seen: JudgedFrame) -> None:
     """Remember the acknowledgement of a liback and its ``acknum``."""
     apply_ack(seen)
     flow, frame = seen.flow, seen.frame

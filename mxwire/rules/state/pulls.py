@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mxwire.rules.state import numbered
-from mxwire.rules.state.frame import FrameStatus, ObservedFrame
+from mxwire.rules.state.frame import FrameStatus, JudgedFrame
 from mxwire.rules.state.transfers import TRANSFERS, ObservedAnnouncement, ObservedBlock, ObservedTransfer
 from mxwire.wire.enums import NackType
 
 
-def look_pull(seen: ObservedFrame) -> None:
+def look_pull(seen: JudgedFrame) -> None:
     """Find the transfer and the block that a PULL belongs to."""
     frame = seen.frame
     key = frame.src_pull_handle << 32 | frame.src_magic
@@ -29,7 +29,7 @@ def look_pull(seen: ObservedFrame) -> None:
     seen.status = FrameStatus.DUPLICATE if copied else FrameStatus.REPEAT
 
 
-def _belongs(seen: ObservedFrame, transfer: ObservedTransfer) -> bool:
+def _belongs(seen: JudgedFrame, transfer: ObservedTransfer) -> bool:
     frame = seen.frame
     return bool(
         transfer.session == frame.session
@@ -42,7 +42,7 @@ def _belongs(seen: ObservedFrame, transfer: ObservedTransfer) -> bool:
     )
 
 
-def apply_pull(seen: ObservedFrame) -> None:
+def apply_pull(seen: JudgedFrame) -> None:
     """Remember the block that a PULL requests."""
     frame = seen.frame
     transfer = seen.transfer or _start(seen)
@@ -91,7 +91,7 @@ def apply_pull(seen: ObservedFrame) -> None:
     transfer.highest = max(transfer.highest, place)
 
 
-def _request_again(seen: ObservedFrame, transfer: ObservedTransfer, block: ObservedBlock) -> None:
+def _request_again(seen: JudgedFrame, transfer: ObservedTransfer, block: ObservedBlock) -> None:
     """Remember the cause of a re-request; the timer clears the memory of early re-requests (R-PUL-08)."""
     if seen.time_ns - block.last_ns < seen.pull_timer:
         block.hurried = True
@@ -100,7 +100,7 @@ def _request_again(seen: ObservedFrame, transfer: ObservedTransfer, block: Obser
         each.hurried = False
 
 
-def _start(seen: ObservedFrame) -> ObservedTransfer:
+def _start(seen: JudgedFrame) -> ObservedTransfer:
     frame, pair = seen.frame, seen.pair
     dialect = pair.dialect
     key = frame.src_pull_handle << 32 | frame.src_magic
@@ -137,7 +137,7 @@ def _start(seen: ObservedFrame) -> ObservedTransfer:
     return transfer
 
 
-def look_reply(seen: ObservedFrame) -> None:
+def look_reply(seen: JudgedFrame) -> None:
     """Find the block that a PULL_REPLY belongs to."""
     frame = seen.frame
     transfer = seen.pair.back.transfers.get(frame.dst_pull_handle << 32 | frame.dst_magic)
@@ -156,7 +156,7 @@ def look_reply(seen: ObservedFrame) -> None:
         transfer = transfer.older
 
 
-def apply_reply(seen: ObservedFrame) -> None:
+def apply_reply(seen: JudgedFrame) -> None:
     """Remember that a frame of a block was sent, and received if that is known."""
     block, transfer = seen.block, seen.transfer
     if block is None or transfer is None:
@@ -174,7 +174,7 @@ def apply_reply(seen: ObservedFrame) -> None:
             transfer.settle()
 
 
-def look_notify(seen: ObservedFrame) -> None:
+def look_notify(seen: JudgedFrame) -> None:
     """Classify a NOTIFY, which is numbered like a message, and find the message that it ends.
 
     A NOTIFY of 0 bytes may end a message of the former opening, with the session of the present one (R-MEA-14). Both
@@ -200,13 +200,13 @@ def _was_refused(announcement: ObservedAnnouncement | None) -> bool:
     return announcement.notified is not None or (transfer is not None and transfer.nacks > 0)
 
 
-def look_nack_mcp(seen: ObservedFrame) -> None:
+def look_nack_mcp(seen: JudgedFrame) -> None:
     """Find the refused transfer."""
     frame = seen.frame
     seen.transfer = seen.pair.back.transfers.get(frame.src_pull_handle << 32 | frame.src_magic)
 
 
-def apply_nack_mcp(seen: ObservedFrame) -> None:
+def apply_nack_mcp(seen: JudgedFrame) -> None:
     """Count the refusals of a transfer."""
     if seen.transfer is not None:
         seen.transfer.nacks += 1
