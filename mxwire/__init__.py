@@ -1,7 +1,7 @@
 """mxwire: a packet-level toolkit for Myrinet Express over Ethernet (MXoE) and Open-MX.
 
-The names below are the public interface; everything else may move between releases. Importing mxwire imports none of
-them: each is loaded when it is first used, so that a program pays only for what it needs.
+The names below are the public interface; everything else may move between releases. Each is imported on first use, so
+that a program loads only the parts it needs.
 
 Captures: :func:`open_capture`, :func:`create_capture`, and as data frames :func:`read_frames`, :func:`read_messages`.
 Frames: :class:`FrameBatch` holds many, :class:`Decoder` decodes them, :func:`parse` and :func:`build` handle one;

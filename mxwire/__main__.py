@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line and exit; Ctrl-C ends it quietly with 130 from the first moment on."""
+    """Run the command line and exit; Ctrl-C exits silently with 130, even during imports."""
     try:
         from mxwire.cli import main as run
 

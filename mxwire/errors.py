@@ -11,7 +11,7 @@ class MxwireError(Exception):
 
 
 class CaptureError(MxwireError):
-    """A capture file that cannot be read or written at all."""
+    """A capture file that cannot be read or written."""
 
 
 class CaptureNotFoundError(CaptureError, FileNotFoundError):

@@ -13,7 +13,7 @@ from mxwire.errors import MxwireError
 
 ADDRESS_SIZE: Final = 6
 HEADER_SIZE: Final = 14
-"""Bytes of an Ethernet header: destination, source, EtherType."""
+"""Length of the header: destination, source and EtherType."""
 VLAN_TAG_SIZE: Final = 4
 SHORTEST_FRAME: Final = 60
 """Length in bytes to which the header and the data of a frame are padded (wire format, section 2)."""
@@ -21,9 +21,9 @@ SHORTEST_FRAME: Final = 60
 DESTINATION: Final = slice(0, ADDRESS_SIZE)
 SOURCE: Final = slice(ADDRESS_SIZE, 2 * ADDRESS_SIZE)
 ETHERTYPE: Final = slice(2 * ADDRESS_SIZE, HEADER_SIZE)
-"""The EtherType; in a tagged frame that of the tag."""
+"""The EtherType; in a tagged frame, that of the tag."""
 TAGGED_ETHERTYPE: Final = slice(2 * ADDRESS_SIZE + VLAN_TAG_SIZE, HEADER_SIZE + VLAN_TAG_SIZE)
-"""The EtherType behind one VLAN tag."""
+"""The EtherType after one VLAN tag."""
 
 ETHERTYPE_MXOE: Final = 0x86DF
 """EtherType of Myrinet Express over Ethernet, both dialects (wire format, section 2)."""
@@ -35,12 +35,12 @@ _MAC: Final = re.compile(r"[0-9a-f]{2}([:-])[0-9a-f]{2}(?:\1[0-9a-f]{2}){4}", re
 
 
 def ethertype_of(frame: bytes) -> int:
-    """The EtherType behind the two addresses; of a tagged frame, that of the tag."""
+    """The EtherType after the addresses; in a tagged frame, that of the tag."""
     return int.from_bytes(frame[ETHERTYPE], "big")
 
 
 def tagged_ethertype_of(frame: bytes) -> int | None:
-    """The EtherType behind a VLAN tag, None if there is none."""
+    """The EtherType after a VLAN tag; None for untagged frames."""
     return int.from_bytes(frame[TAGGED_ETHERTYPE], "big") if ethertype_of(frame) in VLAN_ETHERTYPES else None
 
 

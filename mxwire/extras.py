@@ -20,7 +20,7 @@ def install_command(extra: str) -> str:
 def import_extra(module: str, extra: str, needed_by: str) -> ModuleType:
     """Import and return ``module``, which belongs to the extra ``extra`` of ``pyproject.toml``.
 
-    Raises :class:`MissingExtraError`, which names what ``needed_by`` needs, where the import fails.
+    ``needed_by`` is the command or option to name in the error. Raises :class:`MissingExtraError` if the import fails.
     """
     try:
         return import_module(module)

@@ -23,7 +23,7 @@ LINKTYPE_LINUX_SLL2 = 276
 
 @dataclass(frozen=True, slots=True)
 class FrameBatch:
-    """Many frames in one buffer; passing them on copies nothing.
+    """Many frames in one buffer; passing a batch on copies nothing.
 
     Frame *i* is ``buffer[offset[i] : offset[i] + length[i]]``. All arrays but the buffer have shape
     ``(n,)`` and type int64.
@@ -143,6 +143,7 @@ class FrameBatch:
 
 def concatenate(batches: Sequence[FrameBatch]) -> FrameBatch:
     """Return the frames of one or more batches of one link type, in order, over a new buffer."""
+    # A batch that uses little of its buffer is compacted first, so that the copy does not include the rest.
     batches = [each.compact() if 2 * int(each.length.sum()) < each.buffer.nbytes else each for each in batches]
     starts = np.cumsum([0, *(len(each.buffer) for each in batches)])[:-1].tolist()
     return FrameBatch(

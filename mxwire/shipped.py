@@ -1,4 +1,4 @@
-"""The folder of the scenario library, in an installed package or beside it in a checkout; imports nothing slow."""
+"""The scenario library in an installed package or a checkout; imports nothing slow, since completion uses it."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ def read_frames(
 ) -> pl.DataFrame:
     """Read a capture into a data frame with one row per MXoE frame.
 
-    ``source`` is a path, ``"-"`` for standard input, or a binary stream. ``columns`` are the names of the columns
-    wanted, in order; by default all but ``file``, which repeats the name of the source in every row. ``dialect`` is a
+    ``source`` is a path, ``"-"`` for standard input, or a binary stream. ``columns`` are names of columns, in
+    order; by default all except ``file``, which repeats the name of the source in every row. ``dialect`` is a
     :class:`~mxwire.wire.dialect.Dialect` or its name, such as ``"mxoe"``; by default it is detected for each pair of
     hosts. Raises :class:`~mxwire.errors.CaptureError` for a file that is not a capture (a missing one is a
     :class:`FileNotFoundError` too), and :class:`~mxwire.errors.MxwireError` for an unknown column or dialect.

@@ -63,7 +63,7 @@ G.packet_type = {
 }
 G.reserved = { [2] = true, [32] = true, [33] = true, [34] = true }
 G.reason = {
-  [0] = { name = "none", text = "", explanation = "nothing is wrong" },
+  [0] = { name = "none", text = "", explanation = "the frame is well formed" },
   [1] = {
     name = "bad_header_length",
     text = "bad header length",
@@ -127,27 +127,27 @@ G.fields = {
     type = "uint16",
     base = "HEX",
     title = "EtherType",
-    help = "0x86DF unless the build chose another. [2]",
+    help = "0x86DF unless configured otherwise at build time. [2]",
   },
   {
     name = "dst_src_peer_index",
     type = "uint16",
     base = "DEC",
     title = "Destination source peer index",
-    help = "Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender does not know it. Together with src_endpoint it is the sender's identity. [4, 5] / Always 0 in an announcement. [6.1]",
+    help = "Index of the sender in the destination's peer table, as announced by the destination; 0xFFFF until the sender knows it. Together with src_endpoint it identifies the sender. [4, 5] / Always 0 in an announcement. [6.1]",
   },
   { name = "ptype", type = "uint8", base = "DEC", title = "Packet type", help = "Packet type. [6]", enum = true },
   {
     name = "opaque",
     type = "bytes",
     title = "Opaque",
-    help = "Content that only the discovery programs understand, up to the frame's end. [6.1]",
+    help = "Contents interpreted only by the discovery programs, up to the frame's end. [6.1]",
   },
   {
     name = "undefined.pad0",
     type = "bytes",
     title = "Pad0",
-    help = "Padding, zero. [6.1] / Undefined bytes: whatever the sender's buffer held. [3]",
+    help = "Padding, zero. [6.1] / Undefined bytes: stale contents of the sender's buffer. [3]",
   },
   {
     name = "nic_id_hi",
@@ -168,13 +168,13 @@ G.fields = {
     type = "uint32",
     base = "HEX",
     title = "Serial",
-    help = "Pseudo-random number drawn at each start of the daemon, seeded by the clock in seconds. [6.1]",
+    help = "Pseudo-random number chosen at each start of the daemon, seeded with the clock in seconds. [6.1]",
   },
   {
     name = "undefined.pad1",
     type = "bytes",
     title = "Pad1",
-    help = "Padding, zero. [6.1] / Undefined bytes: whatever the sender's buffer held. [3]",
+    help = "Padding, zero. [6.1] / Undefined bytes: stale contents of the sender's buffer. [3]",
   },
   {
     name = "undefined.dst_src_peer_index",
@@ -186,7 +186,7 @@ G.fields = {
     name = "undefined.pad",
     type = "bytes",
     title = "Pad",
-    help = "Undefined bytes: whatever the sender's buffer held. [3]",
+    help = "Undefined bytes: stale contents of the sender's buffer. [3]",
   },
   {
     name = "src_dst_peer_index",
@@ -207,7 +207,7 @@ G.fields = {
     type = "uint32",
     base = "DEC",
     title = "Length",
-    help = "Length of the host name in bytes, with its NUL: 1 to 80. [6.3] / Length in bytes of the data from frame offset 28 on; 16. [6.4] / Length in bytes of the data from frame offset 32 on; 16. [6.5] / Length of the message in bytes, 0 to 32. [6.6] / Length of the message in bytes, 0 to 128. [6.6] / Length in bytes of the data from frame offset 40 on; 8. [6.8] / Length of the whole message in bytes, not of the fragment. [6.7] / Length of the whole message in bytes (32 bits wide here), not of the fragment. [6.7]",
+    help = "Length of the host name in bytes, including its NUL: 1 to 80. [6.3] / Length in bytes of the data from frame offset 28 on; 16. [6.4] / Length in bytes of the data from frame offset 32 on; 16. [6.5] / Length of the message in bytes, 0 to 32. [6.6] / Length of the message in bytes, 0 to 128. [6.6] / Length in bytes of the data from frame offset 40 on; 8. [6.8] / Length of the whole message, not of the fragment, in bytes. [6.7] / Length of the whole message, not of the fragment, in bytes (32 bits wide here). [6.7]",
     unit = true,
   },
   { name = "hostname", type = "string", title = "Host name", help = "Host name with its NUL, for example vm1:0. [6.3]" },
@@ -236,7 +236,7 @@ G.fields = {
     type = "uint32",
     base = "HEX",
     title = "Session",
-    help = "Session id of the destination endpoint; 0xFFFFFFFF where the sender never learnt it. [6.4 to 6.11]",
+    help = "Session id of the destination endpoint; 0xFFFFFFFF if unknown to the sender. [6.4 to 6.11]",
   },
   {
     name = "liback.type",
@@ -250,7 +250,7 @@ G.fields = {
     name = "undefined.liback.pad",
     type = "bytes",
     title = "Pad",
-    help = "Undefined bytes: whatever the sender's buffer held. [3]",
+    help = "Undefined bytes: stale contents of the sender's buffer. [3]",
   },
   {
     name = "liback.lib_seqnum",
@@ -264,14 +264,14 @@ G.fields = {
     type = "uint32",
     base = "HEX",
     title = "Session id",
-    help = "Session id of the destination endpoint once more. [6.4]",
+    help = "Session id of the destination endpoint, repeated. [6.4]",
   },
   {
     name = "liback.acknum",
     type = "uint32",
     base = "DEC",
     title = "Acknowledgement number",
-    help = "Number of this liback in this direction of the connection: 1, 2, 3 and so on. [6.4]",
+    help = "Number of this liback in this direction of the connection, from 1. [6.4]",
   },
   {
     name = "liback.send_seq",
@@ -291,27 +291,27 @@ G.fields = {
     name = "undefined.liback.pad1",
     type = "bytes",
     title = "Pad1",
-    help = "Undefined bytes: whatever the sender's buffer held. [3]",
+    help = "Undefined bytes: stale contents of the sender's buffer. [3]",
   },
   {
     name = "lib_seqnum",
     type = "uint16",
     base = "DEC",
     title = "Sequence number",
-    help = "Always 0; copied into a NACK_LIB. [6.5] / Sequence number of the message: 14 bits of number, the two upper bits are the session number. [6.6] / Sequence number: a NOTIFY is numbered like a message. [6.11] / lib_seqnum of the refused packet; 0 for a CONNECT. [6.12] / Sequence number of the message, the same in all its fragments. [6.7]",
+    help = "Always 0; copied into a NACK_LIB. [6.5] / Sequence number of the message: the session number in the upper 2 bits, the number in the lower 14. [6.6] / Sequence number; a NOTIFY is numbered like a message. [6.11] / lib_seqnum of the refused packet; 0 for a CONNECT. [6.12] / Sequence number of the message, the same in all its fragments. [6.7]",
   },
   {
     name = "undefined.pad2",
     type = "bytes",
     title = "Pad2",
-    help = "Undefined bytes: whatever the sender's buffer held. [3]",
+    help = "Undefined bytes: stale contents of the sender's buffer. [3]",
   },
   {
     name = "src_session_id",
     type = "uint32",
     base = "HEX",
     title = "Source session id",
-    help = "Session id of the requesting endpoint. [6.5] / Copy of the request's: session id of the endpoint that asked. [6.5]",
+    help = "Session id of the requesting endpoint. [6.5] / Copy from the request: session id of the requesting endpoint. [6.5]",
   },
   {
     name = "app_key",
@@ -355,7 +355,7 @@ G.fields = {
     type = "uint16",
     base = "HEX",
     title = "Checksum",
-    help = "CRC-16 over the whole message, only if both sides run the debug library with checksums on; otherwise stale memory that means nothing. [8]",
+    help = "CRC-16 of the whole message, only if both sides run the debug library with checksums enabled; otherwise meaningless stale memory. [8]",
   },
   {
     name = "lib_piggyack",
@@ -397,21 +397,21 @@ G.fields = {
     type = "uint32",
     base = "DEC",
     title = "Pulled RDMA id",
-    help = "The sender's region that holds the message, 0 to 255. [6.8] / Region that was pulled, as the RNDV named it. [6.11] / Region to pull from, as the RNDV named it. [6.9]",
+    help = "The sender's region that holds the message, 0 to 255. [6.8] / Region that was pulled, as named in the RNDV. [6.11] / Region to pull from, as named in the RNDV. [6.9]",
   },
   {
     name = "pulled_rdma_seqnum",
     type = "uint8",
     base = "DEC",
     title = "Pulled RDMA sequence number",
-    help = "Use counter of the region, so that a late NOTIFY cannot complete another send. [6.8]",
+    help = "Use counter of the region, which prevents a late NOTIFY from completing another send. [6.8]",
   },
   {
     name = "pulled_rdma_offset",
     type = "uint32",
     base = "DEC",
     title = "Pulled RDMA offset",
-    help = "Where the message starts in the region, in bytes; the receiver copies it into its PULLs. [6.8] / Where the message starts in the region, in bytes, copied from the RNDV. [6.9]",
+    help = "Offset of the message in the region, in bytes; the receiver copies it into its PULLs. [6.8] / Offset of the message in the region, in bytes, copied from the RNDV. [6.9]",
     unit = true,
   },
   {
@@ -434,7 +434,7 @@ G.fields = {
     type = "uint32",
     base = "DEC",
     title = "Message offset",
-    help = "Where the data belongs in the message, in bytes. [6.10]",
+    help = "Offset of the data in the message, in bytes. [6.10]",
     unit = true,
   },
   {
@@ -456,21 +456,21 @@ G.fields = {
     type = "uint32",
     base = "DEC",
     title = "Total length",
-    help = "Bytes that the puller really received; 0 if the pull failed. [6.11] / Length of the whole transfer in bytes; the replier does not use it. [6.9]",
+    help = "Bytes received by the puller; 0 if the pull failed. [6.11] / Length of the whole transfer in bytes; the replier does not use it. [6.9]",
     unit = true,
   },
   {
     name = "undefined.pad3",
     type = "bytes",
     title = "Pad3",
-    help = "Undefined bytes: whatever the sender's buffer held. [3]",
+    help = "Undefined bytes: stale contents of the sender's buffer. [3]",
   },
   {
     name = "nack_type",
     type = "uint8",
     base = "DEC",
     title = "Nack type",
-    help = "Why the packet was refused. [6.14]",
+    help = "Reason of the refusal. [6.14]",
     enum = true,
   },
   {
@@ -521,7 +521,7 @@ G.fields = {
     type = "uint32",
     base = "DEC",
     title = "First frame offset",
-    help = "Where the block starts inside its first frame, in bytes; 0 but in the first block. [6.9]",
+    help = "Offset of the block in its first frame, in bytes; 0 except in the first block. [6.9]",
     unit = true,
   },
   {
@@ -1085,8 +1085,8 @@ G.dialect = {
   },
 }
 G.hint = {
-  { name = "PULL_MXOE", family = "mxoe", strength = 0.99, text = "PULL with an Open-MX magic where mxoe has it" },
-  { name = "PULL_OMX", family = "omx", strength = 0.99, text = "PULL with an Open-MX magic where omx has it" },
+  { name = "PULL_MXOE", family = "mxoe", strength = 0.99, text = "PULL with an Open-MX magic at the offset of mxoe" },
+  { name = "PULL_OMX", family = "omx", strength = 0.99, text = "PULL with an Open-MX magic at the offset of omx" },
   {
     name = "MEDIUM_PIPELINE_12",
     family = "mxoe",
@@ -1097,14 +1097,14 @@ G.hint = {
     name = "MEDIUM_PIPELINE",
     family = "mxoe",
     strength = 0.85,
-    text = "MEDIUM with a 16-bit length and another pipeline that fits",
+    text = "MEDIUM with a 16-bit length and another plausible pipeline",
   },
   { name = "MEDIUM_LENGTH_32", family = "omx", strength = 0.95, text = "MEDIUM with a 32-bit length" },
   {
     name = "MEDIUM_NO_PIPELINE",
     family = "omx",
     strength = 0.6,
-    text = "MEDIUM with a 16-bit length and no pipeline that fits",
+    text = "MEDIUM with a 16-bit length and no plausible pipeline",
   },
   { name = "REPLY_4096", family = "mxoe", strength = 0.8, text = "PULL_REPLY numbered in frames of 4096 bytes" },
   { name = "REPLY_FULL", family = "omx", strength = 0.9, text = "PULL_REPLY numbered in frames of another size" },
@@ -2094,7 +2094,7 @@ function REMARK.pull(v, dialect, note)
   local frames = quotient((v.first_frame_offset + v.block_length + payload - 1) % U32, payload)
   if frames > dialect.frames_per_block then
     note("pull.too_many_replies",
-      format("asks for %d frames, more than %d: dropped (bad number of replies)", frames, dialect.frames_per_block))
+      format("requests %d frames, more than %d: dropped (bad number of replies)", frames, dialect.frames_per_block))
   end
   if v.first_frame_offset >= payload then
     note("pull.first_frame_offset", "first_frame_offset reaches beyond the first frame (D-15)")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mxwire.ethernet import ADDRESS_SIZE
 from mxwire.rules.replies import ReplyRun
 from mxwire.wire.checks import Reason
-from mxwire.wire.columns import Block
+from mxwire.wire.columns import LayoutBlock
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.dialect import PULL_REPLY_DATA_OFFSET
 
@@ -76,7 +76,7 @@ def reply_runs(decoded: DecodedBatch, frames: Frames) -> Iterator[tuple[int, Rep
         )
 
 
-def _rows(decoded: DecodedBatch, block: Block) -> Iterator[Row]:
+def _rows(decoded: DecodedBatch, block: LayoutBlock) -> Iterator[Row]:
     """The runs of a block."""
     first, count = _runs(decoded, block)
     place = block.place[first]
@@ -85,7 +85,7 @@ def _rows(decoded: DecodedBatch, block: Block) -> Iterator[Row]:
     return zip(*(each.tolist() for each in columns), strict=True)
 
 
-def _runs(decoded: DecodedBatch, block: Block) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _runs(decoded: DecodedBatch, block: LayoutBlock) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Where in a block runs begin, and of how many frames they are."""
     located, place, length = decoded.located, block.place, block["frame_length"].astype(np.int64)
     whole = (decoded.columns.reason[place] == Reason.NONE) & (

@@ -15,7 +15,7 @@ from mxwire.analysis.table_file import TableFile
 from mxwire.ethernet import mac_text
 from mxwire.wire.checks import Reason
 from mxwire.wire.codes import CodeTable
-from mxwire.wire.columns import NO_TYPE, Block, Columns
+from mxwire.wire.columns import NO_TYPE, Columns, LayoutBlock
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.enums import packet_type_name
@@ -163,7 +163,7 @@ class TableBuilder:
         }
 
 
-def _presence(count: int, blocks: Sequence[Block]) -> NDArray[np.bool_]:
+def _presence(count: int, blocks: Sequence[LayoutBlock]) -> NDArray[np.bool_]:
     """Mark the frames that are in one of ``blocks``."""
     present = np.zeros(count, np.bool_)
     for block in blocks:

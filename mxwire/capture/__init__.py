@@ -1,19 +1,19 @@
-"""Captures: pcap and pcapng files, read and written as batches of frames."""
+"""Capture files in pcap and pcapng format, read and written as batches of frames."""
 
 from __future__ import annotations
 
 from mxwire.capture.link_types import SUPPORTED_LINK_TYPES, describe_link_type
-from mxwire.capture.metadata import Interface, Section
+from mxwire.capture.metadata import CaptureInterface, CaptureSection
 from mxwire.capture.reader import CaptureReader, open_capture
 from mxwire.capture.writer import CaptureFormat, CaptureWriter, create_capture
 
 __all__ = [
     "SUPPORTED_LINK_TYPES",
     "CaptureFormat",
+    "CaptureInterface",
     "CaptureReader",
+    "CaptureSection",
     "CaptureWriter",
-    "Interface",
-    "Section",
     "create_capture",
     "describe_link_type",
     "open_capture",

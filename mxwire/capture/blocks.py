@@ -1,4 +1,4 @@
-"""The numbers of the pcapng format that reading and writing share."""
+"""Constants of the pcapng format, shared by reader and writer."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ OPTION_STATISTICS_DROPPED_BY_SYSTEM = 7
 
 @dataclass(frozen=True, slots=True)
 class PacketLayout:
-    """Where the frame is in a type of block that holds one."""
+    """The position of the frame in a type of packet block."""
 
     header_words: int
-    """How many integers of 32 bits stand before the frame."""
+    """Number of 32-bit integers before the frame, including block type and length."""
 
     @property
     def header_bytes(self) -> int:
-        """How many bytes stand before the frame."""
+        """Number of bytes before the frame."""
         return 4 * self.header_words
 
     @property
     def smallest_block(self) -> int:
-        """The length of a block with an empty frame; every block ends with its length once more."""
+        """Length of a block with an empty frame; every block ends with a copy of its length."""
         return self.header_bytes + 4
 
 

@@ -1,29 +1,29 @@
-"""The stretch of a capture that is in memory, refilled from its source as records are taken from it."""
+"""The part of a capture in memory, refilled from its source as records are consumed."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.capture.source import Source
+from mxwire.capture.source import ByteSource
 
 SMALLEST_READ_BYTES = 64 << 10
-"""What a pipe holds; with less room than this left, a fresh buffer is better."""
+"""Capacity of a pipe; with less free space than this, a new buffer replaces the current one."""
 
 
 class ChunkBuffer:
-    """The bytes ``buffer[start:end]``, read but not taken yet.
+    """The bytes ``buffer[start:end]``: read but not consumed yet.
 
-    The batches handed out refer to the buffer, so what is in it never changes. What arrives is put behind that
-    while there is room, then the rest (part of one record) is copied to a fresh buffer: no byte is copied more
-    than a few times, however small the pieces in which it comes.
+    Batches refer to the buffer, so its contents never change once read. New bytes are appended while there is room;
+    then the remainder (part of one record) is copied to a new buffer. No byte is copied more than a few times, however
+    small the pieces in which it is read.
 
-    Files are read, not mapped: when a mapped file is truncated by somebody else, touching the lost pages kills
-    the process with SIGBUS, and a capture being written or rotated is an ordinary thing to read.
+    Files are read rather than mapped: if another process truncates a mapped file, access to the lost pages kills the
+    reader with SIGBUS, and captures are often read while they are written or rotated.
     """
 
-    def __init__(self, source: Source, chunk_bytes: int) -> None:
-        """``chunk_bytes``: the size of the buffers, unless a record needs more."""
+    def __init__(self, source: ByteSource, chunk_bytes: int) -> None:
+        """``chunk_bytes`` is the size of a buffer, unless a record needs more."""
         self.buffer: NDArray[np.uint8] = np.empty(0, np.uint8)
         self.start = 0
         self.end = 0
@@ -34,20 +34,20 @@ class ChunkBuffer:
 
     @property
     def available(self) -> int:
-        """How many bytes are in memory and not taken."""
+        """Number of bytes in memory and not consumed."""
         return self.end - self.start
 
     @property
     def offset(self) -> int:
-        """Where the first byte that is not taken stands in the capture."""
+        """Offset in the capture of the first byte not consumed."""
         return self.offset_at(self.start)
 
     def offset_at(self, place: int) -> int:
-        """Where a place in the buffer stands in the capture."""
+        """Offset in the capture of a position in the buffer."""
         return self._buffer_offset + place
 
     def fill(self, needed: int) -> bool:
-        """Read more; false at the end. ``needed`` is how many bytes have to be available to go on."""
+        """Read more, and return False at the end. ``needed`` is the number of available bytes required to continue."""
         if len(self.buffer) - self.end < max(needed - self.available, self._smallest_read):
             self._move_to_fresh_buffer(needed)
         count = self._source.read_into(self.buffer.data[self.end :])

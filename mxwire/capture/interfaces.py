@@ -1,4 +1,4 @@
-"""The interfaces of a pcapng section as a table, to look up what the frames of a whole batch need at once."""
+"""The interfaces of a pcapng section as a table, for lookups for all frames of a batch at once."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.capture.link_types import SUPPORTED_LINK_TYPES
-from mxwire.capture.timestamps import Clock
+from mxwire.capture.timestamps import TimestampClock
 
 
 class InterfaceTable:
-    """One column for each property, indexed by the numbers of the interfaces.
+    """One column per property, indexed by interface number.
 
-    It grows in place, because a file may well add an interface after each frame.
+    Capacity doubles as needed, because a file may add an interface after every frame.
     """
 
     def __init__(self) -> None:
-        """A section starts without interfaces."""
+        """Create an empty table, as at the start of a section."""
         self.labels: list[str] = []
-        """What to call each interface in messages."""
+        """Name of each interface in messages."""
         self._columns = np.zeros((5, 4), np.int64)
-        self._clocks: list[Clock] = []
-        self._clock_places: dict[Clock, int] = {}
+        self._clocks: list[TimestampClock] = []
+        self._clock_places: dict[TimestampClock, int] = {}
 
     def __len__(self) -> int:
         """The number of interfaces."""
         return len(self.labels)
 
-    def add(self, label: str, link_type: int, snap_length: int, frame_check_bytes: int, clock: Clock) -> None:
-        """The next interface of the section."""
+    def add(self, label: str, link_type: int, snap_length: int, frame_check_bytes: int, clock: TimestampClock) -> None:
+        """Add the next interface of the section."""
         place = self._clock_places.setdefault(clock, len(self._clocks))
         if place == len(self._clocks):
             self._clocks.append(clock)
@@ -45,21 +45,21 @@ class InterfaceTable:
 
     @property
     def snap_length(self) -> NDArray[np.int64]:
-        """To how many bytes the frames of each interface were cut; 0 if they were not."""
+        """Snap length of each interface in bytes; 0 for none."""
         return self._column(1)
 
     @property
     def frame_check_bytes(self) -> NDArray[np.int64]:
-        """The length of the frame check sequence at the end of the frames of each interface."""
+        """Length in bytes of the frame check sequence of each interface's frames."""
         return self._column(2)
 
     @property
     def supported(self) -> NDArray[np.bool_]:
-        """Whether mxwire reads the link type of each interface."""
+        """Mask of the interfaces with a supported link type."""
         return self._column(4).astype(np.bool_)
 
     def nanoseconds(self, interface: NDArray[np.int64], ticks: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """The times of frames, each by the clock of its interface."""
+        """Convert the timestamps of frames to nanoseconds, each by the clock of its interface."""
         if len(self._clocks) == 1:
             return self._clocks[0].nanoseconds(ticks)
         clock = self._column(3)[interface]

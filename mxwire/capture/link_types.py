@@ -1,4 +1,4 @@
-"""Which link types mxwire reads, and what to call those it does not."""
+"""Supported link types, and names of common others for messages."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ LINK_TYPE_NAMES = {
 
 
 def describe_link_type(number: int) -> str:
-    """The number and, where it is a common one, the name of a link type, for messages."""
+    """The number of a link type, with its name if known, for messages."""
     name = LINK_TYPE_NAMES.get(number)
     return f"{number}, {name}" if name else f"{number}"

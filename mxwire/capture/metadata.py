@@ -1,4 +1,4 @@
-"""What a capture file says about itself, besides its frames."""
+"""Metadata of capture files: sections and interfaces."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """A part of a pcapng file with its own byte order and interfaces; a pcap file counts as one."""
+class CaptureSection:
+    """A section of a pcapng file, with its own byte order and interfaces; a pcap file counts as one section."""
 
     little_endian: bool
     hardware: str | None = None
@@ -17,20 +17,20 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
-    """Where frames were captured, as far as the file says."""
+class CaptureInterface:
+    """An interface that frames were captured on, as described in the file."""
 
     section: int
-    """The place of its section in the file, from 0."""
+    """Index of its section in the file, from 0."""
     number: int
-    """Its place in its section, from 0."""
+    """Index in its section, from 0."""
     link_type: int
     snap_length: int
-    """Frames were cut to this many bytes; 0 if they were not."""
+    """Maximum captured bytes per frame; 0 for no limit."""
     ticks_per_second: int
-    """How finely its timestamps count."""
+    """Resolution of its timestamps."""
     frame_check_bytes: int = 0
-    """How many bytes of frame check sequence end each of its frames in the file; mxwire leaves them out."""
+    """Length in bytes of the frame check sequence in the file, which mxwire removes from frames."""
     name: str | None = None
     description: str | None = None
     capture_filter: str | None = None

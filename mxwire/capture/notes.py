@@ -1,4 +1,4 @@
-"""What pcapng files may say besides their frames: comments on single ones, names of hosts. Batches have neither."""
+"""Comments on frames and names of hosts in pcapng files, which batches do not contain."""
 
 from __future__ import annotations
 
@@ -32,39 +32,39 @@ _SECTION: Final = SECTION_HEADER_BLOCK.to_bytes(4, "little")
 _LITTLE: Final = BYTE_ORDER_MAGIC.to_bytes(4, "little")
 _WITH_OPTIONS: Final = (ENHANCED_PACKET_BLOCK, PACKET_BLOCK)
 _CAPTURED_AT: Final = 20
-"""Where a block of those types says how many bytes of the frame it holds."""
+"""Offset of the captured length in packet blocks with options."""
 _FRAME_AT: Final = 28
 
 
 @dataclass(slots=True)
-class Notes:
-    """What a file says of its frames and hosts."""
+class CaptureNotes:
+    """The comments and host names of a file."""
 
     comments: dict[int, str] = field(default_factory=dict)
-    """By the numbers of frames, as ``FrameBatch.number`` counts them; several on a frame are lines of one."""
+    """Comments by frame number, as in ``FrameBatch.number``; several on one frame are joined by newlines."""
     names: dict[bytes, str] = field(default_factory=dict)
-    """Of hosts, by their Ethernet addresses, in the order of the file."""
+    """Host names by Ethernet address, in the order of the file."""
 
 
-class _Block(NamedTuple):
+class _RawBlock(NamedTuple):
     order: str
-    """That of the bytes, for :mod:`struct`."""
+    """Byte order, as a character of :mod:`struct`."""
     type: int
     data: bytes
-    """Without the length at its end."""
+    """The whole block except its trailing length."""
 
 
-def read_notes(path: str | Path) -> Notes:
-    """The comments and names in a plain pcapng file.
+def read_notes(path: str | Path) -> CaptureNotes:
+    """Read the comments and names of an uncompressed pcapng file.
 
-    A file of another kind has none; of a damaged or cut-off one, what stands before the damage. Raises
-    ``CaptureError`` where the file cannot be read. Takes memory for the whole file.
+    Other files have none; in damaged or truncated ones, only those before the damage are returned. Raises
+    ``CaptureError`` if the file cannot be read. Reads the whole file into memory.
     """
     try:
         data = Path(path).read_bytes()
     except OSError as error:
         raise CaptureError(f"{path}: cannot be read: {printable(error.strerror or str(error))}") from None
-    notes = Notes()
+    notes = CaptureNotes()
     number = 0
     for block in _blocks(data) if data[:4] == _SECTION else ():
         if block.type in PACKET_LAYOUTS:
@@ -76,7 +76,7 @@ def read_notes(path: str | Path) -> Notes:
     return notes
 
 
-def _blocks(data: bytes) -> Iterator[_Block]:
+def _blocks(data: bytes) -> Iterator[_RawBlock]:
     order, at = "<", 0
     while at + SMALLEST_BLOCK_BYTES <= len(data):
         if data[at : at + 4] == _SECTION:
@@ -84,12 +84,12 @@ def _blocks(data: bytes) -> Iterator[_Block]:
         block_type, length = struct.unpack_from(f"{order}II", data, at)
         if not SMALLEST_BLOCK_BYTES <= length <= LARGEST_BLOCK_BYTES or at + length > len(data):
             return
-        yield _Block(order, block_type, data[at : at + length - 4])
+        yield _RawBlock(order, block_type, data[at : at + length - 4])
         at += length
 
 
-def _parts(block: _Block, at: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """The options or records of a block from a place on, until one of the type ``end``."""
+def _parts(block: _RawBlock, at: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """The options or records of a block from offset ``at`` up to one of type ``end``."""
     while at + 4 <= len(block.data):
         code, length = struct.unpack_from(f"{block.order}HH", block.data, at)
         if code == end:
@@ -98,8 +98,8 @@ def _parts(block: _Block, at: int, end: int) -> Iterator[tuple[int, bytes]]:
         at += 4 + length + -length % 4
 
 
-def _comments(block: _Block) -> list[str]:
-    """The comments on the frame of a block."""
+def _comments(block: _RawBlock) -> list[str]:
+    """The comments in a packet block."""
     if len(block.data) < _FRAME_AT:
         return []
     (captured,) = struct.unpack_from(f"{block.order}I", block.data, _CAPTURED_AT)
@@ -107,8 +107,8 @@ def _comments(block: _Block) -> list[str]:
     return [value.rstrip(b"\0").decode(errors="replace") for code, value in options if code == OPTION_COMMENT]
 
 
-def _names(block: _Block) -> dict[bytes, str]:
-    """The first name of each Ethernet address."""
+def _names(block: _RawBlock) -> dict[bytes, str]:
+    """The first name of each Ethernet address in a name resolution block."""
     return {
         value[:ADDRESS_SIZE]: value[ADDRESS_SIZE:].partition(b"\0")[0].decode(errors="replace")
         for code, value in _parts(block, 8, RECORD_END)

@@ -1,4 +1,4 @@
-"""The pcap format: a header of 24 bytes, then a header of 16 bytes before each frame."""
+"""Decoder of the pcap format: a file header of 24 bytes, then each frame with a header of 16 bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mxwire.capture.chunks import ChunkBuffer
 from mxwire.capture.link_types import SUPPORTED_LINK_TYPES, describe_link_type
-from mxwire.capture.metadata import Interface, Section
+from mxwire.capture.metadata import CaptureInterface, CaptureSection
 from mxwire.capture.scan import RECORD_HEADER_BYTES, Scanner, gather_words
 from mxwire.errors import CaptureError
 from mxwire.frames import FrameBatch
@@ -22,32 +22,32 @@ MAGIC_MICROSECONDS = 0xA1B2C3D4
 MAGIC_NANOSECONDS = 0xA1B23C4D
 
 ORDINARY_LARGEST_FRAME = 256 << 10
-"""The snap length that capture programs use to mean "everything"."""
+"""The snap length that capture programs use for "no limit"."""
 LARGEST_FRAME = 16 << 20
-"""More than this is not believed, whatever snap length the header claims."""
+"""Longer frames are treated as damage, whatever the snap length in the header."""
 
 _BYTE_ORDERS = {
     magic.to_bytes(4, order): (order == "little", ticks)
     for magic, ticks in ((MAGIC_MICROSECONDS, 10**6), (MAGIC_NANOSECONDS, 10**9))
     for order in ("little", "big")
 }
-"""Whether little-endian, and the ticks per second, by the first four bytes."""
+"""Little-endian or not, and ticks per second, by the first four bytes."""
 
 
 def is_pcap(head: bytes) -> bool:
-    """Whether a file with these first four bytes is a pcap file."""
+    """Return True if ``head``, the first four bytes of a file, is that of a pcap file."""
     return head in _BYTE_ORDERS
 
 
 class PcapDecoder:
-    """Takes whole records from a chunk buffer as batches."""
+    """Decodes the complete records of a chunk buffer as batches."""
 
     format = "pcap"
     dropped = 0
-    """Such a file does not say what was lost."""
+    """Frames lost during capture, which the format does not record."""
 
     def __init__(self, name: str, chunk: ChunkBuffer) -> None:
-        """Reads the file header, which must be in the chunk as far as the file has it."""
+        """Read the file header, which must be in the chunk unless the file is shorter."""
         if chunk.available < FILE_HEADER_BYTES:
             raise CaptureError(
                 f"{name}: cut off after {count_of(chunk.available, 'byte')} of its header of "
@@ -67,8 +67,8 @@ class PcapDecoder:
                 f"{name}: claims version {major}.{minor} of the pcap format, of which only 2.x exists; "
                 "its header is damaged"
             )
-        # Above the link type stand 10 unused bits, a flag (bit 26) that says whether the length of the frame
-        # check sequence is known, and this length in units of 16 bits (bits 28 to 31).
+        # Above the 16 bits of the link type are 10 unused bits, a flag (bit 26) that the length of the frame check
+        # sequence is known, and that length in units of 16 bits (bits 28 to 31).
         self._link_type = link_field & 0xFFFF
         self._frame_check_bytes = 2 * (link_field >> 28) if link_field & 1 << 26 else 0
         if self._link_type not in SUPPORTED_LINK_TYPES:
@@ -78,22 +78,24 @@ class PcapDecoder:
             )
         self._largest = max(ORDINARY_LARGEST_FRAME, min(snap_length, LARGEST_FRAME))
         self._header = Struct(f"{order}8xI")
-        self.sections = [Section(self._little_endian)]
-        self.interfaces = [Interface(0, 0, self._link_type, snap_length, ticks_per_second, self._frame_check_bytes)]
+        self.sections = [CaptureSection(self._little_endian)]
+        self.interfaces = [
+            CaptureInterface(0, 0, self._link_type, snap_length, ticks_per_second, self._frame_check_bytes)
+        ]
 
     def batches(self, chunk: ChunkBuffer, scanner: Scanner) -> Iterator[FrameBatch]:
-        """All whole records of the chunk as one batch, if there are any.
+        """Yield all complete records of the chunk as one batch, if there are any.
 
-        Afterwards ``needed`` says how many bytes the next record needs in all, as far as known.
+        Sets ``needed`` to the bytes required for the next record: its header, or all of it once its length is known.
         """
         records, following = scanner.records(chunk.buffer, chunk.start, chunk.end, self._little_endian, self._largest)
         if len(records):
             chunk.start = following
             yield self._batch(chunk, records)
-        self._look_at_next(chunk)
+        self._check_next(chunk)
 
     def cut_off(self, chunk: ChunkBuffer) -> str:
-        """What is wrong with a file that ends with what is in the chunk."""
+        """A warning for a file that ends with the bytes in the chunk."""
         missing = count_of(self.needed - chunk.available, "byte")
         if chunk.available < RECORD_HEADER_BYTES:
             missing = f"at least {missing}"
@@ -102,15 +104,15 @@ class PcapDecoder:
         )
 
     def check_link_types(self) -> None:
-        """Nothing to say at the end: a pcap file has one link type, known from its start."""
+        """Do nothing: the single link type was checked with the header."""
 
     def skipped(self) -> list[str]:
-        """Remarks about frames left out; a pcap file has none."""
+        """Warnings about skipped frames, of which a pcap file has none."""
         return []
 
     def _batch(self, chunk: ChunkBuffer, records: NDArray[np.int64]) -> FrameBatch:
         seconds, ticks, captured, original = gather_words(chunk.buffer, records, 4, self._little_endian)
-        # Some writers claim less on the wire than they captured, which would confuse everybody downstream.
+        # Some writers record a wire length below the captured length; users of batches rely on the opposite.
         wire_length = np.maximum(original, captured)
         length = captured
         if self._frame_check_bytes:
@@ -128,8 +130,8 @@ class PcapDecoder:
             link_type=self._link_type,
         )
 
-    def _look_at_next(self, chunk: ChunkBuffer) -> None:
-        """Find out how long the record is that is not whole yet, or that it cannot be one."""
+    def _check_next(self, chunk: ChunkBuffer) -> None:
+        """Set ``needed`` for the next, incomplete record; raise if its length is impossible."""
         self.needed = RECORD_HEADER_BYTES
         if chunk.available < RECORD_HEADER_BYTES:
             return

@@ -1,4 +1,4 @@
-"""The pcapng format: a sequence of blocks, some of which hold a frame and some say how to read those."""
+"""Decoder of the pcapng format: a sequence of blocks with frames, and of blocks that describe how to read them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from mxwire.capture.blocks import (
 from mxwire.capture.chunks import ChunkBuffer
 from mxwire.capture.interfaces import InterfaceTable
 from mxwire.capture.link_types import SUPPORTED_LINK_TYPES, describe_link_type
-from mxwire.capture.metadata import Interface, Section
+from mxwire.capture.metadata import CaptureInterface, CaptureSection
 from mxwire.capture.scan import (
     INTERFACE_DESCRIPTION_BLOCK,
     INTERFACE_STATISTICS_BLOCK,
@@ -47,7 +47,7 @@ from mxwire.capture.scan import (
     gather_words,
 )
 from mxwire.capture.text import printable
-from mxwire.capture.timestamps import Clock
+from mxwire.capture.timestamps import TimestampClock
 from mxwire.errors import CaptureError
 from mxwire.frames import FrameBatch
 from mxwire.words import count_of
@@ -55,54 +55,54 @@ from mxwire.words import count_of
 FILE_HEADER_BYTES = SMALLEST_CONTROL_BLOCKS[SECTION_HEADER_BLOCK]
 
 MOST_INTERFACES = 65536
-"""A section with more is damaged or hostile; the table of interfaces must not grow without end."""
+"""A section with more is damaged or hostile; the limit bounds the table of interfaces."""
 MOST_DESCRIBED = 100
-"""How many sections and interfaces of a file are kept to be shown."""
+"""Maximum sections and interfaces of a file kept as metadata."""
 _STATISTICS_HEAD = 12
-"""Bytes of an interface statistics block before its options: the interface, and a time."""
+"""Bytes of the body of an interface statistics block before its options: the interface and a time."""
 
 _SECTION_HEADER_TYPE = SECTION_HEADER_BLOCK.to_bytes(4, "big")  # the same in both byte orders
 
 
 def is_pcapng(head: bytes) -> bool:
-    """Whether a file with these first four bytes is a pcapng file."""
+    """Return True if ``head``, the first four bytes of a file, is that of a pcapng file."""
     return head == _SECTION_HEADER_TYPE
 
 
 class PacketFields(NamedTuple):
-    """What the headers of a run of blocks say about their frames, one entry a frame."""
+    """Header fields of a run of packet blocks, with one entry per frame."""
 
     interface: NDArray[np.int64]
     ticks: NDArray[np.uint64] | None
-    """None where the blocks have no time."""
+    """Timestamps; None for blocks without."""
     captured: NDArray[np.int64]
     original: NDArray[np.int64]
     space: NDArray[np.int64]
-    """How many bytes the block has for the frame."""
+    """Bytes that the block has for the frame and its options."""
 
 
 @dataclass(slots=True)
 class SkippedFrames:
-    """Frames of a link type that mxwire does not read."""
+    """Frames skipped because of an unsupported link type."""
 
     interface_label: str
-    """The first interface that had some."""
+    """The first interface with such frames."""
     count: int = 0
 
 
 class PcapngDecoder:
-    """Takes whole blocks from a chunk buffer, and gives those that hold frames as batches."""
+    """Decodes the complete blocks of a chunk buffer, yielding frames as batches."""
 
     format = "pcapng"
 
     def __init__(self, name: str, chunk: ChunkBuffer) -> None:
-        """Only looks whether the chunk has what the smallest of files has; it must start with a section."""
+        """Check that the chunk, which must start with a section, has a complete section header."""
         if chunk.available < FILE_HEADER_BYTES:
             raise _header_cut_off(name, chunk)
         self.frames = 0
         self.needed = FILE_HEADER_BYTES
-        self.sections: list[Section] = []
-        self.interfaces: list[Interface] = []
+        self.sections: list[CaptureSection] = []
+        self.interfaces: list[CaptureInterface] = []
         self._name = name
         self._little_endian = True
         self._sections_seen = 0
@@ -110,19 +110,20 @@ class PcapngDecoder:
         self._skipped: dict[int, SkippedFrames] = {}
         """By link type."""
         self._refused_interface: str | None = None
-        """The first interface with a link type that mxwire does not read."""
+        """The first interface with an unsupported link type."""
         self._supported_interface_seen = False
         self._dropped: dict[tuple[int, int], int] = {}
+        """By section and interface."""
 
     @property
     def dropped(self) -> int:
-        """How many frames were lost while this was captured, as far as the file has said until now."""
+        """Frames lost during capture, according to the statistics read so far."""
         return sum(self._dropped.values())
 
     def batches(self, chunk: ChunkBuffer, scanner: Scanner) -> Iterator[FrameBatch]:
-        """The frames of all whole blocks of the chunk; a new batch where the link type changes.
+        """Yield the frames of all complete blocks of the chunk, in a new batch whenever the link type changes.
 
-        Afterwards ``needed`` says how many bytes the next block needs in all, as far as known.
+        Sets ``needed`` to the bytes required for the next block: its header, or all of it once its length is known.
         """
         while (block := self._whole_block(chunk)) is not None:
             block_type, length = block
@@ -139,7 +140,7 @@ class PcapngDecoder:
             chunk.start += length
 
     def cut_off(self, chunk: ChunkBuffer) -> str:
-        """What is wrong with a file that ends with what is in the chunk."""
+        """A warning for a file that ends with the bytes in the chunk."""
         if not self._sections_seen:
             raise _header_cut_off(self._name, chunk)
         missing = count_of(self.needed - chunk.available, "byte")
@@ -151,15 +152,15 @@ class PcapngDecoder:
         )
 
     def check_link_types(self) -> None:
-        """Raise at the end of a file that has nothing but interfaces that mxwire does not read."""
+        """Raise ``CaptureError`` if all interfaces of the file, now at its end, have unsupported link types."""
         if self._refused_interface and not self._supported_interface_seen:
             raise CaptureError(
-                f"{self._name}: has no interface that mxwire reads but {self._refused_interface}; "
+                f"{self._name}: no supported interface, only {self._refused_interface}; "
                 "mxwire reads Ethernet and Linux cooked captures"
             )
 
     def skipped(self) -> list[str]:
-        """Remarks about frames left out, one for each link type."""
+        """Warnings about skipped frames, one per link type."""
         return [
             f"{self._name}: skipped {count_of(skipped.count, 'frame')} of {skipped.interface_label}"
             for skipped in self._skipped.values()
@@ -170,7 +171,7 @@ class PcapngDecoder:
         return "<" if self._little_endian else ">"
 
     def _whole_block(self, chunk: ChunkBuffer) -> tuple[int, int] | None:
-        """The type and length of the next block; None, and ``needed`` set, if it is not whole yet."""
+        """The type and length of the next block; None, with ``needed`` set, if it is incomplete."""
         self.needed = SMALLEST_BLOCK_BYTES
         if chunk.available < SMALLEST_BLOCK_BYTES:
             return None
@@ -216,7 +217,7 @@ class PcapngDecoder:
         if len(self.sections) < MOST_DESCRIBED:
             options = self._options(body[16:])
             self.sections.append(
-                Section(
+                CaptureSection(
                     self._little_endian,
                     hardware=_text(options, OPTION_SECTION_HARDWARE),
                     operating_system=_text(options, OPTION_SECTION_OPERATING_SYSTEM),
@@ -243,7 +244,7 @@ class PcapngDecoder:
             self._refused_interface = label
         if len(self.interfaces) < MOST_DESCRIBED:
             self.interfaces.append(
-                Interface(
+                CaptureInterface(
                     section=self._sections_seen - 1,
                     number=number,
                     link_type=link_type,
@@ -259,7 +260,7 @@ class PcapngDecoder:
             )
 
     def _note_statistics(self, body: bytes) -> None:
-        """Take over what an interface has dropped so far; a later block about it counts on."""
+        """Record the drops of an interface; later blocks about the same interface have cumulative counts."""
         if len(body) < _STATISTICS_HEAD:
             return
         (number,) = Struct(f"{self._order}I").unpack_from(body)
@@ -270,16 +271,16 @@ class PcapngDecoder:
         if key in self._dropped or len(self._dropped) < MOST_DESCRIBED:
             self._dropped[key] = max(self._dropped.get(key, 0), dropped)
 
-    def _clock(self, options: dict[int, bytes]) -> Clock:
+    def _clock(self, options: dict[int, bytes]) -> TimestampClock:
         resolution = options.get(OPTION_INTERFACE_RESOLUTION, b"")
         offset = options.get(OPTION_INTERFACE_TIME_OFFSET, b"")
-        return Clock.from_option(
+        return TimestampClock.from_option(
             resolution[0] if resolution else 6,
             Struct(f"{self._order}q").unpack(offset)[0] if len(offset) == 8 else 0,
         )
 
     def _options(self, data: bytes) -> dict[int, bytes]:
-        """The first value of each option; what is cut off or behind the end mark is left out."""
+        """The first value of each option, up to the end of options or the first truncated one."""
         header = Struct(f"{self._order}HH")
         options: dict[int, bytes] = {}
         at = 0
@@ -293,7 +294,7 @@ class PcapngDecoder:
         return options
 
     def _frames(self, chunk: ChunkBuffer, block_type: int, scanner: Scanner) -> Iterator[FrameBatch]:
-        """The frames of the run of blocks of one type with which the chunk starts."""
+        """The frames of the run of blocks of type ``block_type`` at the start of the chunk."""
         layout = PACKET_LAYOUTS[block_type]
         blocks, following = scanner.blocks(
             chunk.buffer, chunk.start, chunk.end, self._little_endian, block_type, layout.smallest_block
@@ -306,7 +307,7 @@ class PcapngDecoder:
             frames = self._all_frames(chunk, blocks[:good] + layout.header_bytes, fields)
             yield from self._batches_by_link_type(frames, fields.interface[:good])
         if good < len(blocks):
-            raise self._damaged(chunk.offset_at(int(blocks[good])), self._what_is_bad(fields, good))
+            raise self._damaged(chunk.offset_at(int(blocks[good])), self._defect(fields, good))
 
     def _packet_fields(self, chunk: ChunkBuffer, block_type: int, blocks: NDArray[np.int64]) -> PacketFields:
         layout = PACKET_LAYOUTS[block_type]
@@ -319,12 +320,12 @@ class PcapngDecoder:
             return PacketFields(np.zeros_like(original), None, captured, original, space)
         interface, high, low, captured, original = words[2:]
         if block_type == PACKET_BLOCK:
-            # Two numbers of 16 bits: the interface, then how many frames were dropped.
+            # Two 16-bit integers: the interface, then a drop count.
             interface = interface & 0xFFFF if self._little_endian else interface >> 16
         ticks = high.view(np.uint64) << np.uint64(32) | low.view(np.uint64)
         return PacketFields(interface, ticks, captured, original, space)
 
-    def _what_is_bad(self, fields: PacketFields, index: int) -> str:
+    def _defect(self, fields: PacketFields, index: int) -> str:
         interface = int(fields.interface[index])
         known = len(self._table)
         if interface >= known:
@@ -332,7 +333,7 @@ class PcapngDecoder:
         return f"a frame of {fields.captured[index]} bytes in a block for {fields.space[index]}"
 
     def _all_frames(self, chunk: ChunkBuffer, offset: NDArray[np.int64], fields: PacketFields) -> FrameBatch:
-        """The frames at ``offset``, still of all link types; ``fields`` may go on behind them."""
+        """The frames at ``offset``, of all link types; ``fields`` may have further entries."""
         count = len(offset)
         interface = fields.interface[:count]
         captured = fields.captured[:count]
@@ -340,7 +341,7 @@ class PcapngDecoder:
             times = np.zeros(count, np.int64)
         else:
             times = self._table.nanoseconds(interface, fields.ticks[:count])
-        # Some writers claim less on the wire than they captured, which would confuse everybody downstream.
+        # Some writers record a wire length below the captured length; users of batches rely on the opposite.
         wire_length = np.maximum(fields.original[:count], captured)
         wire_length = np.maximum(wire_length - self._table.frame_check_bytes[interface], 0)
         first_number = self.frames + 1
@@ -389,20 +390,20 @@ def _smallest_block(block_type: int) -> int:
 
 def _text(options: dict[int, bytes], code: int) -> str | None:
     value = options.get(code)
-    # Strings are not terminated, but some writers do it.
+    # Strings are not NUL-terminated by the format, but some writers do so.
     return None if value is None else value.rstrip(b"\0").decode(errors="replace")
 
 
 def _capture_filter(options: dict[int, bytes]) -> str | None:
     value = options.get(OPTION_INTERFACE_FILTER, b"")
-    # A byte says what follows: 0 is text for libpcap, others are compiled.
+    # The first byte is the kind of filter: 0 is libpcap text, others are compiled filters.
     return value[1:].decode(errors="replace") if value[:1] == b"\0" else None
 
 
 def _frame_check_bytes(options: dict[int, bytes]) -> int:
     value = options.get(OPTION_INTERFACE_FRAME_CHECK_LENGTH, b"\0")
     length = value[0] if value else 0
-    # The specification says bits and gives 4 as its example, and Wireshark takes bytes: both are in use.
+    # The specification defines bits but gives 4 as its example, and Wireshark reads bytes: both are in use.
     return length // 8 if length >= 16 else length
 
 

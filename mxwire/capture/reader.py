@@ -1,4 +1,26 @@
-"""Opening a capture, and handing out its frames batch by batch."""
+"""The capture reader: opens a file and yields its frames batch by batch.
+
+Theory of operation
+===================
+
+Bytes pass through three stages. A :class:`~mxwire.capture.source.ByteSource` delivers those available, unpacked if
+necessary. A :class:`~mxwire.capture.chunks.ChunkBuffer` holds those not consumed yet in one large array. A decoder
+(:class:`~mxwire.capture.pcap.PcapDecoder` or :class:`~mxwire.capture.pcapng.PcapngDecoder`) turns the complete records
+of the buffer into batches, and sets ``needed`` to the number of bytes that the next record requires. The reader
+alternates between decoding and filling the buffer until the source ends.
+
+Finding the start of each record is the only step that runs record by record (:mod:`mxwire.capture.scan`); headers are
+then gathered and converted by array operations. Frames are not copied: batches refer to the buffer, which is
+replaced instead of overwritten. Memory is therefore a few chunks, and a consumer that drops its batches frees them.
+
+Pipes may deliver a few bytes at a time, so each stage can stop anywhere and resume: decoders consume complete records
+only, and an incomplete one stays in the buffer. Batches are yielded before the next read, so that live captures are
+shown without delay.
+
+Frames before a defect are never lost. A truncated end is a warning, since it is normal for a capture in progress. A
+damaged record raises :class:`~mxwire.errors.CaptureError`, but only after all frames before it have been yielded.
+Lengths in the file are never trusted further than fixed limits, so hostile input cannot exhaust memory.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +30,17 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from mxwire.capture.chunks import ChunkBuffer
-from mxwire.capture.metadata import Interface, Section
+from mxwire.capture.file_types import describe_other
+from mxwire.capture.metadata import CaptureInterface, CaptureSection
 from mxwire.capture.pcap import FILE_HEADER_BYTES as PCAP_HEADER_BYTES
 from mxwire.capture.pcap import PcapDecoder, is_pcap
 from mxwire.capture.pcapng import FILE_HEADER_BYTES as PCAPNG_HEADER_BYTES
 from mxwire.capture.pcapng import PcapngDecoder, is_pcapng
-from mxwire.capture.recognize import describe_other
 from mxwire.capture.scan import ScannerChoice
 from mxwire.capture.source import (
+    ByteSource,
     DamagedCompression,
     RawBytes,
-    Source,
     UnpackedBytes,
     compression_of,
     open_raw,
@@ -28,35 +50,35 @@ from mxwire.frames import FrameBatch
 from mxwire.words import count_of
 
 MAGIC_BYTES = 4
-"""How many bytes tell a format or a compression."""
+"""Bytes needed to recognise a format or a compression."""
 HEAD_BYTES = 16
-"""How many bytes are looked at to say what else a file may be."""
+"""Bytes examined to describe a file that is not a capture."""
 
 
 class CaptureReader:
-    """The frames of a capture as batches, once, from the first to the last.
+    """Iterates once over the frames of a capture, in batches.
 
-    Iterating gives all frames that are whole; a cut-off end is then told in ``warnings``, and damage raises
-    ``CaptureError``. Memory stays at a few chunks, whatever the size of the file.
+    Iteration yields all complete frames; a truncated end adds to ``warnings``, and damage raises ``CaptureError``.
+    Memory is limited to a few chunks, whatever the size of the file.
     """
 
     def __init__(self, raw: RawBytes, chunk_bytes: int, scanner_choice: ScannerChoice) -> None:
-        """Reads as much as is needed to know the format; use ``open_capture``."""
+        """Read up to the file header to determine the format; use ``open_capture`` instead."""
         self.warnings: list[str] = []
-        """What is odd about the file, one line each; complete when all frames are read."""
+        """Warnings about the file, one line each; complete after all frames are read."""
         self._raw = raw
         self._scanner_choice = scanner_choice
         compression = compression_of(raw.peek(MAGIC_BYTES))
         self.compression = compression.name if compression else None
         """"gzip", "zstd" or None."""
-        source: Source = UnpackedBytes(raw, compression, self.warnings) if compression else raw
+        source: ByteSource = UnpackedBytes(raw, compression, self.warnings) if compression else raw
         self._chunk = ChunkBuffer(source, chunk_bytes)
         self._decoder = self._recognize()
         self._batches = self._read()
 
     @property
     def name(self) -> str:
-        """What to call the source in messages."""
+        """The name of the source, for messages."""
         return self._raw.name
 
     @property
@@ -66,47 +88,47 @@ class CaptureReader:
 
     @property
     def frames(self) -> int:
-        """How many frames were found so far, those of link types that are skipped among them."""
+        """Number of frames read so far, including skipped ones."""
         return self._decoder.frames
 
     @property
     def dropped(self) -> int:
-        """How many frames were lost while this was captured, as far as the file has said so until now."""
+        """Number of frames lost during capture, according to the statistics read so far."""
         return self._decoder.dropped
 
     @property
     def bytes_read(self) -> int:
-        """How much of the file was read so far, compressed as it is."""
+        """Bytes of the file read so far, before decompression."""
         return self._raw.bytes_read
 
     @property
     def total_bytes(self) -> int | None:
-        """The size of the file, where it is one."""
+        """The size of the file; None for pipes and streams."""
         return self._raw.total_bytes
 
     @property
-    def sections(self) -> list[Section]:
-        """What the sections read so far say about themselves, of the first hundred."""
+    def sections(self) -> list[CaptureSection]:
+        """Metadata of the sections read so far, at most the first hundred."""
         return self._decoder.sections
 
     @property
-    def interfaces(self) -> list[Interface]:
-        """The interfaces found so far, the first hundred of them."""
+    def interfaces(self) -> list[CaptureInterface]:
+        """Metadata of the interfaces read so far, at most the first hundred."""
         return self._decoder.interfaces
 
     @property
     def snap_length(self) -> int | None:
-        """The largest to which interfaces cut frames; 0 if one does not cut, None if none was found so far."""
+        """The largest snap length of the interfaces; 0 if one has no limit, None if there is no interface yet."""
         lengths = [interface.snap_length for interface in self.interfaces]
         return None if not lengths else 0 if 0 in lengths else max(lengths)
 
     def close(self) -> None:
-        """Close the file; a stream that was given open stays open."""
+        """Close the file; a stream passed by the caller stays open."""
         self._batches.close()
         self._raw.close()
 
     def __enter__(self) -> Self:
-        """Nothing more to do."""
+        """Return self."""
         return self
 
     def __exit__(
@@ -119,11 +141,11 @@ class CaptureReader:
         self.close()
 
     def __iter__(self) -> Iterator[FrameBatch]:
-        """The batches that were not handed out yet."""
+        """Iterate over the remaining batches."""
         return self._batches
 
     def _recognize(self) -> PcapDecoder | PcapngDecoder:
-        # Places in messages are those in the capture, which are not those in a compressed file.
+        # Offsets in messages refer to the unpacked capture, not to the compressed file.
         name = f"{self.name} (unpacked)" if self.compression else self.name
         head = self._head(MAGIC_BYTES)
         if is_pcap(head):
@@ -134,13 +156,13 @@ class CaptureReader:
             return PcapngDecoder(name, self._chunk)
         head = self._head(HEAD_BYTES)
         if head:
-            within = f"is compressed with {self.compression}, and what is in it " if self.compression else ""
+            within = f"is compressed with {self.compression}, and its contents " if self.compression else ""
             raise CaptureError(f"{self.name}: {within}{describe_other(head)}")
-        what = "has nothing in it" if self.compression else "is empty (0 bytes)"
+        what = "has no contents" if self.compression else "is empty (0 bytes)"
         raise CaptureError(f"{self.name}: {what}; record the capture again")
 
     def _head(self, count: int) -> bytes:
-        """The first bytes, fewer only if there are not as many."""
+        """The first ``count`` bytes, or fewer at the end of the source."""
         chunk = self._chunk
         while chunk.available < count and self._fill(count, frames=0):
             pass
@@ -169,7 +191,7 @@ class CaptureReader:
         decoder.check_link_types()
 
     def _frames_to_come(self) -> float:
-        """A guess: the rest of the file is like what was read, and a pipe is in the middle."""
+        """Estimate the remaining frames: by size for a file; for a pipe, as many as so far."""
         if self.total_bytes is None:
             return self.frames
         return self.frames * (self.total_bytes / self.bytes_read - 1)
@@ -180,11 +202,11 @@ def open_capture(
 ) -> CaptureReader:
     """Open a pcap or pcapng capture, plain or compressed with gzip or zstd, for reading.
 
-    ``source`` is a path, ``"-"`` for standard input, or a binary stream. ``chunk_bytes`` is how much is read at
-    once and so how large batches become. ``numba`` says whether to use loops compiled with it, which need half
-    a second to import: never, always, or (None) where it is installed and the file has frames enough.
+    ``source`` is a path, ``"-"`` for standard input, or a binary stream. ``chunk_bytes`` is the size of a read and
+    therefore of a batch. ``numba`` selects scan loops compiled with numba, whose import takes half a second: always,
+    never, or (None) if it is installed and the file is large enough to profit.
 
-    Raises ``CaptureError`` if there is no capture that can be read.
+    Raises ``CaptureError`` if the source is not a readable capture.
     """
     if chunk_bytes < 1:
         raise ValueError(f"chunk_bytes must be at least 1, not {chunk_bytes}")

@@ -1,8 +1,8 @@
-"""Finding where the records of a capture start, the only step that has to go from one record to the next.
+"""Scan for the start of each record of a capture, the only step that must run record by record.
 
-There are two scanners that find the same: loops in plain Python here, which need nothing, and the same loops
-compiled by numba in ``scan_numba``, which cost the import of numba first. Everything else about records is done
-for all of them at once with NumPy.
+There are two equivalent scanners: loops in plain Python here, which have no start-up cost, and the same loops compiled
+by numba in ``scan_numba``, which need the import of numba. All other work on records is done with NumPy for a whole
+chunk at once.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from mxwire.errors import MxwireError
 from mxwire.extras import install_command
 
 RECORD_HEADER_BYTES = 16
-"""The size of what precedes each frame in a pcap file."""
+"""Size of the header before each frame in a pcap file."""
 
 SMALLEST_BLOCK_BYTES = 12
 LARGEST_BLOCK_BYTES = 16 << 20
-"""No sane pcapng block is larger (Wireshark's limit too): a longer one means a damaged file."""
+"""Larger pcapng blocks are treated as damage, as in Wireshark."""
 
 SECTION_HEADER_BLOCK = 0x0A0D0D0A
 INTERFACE_DESCRIPTION_BLOCK = 1
@@ -41,30 +41,30 @@ BLOCKS_TO_STOP_AT = (
     INTERFACE_STATISTICS_BLOCK,
     ENHANCED_PACKET_BLOCK,
 )
-"""The types of blocks that say something about frames; a scan walks over all others."""
+"""Types of blocks relevant to frames; a scan skips all others."""
 
 NUMBA_PAYS_FROM = 5_000_000
-"""How many frames plain Python scans (10 million/s) in the time that numba needs to start (0.2 to 0.5 s)."""
+"""Frames that plain Python scans (10 million per second) while numba starts (0.2 to 0.5 s)."""
 
-Found = tuple[NDArray[np.int64], int]
-"""Where records start, and where the first one starts that was not taken."""
+ScanResult = tuple[NDArray[np.int64], int]
+"""Offsets of the records found, and of the first record not included."""
 
 
 class Scanner(NamedTuple):
-    """The two scans. Both stop before a record that is not whole, or that the caller has to look at."""
+    """The scan functions of both formats; they stop before a record that is incomplete or needs the caller."""
 
-    records: Callable[[NDArray[np.uint8], int, int, bool, int], Found]
-    """Whole pcap records: ``(buffer, start, end, little_endian, largest)``.
+    records: Callable[[NDArray[np.uint8], int, int, bool, int], ScanResult]
+    """Find complete pcap records: ``(buffer, start, end, little_endian, largest)``.
 
     Stops before a record of more than ``largest`` captured bytes."""
-    blocks: Callable[[NDArray[np.uint8], int, int, bool, int, int], Found]
-    """Whole pcapng blocks of the type ``wanted``: ``(buffer, start, end, little_endian, wanted, smallest)``.
+    blocks: Callable[[NDArray[np.uint8], int, int, bool, int, int], ScanResult]
+    """Find complete pcapng blocks of the type ``wanted``: ``(buffer, start, end, little_endian, wanted, smallest)``.
 
     Stops before a wanted block of fewer than ``smallest`` bytes, any other type of ``BLOCKS_TO_STOP_AT``, and
-    a block whose two lengths are impossible or differ."""
+    a block whose lengths are impossible or differ from each other."""
 
 
-def _scan_records(buffer: NDArray[np.uint8], start: int, end: int, little_endian: bool, largest: int) -> Found:
+def _scan_records(buffer: NDArray[np.uint8], start: int, end: int, little_endian: bool, largest: int) -> ScanResult:
     captured_length = Struct("<8xI" if little_endian else ">8xI").unpack_from
     data = buffer.data  # a memoryview is read twice as fast as an array
     found: list[int] = []
@@ -83,7 +83,7 @@ def _scan_records(buffer: NDArray[np.uint8], start: int, end: int, little_endian
 
 def _scan_blocks(
     buffer: NDArray[np.uint8], start: int, end: int, little_endian: bool, wanted: int, smallest: int
-) -> Found:
+) -> ScanResult:
     type_and_length = Struct("<II" if little_endian else ">II").unpack_from
     trailing_length = Struct("<I" if little_endian else ">I").unpack_from
     data = buffer.data
@@ -112,7 +112,7 @@ PYTHON_SCANNER = Scanner(_scan_records, _scan_blocks)
 
 
 def numba_scanner() -> Scanner:
-    """The scanner compiled by numba, which takes a moment to import and once a second to compile."""
+    """The scanner compiled by numba; compiling takes about a second, once, as the result is cached on disk."""
     try:
         from mxwire.capture.scan_numba import scan_blocks, scan_records
     except ImportError as error:
@@ -123,18 +123,18 @@ def numba_scanner() -> Scanner:
 
 
 class ScannerChoice:
-    """Plain Python until the frames still to come are worth the import of numba, unless told otherwise."""
+    """Selects plain Python until the remaining frames justify the import of numba, unless ``numba`` is given."""
 
     def __init__(self, numba: bool | None) -> None:
-        """``numba``: always, never, or (None) when it pays and is installed."""
+        """``numba`` is True for always, False for never, None for as soon as it pays, if installed."""
         self.scanner = numba_scanner() if numba else PYTHON_SCANNER
-        self._open = numba is None
+        self._undecided = numba is None
 
     def reconsider(self, frames_to_come: float) -> None:
-        """Change to numba if that many more frames are worth it."""
-        if self._open and frames_to_come >= NUMBA_PAYS_FROM:
-            self._open = False
-            # Not installed, or not for this NumPy: plain Python does as well, only later.
+        """Switch to numba if ``frames_to_come`` justify it."""
+        if self._undecided and frames_to_come >= NUMBA_PAYS_FROM:
+            self._undecided = False
+            # If numba is missing or does not support this NumPy, plain Python gives the same results, only slower.
             with suppress(MxwireError):
                 self.scanner = numba_scanner()
 
@@ -142,11 +142,11 @@ class ScannerChoice:
 def gather_words(
     buffer: NDArray[np.uint8], offsets: NDArray[np.int64], words: int, little_endian: bool
 ) -> NDArray[np.int64]:
-    """The ``words`` integers of 32 bits that start at each offset, as one row for each word."""
+    """Read ``words`` 32-bit integers at each offset; shape (words, n)."""
     size = 4 * words
     if not len(offsets):
         return np.zeros((words, 0), np.int64)
-    # Every place of the buffer seen as the start of an item: one indexing copies the headers of all records.
+    # A view with an item at every byte of the buffer: a single indexing operation copies the headers of all records.
     every_place = np.ndarray((len(buffer) - size + 1,), f"V{size}", buffer, strides=(1,))
     integers = every_place[offsets].view("<u4" if little_endian else ">u4")
     return integers.reshape(-1, words).T.astype(np.int64)

@@ -1,4 +1,4 @@
-"""The scans of ``scan``, compiled. Import this only where the speed is worth importing numba."""
+"""The loops of ``scan``, compiled by numba. Import only when the speed justifies importing numba."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mxwire.capture.scan import (
     LARGEST_BLOCK_BYTES,
     RECORD_HEADER_BYTES,
     SMALLEST_BLOCK_BYTES,
-    Found,
+    ScanResult,
 )
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -23,13 +23,13 @@ _compiled_into_callers: Decorator = numba.njit
 
 
 def _compiled(signature: str) -> Decorator:
-    """Compile at once for one signature, and keep the result on disk where numba may write."""
+    """Compile eagerly for one signature, and cache the result on disk if possible."""
 
     def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return numba.njit(signature, cache=True, nogil=True)(function)
         except (RuntimeError, OSError):
-            # No directory to write to (a read-only install without a home), or a full disk.
+            # Without a writable directory (a read-only installation without a home), or with a full disk.
             return numba.njit(signature, nogil=True)(function)
 
     return compile_function
@@ -100,8 +100,8 @@ def _fill_blocks(
     return count, at
 
 
-def scan_records(buffer: NDArray[np.uint8], start: int, end: int, little_endian: bool, largest: int) -> Found:
-    """As ``Scanner.records``."""
+def scan_records(buffer: NDArray[np.uint8], start: int, end: int, little_endian: bool, largest: int) -> ScanResult:
+    """Find records as ``Scanner.records`` does."""
     found = np.empty(max(end - start, 0) // RECORD_HEADER_BYTES, np.int64)
     count, following = _fill_records(buffer, start, end, little_endian, largest, found)
     return found[:count], following
@@ -109,8 +109,8 @@ def scan_records(buffer: NDArray[np.uint8], start: int, end: int, little_endian:
 
 def scan_blocks(
     buffer: NDArray[np.uint8], start: int, end: int, little_endian: bool, wanted: int, smallest: int
-) -> Found:
-    """As ``Scanner.blocks``."""
+) -> ScanResult:
+    """Find blocks as ``Scanner.blocks`` does."""
     found = np.empty(max(end - start, 0) // SMALLEST_BLOCK_BYTES, np.int64)
     count, following = _fill_blocks(buffer, start, end, little_endian, wanted, smallest, found)
     return found[:count], following

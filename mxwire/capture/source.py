@@ -1,4 +1,4 @@
-"""The bytes of a capture: where they come from, unpacked if they are packed, and how far reading has come."""
+"""Byte sources of captures: files, pipes and streams, decompressed if necessary."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from mxwire.capture.text import printable
 from mxwire.errors import CaptureError, CaptureNotFoundError
 
 PACKED_READ_BYTES = 256 << 10
-"""How much of a compressed file is read at once."""
+"""Size of a read from a compressed file."""
 
 
 class DamagedCompression(Exception):
-    """Compressed bytes that end too early or are not what they should be; the text says which.
+    """Truncated or damaged compressed data; the text describes which.
 
-    The reader makes a ``CaptureError`` of it that also says how many frames came before.
+    The reader converts it to a ``CaptureError`` with the number of frames read before.
     """
 
 
-class Source(Protocol):
-    """Bytes in the order of the capture."""
+class ByteSource(Protocol):
+    """The bytes of a capture in order."""
 
     def read_into(self, target: memoryview) -> int:
-        """Read at least one byte, and only what is there without waiting; 0 at the end."""
+        """Read at least one byte, but no more than is available without waiting; return 0 at the end."""
 
 
 class RawBytes:
-    """The bytes of a file, pipe or stream as they are."""
+    """The unmodified bytes of a file, pipe or stream."""
 
     def __init__(self, stream: BinaryIO, name: str, *, close_stream: bool) -> None:
-        """``close_stream``: whether closing this closes the stream."""
+        """``close_stream`` is True if :meth:`close` closes the stream."""
         self.name = name
         self.bytes_read = 0
         self.total_bytes = _regular_file_size(stream)
@@ -48,7 +48,7 @@ class RawBytes:
         self._ahead = b""
 
     def read_into(self, target: memoryview) -> int:
-        """Read at least one byte, and only what is there without waiting; 0 at the end."""
+        """Read at least one byte, but no more than is available without waiting; return 0 at the end."""
         if self._ahead:
             count = min(len(self._ahead), len(target))
             target[:count] = self._ahead[:count]
@@ -57,7 +57,7 @@ class RawBytes:
         return self._read(target)
 
     def peek(self, count: int) -> bytes:
-        """The next ``count`` bytes, fewer only at the end; they stay to be read."""
+        """Return the next ``count`` bytes, or fewer at the end, without consuming them."""
         while len(self._ahead) < count:
             piece = bytearray(count - len(self._ahead))
             length = self._read(memoryview(piece))
@@ -67,7 +67,7 @@ class RawBytes:
         return self._ahead[:count]
 
     def close(self) -> None:
-        """Close what ``open_raw`` opened."""
+        """Close the file if ``open_raw`` opened it."""
         if self._close_stream:
             self._stream.close()
 
@@ -94,14 +94,14 @@ def open_raw(source: str | Path | BinaryIO) -> RawBytes:
         return RawBytes(source, printable(name) if isinstance(name, str) else "stream", close_stream=False)
     name = printable(str(source))
     try:
-        # Unbuffered: the reader's own buffers are large, so another one in between only costs a copy.
+        # Unbuffered: the reader's buffers are large, and another one in between would only add a copy.
         stream = Path(source).open("rb", buffering=0)  # noqa: SIM115  (CaptureReader closes it)
     except FileNotFoundError:
         raise CaptureNotFoundError(f"{name}: no such file; check the path") from None
     except IsADirectoryError:
         raise CaptureError(f"{name}: is a directory; name a capture file in it") from None
     except PermissionError:
-        raise CaptureError(f"{name}: permission denied; run as a user who may read it") from None
+        raise CaptureError(f"{name}: permission denied; run as a user with read access") from None
     except (OSError, ValueError) as error:
         reason = printable(getattr(error, "strerror", None) or str(error))
         raise CaptureError(f"{name}: cannot be opened: {reason}") from error
@@ -126,7 +126,7 @@ def _regular_file_size(stream: BinaryIO) -> int | None:
 
 
 def _prompt_readinto(stream: BinaryIO) -> Callable[[memoryview], int | None]:
-    """The way to read of this stream that hands out what has arrived rather than wait for more."""
+    """The method of ``stream`` that returns available bytes rather than waiting for more."""
     for method in ("readinto1", "readinto"):
         readinto = getattr(stream, method, None)
         if readinto is not None:
@@ -141,7 +141,7 @@ def _prompt_readinto(stream: BinaryIO) -> Callable[[memoryview], int | None]:
 
 
 class _Decompressor(Protocol):
-    """What the decompressors of zlib and zstandard have in common: each unpacks one member of a file."""
+    """The common interface of the decompressors of zlib and zstandard, which unpack one member of a file."""
 
     @property
     def eof(self) -> bool: ...
@@ -154,52 +154,52 @@ class _Decompressor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """A way to compress files."""
+    """A compression format."""
 
     name: str
     is_start: Callable[[bytes], bool]
-    """Whether a member of a compressed file starts with these four bytes."""
+    """Return True if the given four bytes start a member of a compressed file."""
     decompressor: Callable[[], _Decompressor]
     piece_bytes: int
-    """How much to unpack at once: a hostile file must not become more than about 32 MiB by that."""
+    """Compressed bytes to unpack at once, limited so that hostile ones expand to at most about 32 MiB."""
 
 
 def _is_zstd_start(head: bytes) -> bool:
-    # The second form is a skippable frame, with which the files of parallel compressors start.
+    # The second form is a skippable frame, at the start of files from parallel compressors.
     return head == b"\x28\xb5\x2f\xfd" or (head[1:] == b"\x2a\x4d\x18" and head[0] >> 4 == 5)
 
 
 COMPRESSIONS = (
-    # Deflate makes at most 1032 bytes of one, zstd at most 128 KiB of a block of four.
+    # Deflate expands a byte to at most 1032 bytes, zstd a block of 4 bytes to at most 128 KiB.
     Compression("gzip", lambda head: head[:3] == b"\x1f\x8b\x08", lambda: zlib.decompressobj(31), 16 << 10),
     Compression("zstd", _is_zstd_start, lambda: zstandard.ZstdDecompressor().decompressobj(), 1 << 10),
 )
 
 
 def compression_of(head: bytes) -> Compression | None:
-    """The compression of a file that starts with these four bytes."""
+    """The compression of a file with these first four bytes, or None."""
     return next((compression for compression in COMPRESSIONS if compression.is_start(head)), None)
 
 
 class UnpackedBytes:
-    """The bytes within a compressed file, which may have several members one after the other."""
+    """The unpacked bytes of a compressed file, which may have several consecutive members."""
 
     def __init__(self, raw: RawBytes, compression: Compression, warnings: list[str]) -> None:
-        """``warnings`` is where remarks about the file go."""
+        """Warnings about the file are appended to ``warnings``."""
         self._raw = raw
         self._compression = compression
         self._warnings = warnings
         self._packed = b""
         self._at = 0
-        """How much of ``_packed`` has been unpacked."""
+        """Offset in ``_packed`` of the first byte not unpacked yet."""
         self._unpacked = memoryview(b"")
-        """What has been unpacked but not yet handed out."""
+        """Unpacked bytes not returned yet."""
         self._member: _Decompressor | None = None
         self._finished = False
         self._failure: DamagedCompression | CaptureError | None = None
 
     def read_into(self, target: memoryview) -> int:
-        """As ``Source.read_into``; raises ``DamagedCompression`` after all bytes before the damage."""
+        """Read as in :class:`ByteSource`; raise ``DamagedCompression`` after returning all bytes before the damage."""
         written = 0
         while written < len(target) and not self._finished:
             if self._unpacked:
@@ -209,7 +209,7 @@ class UnpackedBytes:
                 written += count
                 continue
             if written and self._at == len(self._packed):
-                break  # what has arrived is unpacked: hand it out before waiting for more
+                break  # everything available is unpacked: return it rather than wait for more
             try:
                 self._unpack_more()
             except (DamagedCompression, CaptureError) as failure:
@@ -220,7 +220,7 @@ class UnpackedBytes:
         return written
 
     def _unpack_more(self) -> None:
-        """Unpack the next piece, or find that there is none."""
+        """Unpack the next piece, or set ``_finished`` at the end."""
         if self._member is None and not self._start_member():
             self._finished = True
             return
@@ -241,13 +241,13 @@ class UnpackedBytes:
             self._member = None
 
     def _start_member(self) -> bool:
-        """Get ready for the next member; false at the end of the file."""
+        """Start the next member; return False at the end of the file."""
         padding = -1
         while padding != 0:
             while len(self._packed) - self._at < 4 and self._read_packed():
                 pass
             rest = self._packed[self._at :]
-            # Zeros between and behind members are what tapes and block devices leave; gzip skips them too.
+            # Tapes and block devices leave zeros between and after members; gzip skips them too.
             padding = len(rest) - len(rest.lstrip(b"\0"))
             self._at += padding
         if not rest:
@@ -255,14 +255,14 @@ class UnpackedBytes:
         if not self._compression.is_start(rest[:4]):
             place = self._raw.bytes_read - len(rest)
             self._warnings.append(
-                f"{self._raw.name}: ignored what follows the {self._compression.name} data from byte {place} on"
+                f"{self._raw.name}: ignored the bytes after the {self._compression.name} data, from byte {place}"
             )
             return False
         self._member = self._compression.decompressor()
         return True
 
     def _read_packed(self) -> bool:
-        """Read more of the file behind what is not unpacked yet; false at its end."""
+        """Append more of the file to the bytes not unpacked yet; return False at its end."""
         space = bytearray(PACKED_READ_BYTES)
         count = self._raw.read_into(memoryview(space))
         self._packed = self._packed[self._at :] + space[:count]

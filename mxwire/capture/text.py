@@ -1,11 +1,11 @@
-"""Text that comes from outside, made fit for a message of one line."""
+"""Sanitising of external text for messages of one line."""
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """The text itself if it can be printed on one line, else with its odd characters escaped.
+    """Return ``text``, with its unprintable characters escaped if it has any.
 
-    File and interface names may hold line ends, terminal escapes and bytes that are no text at all.
+    File and interface names may contain newlines, terminal escapes and undecodable bytes.
     """
     return text if text.isprintable() else ascii(text)[1:-1]

@@ -1,7 +1,7 @@
-"""Frames in the order of their times, where a capture has them in another one.
+"""Sorting of frames by time.
 
-A card with several queues, or a program that records several interfaces, writes frames a little out of order; each has
-its right time all the same.
+A card with several queues, or a program that records several interfaces, writes frames slightly out of order, though
+with correct times.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from mxwire.frames import FrameBatch, concatenate
 
 WINDOW_NS: Final = 100_000_000
-"""A frame whose time is further back than this is where it belongs: the clock was set back."""
-STEPS: Final = 64
-"""Steps of the clock in one batch that are told from disorder; after so many the rest is left as it is."""
+"""A frame that is later in the file and earlier in time by more than this is not moved: the clock was set back."""
+CLOCK_STEPS: Final = 64
+"""Maximum clock steps recognised per batch; after them, the rest of the batch is left unsorted."""
 
 
 def in_time_order(batches: Iterable[FrameBatch], window_ns: int = WINDOW_NS) -> Iterator[FrameBatch]:
-    """The same frames, each as far back as its time says, up to ``window_ns``; frames keep their numbers.
+    """Yield the same frames sorted by time, except across clock steps of more than ``window_ns``.
 
-    Each batch is held back until the next one is there. Batches that are in order are handed on as they are. Where two
-    batches overlap in time, their frames must have the same link type to be put in order.
+    Frames keep their numbers. Each batch is held back until the next one is available. Batches already in order are
+    passed unchanged. Batches that overlap in time are sorted together only if they have the same link type.
     """
     held: FrameBatch | None = None
     for batch in batches:
@@ -32,15 +32,15 @@ def in_time_order(batches: Iterable[FrameBatch], window_ns: int = WINDOW_NS) -> 
             continue
         batch = _sorted(batch, window_ns)
         if held is not None:
-            yield_now, batch = _parted(held, batch, window_ns)
-            yield from yield_now
+            certain, batch = _parted(held, batch, window_ns)
+            yield from certain
         held = batch
     if held is not None:
         yield held
 
 
 def _parted(held: FrameBatch, batch: FrameBatch, window_ns: int) -> tuple[list[FrameBatch], FrameBatch]:
-    """What of two batches is certain, and what is still to be compared with the next one."""
+    """Split two batches into frames with a final position, and frames to compare with the next batch."""
     latest, first = int(held.timestamp_ns[-1]), int(batch.timestamp_ns[0])
     if latest <= first or latest - first > window_ns or held.link_type != batch.link_type:
         return [held], batch
@@ -59,7 +59,7 @@ def _sorted(batch: FrameBatch, window_ns: int) -> FrameBatch:
         return batch
     order = np.arange(len(times))
     start = 0
-    for _ in range(STEPS):
+    for _ in range(CLOCK_STEPS):
         late = np.flatnonzero(times[start:] < _running(times[start:]) - window_ns)
         end = start + int(late[0]) if len(late) else len(times)
         order[start:end] = start + np.argsort(times[start:end], kind="stable")

@@ -1,4 +1,4 @@
-"""Timestamps of any resolution as nanoseconds, in exact integer arithmetic over whole arrays."""
+"""Conversion of timestamps of any resolution to nanoseconds, in exact integer arithmetic on arrays."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from mxwire.units import SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
-    """How a pcapng interface counts time: ticks of ``base`` to the power ``-exponent`` seconds, and from when."""
+class TimestampClock:
+    """The timestamp unit of a pcapng interface, ``base ** -exponent`` seconds, and its offset from 1970."""
 
     base: int = 10
     exponent: int = 6
     offset_seconds: int = 0
 
     @classmethod
-    def from_option(cls, resolution: int, offset_seconds: int) -> Clock:
-        """The clock that the byte of ``if_tsresol`` and the seconds of ``if_tsoffset`` mean."""
+    def from_option(cls, resolution: int, offset_seconds: int) -> TimestampClock:
+        """The clock for the values of the options ``if_tsresol`` and ``if_tsoffset``."""
         return cls(2 if resolution & 0x80 else 10, resolution & 0x7F, offset_seconds)
 
     @property
     def ticks_per_second(self) -> int:
-        """How many ticks make a second."""
+        """Number of ticks per second."""
         return int(self.base**self.exponent)
 
     def nanoseconds(self, ticks: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """The ticks as nanoseconds, rounded down; a time outside of int64 (after 2262) wraps around."""
+        """Convert ticks to nanoseconds, rounded down; times beyond int64 (after 2262) wrap around."""
         if self.base == 2:
             counted = _binary_ticks(ticks, self.exponent)
         elif self.exponent <= 9:
@@ -37,14 +37,14 @@ class Clock:
         elif self.exponent <= 28:
             counted = ticks // np.uint64(10 ** (self.exponent - 9))
         else:
-            counted = np.zeros_like(ticks)  # even the largest count of ticks is less than a nanosecond
-        # Unsigned throughout, because it wraps quietly where a hostile offset would overflow int64.
+            counted = np.zeros_like(ticks)  # even the largest number of ticks is less than a nanosecond
+        # Unsigned arithmetic wraps silently where a hostile offset would overflow int64.
         offset = np.uint64(self.offset_seconds * SECOND % 2**64)
         return (counted + offset).view(np.int64)
 
 
 def _binary_ticks(ticks: NDArray[np.uint64], exponent: int) -> NDArray[np.uint64]:
-    """Ticks of ``2**-exponent`` seconds as nanoseconds."""
+    """Convert ticks of ``2**-exponent`` seconds to nanoseconds."""
     per_second = np.uint64(SECOND)
     if exponent >= 64:
         seconds, fraction = np.zeros_like(ticks), ticks
@@ -54,8 +54,8 @@ def _binary_ticks(ticks: NDArray[np.uint64], exponent: int) -> NDArray[np.uint64
     if exponent <= 32:
         nanoseconds = fraction * per_second >> np.uint64(exponent)
     else:
-        # fraction * 10**9 needs up to 94 bits, so it is made of two halves of 32 bits. Rounding down twice,
-        # by 2**32 and then by the rest, is the same as once.
+        # fraction * 10**9 needs up to 94 bits, so it is computed from two halves of 32 bits. Rounding down twice,
+        # by 2**32 and then by the rest, equals rounding down once.
         high, low = fraction >> np.uint64(32), fraction & np.uint64(2**32 - 1)
         upper = high * per_second + (low * per_second >> np.uint64(32))
         nanoseconds = upper >> np.uint64(min(exponent - 32, 63))

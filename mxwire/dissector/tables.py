@@ -12,7 +12,7 @@ from mxwire.dissector.lua import LuaValue
 from mxwire.ethernet import ETHERTYPE_MXOE, SHORTEST_FRAME
 from mxwire.units import SECOND
 from mxwire.wire import byteorder, detection
-from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, Check, Reason
+from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, FrameCheck, Reason
 from mxwire.wire.dialect import (
     DEFAULT_FRAME_LIMIT,
     LARGEST_FRAME_LIMIT,
@@ -211,7 +211,7 @@ def _field(field: Field) -> dict[str, LuaValue]:
     }
 
 
-def _check(check: Check) -> dict[str, LuaValue]:
+def _check(check: FrameCheck) -> dict[str, LuaValue]:
     return {
         "field": check.field,
         "test": _MODES[check.test],

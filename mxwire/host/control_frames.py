@@ -19,9 +19,9 @@ from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.enums import PacketType
 from mxwire.wire.numbers import NO_SESSION
 from mxwire.wire.packets import Frame, HostQuery, NackMcp, Pull
-from mxwire.wire.probes import NOBODY
+from mxwire.wire.probes import NO_ENDPOINT
 
-_MAGIC: Final = 0x6D787700 | (0x80 ^ NOBODY)
+_MAGIC: Final = 0x6D787700 | (0x80 ^ NO_ENDPOINT)
 """Differs from the magic of every real host, so that these frames are recognisable in a capture; its low byte
 names, as that of a real host, an endpoint that this host does not have (R-PUL-03, R-NAK-09)."""
 _PADDED: Final = 1 << 8
@@ -63,8 +63,8 @@ def _pull(own: bytes, peer: Peer, handle: _Handle, magic: int) -> Pull:
         dst_mac=peer.address,
         src_mac=own,
         dst_src_peer_index=peer.index_for(0),
-        dst_endpoint=NOBODY,
-        src_endpoint=NOBODY,
+        dst_endpoint=NO_ENDPOINT,
+        src_endpoint=NO_ENDPOINT,
         session=NO_SESSION,
         total_length=1,
         pulled_rdma_id=0,

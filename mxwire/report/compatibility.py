@@ -44,7 +44,7 @@ def compatibility_blocks(one: Side, other: Side, judgement: Judgement, exchanged
     changes = dict.fromkeys(change for answer in judgement.values() for change in answer.change.split("; ") if change)
     shown.append(Paragraph(_conclusion(judgement)))
     if changes:
-        shown += [Heading("What to change", 3), Listing(tuple(changes))]
+        shown += [Heading("Required changes", 3), Listing(tuple(changes))]
     if exchanged:
         classes = [each for each in CLASSES if _any(exchanged, each)]
         rows = tuple(Row((each, *(_arrived(exchanged, direction, each) for direction in (0, 1)))) for each in classes)
@@ -68,7 +68,7 @@ def _build(side: Side) -> str:
         return f"Built as {_name(side)}."
     names = list(dict.fromkeys(each.dialect.name for each in side.candidates))
     if len(names) == 1:
-        return f"Built as {names[0]}, as far as the frames show."
+        return f"Built as {names[0]}, judging by its frames."
     if len(names) > _NAMED:
         return "No frame shows how it was built."
     return f"Its build is uncertain; candidates: {', '.join(names[:-1])} or {names[-1]}."

@@ -68,7 +68,7 @@ def cost_text(cost: Cost, facts: Facts) -> str:
 
 
 def _names(examination: Examination, found: list[Finding]) -> str:
-    """The names of the hosts affected by ``found``, as far as the capture contains them."""
+    """The names of the hosts affected by ``found``, if the capture contains them."""
     hosts = sorted({party.address for each in found for party in each.concerns})
     known = [(host, examination.facts.name(host)) for host in hosts]
     named = [f"{mac_text(host)} is {name}" for host, name in known if name]

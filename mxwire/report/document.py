@@ -103,7 +103,7 @@ def show(blocks: Sequence[Block]) -> None:
 
 
 def plain(blocks: Sequence[Block], width: int | None = None) -> str:
-    """Render blocks as plain text of at most ``width`` columns, as far as unbreakable words allow."""
+    """Render blocks as plain text of at most ``width`` columns, or more if words do not fit."""
     width = width or output_width()
     return "\n".join(_plain_block(block, width) for block in blocks)
 

@@ -14,7 +14,7 @@ from mxwire.errors import MxwireError
 from mxwire.report.diagram import LEGEND, diagram, has_undefined_bytes
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, Verbatim
 from mxwire.report.json_line import json_line
-from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, Check, Reason
+from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, FrameCheck, Reason
 from mxwire.wire.codec import TYPE_OFFSET
 from mxwire.wire.dialect import MXOE, Dialect, Family, omx
 from mxwire.wire.enums import RESERVED_TYPES, PacketType
@@ -298,7 +298,7 @@ def _shown_values(layout: Layout, each: Field) -> str:
     return ", ".join(f"{value} {name}" for value, name in names)
 
 
-def _check_text(check: Check, view: LayoutView) -> str:
+def _check_text(check: FrameCheck, view: LayoutView) -> str:
     if check.test == "fits the frame":
         return f"{check.field} is at most the length of the frame - {view.layout.header_end}"
     if check.bound != "receive_slot":

@@ -1,1 +1,1 @@
-"""Bytes to meaning and back: the formats of MXoE, written once, and what is derived from them."""
+"""Decoding and encoding of MXoE frames: the formats, written once, and everything derived from them."""

@@ -1,7 +1,7 @@
-"""Recognises senders whose build has the endian option off: their integers are in little-endian order.
+"""Detection of senders built with the endian option off, which send integers in little-endian order.
 
-Nothing on the wire says so (wire format, section 3). A sender is judged by fields whose value is known: magics, the
-fixed length of a RNDV, lengths that are possible in one order only.
+No field on the wire announces it (wire format, section 3), so a sender is judged by fields with known values: magics,
+the fixed length of a RNDV, and lengths that are possible in one order only. Each such frame is a vote.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.wire.columns import row_type
-from mxwire.wire.encapsulation import Located
+from mxwire.wire.encapsulation import ROW, Located
 from mxwire.wire.enums import PacketType
 from mxwire.wire.formats import (
     CONNECT_REQUEST,
@@ -26,18 +25,21 @@ from mxwire.wire.formats import (
     TINY,
     PacketFormat,
 )
+from mxwire.wire.headers import header_type
 from mxwire.wire.layout import layout_of
 from mxwire.wire.numbers import HOST_QUERY_MAGIC, PULL_MAGIC, RNDV_LENGTH, SMALL_MAXIMUM, TINY_MAXIMUM
 
 PULL_MAGIC_PREFIX: Final = PULL_MAGIC >> 8
-"""The upper 24 bits of every Open-MX puller's magic (rule R-PUL-03)."""
+"""The upper 24 bits of the magic of every Open-MX puller (rule R-PUL-03); the endpoint number is in the lower 8."""
 HOST_MAGIC_PREFIX: Final = HOST_QUERY_MAGIC >> 8
-"""The upper 24 bits of the host query magic, unless names were forgotten 248 times (rule R-HOST-03)."""
+"""The upper 24 bits of the host query magic, which starts at …08 and counts up: they change after 248 resets of the
+name table (rule R-HOST-03)."""
 
 SETTLED: Final = 16
-"""Votes after which a sender is not looked at any more."""
-FRAMES_A_SENDER: Final = 64
-"""Frames of each unsettled sender that are looked at in one batch, at most."""
+"""Strong votes after which a sender is settled and its frames are no longer examined."""
+SENDER_FRAMES: Final = 64
+"""Maximum frames examined per batch and unsettled sender: enough to settle it, whatever the size of the batch."""
+# The start number of a CONNECT is usually 1, but need not be; magics and lengths practically never fit both orders.
 _WEAK: Final = 1
 _STRONG: Final = 4
 
@@ -55,11 +57,11 @@ _VALUES: Final = (
 )
 _LENGTHS: Final = ((PacketType.TINY, TINY, TINY_MAXIMUM), (PacketType.SMALL, SMALL, SMALL_MAXIMUM))
 _VOTING: Final = np.isin(np.arange(256), [each[0] for each in (*_PREFIXES, *_VALUES, *_LENGTHS)])
-"""By packet type: whether such a frame may have a vote."""
+"""Indexed by packet type: True for types whose frames may vote."""
 
 
 def byte_order_votes(located: Located, which: NDArray[np.intp]) -> NDArray[np.int64]:
-    """For each frame ``which``: above 0 speaks for network order, below 0 for the swapped one. Shape (len(which),)."""
+    """The votes of the frames ``which``: positive for network order, negative for swapped. Shape (len(which),)."""
     rows = located.rows[which]
     types = located.row_bytes[which][:, layout_of(TINY).by_name["ptype"].offset]
     room = located.wire_length[which]
@@ -69,7 +71,9 @@ def byte_order_votes(located: Located, which: NDArray[np.intp]) -> NDArray[np.in
     def judge(packet_type: PacketType, packet_format: PacketFormat, name: str) -> tuple[NDArray[np.intp], ...]:
         layout = layout_of(packet_format)
         place = np.flatnonzero((types == packet_type) & (captured >= layout.header_end))
-        network, swapped = (rows[place].view(row_type(layout, order))[name] for order in (False, True))
+        network, swapped = (
+            rows[place].view(header_type(layout, swapped=order, size=ROW))[name] for order in (False, True)
+        )
         return place, network.astype(np.int64), swapped.astype(np.int64)
 
     for packet_type, packet_format, name, prefix in _PREFIXES:
@@ -78,32 +82,32 @@ def byte_order_votes(located: Located, which: NDArray[np.intp]) -> NDArray[np.in
     for packet_type, packet_format, name, value, weight in _VALUES:
         place, network, swapped = judge(packet_type, packet_format, name)
         votes[place] += weight * ((network == value).astype(np.int64) - (swapped == value))
-    for packet_type, packet_format, most in _LENGTHS:
+    for packet_type, packet_format, maximum in _LENGTHS:
         place, network, swapped = judge(packet_type, packet_format, "length")
-        fits = np.minimum(most, room[place] - layout_of(packet_format).header_end)
+        fits = np.minimum(maximum, room[place] - layout_of(packet_format).header_end)
         votes[place] += _STRONG * ((network <= fits).astype(np.int64) - (swapped <= fits))
     return votes
 
 
-def _first_of_each(sender: NDArray[np.intp], most: int) -> NDArray[np.intp]:
-    """The places of the first ``most`` frames of each sender."""
-    if len(sender) <= most:
+def _first_of_each(sender: NDArray[np.intp], limit: int) -> NDArray[np.intp]:
+    """The places of the first ``limit`` frames of each sender."""
+    if len(sender) <= limit:
         return np.arange(len(sender))
     order = np.argsort(sender, kind="stable")
     grouped = sender[order]
     rank = np.arange(len(sender)) - np.searchsorted(grouped, grouped)
-    return order[rank < most]
+    return order[rank < limit]
 
 
 class ByteOrderDetector:
-    """Remembers for each sender, by its code, which way its frames have voted."""
+    """Accumulates the votes of each sender, indexed by its code."""
 
     def __init__(self) -> None:
         self._network = np.zeros(0, np.int64)
         self._swapped = np.zeros(0, np.int64)
 
     def observe(self, located: Located, sender: NDArray[np.intp], senders: int) -> NDArray[np.bool_] | None:
-        """Which frames are in swapped order, after having looked at them; None where none is.
+        """Count the votes of a batch, and return the mask of its swapped frames, or None if no sender is swapped.
 
         ``sender`` has shape (n,): the code of each frame's source, below ``senders``.
         """
@@ -115,7 +119,7 @@ class ByteOrderDetector:
         if open_question.any():
             types = located.row_bytes[:, layout_of(TINY).by_name["ptype"].offset]
             which = np.flatnonzero(open_question[sender] & _VOTING[types])
-            which = which[_first_of_each(sender[which], FRAMES_A_SENDER)]
+            which = which[_first_of_each(sender[which], SENDER_FRAMES)]
             votes = byte_order_votes(located, which)
             np.add.at(self._network, sender[which], np.maximum(votes, 0))
             np.add.at(self._swapped, sender[which], np.maximum(-votes, 0))
@@ -125,5 +129,5 @@ class ByteOrderDetector:
     @property
     def swapped(self) -> NDArray[np.bool_]:
         """By sender code: True where the sender's integers are swapped."""
-        more: NDArray[np.bool_] = self._swapped > self._network
-        return more
+        swapped: NDArray[np.bool_] = self._swapped > self._network
+        return swapped

@@ -1,8 +1,8 @@
-"""What a receiver tests in a frame before it looks at its own state, as data for both decoding paths.
+"""Checks of a frame that a receiver makes before it consults its own state, as data for both decoding paths.
 
-The reasons are drop conditions of the behaviour specification, section 21, confirmed frame by frame on a real
-driver. Tests that come after the receiver's state was looked at (the length of a TRUC, the number of replies of a
-PULL, a host name's length) are not here: whether they are reached cannot be known from the frame.
+The reasons are drop conditions of the behaviour specification, section 21, confirmed frame by frame on a real driver.
+Checks that a receiver makes after consulting its state (the length of a TRUC, the number of replies of a PULL, the
+length of a host name) are not here, since the frame does not show if they are reached; see :mod:`mxwire.wire.remarks`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mxwire.wire.numbers import RAW_FRAME_MAXIMUM, SMALL_MAXIMUM, TINY_MAXIMUM
 
 
 class Reason(IntEnum):
-    """Why a frame cannot be what it claims; 0 where nothing is wrong."""
+    """The reason why a frame is malformed; 0 if it is well formed."""
 
     NONE = 0
     BAD_HEADER_LENGTH = 1
@@ -28,7 +28,7 @@ class Reason(IntEnum):
 
     @property
     def text(self) -> str:
-        """The specification's words (the last reason is the capture's fault, not the sender's)."""
+        """The specification's term; "cut by the capture" is mxwire's own, since no receiver sees such frames."""
         return _TEXTS[self]
 
     @property
@@ -49,7 +49,7 @@ _TEXTS: Final = {
 }
 
 _EXPLANATIONS: Final = {
-    Reason.NONE: "nothing is wrong",
+    Reason.NONE: "the frame is well formed",
     Reason.BAD_HEADER_LENGTH: "the frame ends before its type byte or its fixed header does",
     Reason.INVALID_TYPE: "the packet type is reserved for native MX; Open-MX drops it",
     Reason.UNKNOWN_TYPE: "no packet has this type",
@@ -61,30 +61,30 @@ _EXPLANATIONS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One test of one field; the frame is malformed where it fails."""
+class FrameCheck:
+    """One check of one field; a frame that fails it is malformed."""
 
     field: str
     test: Literal["at most", "at least", "fits the frame"]
     bound: int | Literal["receive_slot"] = 0
-    """The limit in bytes, or the name of the dialect's size that is the limit."""
+    """The limit in bytes, or the name of the dialect's size to use as the limit."""
 
     @property
     def reason(self) -> Reason:
-        """What the frame is called when the test fails."""
+        """The reason for frames that fail the check."""
         return Reason.BAD_FRAME_LENGTH if self.test == "fits the frame" else Reason.BAD_DATA_LENGTH
 
 
-CHECKS: Final[dict[str, tuple[Check, ...]]] = {
-    "connect_request": (Check("length", "at least", 16),),
-    "connect_reply": (Check("length", "at least", 16),),
-    "tiny": (Check("length", "at most", TINY_MAXIMUM), Check("length", "fits the frame")),
-    "small": (Check("length", "at most", SMALL_MAXIMUM), Check("length", "fits the frame")),
-    "medium": (Check("frag_length", "at most", "receive_slot"), Check("frag_length", "fits the frame")),
-    "rndv": (Check("length", "at least", 8),),
-    "pull_reply": (Check("frame_length", "fits the frame"),),
+CHECKS: Final[dict[str, tuple[FrameCheck, ...]]] = {
+    "connect_request": (FrameCheck("length", "at least", 16),),
+    "connect_reply": (FrameCheck("length", "at least", 16),),
+    "tiny": (FrameCheck("length", "at most", TINY_MAXIMUM), FrameCheck("length", "fits the frame")),
+    "small": (FrameCheck("length", "at most", SMALL_MAXIMUM), FrameCheck("length", "fits the frame")),
+    "medium": (FrameCheck("frag_length", "at most", "receive_slot"), FrameCheck("frag_length", "fits the frame")),
+    "rndv": (FrameCheck("length", "at least", 8),),
+    "pull_reply": (FrameCheck("frame_length", "fits the frame"),),
 }
-"""The tests of each layout in the receiver's order (behaviour, section 21)."""
+"""The checks of each layout, in the receiver's order (behaviour, section 21)."""
 
 FRAME_MAXIMUM: Final[dict[str, int]] = {"raw": RAW_FRAME_MAXIMUM}
-"""Layouts whose whole frame is limited, in bytes; more is "raw too large"."""
+"""Maximum length of the whole frame in bytes, by layout; longer frames are "raw too large"."""

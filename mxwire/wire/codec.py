@@ -1,6 +1,6 @@
-"""One frame at a time: bytes to typed frames and back, compiled from the layouts.
+"""The scalar codec: parses and builds one frame at a time, compiled from the layouts.
 
-The scalar path is the definition of what a frame means; :mod:`mxwire.wire.columns` says the same of many at once.
+The scalar path defines the meaning of frames; :mod:`mxwire.wire.columns` gives the same results for whole batches.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mxwire.wire.packets import FRAME_CLASSES, Frame
 from mxwire.wire.selection import ALTERNATIVES, ANNOUNCEMENT_LENGTH, REPLY_FLAG, formats_by_type, is_announcement
 
 TYPE_OFFSET: Final = layout_of(RAW).by_name["ptype"].offset
-"""Offset of ``ptype``; a frame that ends before it cannot be told to be anything."""
+"""Offset of ``ptype``; a frame that ends before it has no known type."""
 
 _CLASSES: Final = {each.__name__: each for each in FRAME_CLASSES}
 _INTEGER_CODES: Final = {1: "B", 2: "H", 4: "I"}
@@ -33,21 +33,21 @@ _INTEGER_CODES: Final = {1: "B", 2: "H", 4: "I"}
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A frame that cannot be what it claims, and what of it could be read."""
+    """A frame that violates its format, with the fields that are readable."""
 
     reason: Reason
     offset: int
-    """The byte where it went wrong, from the start of the frame: the impossible field, or where bytes are missing."""
+    """Offset of the offending field, or of the first missing byte, from the start of the frame."""
     packet_type: int | None
-    """The type byte, if there is one."""
+    """The type byte, or None if the frame ends before it."""
     layout_name: str | None = None
-    """The layout that the type announces, if it announces one."""
+    """The layout of the packet type, or None if the type has none."""
     fields: Mapping[str, int | bytes] = field(default_factory=dict)
-    """The fields that were readable, by specification name."""
+    """The readable fields, by specification name."""
 
 
 class _Compiled:
-    """A layout ready to parse and build: one :class:`struct.Struct` for all its fixed fields."""
+    """A layout compiled for one dialect and byte order, with one :class:`struct.Struct` for all its fixed fields."""
 
     def __init__(self, layout: Layout, dialect: Dialect, swapped: bool) -> None:
         self.layout = layout
@@ -72,14 +72,14 @@ class _Compiled:
         self.frame_maximum = FRAME_MAXIMUM.get(self.name)
 
     def values(self, frame: bytes) -> list[Any]:
-        """The fixed fields of a frame whose header is complete."""
+        """The values of the fixed fields; the header of ``frame`` must be complete."""
         values = list(self.codec.unpack_from(frame))
         for place in self.big_endian_always:
             values[place] = int.from_bytes(values[place], "big")
         return values
 
     def frame(self, values: list[Any], frame: bytes, wire_length: int) -> Frame:
-        """The typed frame."""
+        """The typed frame of ``values``, with the payload taken from ``frame``."""
         if self.payload is not None:
             end = wire_length if self.length_place is None else self.header_end + values[self.length_place]
             payload = frame[self.header_end : end]
@@ -87,10 +87,10 @@ class _Compiled:
         return self.make(*values)
 
     def build(self, frame: Frame) -> bytes:
-        """The bytes of a frame, padded as a sender pads."""
+        """The bytes of a frame, padded as senders do."""
         values = list(self.take(frame))
         for place in self.addresses:
-            # struct would cut or pad an address of another size without a word.
+            # struct would silently cut or pad an address of another size.
             if len(values[place]) != self.defined[place].size:
                 raise ValueError(f"{self.names[place]} has {len(values[place])} bytes")
         for place in self.big_endian_always:
@@ -102,20 +102,20 @@ class _Compiled:
         shortest = packet_format.minimum_length
         if packet_format.extra_length is not None:
             shortest += getattr(frame, packet_format.extra_length)
-        # RAW is opaque to the frame's end: padding it would change what it says.
+        # RAW is opaque up to the frame's end, so padding would change its contents.
         return built if self.payload is not None and self.length_place is None else built.ljust(shortest, b"\0")
 
     def readable(self, frame: bytes) -> dict[str, int | bytes]:
-        """The fields that lie wholly inside a frame whose header is not complete."""
+        """The fields that lie completely within a frame with an incomplete header."""
         values = self.values(bytes(frame).ljust(self.header_end, b"\0"))
         return {each.name: value for each, value in zip(self.defined, values, strict=True) if each.end <= len(frame)}
 
 
 def _maker(frame_class: type[Frame], carried: list[str]) -> Callable[..., Frame]:
-    """A function that makes frames of a class from the values of some attributes; the others are None.
+    """A function that makes frames of a class from the values of the attributes ``carried``; the others are None.
 
-    A frozen class's own constructor is five times slower, since each value has to pass its guard. So the values are set
-    while the frame is still of a class with the same slots and no guard.
+    The constructor of a frozen class is five times slower, since it sets each value through ``object.__setattr__``.
+    Here values are set while the frame is of an unfrozen class with the same slots, and then its class is changed.
     """
     unguarded = {"__init__": object.__init__, "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
     slots = {"__slots__": vars(frame_class)["__slots__"]}
@@ -139,7 +139,7 @@ class _BoundCheck:
 
 
 def _bind(check: Any, names: tuple[str, ...], fields: tuple[Field, ...], dialect: Dialect) -> _BoundCheck:
-    """A check with its limits as numbers; ``highest`` -1 stands for what the frame has room for."""
+    """A check with numeric limits; ``highest`` is -1 for the room that the frame has."""
     bound = dialect.receive_slot if check.bound == "receive_slot" else int(check.bound)
     place = names.index(check.field)
     lowest, highest = {"at least": (bound, 1 << 32), "at most": (0, bound), "fits the frame": (0, -1)}[check.test]
@@ -151,7 +151,7 @@ def _is_fixed_order(each: Field) -> bool:
 
 
 def _code(each: Field, swapped: bool) -> str:
-    """The :mod:`struct` code of a field; integers that a swapped sender does not swap are taken as bytes."""
+    """The :mod:`struct` code of a field; big-endian integers of a swapped sender are handled as bytes."""
     if each.kind == "undefined":
         return f"{each.size}x"
     if each.kind == "payload":
@@ -180,11 +180,11 @@ class Codec:
         return compiled
 
     def parse(self, frame: bytes, wire_length: int | None = None) -> Frame | Malformed:
-        """What an Ethernet frame without VLAN tags says.
+        """Decode an Ethernet frame without VLAN tags.
 
-        ``frame`` is what was captured of it, from the destination MAC on; ``wire_length`` is how long it was, in
-        bytes, where the capture cut it. Never raises on any bytes: a frame that cannot be what it claims comes back
-        as :class:`Malformed`. The EtherType is not judged.
+        ``frame`` is its captured bytes, from the destination address on; ``wire_length`` is its length on the wire in
+        bytes, if the capture cut it. Never raises, whatever the bytes: a frame that violates its format is returned as
+        :class:`Malformed`. The EtherType is not checked.
         """
         length = len(frame) if wire_length is None else max(wire_length, len(frame))
         if len(frame) <= TYPE_OFFSET:
@@ -192,7 +192,7 @@ class Codec:
         packet_type = frame[TYPE_OFFSET]
         compiled = self._by_type[packet_type]
         if compiled is None:
-            return self._foreign(frame, packet_type)
+            return self._without_layout(frame, packet_type)
         if packet_type in self._alternatives and _is_alternative(frame, packet_type, length):
             compiled = self._alternatives[packet_type]
         if len(frame) < compiled.header_end:
@@ -204,46 +204,46 @@ class Codec:
             return Malformed(*failed, packet_type, compiled.name, dict(zip(compiled.names, values, strict=True)))
         return compiled.frame(values, frame, length)
 
-    def _foreign(self, frame: bytes, packet_type: int) -> Malformed:
-        """A frame of a type that has no layout; only its head can be read."""
+    def _without_layout(self, frame: bytes, packet_type: int) -> Malformed:
+        """A frame of a type without a layout; only its head is readable."""
         reason = Reason.INVALID_TYPE if packet_type in RESERVED_TYPES else Reason.UNKNOWN_TYPE
         return Malformed(reason, TYPE_OFFSET, packet_type, None, self._head.readable(frame[: TYPE_OFFSET + 1]))
 
     def layout(self, name: str) -> Layout:
-        """The layout of this dialect with a specification name, for example ``pull_reply``."""
+        """The layout of this dialect by specification name, such as ``pull_reply``."""
         return self._by_name[name].layout
 
     def header(self, name: str) -> tuple[struct.Struct, int]:
-        """What packs the defined fields of a layout, in order of offset, and the least length of its frames.
+        """A struct that packs the defined fields of a layout in order of offset, and the minimum frame length in bytes.
 
-        For those who send many frames alike: it saves the typed value, and checks nothing. The payload follows, and
-        zeros to the least length. Undefined bytes are zero; raises :class:`struct.error` for what does not fit.
+        For senders of many similar frames, without typed values or checks. The caller appends the payload, and zeros
+        up to the minimum length. Undefined bytes are zero; values that do not fit raise :class:`struct.error`.
         """
         compiled = self._by_name[name]
         return compiled.codec, compiled.layout.format.minimum_length
 
     def stretch(self, name: str, *fields: str) -> tuple[int, struct.Struct]:
-        """Where some fields of a layout that follow each other lie, and what packs their values.
+        """The offset of adjacent fields of a layout, and a struct that packs their values.
 
-        For those who send many frames that differ in nothing else. Raises :class:`ValueError` where they do not
-        follow each other.
+        For senders of many frames that differ only in these fields. Raises :class:`ValueError` if the fields are not
+        adjacent.
         """
         compiled = self._by_name[name]
         found = [compiled.layout.by_name[each] for each in fields]
         if any(one.end != other.offset for one, other in pairwise(found)):
-            raise ValueError(f"{', '.join(fields)} do not follow each other in {name}")
+            raise ValueError(f"{', '.join(fields)} are not adjacent in {name}")
         order = "<" if self.swapped else ">"
         return found[0].offset, struct.Struct(order + "".join(_code(each, self.swapped) for each in found))
 
     def build(self, frame: Frame) -> bytes:
-        """The bytes of a frame as a sender of this dialect puts them on the wire, padded to its least length.
+        """Encode a frame as senders of this dialect do, padded to its minimum length, with zeros as undefined bytes.
 
-        Undefined bytes are zero. Raises :class:`ValueError` when a value does not fit its field in this dialect, or
-        a field that this dialect has is None.
+        Raises :class:`ValueError` if a value does not fit its field in this dialect, or a field of this dialect is
+        None.
         """
         compiled = self._by_name.get(frame.layout_name)
         if compiled is None:
-            raise ValueError(f"{type(frame).__name__} is no packet of its own: build one of its subclasses")
+            raise ValueError(f"{type(frame).__name__} is not a packet itself: build one of its subclasses")
         try:
             return compiled.build(frame)
         except (struct.error, TypeError, ValueError, OverflowError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""Small numbers for large ones: addresses and pairs of them, numbered in order of appearance."""
+"""Numbering of 64-bit keys (addresses, pairs of hosts) by small codes, in order of appearance."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 LIMIT: Final = 1 << 16
-"""Distinct keys that a table remembers: more than any fabric has hosts, so only hostile traffic reaches it."""
+"""Maximum distinct keys of a table: more than any fabric has hosts, so only hostile traffic exceeds it."""
 
 
 class CodeTable:
-    """Gives each distinct 64-bit key the next free code, 0, 1, 2 and so on, and remembers it.
+    """Assigns each distinct 64-bit key the next free code, from 0.
 
-    Keys beyond the first :data:`LIMIT` share one code, ``others``, so that memory is bounded whatever comes.
+    Keys beyond the first :data:`LIMIT` share one code, ``others``, which bounds memory on any input.
     """
 
     others: Final = LIMIT
@@ -23,14 +23,14 @@ class CodeTable:
         self._sorted = np.empty(0, np.uint64)
         self._codes = np.empty(0, np.intp)
         self.keys: list[int] = []
-        """The keys in order of their codes; the last is 0 and stands for all others once the table is full."""
+        """The keys in order of their codes; in a full table the last is 0, for all others."""
 
     def __len__(self) -> int:
-        """How many codes are given."""
+        """The number of codes assigned."""
         return len(self.keys)
 
     def codes(self, keys: NDArray[np.uint64]) -> NDArray[np.intp]:
-        """The code of each key, shape (n,); unknown keys get new ones."""
+        """The code of each key, shape (n,); new keys get new codes."""
         place, known = self._find(keys)
         if known.all():
             return self._codes[place]
@@ -41,7 +41,7 @@ class CodeTable:
 
     @property
     def is_full(self) -> bool:
-        """Whether new keys are no longer told apart."""
+        """True once new keys share the code ``others``."""
         return len(self.keys) > LIMIT
 
     def _find(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:

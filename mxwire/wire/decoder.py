@@ -1,4 +1,4 @@
-"""Decodes a stream of batches: finds the frames, works out who speaks what, and hands out both faces of them."""
+"""Decoding of a stream of batches: locates MXoE frames, detects dialects, and offers typed frames and columns."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mxwire.frames import FrameBatch
 from mxwire.wire.codec import Codec, Malformed, codec_of
 from mxwire.wire.codes import CodeTable
 from mxwire.wire.columns import Columns, decode_columns
-from mxwire.wire.detection import Assignment, Detection, Detector, Seen
+from mxwire.wire.detection import Assignment, BatchPairs, Detection, Detector
 from mxwire.wire.dialect import Dialect, as_dialect
 from mxwire.wire.encapsulation import Located, locate
 from mxwire.wire.packets import Frame
 from mxwire.words import count_of
 
 SETTLE_BYTES: Final = 16 << 20
-"""How much of a capture is looked at before its first frames are decoded."""
+"""Bytes of a capture examined before its first frames are decoded."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class DecodedBatch:
     located: Located
     assignment: Assignment
     hosts: CodeTable
-    """The addresses that ``assignment.source`` and ``assignment.destination`` number; grows with later batches."""
+    """The addresses indexed by ``assignment.source`` and ``assignment.destination``; grows with later batches."""
 
     def __len__(self) -> int:
         """The number of MXoE frames."""
@@ -43,11 +43,11 @@ class DecodedBatch:
         return map(self.frame, range(len(self)))
 
     def __getitem__(self, index: int) -> Frame | Malformed:
-        """``decoded[3]`` is :meth:`frame`; raises :class:`IndexError` where there is no such frame."""
+        """``decoded[3]`` is :meth:`frame`; raises :class:`IndexError` if out of range."""
         return self.frame(range(len(self))[as_index(index)])
 
     def __repr__(self) -> str:
-        """The number of frames, and the dialects of the pairs of hosts that decide it."""
+        """The number of frames and the dialects detected."""
         decided = set(self.assignment.which[self.assignment.decided].tolist())
         names = ", ".join(sorted(self.assignment.dialects[each].name for each in decided))
         return f"<DecodedBatch of {count_of(len(self), 'MXoE frame')}, {names or 'dialect undecided'}>"
@@ -63,30 +63,30 @@ class DecodedBatch:
         return decode_columns(self.located, self.assignment.dialects, self.assignment.which, self.assignment.swapped)
 
     def dialect(self, index: int) -> Dialect:
-        """What the frame at ``index`` is read as."""
+        """The dialect used to decode the frame at ``index``."""
         return self.assignment.dialects[int(self.assignment.which[index])]
 
     def dialect_name(self, index: int) -> str | None:
-        """The dialect of the frame's pair of hosts, or None where nothing decides it."""
+        """The dialect of the frame's pair of hosts, or None if undetermined."""
         return self.dialect(index).name if self.assignment.decided[index] else None
 
     def is_swapped(self, index: int) -> bool:
-        """Whether the sender's integers are in little-endian order."""
+        """Return True if the sender's integers are in little-endian order."""
         return self.assignment.swapped is not None and bool(self.assignment.swapped[index])
 
     def codec(self, index: int) -> Codec:
-        """What reads the frame at ``index``."""
+        """The codec of the frame at ``index``."""
         return codec_of(self.dialect(index), swapped=self.is_swapped(index))
 
     def codecs(self) -> list[Codec]:
-        """What reads each of the frames, in their order."""
+        """The codec of each frame, in order."""
         which = self.assignment.which.tolist()
         plain = [codec_of(each) for each in self.assignment.dialects]
         if self.assignment.swapped is None:
             return [plain[each] for each in which]
-        turned = [codec_of(each, swapped=True) for each in self.assignment.dialects]
+        little_endian = [codec_of(each, swapped=True) for each in self.assignment.dialects]
         swapped = self.assignment.swapped.tolist()
-        return [(turned if turn else plain)[each] for each, turn in zip(which, swapped, strict=True)]
+        return [(little_endian if swap else plain)[each] for each, swap in zip(which, swapped, strict=True)]
 
     def frame(self, index: int) -> Frame | Malformed:
         """One frame as a typed value; offsets in a :class:`Malformed` count from the start of an untagged frame."""
@@ -98,10 +98,10 @@ class DecodedBatch:
 
 
 class Decoder:
-    """Decodes batches in the order of the capture, and remembers what it has detected for each pair of hosts.
+    """Decodes batches in the order of the capture, and detects the dialect of each pair of hosts.
 
-    ``dialect`` is the one that all hosts speak, as such or by name, or None to detect it for each pair of hosts;
-    ``ethertypes`` are those of MXoE in this capture.
+    ``dialect`` applies to all hosts, as a :class:`~mxwire.wire.dialect.Dialect` or a name; None detects it for each
+    pair. ``ethertypes`` are those of MXoE in this capture.
     """
 
     def __init__(self, dialect: Dialect | str | None = None, ethertypes: Collection[int] = (ETHERTYPE_MXOE,)) -> None:
@@ -112,19 +112,20 @@ class Decoder:
         self.decoded = 0
         """MXoE frames seen so far."""
         self.start_ns: int | None = None
-        """Timestamp of the first frame of all, MXoE or not."""
+        """Timestamp of the first frame, MXoE or not."""
         self._detector = Detector()
 
     def decode(self, batch: FrameBatch) -> DecodedBatch:
-        """Decode the next batch by what is known up to its end."""
+        """Decode the next batch with the dialects detected up to its end."""
         return self._decoded(*self._learn(batch))
 
     def decode_all(self, batches: Iterable[FrameBatch], settle_bytes: int = SETTLE_BYTES) -> Iterator[DecodedBatch]:
-        """Decode a whole capture; the first ``settle_bytes`` of it are looked at before the first answer is given.
+        """Decode a whole capture, detecting dialects in its first ``settle_bytes`` before the first batch is returned.
 
-        So the first frames are read by what later ones tell, and small captures as a whole. 0 is for live sources.
+        Early frames are thus decoded with evidence from later ones; small captures are examined completely. Use 0 for
+        live sources.
         """
-        waiting: list[tuple[Located, Seen]] = []
+        waiting: list[tuple[Located, BatchPairs]] = []
         left = settle_bytes
         for batch in batches:
             waiting.append(self._learn(batch))
@@ -134,7 +135,7 @@ class Decoder:
                 waiting = []
         yield from (self._decoded(*each) for each in waiting)
 
-    def _learn(self, batch: FrameBatch) -> tuple[Located, Seen]:
+    def _learn(self, batch: FrameBatch) -> tuple[Located, BatchPairs]:
         if self.start_ns is None and len(batch):
             self.start_ns = int(batch.timestamp_ns[0])
         located = locate(batch, self.ethertypes)
@@ -142,8 +143,8 @@ class Decoder:
         self.decoded += len(located.batch)
         return located, self._detector.learn(located)
 
-    def _decoded(self, located: Located, seen: Seen) -> DecodedBatch:
-        found = self._detector.assign(seen)
+    def _decoded(self, located: Located, pairs: BatchPairs) -> DecodedBatch:
+        found = self._detector.assign(pairs)
         if self.dialect is not None:
             count = len(found.which)
             found = replace(
@@ -157,7 +158,7 @@ class Decoder:
         return self._detector.hosts
 
     def detections(self) -> list[Detection]:
-        """What was found out about each pair of hosts so far, whatever dialect was asked for."""
+        """The detection for each pair of hosts so far, independent of ``dialect``."""
         return self._detector.detections()
 
     def swapped_hosts(self) -> list[int]:

@@ -1,8 +1,44 @@
-"""Which dialect each pair of hosts speaks, judged by what their frames show.
+"""Detection of the dialect that each pair of hosts speaks.
 
-Nothing on the wire says it; the hints are those of the wire format, section 1, and the differences document, section
-4.4. MEDIUM and PULL, the two packets whose layout depends on the dialect, carry most of the evidence themselves, so
-one pass is enough: a frame that needs the answer nearly always gives it.
+Theory of operation
+===================
+
+Two hosts communicate only if both were built for the same family (`mxoe` or `omx`), generation of the format (N1 to N4)
+and frame limit M. No field announces these, so they are inferred from the frames, by the hints of the wire format,
+section 1, and of the differences document, section 4.4. The result is per pair of hosts, not per capture: a switch may
+carry pairs of both families, and one host may even serve partners of both.
+
+Evidence. Only PULL and MEDIUM have a layout that depends on the dialect, and a frame of either type is also its own
+evidence: both layouts are tried, and usually only one gives plausible values. So one pass over the capture is enough.
+TINY, SMALL, RNDV, CONNECT and the others are identical in both families: a pair that exchanges nothing else stays
+undetermined, and is decoded as `mxoe` without harm.
+
+* PULL: `src_magic` of Open-MX has 24 known bits, at different offsets in the two layouts. Practically certain.
+* MEDIUM: `mxoe` has a 16-bit length and a pipeline, the logarithm of the fragment size, which must agree with fragment
+  number, fragment length and length. `omx` has a 32-bit length in the same place and no pipeline. The pipeline is
+  tried first, because the length of a little-endian sender may be valid in both widths.
+* PULL_REPLY: the layout is common, but frame numbers count in units of P, the data of a full reply (R-PUL-13). P is
+  4096 in `mxoe`, and in `omx` follows from M.
+
+Decision. Each pair counts its frames per hint. A family weighs the sum of frames times strength of the hint, and the
+heavier one wins. Confidence is the strength of its best hint, times its share of the weight: many weak hints never
+become certainty, and contradicting frames lower it.
+
+Generation. Releases with N1 and N2 combine the PULL of `omx` with the MEDIUM of `mxoe`. Hence a majority of PULLs in
+the layout of `omx` overrules MEDIUMs: with old reply sizes, the hints that otherwise support `mxoe` count for `omx`.
+N1 and N2 differ only in the limit of 31 or 32 frames per block, which no frame has to reach: both are reported as N2.
+N3 has a 16-bit length and no pipeline.
+
+Frame limit. N3 and N4 fill replies up to M, so P gives M exactly. Without a full reply, the first fragment of a MEDIUM
+gives M if it is shorter than 4096 bytes (from there on, F is 4096 or 8192 for a whole range of M). Otherwise the
+default of 9000 is assumed, and ``frame_limit_known`` is False.
+
+Byte order is a property of the sender rather than the pair. It is settled first (:mod:`mxwire.wire.byteorder`), because
+all hints read integers.
+
+Batches. :meth:`Detector.learn` adds the evidence of a batch with array operations, :meth:`Detector.assign` returns the
+dialects known so far. They are separate so that :class:`~mxwire.wire.decoder.Decoder` can learn from the first
+megabytes of a capture before it decodes their first frame. Only pairs with new evidence are decided again.
 """
 
 from __future__ import annotations
@@ -18,7 +54,6 @@ from numpy.typing import NDArray
 from mxwire.wire.byteorder import PULL_MAGIC_PREFIX, ByteOrderDetector
 from mxwire.wire.codec import TYPE_OFFSET
 from mxwire.wire.codes import CodeTable
-from mxwire.wire.columns import row_type
 from mxwire.wire.dialect import (
     DEFAULT_FRAME_LIMIT,
     LARGEST_FRAME_LIMIT,
@@ -30,14 +65,15 @@ from mxwire.wire.dialect import (
     Generation,
     omx,
 )
-from mxwire.wire.encapsulation import Located
+from mxwire.wire.encapsulation import ROW, Located
 from mxwire.wire.enums import PacketType
 from mxwire.wire.formats import MEDIUM_MXOE, MEDIUM_OMX, PULL_MXOE, PULL_OMX, PULL_REPLY, PacketFormat
+from mxwire.wire.headers import header_type
 from mxwire.wire.layout import layout_of
 
 
 class Hint(IntEnum):
-    """One kind of evidence."""
+    """A kind of evidence."""
 
     PULL_MXOE = 0
     PULL_OMX = 1
@@ -51,39 +87,39 @@ class Hint(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Meaning:
+class _HintMeaning:
     supports: str
     strength: float
     text: str
 
 
 HINTS: Final = {
-    Hint.PULL_MXOE: _Meaning("mxoe", 0.99, "PULL with an Open-MX magic where mxoe has it"),
-    Hint.PULL_OMX: _Meaning("omx", 0.99, "PULL with an Open-MX magic where omx has it"),
-    Hint.MEDIUM_PIPELINE_12: _Meaning("mxoe", 0.95, "MEDIUM with a 16-bit length and pipeline 12"),
-    Hint.MEDIUM_PIPELINE: _Meaning("mxoe", 0.85, "MEDIUM with a 16-bit length and another pipeline that fits"),
-    Hint.MEDIUM_LENGTH_32: _Meaning("omx", 0.95, "MEDIUM with a 32-bit length"),
-    Hint.MEDIUM_NO_PIPELINE: _Meaning("omx N3", 0.6, "MEDIUM with a 16-bit length and no pipeline that fits"),
-    Hint.REPLY_4096: _Meaning("mxoe", 0.8, "PULL_REPLY numbered in frames of 4096 bytes"),
-    Hint.REPLY_FULL: _Meaning("omx", 0.9, "PULL_REPLY numbered in frames of another size"),
-    Hint.REPLY_LARGE: _Meaning("omx", 0.99, "PULL_REPLY with more than 4096 bytes"),
+    Hint.PULL_MXOE: _HintMeaning("mxoe", 0.99, "PULL with an Open-MX magic at the offset of mxoe"),
+    Hint.PULL_OMX: _HintMeaning("omx", 0.99, "PULL with an Open-MX magic at the offset of omx"),
+    Hint.MEDIUM_PIPELINE_12: _HintMeaning("mxoe", 0.95, "MEDIUM with a 16-bit length and pipeline 12"),
+    Hint.MEDIUM_PIPELINE: _HintMeaning("mxoe", 0.85, "MEDIUM with a 16-bit length and another plausible pipeline"),
+    Hint.MEDIUM_LENGTH_32: _HintMeaning("omx", 0.95, "MEDIUM with a 32-bit length"),
+    Hint.MEDIUM_NO_PIPELINE: _HintMeaning("omx N3", 0.6, "MEDIUM with a 16-bit length and no plausible pipeline"),
+    Hint.REPLY_4096: _HintMeaning("mxoe", 0.8, "PULL_REPLY numbered in frames of 4096 bytes"),
+    Hint.REPLY_FULL: _HintMeaning("omx", 0.9, "PULL_REPLY numbered in frames of another size"),
+    Hint.REPLY_LARGE: _HintMeaning("omx", 0.99, "PULL_REPLY with more than 4096 bytes"),
 }
 
 _MXOE_REPLY: Final = MXOE.reply_payload
 _OPEN_MX_PIPELINE: Final = 12
 _PIPELINES: Final = range(7, 16)
-"""Pipelines that a sender of `mxoe` may use: fragments of 128 bytes to 32 KiB."""
+"""Plausible pipelines of `mxoe`: fragments of 128 bytes to 32 KiB."""
 _LONGEST_MEDIUM: Final = 255 * 8192
-"""No build sends a longer MEDIUM: most fragments times the largest fragment (section 7)."""
+"""Longest MEDIUM of any build: the maximum number of fragments times the largest fragment (section 7)."""
 _OLD_REPLY_LIMITS: Final = {1024: 1500, 2048: 2500, 4096: 4500, 8192: 9000}
-"""P of generations N1 and N2, and a frame limit that leads to it."""
+"""A frame limit that results in P, by P, for generations N1 and N2."""
 _N1_BLOCK_SHARE: Final = 31 * 8192 // 32
-"""What a block of N1, which has 31 frames, looks like if it is taken for one of 32."""
+"""The P computed from a block of N1, which has 31 frames, as if it had 32."""
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """What speaks for one answer, and where it was first seen."""
+class DialectEvidence:
+    """Frames that support a dialect, and the first of them."""
 
     text: str
     supports: str
@@ -93,31 +129,31 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """The dialect of one pair of hosts."""
+    """The dialect detected for one pair of hosts."""
 
     hosts: tuple[int, int]
     """Their addresses as integers."""
     dialect: Dialect | None
-    """None where no frame decides."""
+    """None if undetermined."""
     confidence: float
     """From 0 to 1."""
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[DialectEvidence, ...]
 
 
 @dataclass
-class _Pair:
-    """What is known of one pair."""
+class _PairEvidence:
+    """The evidence collected about one pair of hosts."""
 
     counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(Hint), np.int64))
     first: dict[Hint, int] = field(default_factory=dict)
     reply_payload: int = 0
-    """P, where a full reply or block told it."""
+    """P, if a full reply or block has shown it; else 0."""
     fragment_payload: int = 0
-    """F, where the first fragment of several told it."""
+    """F, if the first of several fragments has shown it; else 0."""
     longest_fragment: int = 0
 
     def dialect(self) -> tuple[Dialect | None, float]:
-        """The best answer and how sure it is."""
+        """The most likely dialect and its confidence."""
         count = {hint: int(self.counts[hint]) for hint in Hint}
         sixteen = count[Hint.MEDIUM_PIPELINE_12] + count[Hint.MEDIUM_PIPELINE]
         generation: Generation = "N4"
@@ -144,7 +180,7 @@ class _Pair:
         return (MXOE if family == "mxoe" else self._omx(generation)), confidence
 
     def _has_old_sizes(self, more_short_lengths: int) -> bool:
-        """Whether PULLs in the layout of omx come from N1 or N2: by the size of replies, else by MEDIUMs."""
+        """Return True if PULLs in the layout of omx are from N1 or N2, by the size of replies or else by MEDIUMs."""
         if self.reply_payload == _N1_BLOCK_SHARE and more_short_lengths > 0:
             return True
         if self.reply_payload:
@@ -168,24 +204,24 @@ def _limit(frame_limit: int) -> int:
 
 @dataclass(frozen=True)
 class Assignment:
-    """What the frames of a batch are to be decoded as."""
+    """The dialects to decode the frames of a batch with."""
 
     dialects: tuple[Dialect, ...]
     which: NDArray[np.intp]
-    """Shape (n,): the place in ``dialects`` of each frame's."""
+    """Shape (n,): index of each frame's dialect in ``dialects``."""
     decided: NDArray[np.bool_]
-    """Shape (n,): False where nothing decides and the frame is read as mxoe."""
+    """Shape (n,): False for frames of undetermined pairs, which are decoded as mxoe."""
     swapped: NDArray[np.bool_] | None
-    """Shape (n,), or None where no sender is swapped."""
+    """Shape (n,): True for frames of little-endian senders; None if there are none."""
     source: NDArray[np.intp]
-    """Shape (n,): the number of each frame's sender among :attr:`Detector.hosts`."""
+    """Shape (n,): code of each frame's sender in :attr:`Detector.hosts`."""
     destination: NDArray[np.intp]
-    """Shape (n,): likewise where it was going."""
+    """Shape (n,): code of each frame's destination, likewise."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """Who the frames of a batch are between; arrays of shape (n,)."""
+class BatchPairs:
+    """Codes of the sender, destination and pair of each frame of a batch; arrays of shape (n,)."""
 
     source: NDArray[np.intp]
     destination: NDArray[np.intp]
@@ -193,18 +229,18 @@ class Seen:
 
 
 class Detector:
-    """Watches the traffic of all pairs of hosts, batch by batch, and answers for each frame.
+    """Collects evidence on all pairs of hosts, batch by batch, and assigns a dialect to each frame.
 
-    With ``by_sender`` it answers for each sender alone instead: two hosts that do not speak alike show it so. Its
+    With ``by_sender`` it judges each sender separately, which reveals two hosts that speak different dialects; its
     detections then name the sender twice.
     """
 
     def __init__(self, *, by_sender: bool = False) -> None:
         self._by_sender = by_sender
         self.hosts = CodeTable()
-        """The addresses seen so far, numbered in order of appearance."""
+        """The addresses seen so far, by code in order of appearance."""
         self._pairs = CodeTable()
-        self._known: dict[int, _Pair] = {}
+        self._evidence: dict[int, _PairEvidence] = {}
         self._changed: set[int] = set()
         self._dialects: dict[Dialect, int] = {MXOE: 0}
         self._which = np.zeros(0, np.intp)
@@ -212,58 +248,59 @@ class Detector:
         self._orders = ByteOrderDetector()
 
     def observe(self, located: Located) -> Assignment:
-        """Take the frames of a batch into account and say what they are."""
+        """Add the evidence of a batch and return the dialects of its frames."""
         return self.assign(self.learn(located))
 
-    def learn(self, located: Located) -> Seen:
-        """Take the frames of a batch into account; :meth:`assign` says later what they are."""
+    def learn(self, located: Located) -> BatchPairs:
+        """Add the evidence of a batch; pass the result to :meth:`assign` for the dialects of its frames."""
         destination_address = located.source if self._by_sender else located.destination
-        ends = self.hosts.codes(np.stack([located.source, destination_address], axis=1).ravel())
-        source, destination = ends[0::2], ends[1::2]
+        # Interleaved, so that hosts are numbered in order of appearance, sender before destination.
+        hosts = self.hosts.codes(np.stack([located.source, destination_address], axis=1).ravel())
+        source, destination = hosts[0::2], hosts[1::2]
         low, high = np.minimum(source, destination), np.maximum(source, destination)
         pair = self._pairs.codes(low.astype(np.uint64) << np.uint64(32) | high.astype(np.uint64))
         swapped = self._orders.observe(located, source, len(self.hosts))
         self._collect(located, pair, swapped)
-        return Seen(source, destination, pair)
+        return BatchPairs(source, destination, pair)
 
-    def assign(self, seen: Seen) -> Assignment:
-        """What the frames of a batch are, by all that was learnt until now."""
-        self._answer()
-        swapped = self._orders.swapped[seen.source]
+    def assign(self, pairs: BatchPairs) -> Assignment:
+        """The dialects of the frames of a batch, by all evidence so far."""
+        self._decide()
+        swapped = self._orders.swapped[pairs.source]
         return Assignment(
             tuple(self._dialects),
-            self._which[seen.pair],
-            self._decided[seen.pair],
+            self._which[pairs.pair],
+            self._decided[pairs.pair],
             swapped if swapped.any() else None,
-            seen.source,
-            seen.destination,
+            pairs.source,
+            pairs.destination,
         )
 
     def detections(self) -> list[Detection]:
-        """The answer for every pair of hosts that has exchanged frames, in order of appearance."""
-        answers = []
+        """The detection for every pair of hosts, in order of appearance."""
+        found = []
         for code, key in enumerate(self._pairs.keys[: CodeTable.others]):
-            pair = self._known.get(code, _Pair())
+            pair = self._evidence.get(code, _PairEvidence())
             dialect, confidence = pair.dialect()
             evidence = tuple(
-                Evidence(HINTS[hint].text, HINTS[hint].supports, int(pair.counts[hint]), pair.first[hint])
+                DialectEvidence(HINTS[hint].text, HINTS[hint].supports, int(pair.counts[hint]), pair.first[hint])
                 for hint in sorted(pair.first, key=lambda each: (-HINTS[each].strength, pair.first[each], each))
             )
             hosts = self.hosts.keys[key >> 32], self.hosts.keys[key & 0xFFFFFFFF]
-            answers.append(Detection(hosts, dialect, confidence, evidence))
-        return answers
+            found.append(Detection(hosts, dialect, confidence, evidence))
+        return found
 
     def swapped_hosts(self) -> list[int]:
         """Addresses of the hosts whose integers are in little-endian order."""
         return [self.hosts.keys[code] for code in np.flatnonzero(self._orders.swapped)]
 
-    def _answer(self) -> None:
-        """Judge again the pairs that have shown something new."""
+    def _decide(self) -> None:
+        """Decide the pairs with new evidence again."""
         missing = len(self._pairs) - len(self._which)
         self._which = np.concatenate([self._which, np.zeros(missing, np.intp)])
         self._decided = np.concatenate([self._decided, np.zeros(missing, np.bool_)])
         for code in self._changed:
-            dialect, _ = self._known[code].dialect()
+            dialect, _ = self._evidence[code].dialect()
             self._decided[code] = dialect is not None
             self._which[code] = self._dialects.setdefault(dialect or MXOE, len(self._dialects))
         self._changed.clear()
@@ -312,13 +349,13 @@ class Detector:
         piped &= (start + fragment == short) | (
             (start + fragment < short) & (fragment == 1 << np.minimum(pipeline, 16))
         )
-        # In little-endian order the 16 bits at the length's place are the lower ones of a 32-bit length.
+        # Of a 32-bit length in little-endian order, the 16 bits read as the short length are the lower ones.
         wide_length = holds_data & ~piped & (long >= fragment) & (long <= _LONGEST_MEDIUM)
         self._note(located, pair, place, piped & (pipeline == _OPEN_MX_PIPELINE), Hint.MEDIUM_PIPELINE_12)
         self._note(located, pair, place, piped & (pipeline != _OPEN_MX_PIPELINE), Hint.MEDIUM_PIPELINE)
         self._note(located, pair, place, wide_length, Hint.MEDIUM_LENGTH_32)
         self._note(located, pair, place, fits_short & ~piped & ~wide_length, Hint.MEDIUM_NO_PIPELINE)
-        # Only the first fragment tells F for sure: a short last one may look like one in the middle.
+        # Only the first of several fragments is certain to be full: a short last one may look like one in the middle.
         self._measure(pair[place], fragment, wide_length & (number == 0) & (fragment < long), "fragment_payload")
         self._measure(pair[place], fragment, wide_length, "longest_fragment")
 
@@ -343,7 +380,7 @@ class Detector:
         mask: NDArray[np.bool_],
         hint: Hint,
     ) -> None:
-        """Count the frames of a mask for their pairs."""
+        """Count the frames of ``mask`` as evidence for their pairs."""
         chosen = place[mask]
         for code, members in _by_pair(pair[chosen]):
             known = self._pair(code)
@@ -352,20 +389,20 @@ class Detector:
             known.first[hint] = min(number, known.first.get(hint, number))
 
     def _measure(self, pair: NDArray[np.intp], values: NDArray[np.int64], mask: NDArray[np.bool_], name: str) -> None:
-        """Keep the largest value that each pair has shown of a size."""
+        """Update the maximum of the attribute ``name`` of each pair by the values of ``mask``."""
         chosen = values[mask]
         for code, members in _by_pair(pair[mask]):
             known = self._pair(code)
             setattr(known, name, max(getattr(known, name), int(chosen[members].max())))
 
-    def _pair(self, code: int) -> _Pair:
-        """What is known of a pair; about to change."""
+    def _pair(self, code: int) -> _PairEvidence:
+        """The evidence on a pair, for modification."""
         self._changed.add(code)
-        return self._known.setdefault(code, _Pair())
+        return self._evidence.setdefault(code, _PairEvidence())
 
 
 def _by_pair(codes: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Each pair's code among ``codes`` with the places where it stands, in order."""
+    """Group ``codes``: each code with its places, in order."""
     if not len(codes):
         return
     if (codes == codes[0]).all():
@@ -378,18 +415,18 @@ def _by_pair(codes: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.intp]]]:
 
 
 def _read(located: Located, place: NDArray[np.intp], swapped: bool, packet_format: PacketFormat) -> NDArray[np.void]:
-    """The headers of some frames as if they had a layout."""
-    return located.rows[place].view(row_type(layout_of(packet_format), swapped))
+    """The headers of the frames at ``place``, read in the layout of ``packet_format``."""
+    return located.rows[place].view(header_type(layout_of(packet_format), swapped=swapped, size=ROW))
 
 
 def _reaches(located: Located, place: NDArray[np.intp], packet_format: PacketFormat) -> NDArray[np.bool_]:
-    """Which of some frames were captured as far as a layout's header goes."""
+    """Mask of the frames at ``place`` that were captured up to the end of a layout's header."""
     complete: NDArray[np.bool_] = located.captured[place] >= layout_of(packet_format).header_end
     return complete
 
 
 def _numbered(offset: NDArray[np.int64], number: NDArray[np.uint8], size: NDArray[np.int64] | int) -> NDArray[np.bool_]:
-    """Which replies have the frame number that their offset gives in frames of a size (rule R-PUL-13)."""
+    """Mask of replies whose frame number agrees with their offset in frames of ``size`` bytes (rule R-PUL-13)."""
     frames = offset // np.maximum(size, 1)
     right: NDArray[np.bool_] = (frames * size == offset) & (frames % 256 == number)
     return right

@@ -24,7 +24,7 @@ LARGEST_FRAME_LIMIT: Final = 65535
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What two hosts must have been built alike in: layouts, sizes and limits. Nothing on the wire says it.
+    """Layouts, sizes and limits that both hosts must have been built with; no field announces them.
 
     All sizes are in bytes.
     """
@@ -33,23 +33,23 @@ class Dialect:
     frame_limit: int
     """M: longest frame from the destination MAC up to the last payload byte, without frame check sequence."""
     fragment_payload: int
-    """F: data bytes of every MEDIUM fragment but the last."""
+    """F: data bytes of every MEDIUM fragment except the last."""
     receive_slot: int
-    """Longest MEDIUM fragment that a receiver takes."""
+    """Longest MEDIUM fragment that a receiver accepts."""
     reply_payload: int
     """P: data bytes of a full PULL_REPLY."""
     frames_per_block: int
-    """B: most PULL_REPLYs that one PULL may ask for."""
+    """B: maximum PULL_REPLYs that one PULL may request."""
     fragments_maximum: int
-    """Most fragments of a MEDIUM message."""
+    """Maximum fragments of a MEDIUM message."""
     generation: Generation = "N4"
     """Format generation of the `omx` dialect (differences document, section 4.2); N4 is 1.3.2 to 1.5.4."""
     frame_limit_known: bool = True
-    """False where a detection had to assume M."""
+    """False if a detection had to assume M."""
 
     @property
     def name(self) -> str:
-        """``mxoe``, ``omx:M``, or plain ``omx`` where M is assumed; older generations as ``omx:M/N3``."""
+        """``mxoe``, ``omx:M``, or plain ``omx`` if M is assumed; older generations as ``omx:M/N3``."""
         if self.family == "mxoe":
             return "mxoe"
         limit = f":{self.frame_limit}" if self.frame_limit_known else ""
@@ -57,29 +57,29 @@ class Dialect:
 
     @property
     def block_length(self) -> int:
-        """P x B: most bytes that one PULL asks for."""
+        """P x B: maximum bytes that one PULL requests."""
         return self.reply_payload * self.frames_per_block
 
     @property
     def medium_maximum(self) -> int:
-        """Highest value the medium/large threshold may be set to."""
+        """Maximum of the configurable threshold between MEDIUM and large messages."""
         return min(self.fragment_payload * self.fragments_maximum, 0xFFFF_FFFF)
 
     @property
     def medium_format(self) -> PacketFormat:
-        """The layout of MEDIUM, one of the two that depend on the dialect."""
+        """The layout of MEDIUM, which depends on the dialect."""
         if self.family == "mxoe" or self.generation in ("N1", "N2"):
             return formats.MEDIUM_MXOE
         return formats.MEDIUM_OMX_N3 if self.generation == "N3" else formats.MEDIUM_OMX
 
     @property
     def pull_format(self) -> PacketFormat:
-        """The layout of PULL, the other one."""
+        """The layout of PULL, which depends on the dialect."""
         return formats.PULL_MXOE if self.family == "mxoe" else formats.PULL_OMX
 
     @property
     def formats(self) -> tuple[PacketFormat, ...]:
-        """All layouts of this dialect, in the order of packet types."""
+        """All layouts of this dialect, in order of packet type."""
         every = (*formats.COMMON_FORMATS, self.medium_format, self.pull_format)
         return tuple(sorted(every, key=lambda each: each.packet_type))
 
@@ -97,7 +97,7 @@ MXOE: Final = Dialect(
     frames_per_block=8,
     fragments_maximum=8,
 )
-"""Wire compatible with native MX."""
+"""The dialect that is wire compatible with native MX."""
 
 
 @cache
@@ -140,19 +140,19 @@ def _fragment_payload(frame_limit: int) -> int:
 
 
 def _old_fragment_payload(frame_limit: int) -> int:
-    """F of generations N1 and N2: the largest power of two that fits, 4096 at most (section 4.2 likewise)."""
+    """F of generations N1 and N2: the largest power of two that fits, at most 4096 (differences, section 4.2)."""
     room = min(frame_limit - MEDIUM_DATA_OFFSET, MXOE.fragment_payload)
     return 1 << (room.bit_length() - 1)
 
 
 def _old_reply_payload(frame_limit: int) -> int:
-    """P of generation N2 (differences document, section 4.2)."""
+    """P of generation N2 (differences, section 4.2)."""
     steps = ((2000, 1024), (3000, 2048), (5000, 4096))
     return next((payload for below, payload in steps if frame_limit < below), 8192)
 
 
 def dialect_by_name(name: str) -> Dialect:
-    """The dialect that a user names: ``mxoe``, ``omx`` (M = 9000) or ``omx:M``.
+    """Parse the name of a dialect: ``mxoe``, ``omx`` (M = 9000) or ``omx:M``.
 
     Raises :class:`~mxwire.errors.MxwireError` for anything else.
     """
@@ -165,7 +165,7 @@ def dialect_by_name(name: str) -> Dialect:
 
 
 def as_dialect(dialect: Dialect | str) -> Dialect:
-    """Return ``dialect``, or the one of that name.
+    """Return ``dialect``, or the dialect of that name.
 
     Raises :class:`TypeError` for another type, and :class:`~mxwire.errors.MxwireError` for an unknown name.
     """
@@ -177,5 +177,5 @@ def as_dialect(dialect: Dialect | str) -> Dialect:
 
 
 def dialect_or_auto(name: str) -> Dialect | None:
-    """:func:`dialect_by_name`, or None for ``auto``: to be found out from the frames."""
+    """:func:`dialect_by_name`, or None for ``auto``, which detects it from the frames."""
     return None if name.strip().lower() == "auto" else dialect_by_name(name)

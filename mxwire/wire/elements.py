@@ -1,7 +1,7 @@
-"""The few Construct building blocks that the MXoE formats need beyond Construct's own.
+"""Construct elements for the MXoE formats, beyond Construct's own.
 
-Each says one thing about a field that the codec, the columns, the scapy layers and the Wireshark tables have
-to know, and that Construct has no word for.
+Each marks a property of a field that codec, columns, scapy layers and Wireshark tables need, and that Construct cannot
+express.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from construct import Bytes, Construct, Int16ub, Int32ub, Subconstruct, stream_w
 
 
 class SenderOrder(Subconstruct):  # type: ignore[misc]
-    """An integer in network byte order, or in the sender's own if its build has the endian option off.
+    """An integer in network byte order, or in little-endian order if the sender was built with the endian option off.
 
-    Integers without this mark are big-endian in every build (section 3).
+    Unmarked integers are big-endian in every build (section 3).
     """
 
 
@@ -23,14 +23,14 @@ U32 = SenderOrder(Int32ub)
 
 
 class Mac(Subconstruct):  # type: ignore[misc]
-    """Six bytes that are an Ethernet address."""
+    """An Ethernet address of six bytes."""
 
     def __init__(self) -> None:
         super().__init__(Bytes(6))
 
 
 class Undefined(Subconstruct):  # type: ignore[misc]
-    """Bytes that the sender never writes: kept when parsed, never compared, zero when built (section 3)."""
+    """Bytes that the sender never writes: parsed, never compared, zero when built (section 3)."""
 
     def __init__(self, size: int) -> None:
         super().__init__(Bytes(size))
@@ -44,15 +44,15 @@ class Undefined(Subconstruct):  # type: ignore[misc]
 
 
 class Payload(Subconstruct):  # type: ignore[misc]
-    """The bytes at the end of a packet, as many as the field named ``length_field`` says."""
+    """The data at the end of a packet, with its length in bytes in the field ``length_field``."""
 
     def __init__(self, length_field: str) -> None:
         super().__init__(Bytes(lambda context: context[length_field]))
         self.length_field = length_field
 
 
-class Text(Subconstruct):  # type: ignore[misc]
-    """A payload that is a NUL-terminated name."""
+class TextPayload(Subconstruct):  # type: ignore[misc]
+    """A payload that contains a NUL-terminated name."""
 
     def __init__(self, payload: Construct) -> None:
         super().__init__(payload)

@@ -1,8 +1,8 @@
-"""Finds the MXoE frames of a batch behind VLAN tags and Linux cooked headers, and lines their headers up.
+"""Location of the MXoE frames of a batch behind VLAN tags and Linux cooked headers.
 
-The formats count from the first byte of an untagged Ethernet frame. Here each frame gets a *row*: 64 bytes, longer
-than any fixed header, as if it had been captured so; and a *shift*: how many bytes further on everything lies in
-the frame that was really captured.
+The formats count from the first byte of an untagged Ethernet frame. Each frame therefore gets a *row*, its first 64
+bytes as if captured untagged on Ethernet, which is longer than any fixed header; and a *shift*, the number of bytes
+by which its contents lie later in the captured frame.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from mxwire.wire.formats import RAW
 from mxwire.wire.layout import layout_of
 
 ROW: Final = 64
-"""Bytes of a row."""
+"""Length of a row in bytes."""
 TAG_TYPES: Final = (0x8100, 0x88A8, 0x9100)
 """EtherTypes that announce a VLAN tag: 802.1Q, 802.1ad (QinQ), and its predecessor."""
 TAGS_MAXIMUM: Final = 4
-"""Nested VLAN tags that are looked through."""
+"""Maximum nested VLAN tags to skip."""
 TAG_LENGTH: Final = 4
 
 _HEAD = layout_of(RAW).by_name
@@ -38,7 +38,7 @@ HEADER_LENGTH: Final = _HEAD["ethertype"].end
 
 @dataclass(frozen=True, slots=True)
 class _LinkHeader:
-    """Where a link type keeps what an Ethernet header says; offsets in bytes."""
+    """Offsets of the Ethernet fields in the header of a link type, in bytes."""
 
     length: int
     protocol: int
@@ -55,26 +55,26 @@ _LINK_HEADERS: Final = {
 
 @dataclass(frozen=True)
 class Located:
-    """The MXoE frames of a batch, their headers lined up. Arrays have shape (n,) or (n, …)."""
+    """The MXoE frames of a batch with aligned headers. Arrays have shape (n,) or (n, …)."""
 
     batch: FrameBatch
-    """The MXoE frames alone, as captured."""
+    """The MXoE frames, as captured."""
     rows: NDArray[np.void]
-    """64 bytes a frame, as if untagged on Ethernet; what lies beyond the captured bytes has no meaning."""
+    """64 bytes per frame, as if untagged on Ethernet; bytes beyond the captured ones are meaningless."""
     shift: NDArray[np.int64]
-    """How many bytes later than in the row everything behind the addresses lies in the captured frame."""
+    """Bytes by which the contents after the addresses lie later in the captured frame than in the row."""
     vlan: NDArray[np.int32]
-    """VLAN ids from the outermost tag on, -1 where there is none; shape (n, depth), depth 0 where nothing is tagged."""
+    """VLAN ids, outermost first, padded with -1; shape (n, depth), with depth 0 if no frame is tagged."""
     skipped: int
-    """Frames of the batch that were left out: another EtherType, or too short to have one."""
+    """Number of frames left out: of another EtherType, or too short to have one."""
 
     @property
     def has_destination(self) -> bool:
-        """False for Linux cooked captures, which do not record where a frame was going."""
+        """False for Linux cooked captures, which do not record destinations."""
         return _LINK_HEADERS[self.batch.link_type].has_destination
 
     def place(self, index: int, offset: int) -> int:
-        """Where a byte of the row at ``index`` lies in the captured frame."""
+        """The offset in the captured frame of the byte at ``offset`` of the row at ``index``."""
         link = _LINK_HEADERS[self.batch.link_type]
         if offset < _SOURCE:
             return offset
@@ -86,17 +86,17 @@ class Located:
 
     @cached_property
     def row_bytes(self) -> NDArray[np.uint8]:
-        """The rows as numbers, shape (n, 64)."""
+        """The rows as bytes, shape (n, 64)."""
         return self.rows.view(np.uint8).reshape(-1, ROW)
 
     @cached_property
     def captured(self) -> NDArray[np.int64]:
-        """Captured bytes of each frame, counted as in the row."""
+        """Captured length of each frame in bytes, without tags."""
         return self.batch.length - self.shift
 
     @cached_property
     def wire_length(self) -> NDArray[np.int64]:
-        """Bytes of each frame on the wire, counted as in the row, never below ``captured``."""
+        """Length of each frame on the wire in bytes, without tags; never below ``captured``."""
         return np.maximum(self.batch.wire_length, self.batch.length) - self.shift
 
     @cached_property
@@ -106,7 +106,7 @@ class Located:
 
     @cached_property
     def destination(self) -> NDArray[np.uint64]:
-        """Destination addresses as integers; 0 where the capture has none."""
+        """Destination addresses as integers; 0 if not recorded."""
         return self._address(0)
 
     def _address(self, offset: int) -> NDArray[np.uint64]:
@@ -127,8 +127,10 @@ class Located:
         return self.row_bytes[index, :HEADER_LENGTH].tobytes() + whole[HEADER_LENGTH + shift :]
 
     def pieces(self) -> tuple[memoryview, list[int], list[int]]:
-        """Bytes that hold all captured frames as if untagged on Ethernet, and where in them each begins and ends.
-        Copies nothing where no frame is tagged."""
+        """All frames as if untagged on Ethernet: a buffer, and the start and end of each frame in it.
+
+        Copies nothing if no frame is tagged.
+        """
         if not self.shift.any():
             begin, end = self.batch.offset, self.batch.offset + self.batch.length
             return np.ascontiguousarray(self.batch.buffer).data, begin.tolist(), end.tolist()
@@ -138,7 +140,7 @@ class Located:
 
 
 def locate(batch: FrameBatch, ethertypes: Collection[int] = (ETHERTYPE_MXOE,)) -> Located:
-    """Find the frames of a batch that carry one of ``ethertypes``, tagged or not."""
+    """Locate the frames of a batch with one of ``ethertypes``, tagged or not."""
     link = _LINK_HEADERS[batch.link_type]
     rows = _gather(batch, batch.offset)
     shift = np.zeros(len(batch), np.int64)
@@ -168,7 +170,7 @@ def _one_of(values: NDArray[np.uint16], accepted: Collection[int]) -> NDArray[np
 
 
 def _gather(batch: FrameBatch, start: NDArray[np.int64]) -> NDArray[np.void]:
-    """64 bytes from each start on; a view of overlapping rows makes this one indexing operation."""
+    """64 bytes from each start on, by a single indexing operation on a view of overlapping rows."""
     buffer = np.ascontiguousarray(batch.buffer)
     last = len(buffer) - ROW
     late = np.flatnonzero(start > last)
@@ -198,7 +200,7 @@ def _unwrap(
     rows: NDArray[np.void],
     shift: NDArray[np.int64],
 ) -> tuple[NDArray[np.uint16], NDArray[np.int32]]:
-    """Follow the tags of the frames ``which``, correct their rows and shifts in place, return types and VLAN ids."""
+    """Skip the tags of the frames ``which``, align their rows and shifts in place, and return types and VLAN ids."""
     types = _read(batch, which, np.full(len(which), link.protocol))
     end = np.full(len(which), link.length)
     depths = []
@@ -224,7 +226,7 @@ def _unwrap(
 
 
 def _read(batch: FrameBatch, which: NDArray[np.intp], position: NDArray[np.int64]) -> NDArray[np.uint16]:
-    """Big-endian 16-bit numbers at a position of some frames; 0 where the capture does not reach so far."""
+    """Big-endian 16-bit integers at a position of the frames ``which``; 0 beyond the captured bytes."""
     inside = position + 2 <= batch.length[which]
     place = np.where(inside, batch.offset[which] + position, 0)
     if not inside.any():

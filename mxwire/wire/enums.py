@@ -1,4 +1,4 @@
-"""The numbers with names that travel in MXoE packets (specification: wire format, sections 6 and 6.14)."""
+"""Enumerations of values in MXoE packets (wire format, sections 6 and 6.14)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RESERVED_TYPES = frozenset(
         PacketType.ETHER_NATIVE,
     }
 )
-"""Types that belong to native MX and that an Open-MX host drops as "invalid type" (section 6)."""
+"""Types of native MX, which an Open-MX host drops as "invalid type" (section 6)."""
 
 
 class TrucType(IntEnum):
@@ -47,7 +47,7 @@ class TrucType(IntEnum):
 
 
 class NackType(IntEnum):
-    """Why a packet was refused (section 6.14)."""
+    """Reason of a refusal (section 6.14)."""
 
     NONE = 0
     BAD_ENDPT = 1
@@ -57,14 +57,14 @@ class NackType(IntEnum):
 
 
 class ConnectStatus(IntEnum):
-    """Answer to a connect request (section 6.5); MX's own status numbers, not Open-MX's."""
+    """Status of a connect reply (section 6.5), in the numbers of MX rather than Open-MX."""
 
     SUCCESS = 0
     BAD_KEY = 11
 
 
 def packet_type_name(value: int) -> str:
-    """The specification's name of a packet type, or the number in decimal where it has none."""
+    """The specification's name of a packet type, or its number in decimal if it has none."""
     try:
         return PacketType(value).name
     except ValueError:

@@ -1,9 +1,8 @@
-"""Every MXoE packet of both dialects, in Construct: the one place where the formats are written.
+"""The formats of all MXoE packets of both dialects, in Construct: the only definition of the formats.
 
-A packet is described from the first byte of its Ethernet frame, without VLAN tags, as in the specification
-("MXoE wire format", whose section numbers stand in brackets). Each field carries its meaning, its unit where it
-has one, and its section. The codec, the NumPy columns, the reference pages and everything else that knows an
-offset are derived from these structures by :mod:`mxwire.wire.layout`.
+Packets are described from the first byte of the Ethernet frame, without VLAN tags, as in the specification ("MXoE wire
+format", with section numbers in brackets). Each field has its meaning, its unit if any, and its section. Codec, NumPy
+columns, reference pages and all other users of offsets derive them from here through :mod:`mxwire.wire.layout`.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from typing import Final
 from construct import Construct, Default, Enum, GreedyBytes, Hex, Int8ub, Int16ub, Int32ub, Struct
 
 from mxwire.ethernet import ETHERTYPE_MXOE, SHORTEST_FRAME
-from mxwire.wire.elements import U16, U32, Mac, Payload, Text, Undefined
+from mxwire.wire.elements import U16, U32, Mac, Payload, TextPayload, Undefined
 from mxwire.wire.enums import ConnectStatus, NackType, PacketType, TrucType
 from mxwire.wire.numbers import NO_PEER_INDEX
 
 
 @dataclass(frozen=True, slots=True)
 class PacketFormat:
-    """One packet layout: what it is called, what it is for, and its structure."""
+    """A packet layout: names, purpose and structure."""
 
     name: str
     """The specification's name of the layout, in lower case."""
@@ -31,10 +30,10 @@ class PacketFormat:
     section: str
     """Section of the wire format specification."""
     summary: str
-    """What the packet is for, in a sentence or two."""
+    """Purpose of the packet, in a sentence or two."""
     struct: Construct
     minimum_length: int = SHORTEST_FRAME
-    """Bytes that a sender gives the frame at least."""
+    """Minimum length of the frame in bytes; senders pad to it."""
     extra_length: str | None = None
     """A field whose value is added to ``minimum_length``: HOST_REPLY frames are 60 bytes *plus* the name."""
 
@@ -44,7 +43,7 @@ def _head(packet_type: PacketType, peer_index: Construct) -> tuple[Construct, ..
     return (
         "dst_mac" / Mac() * "Ethernet address of the destination. [2]",
         "src_mac" / Mac() * "Ethernet address of the sending interface. [2]",
-        "ethertype" / Default(Hex(Int16ub), ETHERTYPE_MXOE) * "0x86DF unless the build chose another. [2]",
+        "ethertype" / Default(Hex(Int16ub), ETHERTYPE_MXOE) * "0x86DF unless configured otherwise at build time. [2]",
         peer_index,
         "ptype" / Default(Enum(Int8ub, PacketType), packet_type) * "Packet type. [6]",
     )
@@ -54,8 +53,8 @@ PEER_INDEX = (
     "dst_src_peer_index"
     / Default(U16, NO_PEER_INDEX)
     * (
-        "Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender "
-        "does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"
+        "Index of the sender in the destination's peer table, as announced by the destination; 0xFFFF until the "
+        "sender knows it. Together with src_endpoint it identifies the sender. [4, 5]"
     )
 )
 UNDEFINED_PEER_INDEX = "dst_src_peer_index" / Undefined(2) * "Undefined in this packet type. [4]"
@@ -66,12 +65,12 @@ SRC_GENERATION = "src_generation" / Undefined(1) * "Never written by the sender,
 SESSION = (
     "session"
     / Hex(U32)
-    * ("Session id of the destination endpoint; 0xFFFFFFFF where the sender never learnt it. [6.4 to 6.11]")
+    * ("Session id of the destination endpoint; 0xFFFFFFFF if unknown to the sender. [6.4 to 6.11]")
 )
 LIB_SEQNUM = (
     "lib_seqnum"
     / U16
-    * ("Sequence number of the message: 14 bits of number, the two upper bits are the session number. [6.6]")
+    * ("Sequence number of the message: the session number in the upper 2 bits, the number in the lower 14. [6.6]")
 )
 LIB_PIGGYACK = (
     "lib_piggyack"
@@ -84,19 +83,19 @@ CHECKSUM = (
     "checksum"
     / Default(Hex(U16), 0)
     * (
-        "CRC-16 over the whole message, only if both sides run the debug library with checksums on; otherwise stale "
-        "memory that means nothing. [8]"
+        "CRC-16 of the whole message, only if both sides run the debug library with checksums enabled; otherwise "
+        "meaningless stale memory. [8]"
     )
 )
 PULLED_RDMA_SEQNUM = (
     "pulled_rdma_seqnum"
     / Int8ub
-    * ("Use counter of the region, so that a late NOTIFY cannot complete another send. [6.8]")
+    * ("Use counter of the region, which prevents a late NOTIFY from completing another send. [6.8]")
 )
 
 
 def _undefined(name: str, size: int) -> Construct:
-    return name / Undefined(size) * "Undefined bytes: whatever the sender's buffer held. [3]"
+    return name / Undefined(size) * "Undefined bytes: stale contents of the sender's buffer. [3]"
 
 
 RAW = PacketFormat(
@@ -104,11 +103,11 @@ RAW = PacketFormat(
     "Raw",
     PacketType.RAW,
     "6.1",
-    "Opaque bytes between the peer-discovery programs of two hosts; the driver queues the whole frame, 1024 bytes "
-    "at most.",
+    "Opaque bytes between the peer-discovery programs of two hosts; the driver queues the whole frame of at most "
+    "1024 bytes.",
     Struct(
         *_head(PacketType.RAW, PEER_INDEX),
-        "opaque" / GreedyBytes * "Content that only the discovery programs understand, up to the frame's end. [6.1]",
+        "opaque" / GreedyBytes * "Contents interpreted only by the discovery programs, up to the frame's end. [6.1]",
     ),
 )
 
@@ -117,7 +116,7 @@ RAW_OMXOED = PacketFormat(
     "Announcement",
     PacketType.RAW,
     "6.1",
-    "The RAW frame that the discovery daemon omxoed (and MX's mxoed) broadcasts to say that a host is there.",
+    "The RAW frame that the discovery daemon omxoed (and MX's mxoed) broadcasts to announce a host.",
     Struct(
         *_head(PacketType.RAW, "dst_src_peer_index" / Default(U16, 0) * "Always 0 in an announcement. [6.1]"),
         "pad0" / Undefined(15) * "Padding, zero. [6.1]",
@@ -125,7 +124,7 @@ RAW_OMXOED = PacketFormat(
         "nic_id_lo" / Hex(Int32ub) * "Lower 32 bits of the NIC id: the last four bytes of its address. [6.1]",
         "serial"
         / Hex(Int32ub)
-        * "Pseudo-random number drawn at each start of the daemon, seeded by the clock in seconds. [6.1]",
+        * "Pseudo-random number chosen at each start of the daemon, seeded with the clock in seconds. [6.1]",
         "pad1" / Undefined(20) * "Padding, zero. [6.1]",
     ),
 )
@@ -135,7 +134,7 @@ HOST_QUERY = PacketFormat(
     "HostQuery",
     PacketType.HOST_QUERY,
     "6.2",
-    "Asks a peer for its host name, and teaches it the sender's index for it.",
+    "Requests the host name of a peer, and announces the sender's index for it.",
     Struct(
         *_head(PacketType.HOST_QUERY, UNDEFINED_PEER_INDEX),
         _undefined("pad", 1),
@@ -153,17 +152,17 @@ HOST_REPLY = PacketFormat(
     "HostReply",
     PacketType.HOST_REPLY,
     "6.3",
-    "Answers a host query with the name of the interface that got it.",
+    "Answers a host query with the name of the interface that received it.",
     Struct(
         *_head(PacketType.HOST_REPLY, UNDEFINED_PEER_INDEX),
-        "length" / Int8ub * "Length of the host name in bytes, with its NUL: 1 to 80. [6.3]",
+        "length" / Int8ub * "Length of the host name in bytes, including its NUL: 1 to 80. [6.3]",
         "src_dst_peer_index"
         / U16
         * "Index of the querier in the replier's peer table; the receiver keeps it as its reverse index. [6.3]",
         _undefined("pad0", 4),
         "magic" / Hex(U32) * "Copy of the query's magic. [6.3]",
         _undefined("pad1", 4),
-        "hostname" / Text(Payload("length")) * "Host name with its NUL, for example vm1:0. [6.3]",
+        "hostname" / TextPayload(Payload("length")) * "Host name with its NUL, for example vm1:0. [6.3]",
     ),
     extra_length="length",
 )
@@ -190,8 +189,8 @@ TRUC = PacketFormat(
             / U16
             * "Acknowledgement: the next sequence number expected from the destination, session number included. "
             "[6.4]",
-            "session_id" / Hex(U32) * "Session id of the destination endpoint once more. [6.4]",
-            "acknum" / U32 * "Number of this liback in this direction of the connection: 1, 2, 3 and so on. [6.4]",
+            "session_id" / Hex(U32) * "Session id of the destination endpoint, repeated. [6.4]",
+            "acknum" / U32 * "Number of this liback in this direction of the connection, from 1. [6.4]",
             "send_seq" / U16 * "Open-MX repeats lib_seqnum here; receivers ignore it. [6.4]",
             "resent" / Default(Int8ub, 0) * "Open-MX sends 0; receivers ignore it. [6.4]",
             _undefined("pad1", 1),
@@ -201,7 +200,7 @@ TRUC = PacketFormat(
 
 
 def _connect(is_reply: int, *body: Construct) -> Construct:
-    """A CONNECT: the common part, then what request and reply have of their own (section 6.5)."""
+    """A CONNECT: the common part, then the fields of the request or reply (section 6.5)."""
     session, second, seqnum_start, *rest = body
     return Struct(
         *_head(PacketType.CONNECT, PEER_INDEX),
@@ -229,7 +228,7 @@ CONNECT_REQUEST = PacketFormat(
     "ConnectRequest",
     PacketType.CONNECT,
     "6.5",
-    "Asks an endpoint for a connection, presents the key, and says which sequence number to start with.",
+    "Requests a connection to an endpoint, presents the key, and gives the sequence number to start with.",
     _connect(
         0,
         "src_session_id" / Hex(U32) * "Session id of the requesting endpoint. [6.5]",
@@ -249,7 +248,7 @@ CONNECT_REPLY = PacketFormat(
     "Answers a connect request with the target's session id and its start number, or with a refusal.",
     _connect(
         1,
-        "src_session_id" / Hex(U32) * "Copy of the request's: session id of the endpoint that asked. [6.5]",
+        "src_session_id" / Hex(U32) * "Copy from the request: session id of the requesting endpoint. [6.5]",
         "target_session_id" / Hex(U32) * "Session id of the replying endpoint. [6.5]",
         "target_recv_seqnum_start"
         / U16
@@ -262,14 +261,14 @@ CONNECT_REPLY = PacketFormat(
 )
 
 
-def _inline(packet_type: PacketType, most: int) -> Construct:
-    """TINY and SMALL: one message, its data in the packet (section 6.6)."""
+def _inline(packet_type: PacketType, maximum: int) -> Construct:
+    """TINY and SMALL: one message with its data in the packet (section 6.6)."""
     return Struct(
         *_head(packet_type, PEER_INDEX),
         DST_ENDPOINT,
         SRC_ENDPOINT,
         SRC_GENERATION,
-        "length" / U16 * f"Length of the message in bytes, 0 to {most}. [6.6]",
+        "length" / U16 * f"Length of the message in bytes, 0 to {maximum}. [6.6]",
         CHECKSUM,
         LIB_SEQNUM,
         LIB_PIGGYACK,
@@ -321,7 +320,7 @@ def _medium(length: tuple[Construct, ...], fragment: Construct) -> Construct:
 
 
 _MEDIUM_SUMMARY = "One fragment of a message of up to 32768 bytes (by default)."
-_MEDIUM_LENGTH_16 = "length" / U16 * "Length of the whole message in bytes, not of the fragment. [6.7]"
+_MEDIUM_LENGTH_16 = "length" / U16 * "Length of the whole message, not of the fragment, in bytes. [6.7]"
 
 MEDIUM_MXOE = PacketFormat(
     "medium",
@@ -344,7 +343,7 @@ MEDIUM_OMX = PacketFormat(
     "6.7",
     _MEDIUM_SUMMARY,
     _medium(
-        ("length" / U32 * "Length of the whole message in bytes (32 bits wide here), not of the fragment. [6.7]",),
+        ("length" / U32 * "Length of the whole message, not of the fragment, in bytes (32 bits wide here). [6.7]",),
         _undefined("pad1", 1),
     ),
 )
@@ -353,7 +352,7 @@ MEDIUM_OMX_N3 = PacketFormat(
     "Medium",
     PacketType.MEDIUM,
     "differences, 4.2",
-    "One fragment of a medium message as Open-MX 1.0.901 to 1.3.1 send it in their own dialect.",
+    "One fragment of a medium message, as sent by Open-MX 1.0.901 to 1.3.1 in their own dialect.",
     _medium((_MEDIUM_LENGTH_16, _undefined("pad", 2)), _undefined("pad1", 1)),
 )
 
@@ -380,13 +379,13 @@ RNDV = PacketFormat(
         PULLED_RDMA_SEQNUM,
         "pulled_rdma_offset"
         / U16
-        * "Where the message starts in the region, in bytes; the receiver copies it into its PULLs. [6.8]",
+        * "Offset of the message in the region, in bytes; the receiver copies it into its PULLs. [6.8]",
     ),
 )
 
 
 def _pull(*middle: Construct) -> Construct:
-    """PULL; the dialects differ in widths, and so in places (section 6.9)."""
+    """PULL; the dialects differ in widths and therefore in offsets (section 6.9)."""
     return Struct(
         *_head(PacketType.PULL, PEER_INDEX),
         DST_ENDPOINT,
@@ -399,16 +398,16 @@ def _pull(*middle: Construct) -> Construct:
     )
 
 
-_PULL_SUMMARY = "Asks the sender of a large message for one block of it."
+_PULL_SUMMARY = "Requests one block of a large message from its sender."
 _PULL_HANDLE = "src_pull_handle" / Hex(U32) * "The puller's handle: opaque to the replier, repeated in replies. [6.9]"
 _PULL_MAGIC = (
     "src_magic"
     / Hex(U32)
     * ("The puller's magic, repeated in replies; Open-MX: 0x21071980 XOR its endpoint number. [6.9]")
 )
-_PULLED_RDMA_ID = "Region to pull from, as the RNDV named it. [6.9]"
-_PULLED_RDMA_OFFSET = "Where the message starts in the region, in bytes, copied from the RNDV. [6.9]"
-_FIRST_FRAME_OFFSET = "Where the block starts inside its first frame, in bytes; 0 but in the first block. [6.9]"
+_PULLED_RDMA_ID = "Region to pull from, as named in the RNDV. [6.9]"
+_PULLED_RDMA_OFFSET = "Offset of the message in the region, in bytes, copied from the RNDV. [6.9]"
+_FIRST_FRAME_OFFSET = "Offset of the block in its first frame, in bytes; 0 except in the first block. [6.9]"
 _BLOCK_LENGTH = "Bytes requested by this packet. [6.9]"
 
 PULL_MXOE = PacketFormat(
@@ -450,12 +449,12 @@ PULL_REPLY = PacketFormat(
     "PullReply",
     PacketType.PULL_REPLY,
     "6.10",
-    "One frame of the data that a PULL asked for.",
+    "One frame of the data requested by a PULL.",
     Struct(
         *_head(PacketType.PULL_REPLY, UNDEFINED_PEER_INDEX),
         "frame_seqnum" / Int8ub * "Number of the frame within the transfer, modulo 256. [6.10]",
         "frame_length" / U16 * "Bytes of data in this packet. [6.10]",
-        "msg_offset" / U32 * "Where the data belongs in the message, in bytes. [6.10]",
+        "msg_offset" / U32 * "Offset of the data in the message, in bytes. [6.10]",
         "dst_pull_handle" / Hex(U32) * "Copy of the PULL's src_pull_handle. [6.10]",
         "dst_magic" / Hex(U32) * "Copy of the PULL's src_magic. [6.10]",
         "data" / Payload("frame_length") * "This frame of the message. [6.10]",
@@ -467,19 +466,19 @@ NOTIFY = PacketFormat(
     "Notify",
     PacketType.NOTIFY,
     "6.11",
-    "Tells the sender of a large message that the pull has ended.",
+    "Informs the sender of a large message that the pull has ended.",
     Struct(
         *_head(PacketType.NOTIFY, PEER_INDEX),
         DST_ENDPOINT,
         SRC_ENDPOINT,
         SRC_GENERATION,
         SESSION,
-        "total_length" / U32 * "Bytes that the puller really received; 0 if the pull failed. [6.11]",
-        "pulled_rdma_id" / Int8ub * "Region that was pulled, as the RNDV named it. [6.11]",
+        "total_length" / U32 * "Bytes received by the puller; 0 if the pull failed. [6.11]",
+        "pulled_rdma_id" / Int8ub * "Region that was pulled, as named in the RNDV. [6.11]",
         PULLED_RDMA_SEQNUM,
         _undefined("pad1", 2),
         _undefined("pad2", 2),
-        "lib_seqnum" / U16 * "Sequence number: a NOTIFY is numbered like a message. [6.11]",
+        "lib_seqnum" / U16 * "Sequence number; a NOTIFY is numbered like a message. [6.11]",
         LIB_PIGGYACK,
         _undefined("pad3", 2),
     ),
@@ -487,12 +486,12 @@ NOTIFY = PacketFormat(
 
 
 def _nack(packet_type: PacketType, endpoint: str, *rest: Construct) -> Construct:
-    """The common start of both nacks; here the *source* endpoint comes first (sections 6.12 and 6.13)."""
+    """The common part of both nacks, where the *source* endpoint comes first (sections 6.12 and 6.13)."""
     return Struct(
         *_head(packet_type, PEER_INDEX),
         "src_endpoint" / Int8ub * endpoint,
         SRC_GENERATION,
-        "nack_type" / Enum(Int8ub, NackType) * "Why the packet was refused. [6.14]",
+        "nack_type" / Enum(Int8ub, NackType) * "Reason of the refusal. [6.14]",
         _undefined("pad1", 4),
         *rest,
     )
@@ -544,4 +543,4 @@ COMMON_FORMATS: Final = (
     NACK_LIB,
     NACK_MCP,
 )
-"""The layouts that are the same byte for byte in both dialects (section 1)."""
+"""The layouts that are identical in both dialects (section 1)."""

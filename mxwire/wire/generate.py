@@ -1,7 +1,7 @@
-"""Writes :mod:`mxwire.wire.packets`, the typed frame classes, from the formats.
+"""Generator of :mod:`mxwire.wire.packets`, the typed frame classes, from the formats.
 
-``python -m mxwire.wire.generate`` rewrites the file; ``--check`` says whether it is current. The classes are
-generated into a file, not at import, so that type checkers and editors know every field.
+``python -m mxwire.wire.generate`` writes the file; ``--check`` fails if it is stale. The classes are generated into a
+file rather than at import, so that type checkers and editors know every field.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from mxwire.wire.layout import Field, Layout, layout_of
 
 TARGET = Path(__file__).with_name("packets.py")
 
-_HEADER = '''"""One frozen class for each packet type: what a frame says, without its undefined bytes.
+_HEADER = '''"""One frozen class per packet type, with the contents of a frame except its undefined bytes.
 
 Generated from :mod:`mxwire.wire.formats` by ``python -m mxwire.wire.generate``; do not edit. Integers are in host
-order, addresses are six bytes. A field that only one dialect has is None in the other.
+order, addresses are six bytes. A field that exists in one dialect only is None in the other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mxwire.ethernet import ETHERTYPE_MXOE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """What all packets begin with (specification: wire format, sections 2 and 4)."""
+    """The fields common to all packets (wire format, sections 2 and 4)."""
 
     layout_name: ClassVar[str] = ""
     """The specification's name of the layout."""
@@ -41,7 +41,7 @@ class Frame:
     src_mac: bytes
     """Ethernet address of the sending interface. [2]"""
     ethertype: int = ETHERTYPE_MXOE
-    """0x86DF unless the build chose another. [2]"""
+    """0x86DF unless configured otherwise at build time. [2]"""
     ptype: int = 0
     """Packet type. [6]"""
 '''
@@ -58,7 +58,7 @@ class {name}(Frame):
 
 
 def source() -> str:
-    """The text of ``packets.py`` as the formats want it."""
+    """The source of ``packets.py`` for the current formats."""
     by_class: dict[str, list[Layout]] = {}
     for dialect in (MXOE, omx()):
         for packet_format in dialect.formats:
@@ -80,21 +80,21 @@ def _class_source(name: str, layouts: list[Layout]) -> str:
     )
     text = _CLASS.format(name=name, doc=doc, layout=first.name)
     for each in _fields_of(layouts):
-        everywhere = all(each.name in layout.by_name and _carries(layout.by_name[each.name]) for layout in layouts)
+        everywhere = all(each.name in layout.by_name and _is_defined(layout.by_name[each.name]) for layout in layouts)
         text += _field_source(each, everywhere)
     return text
 
 
-def _carries(each: Field) -> bool:
+def _is_defined(each: Field) -> bool:
     return each.kind != "undefined"
 
 
 def _fields_of(layouts: list[Layout]) -> list[Field]:
-    """The fields that carry meaning in any of the layouts, but for those that the base class has."""
+    """The fields defined in any of the layouts, except those of the base class."""
     fields: dict[str, Field] = {}
     for layout in layouts:
         for each in layout.fields:
-            if _carries(each) and each.kind != "mac" and each.name != "ethertype":
+            if _is_defined(each) and each.kind != "mac" and each.name != "ethertype":
                 fields.setdefault(each.name, each)
     return list(fields.values())
 
@@ -113,7 +113,7 @@ def _field_source(each: Field, everywhere: bool) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the file, or with ``--check`` return 1 if it is stale."""
+    """Write the file; with ``--check``, only return 1 if it is stale."""
     wanted = source()
     if arguments == ["--check"]:
         current = TARGET.read_text(encoding="utf-8") == wanted

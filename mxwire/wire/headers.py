@@ -1,4 +1,4 @@
-"""Header rows: the fixed fields of many frames of one layout as a structured array, for building and reading."""
+"""Structured dtypes of packet headers, for reading and building many frames of one layout at once."""
 
 from __future__ import annotations
 
@@ -6,20 +6,28 @@ from functools import cache
 
 import numpy as np
 
-from mxwire.wire.layout import Layout
+from mxwire.wire.layout import Field, Layout
 
 
 @cache
-def header_type(layout: Layout) -> np.dtype[np.void]:
-    """A structured type of ``layout.header_end`` bytes: every defined field in network order, by specification name.
+def header_type(layout: Layout, *, swapped: bool = False, size: int | None = None) -> np.dtype[np.void]:
+    """A structured dtype with every defined field of ``layout`` by specification name.
 
-    Addresses are arrays of six bytes. A row made with :func:`numpy.zeros` has zero in its undefined bytes.
+    Integers are in network order, or for ``swapped`` as a little-endian sender writes them; addresses are arrays of six
+    bytes. An element has ``size`` bytes, by default ``layout.header_end``. In an array made with :func:`numpy.zeros`,
+    undefined bytes are zero.
     """
     return np.dtype(
         {
             "names": [each.name for each in layout.defined],
-            "formats": ["6u1" if each.kind == "mac" else f">u{each.size}" for each in layout.defined],
+            "formats": [_format(each, swapped) for each in layout.defined],
             "offsets": [each.offset for each in layout.defined],
-            "itemsize": layout.header_end,
+            "itemsize": layout.header_end if size is None else size,
         }
     )
+
+
+def _format(field: Field, swapped: bool) -> str:
+    if field.kind == "mac":
+        return f"{field.size}u1"
+    return f"{'<' if swapped and field.sender_order else '>'}u{field.size}"

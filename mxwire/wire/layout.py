@@ -1,6 +1,6 @@
-"""Layouts: the formats walked once, so that every offset in mxwire comes from :mod:`mxwire.wire.formats`.
+"""Layouts: the formats flattened into fields with offsets, the source of every offset in mxwire.
 
-Construct's own ``Struct.compile()`` is not used: what it generates is unsafe on hostile input.
+Construct's own ``Struct.compile()`` is not used: the code it generates is unsafe on hostile input.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from construct import (
     Struct,
 )
 
-from mxwire.wire.elements import Mac, Payload, SenderOrder, Text, Undefined
+from mxwire.wire.elements import Mac, Payload, SenderOrder, TextPayload, Undefined
 from mxwire.wire.enums import PacketType
 from mxwire.wire.formats import PacketFormat
 
@@ -33,28 +33,28 @@ _SECTION = re.compile(r"\s*\[([^\]]*)\]$")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a packet: what the formats say of it, flattened."""
+    """One field of a packet, with its properties from the formats."""
 
     name: str
     """The specification's name; a field of the liback inside TRUC is ``liback.…``."""
     offset: int
-    """From the first byte of the Ethernet frame, without VLAN tags."""
+    """Bytes from the start of the Ethernet frame, without VLAN tags."""
     size: int | None
-    """Bytes; None for a payload."""
+    """Size in bytes; None for a payload."""
     kind: FieldKind
     meaning: str
     section: str
     sender_order: bool = False
-    """Network order, unless the sender's build has the endian option off."""
+    """True if a sender built with the endian option off writes it in little-endian order."""
     hexadecimal: bool = False
-    """Read best as a hexadecimal number."""
+    """True if the value is shown in hexadecimal."""
     text: bool = False
-    """A payload that is a NUL-terminated name."""
+    """True for a payload that contains a NUL-terminated name."""
     default: int | None = None
     length_field: str | None = None
-    """The field that says how long a payload is; None where it runs to the end of the frame."""
+    """The field with the length of a payload; None if it extends to the end of the frame."""
     values: tuple[tuple[int, str], ...] = ()
-    """Names of values, where the protocol gives some."""
+    """Values with their names, if the protocol defines any."""
 
     @property
     def attribute(self) -> str:
@@ -63,11 +63,11 @@ class Field:
 
     @property
     def end(self) -> int:
-        """Offset of the first byte behind the field; of a payload, its start."""
+        """Offset of the first byte after the field; for a payload, its start."""
         return self.offset + (self.size or 0)
 
     def value_name(self, value: int) -> str | None:
-        """The protocol's name for a value, if it has one."""
+        """The protocol's name of a value, or None."""
         return dict(self.values).get(value)
 
 
@@ -79,7 +79,7 @@ class Layout:
     fields: tuple[Field, ...]
     by_name: dict[str, Field] = field(init=False)
     header_end: int = field(init=False)
-    """Bytes of the frame that must be there for the fixed fields to be read."""
+    """Bytes of a frame needed for its fixed fields."""
 
     def __post_init__(self) -> None:
         """Index the fields."""
@@ -93,24 +93,24 @@ class Layout:
 
     @property
     def packet_type(self) -> PacketType:
-        """The value of ``ptype`` that announces it."""
+        """The packet type, as in ``ptype``."""
         return self.format.packet_type
 
     @property
     def payload(self) -> Field | None:
-        """The field of variable length at the end, if there is one."""
+        """The field of variable length at the end, or None."""
         last = self.fields[-1]
         return last if last.kind == "payload" else None
 
     @property
     def defined(self) -> tuple[Field, ...]:
-        """The fields of fixed size that carry meaning."""
+        """The fields of fixed size, except undefined ones."""
         return tuple(each for each in self.fields if each.kind in ("integer", "mac"))
 
 
 @cache
 def layout_of(packet_format: PacketFormat) -> Layout:
-    """Walk a format's structure into a :class:`Layout`."""
+    """The layout of a packet format."""
     return Layout(packet_format, tuple(_walk(packet_format.struct, "", 0)))
 
 
@@ -128,14 +128,14 @@ def _walk(struct: Construct, prefix: str, offset: int) -> list[Field]:
 
 
 def _unnamed(construct: Any) -> Construct:
-    """Without the shells that hold its name and its docs."""
+    """Remove the wrappers that hold a name and documentation."""
     while isinstance(construct, Renamed):
         construct = construct.subcon
     return construct
 
 
 def _field(name: str, offset: int, construct: Construct, docs: str) -> Field:
-    """Take one field's wrappers off from the outside in, noting what each says."""
+    """Unwrap one field from the outside in, collecting the property that each wrapper stands for."""
     section = _SECTION.search(docs)
     kind: FieldKind = "integer"
     size: int | None = None
@@ -153,7 +153,7 @@ def _field(name: str, offset: int, construct: Construct, docs: str) -> Field:
                 values = tuple(sorted((int(value), str(key)) for value, key in construct.ksymapping.items()))
             case SenderOrder():
                 sender_order = True
-            case Text():
+            case TextPayload():
                 text = True
             case Undefined():
                 kind = "undefined"

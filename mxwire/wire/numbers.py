@@ -1,8 +1,8 @@
 """The numbers of the protocol: reserved values, masks, magics, limits and times, each written here and nowhere else.
 
-Engine, judge, follower, scenarios and the Wireshark plugin decide independently of each other what a frame means, so
-that one can find the mistakes of another; but they do not number independently, since a limit that is wrong in two
-places is found by neither. Offsets and sizes of packets are not here: they follow from
+Engine, judge, follower, scenarios and the Wireshark plugin interpret frames independently, so that each can reveal
+mistakes of the others. Their numbers are shared all the same: two independent copies of a limit would add errors
+without revealing any. Offsets and sizes of packets are not here: they follow from
 :mod:`mxwire.wire.formats` (:func:`mxwire.wire.layout.layout_of`), and what depends on the dialect is in
 :mod:`mxwire.wire.dialect`. Sections are those of the wire format, rules those of the behaviour.
 """
@@ -16,12 +16,12 @@ from mxwire.units import MILLISECOND, SECOND
 # Reserved values.
 
 NO_SESSION: Final = 0xFFFF_FFFF
-"""Session of an endpoint that the sender does not know (R-CON-12)."""
+"""Session id sent if that of the destination endpoint is unknown (R-CON-12)."""
 NO_PEER_INDEX: Final = 0xFFFF
-"""Peer index of a sender that has not learnt its place in the receiver's table (section 5)."""
+"""Peer index sent if the sender's index at the destination is unknown (section 5)."""
 
 DEFAULT_KEY: Final = 0x12345678
-"""Key of an endpoint for which none is chosen; that of ``omx_perf``."""
+"""Default key of an endpoint; that of ``omx_perf``."""
 
 # Sequence numbers: 14 bits of number below two bits of session number (R-SEQ-01).
 
@@ -30,17 +30,17 @@ SESSION_NUMBER_MASK: Final = 0xC000
 SESSION_NUMBER_SHIFT: Final = 14
 SESSION_NUMBER_STEP: Final = 1 << SESSION_NUMBER_SHIFT
 FIRST_NUMBER: Final = 1
-"""The number that a receiver asks for first (R-SEQ-05)."""
+"""The number that a receiver expects first (R-SEQ-05)."""
 ABANDONED_NEXT: Final = 0x30F1
 ABANDONED_DONE: Final = 0x0F0E
-"""Numbers that a receiver that has abandoned its partner expects and acknowledges (R-RTX-05)."""
+"""Next and acknowledged number in frames of a host that has abandoned its partner (R-RTX-05)."""
 
 # Magics.
 
 PULL_MAGIC: Final = 0x21071980
-"""``src_magic`` of a PULL, combined by exclusive or with the endpoint's number (section 6.9)."""
+"""``src_magic`` of a PULL, XORed with the endpoint number (section 6.9)."""
 HOST_QUERY_MAGIC: Final = 0x13052008
-"""Magic of the first HOST_QUERY of a host (R-HOST-03)."""
+"""Magic of a driver's HOST_QUERYs until its first reset of the name table (R-HOST-03)."""
 
 # Limits. Lengths are in bytes.
 
@@ -48,37 +48,37 @@ TINY_MAXIMUM: Final = 32
 SMALL_MAXIMUM: Final = 128
 RAW_FRAME_MAXIMUM: Final = 1024
 RENDEZVOUS_THRESHOLD: Final = 32768
-"""Longest message that is sent as MEDIUM unless configured otherwise, both dialects (R-SND-01)."""
+"""Default maximum length of a MEDIUM message, in both dialects (R-SND-01)."""
 HOST_NAME_MAXIMUM: Final = 80
-"""Longest host name, with its NUL (section 6.3)."""
+"""Maximum length of a host name, including its NUL (section 6.3)."""
 LIBACK_LENGTH: Final = 16
-"""``length`` of a TRUC that holds a liback (section 6.4)."""
+"""``length`` of a TRUC with a liback (section 6.4)."""
 CONNECT_LENGTH: Final = 16
 """``length`` of a CONNECT, request or reply (section 6.5)."""
 RNDV_LENGTH: Final = 8
 """``length`` of a RNDV (section 6.8)."""
 OUTSTANDING_MAXIMUM: Final = 8191
-"""Numbers that may be unacknowledged (R-SEQ-06)."""
+"""Maximum unacknowledged numbers (R-SEQ-06)."""
 EARLY_WINDOW: Final = 255
-"""How many numbers ahead of the expected one a packet may be and is kept (R-ORD-03)."""
+"""Maximum distance from the expected number at which an early packet is kept (R-ORD-03)."""
 BLOCKS_IN_FLIGHT: Final = 4
 """Blocks that a pull requests in parallel (R-PUL-02)."""
 FRAGMENTS_TRACKED: Final = 32
-"""Fragments of a MEDIUM message whose arrival a receiver can record (R-MED-03)."""
+"""Fragments of a MEDIUM message that a receiver can track (R-MED-03)."""
 ENDPOINT_MAXIMUM: Final = 32
-"""Endpoints of an interface, unless configured otherwise (R-EP-01)."""
+"""Default maximum of endpoints per interface (R-EP-01)."""
 REGION_MAXIMUM: Final = 256
-"""Regions of an endpoint (R-RDV-01)."""
+"""Maximum regions per endpoint (R-RDV-01)."""
 LONGEST_PLAIN_QUERY: Final = 500
-"""Longest HOST_QUERY that a real host was seen to answer with the right magic (R-MEA-07)."""
+"""Longest HOST_QUERY, in bytes, to which real hosts replied with the correct magic (R-MEA-07)."""
 
 # Times, in nanoseconds.
 
 RESEND_DELAY: Final = 500 * MILLISECOND
-"""Time between two transmissions of a request (R-RTX-01)."""
+"""Interval between retransmissions (R-RTX-01)."""
 PULL_TIMER: Final = SECOND
-"""Silence after which a pull requests again (R-PUL-06)."""
+"""Silence after which a pull re-requests (R-PUL-06)."""
 QUERY_INTERVAL: Final = 5 * SECOND
-"""Time between two HOST_QUERYs to a nameless peer (R-HOST-02)."""
+"""Interval between HOST_QUERYs to a nameless peer (R-HOST-02)."""
 ANNOUNCEMENT_INTERVAL: Final = SECOND
-"""Time between two announcements of a series (R-DISC-02)."""
+"""Interval between announcements of a series (R-DISC-02)."""

@@ -1,7 +1,7 @@
-"""One frozen class for each packet type: what a frame says, without its undefined bytes.
+"""One frozen class per packet type, with the contents of a frame except its undefined bytes.
 
 Generated from :mod:`mxwire.wire.formats` by ``python -m mxwire.wire.generate``; do not edit. Integers are in host
-order, addresses are six bytes. A field that only one dialect has is None in the other.
+order, addresses are six bytes. A field that exists in one dialect only is None in the other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mxwire.ethernet import ETHERTYPE_MXOE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """What all packets begin with (specification: wire format, sections 2 and 4)."""
+    """The fields common to all packets (wire format, sections 2 and 4)."""
 
     layout_name: ClassVar[str] = ""
     """The specification's name of the layout."""
@@ -24,31 +24,30 @@ class Frame:
     src_mac: bytes
     """Ethernet address of the sending interface. [2]"""
     ethertype: int = ETHERTYPE_MXOE
-    """0x86DF unless the build chose another. [2]"""
+    """0x86DF unless configured otherwise at build time. [2]"""
     ptype: int = 0
     """Packet type. [6]"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raw(Frame):
-    """Opaque bytes between the peer-discovery programs of two hosts; the driver queues the whole frame, 1024 bytes
-    at most. [6.1]"""
+    """Opaque bytes between the peer-discovery programs of two hosts; the driver queues the whole frame of at most
+    1024 bytes. [6.1]"""
 
     layout_name: ClassVar[str] = "raw"
 
     dst_src_peer_index: int = 65535
-    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
-    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    """Index of the sender in the destination's peer table, as announced by the destination; 0xFFFF until the sender
+    knows it. Together with src_endpoint it identifies the sender. [4, 5]"""
     ptype: int = 1
     """Packet type. [6]"""
     opaque: bytes
-    """Content that only the discovery programs understand, up to the frame's end. [6.1]"""
+    """Contents interpreted only by the discovery programs, up to the frame's end. [6.1]"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announcement(Frame):
-    """The RAW frame that the discovery daemon omxoed (and MX's mxoed) broadcasts to say that a host is there.
-    [6.1]"""
+    """The RAW frame that the discovery daemon omxoed (and MX's mxoed) broadcasts to announce a host. [6.1]"""
 
     layout_name: ClassVar[str] = "raw_omxoed"
 
@@ -61,12 +60,12 @@ class Announcement(Frame):
     nic_id_lo: int
     """Lower 32 bits of the NIC id: the last four bytes of its address. [6.1]"""
     serial: int
-    """Pseudo-random number drawn at each start of the daemon, seeded by the clock in seconds. [6.1]"""
+    """Pseudo-random number chosen at each start of the daemon, seeded with the clock in seconds. [6.1]"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostQuery(Frame):
-    """Asks a peer for its host name, and teaches it the sender's index for it. [6.2]"""
+    """Requests the host name of a peer, and announces the sender's index for it. [6.2]"""
 
     layout_name: ClassVar[str] = "host_query"
 
@@ -80,14 +79,14 @@ class HostQuery(Frame):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostReply(Frame):
-    """Answers a host query with the name of the interface that got it. [6.3]"""
+    """Answers a host query with the name of the interface that received it. [6.3]"""
 
     layout_name: ClassVar[str] = "host_reply"
 
     ptype: int = 4
     """Packet type. [6]"""
     length: int
-    """Length of the host name in bytes, with its NUL: 1 to 80. [6.3]"""
+    """Length of the host name in bytes, including its NUL: 1 to 80. [6.3]"""
     src_dst_peer_index: int
     """Index of the querier in the replier's peer table; the receiver keeps it as its reverse index. [6.3]"""
     magic: int
@@ -103,8 +102,8 @@ class Truc(Frame):
     layout_name: ClassVar[str] = "truc"
 
     dst_src_peer_index: int = 65535
-    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
-    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    """Index of the sender in the destination's peer table, as announced by the destination; 0xFFFF until the sender
+    knows it. Together with src_endpoint it identifies the sender. [4, 5]"""
     ptype: int = 35
     """Packet type. [6]"""
     dst_endpoint: int
@@ -114,15 +113,15 @@ class Truc(Frame):
     length: int = 16
     """Length in bytes of the data from frame offset 28 on; 16. [6.4]"""
     session: int
-    """Session id of the destination endpoint; 0xFFFFFFFF where the sender never learnt it. [6.4 to 6.11]"""
+    """Session id of the destination endpoint; 0xFFFFFFFF if unknown to the sender. [6.4 to 6.11]"""
     liback_type: int = 85
     """Sub-type; 0x55 is the liback. [6.4]"""
     liback_lib_seqnum: int
     """Acknowledgement: the next sequence number expected from the destination, session number included. [6.4]"""
     liback_session_id: int
-    """Session id of the destination endpoint once more. [6.4]"""
+    """Session id of the destination endpoint, repeated. [6.4]"""
     liback_acknum: int
-    """Number of this liback in this direction of the connection: 1, 2, 3 and so on. [6.4]"""
+    """Number of this liback in this direction of the connection, from 1. [6.4]"""
     liback_send_seq: int
     """Open-MX repeats lib_seqnum here; receivers ignore it. [6.4]"""
     liback_resent: int = 0
@@ -131,13 +130,13 @@ class Truc(Frame):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectRequest(Frame):
-    """Asks an endpoint for a connection, presents the key, and says which sequence number to start with. [6.5]"""
+    """Requests a connection to an endpoint, presents the key, and gives the sequence number to start with. [6.5]"""
 
     layout_name: ClassVar[str] = "connect_request"
 
     dst_src_peer_index: int = 65535
-    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
-    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    """Index of the sender in the destination's peer table, as announced by the destination; 0xFFFF until the sender
+    knows it. Together with src_endpoint it identifies the sender. [4, 5]"""
     ptype: int = 36
     """Packet type. [6]"""
     dst_endpoint: int
@@ -169,8 +168,8 @@ class ConnectReply(Frame):
     layout_name: ClassVar[str] = "connect_reply"
 
     dst_src_peer_index: int = 65535
-    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
-    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    """Index of the sender in the destination's peer table, as announced by the destination; 0xFFFF until the sender
+    knows it. Together with src_endpoint it identifies the sender. [4, 5]"""
     ptype: int = 36
     """Packet type. [6]"""
     dst_endpoint: int
@@ -184,7 +183,7 @@ class ConnectReply(Frame):
     src_dst_peer_index: int
     """Index of the destination in the sender's peer table; the receiver keeps it as its reverse index. [6.5]"""
     src_session_id: int
-    """Copy of the request's: session id of the endpoint that asked. [6.5]"""
+    """Copy from the request: session id of the requesting endpoint. [6.5]"""
     target_session_id: int
     """Session id of the replying endpoint. [6.5]"""
     target_recv_seqnum_start: int
@@ -204,8 +203,8 @@ class Tiny(Frame):
     layout_name: ClassVar[str] = "tiny"
 
     dst_src_peer_index: int = 65535
-    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
-    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    """Index of the sender in the destination's peer table, as announced by the destination; 0xFFFF until the sender
+    knows it. Together with src_endpoint it identifies the sender. [4, 5]"""
     ptype: int = 37
     """Packet type. [6]"""
     dst_endpoint: int
@@ -215,10 +214,10 @@ class Tiny(Frame):
     length: int
     """Length of the message in bytes, 0 to 32. [6.6]"""
     checksum: int = 0
-    """CRC-16 over the whole message, only if both sides run the debug library with checksums on; otherwise stale
-    memory that means nothing. [8]"""
+    """CRC-16 of the whole message, only if both sides run the debug library with checksums enabled; otherwise
+    meaningless stale memory. [8]"""
     lib_seqnum: int
-    """Sequence number of the message: 14 bits of number, the two upper bits are the session number. [6.6]"""
+    """Sequence number of the message: the session number in the upper 2 bits, the number in the lower 14. [6.6]"""
     lib_piggyack: int
     """Acknowledgement: the next sequence number expected from the destination, session number included. [6.6]"""
     match_a: int
@@ -226,7 +225,7 @@ class Tiny(Frame):
     match_b: int
     """Match information, bits 31 to 0. [6.6]"""
     session: int
-    """Session id of the destination endpoint; 0xFFFFFFFF where the sender never learnt it. [6.4 to 6.11]"""
+    """Session id of the destination endpoint; 0xFFFFFFFF if unknown to the sender. [6.4 to 6.11]"""
     data: bytes
     """The message. [6.6]"""
 
@@ -238,8 +237,8 @@ class Small(Frame):
     layout_name: ClassVar[str] = "small"
 
     dst_src_peer_index: int = 65535
-    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
-    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    """Index of the sender in the destination's peer table, as announced by the destination; 0xFFFF until the sender
+    knows it. Together with src_endpoint it identifies the sender. [4, 5]"""
     ptype: int = 38
     """Packet type. [6]"""
     dst_endpoint: int
@@ -249,10 +248,10 @@ class Small(Frame):
     length: int
     """Length of the message in bytes, 0 to 128. [6.6]"""
     checksum: int = 0
-    """CRC-16 over the whole message, only if both sides run the debug library with checksums on; otherwise stale
-    memory that means nothing. [8]"""
+    """CRC-16 of the whole message, only if both sides run the debug library with checksums enabled; otherwise
+    meaningless stale memory. [8]"""
     lib_seqnum: int
-    """Sequence number of the message: 14 bits of number, the two upper bits are the session number. [6.6]"""
+    """Sequence number of the message: the session number in the upper 2 bits, the number in the lower 14. [6.6]"""
     lib_piggyack: int
     """Acknowledgement: the next sequence number expected from the destination, session number included. [6.6]"""
     match_a: int
@@ -260,7 +259,7 @@ class Small(Frame):
     match_b: int
     """Match information, bits 31 to 0. [6.6]"""
     session: int
-    """Session id of the destination endpoint; 0xFFFFFFFF where the sender never learnt it. [6.4 to 6.11]"""
+    """Session id of the destination endpoint; 0xFFFFFFFF if unknown to the sender. [6.4 to 6.11]"""
     data: bytes
     """The message. [6.6]"""
 
@@ -272,8 +271,8 @@ class Medium(Frame):
     layout_name: ClassVar[str] = "medium"
 
     dst_src_peer_index: int = 65535
-    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
-    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    """Index of the sender in the destination's peer table, as announced by the destination; 0xFFFF until the sender
+    knows it. Together with src_endpoint it identifies the sender. [4, 5]"""
     ptype: int = 39
     """Packet type. [6]"""
     dst_endpoint: int
@@ -281,7 +280,7 @@ class Medium(Frame):
     src_endpoint: int
     """Endpoint number of the sender, 0 to 255. [6]"""
     length: int
-    """Length of the whole message in bytes, not of the fragment. [6.7]"""
+    """Length of the whole message, not of the fragment, in bytes. [6.7]"""
     lib_seqnum: int
     """Sequence number of the message, the same in all its fragments. [6.7]"""
     lib_piggyack: int
@@ -291,7 +290,7 @@ class Medium(Frame):
     match_b: int
     """Match information, bits 31 to 0. [6.6]"""
     session: int
-    """Session id of the destination endpoint; 0xFFFFFFFF where the sender never learnt it. [6.4 to 6.11]"""
+    """Session id of the destination endpoint; 0xFFFFFFFF if unknown to the sender. [6.4 to 6.11]"""
     frag_length: int
     """Bytes of the message in this packet. [6.7]"""
     frag_seqnum: int
@@ -300,8 +299,8 @@ class Medium(Frame):
     """Base-2 logarithm of the sender's fragment size: the data belongs at frag_seqnum << frag_pipeline. Open-MX
     sends 12. [6.7]"""
     checksum: int = 0
-    """CRC-16 over the whole message, only if both sides run the debug library with checksums on; otherwise stale
-    memory that means nothing. [8]"""
+    """CRC-16 of the whole message, only if both sides run the debug library with checksums enabled; otherwise
+    meaningless stale memory. [8]"""
     data: bytes
     """This fragment of the message. [6.7]"""
 
@@ -313,8 +312,8 @@ class Rndv(Frame):
     layout_name: ClassVar[str] = "rndv"
 
     dst_src_peer_index: int = 65535
-    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
-    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    """Index of the sender in the destination's peer table, as announced by the destination; 0xFFFF until the sender
+    knows it. Together with src_endpoint it identifies the sender. [4, 5]"""
     ptype: int = 40
     """Packet type. [6]"""
     dst_endpoint: int
@@ -324,10 +323,10 @@ class Rndv(Frame):
     length: int = 8
     """Length in bytes of the data from frame offset 40 on; 8. [6.8]"""
     checksum: int = 0
-    """CRC-16 over the whole message, only if both sides run the debug library with checksums on; otherwise stale
-    memory that means nothing. [8]"""
+    """CRC-16 of the whole message, only if both sides run the debug library with checksums enabled; otherwise
+    meaningless stale memory. [8]"""
     lib_seqnum: int
-    """Sequence number of the message: 14 bits of number, the two upper bits are the session number. [6.6]"""
+    """Sequence number of the message: the session number in the upper 2 bits, the number in the lower 14. [6.6]"""
     lib_piggyack: int
     """Acknowledgement: the next sequence number expected from the destination, session number included. [6.6]"""
     match_a: int
@@ -335,26 +334,26 @@ class Rndv(Frame):
     match_b: int
     """Match information, bits 31 to 0. [6.6]"""
     session: int
-    """Session id of the destination endpoint; 0xFFFFFFFF where the sender never learnt it. [6.4 to 6.11]"""
+    """Session id of the destination endpoint; 0xFFFFFFFF if unknown to the sender. [6.4 to 6.11]"""
     msg_length: int
     """Length of the message to be pulled, in bytes; 0 is legal. [6.8]"""
     pulled_rdma_id: int
     """The sender's region that holds the message, 0 to 255. [6.8]"""
     pulled_rdma_seqnum: int
-    """Use counter of the region, so that a late NOTIFY cannot complete another send. [6.8]"""
+    """Use counter of the region, which prevents a late NOTIFY from completing another send. [6.8]"""
     pulled_rdma_offset: int
-    """Where the message starts in the region, in bytes; the receiver copies it into its PULLs. [6.8]"""
+    """Offset of the message in the region, in bytes; the receiver copies it into its PULLs. [6.8]"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pull(Frame):
-    """Asks the sender of a large message for one block of it. [6.9]"""
+    """Requests one block of a large message from its sender. [6.9]"""
 
     layout_name: ClassVar[str] = "pull"
 
     dst_src_peer_index: int = 65535
-    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
-    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    """Index of the sender in the destination's peer table, as announced by the destination; 0xFFFF until the sender
+    knows it. Together with src_endpoint it identifies the sender. [4, 5]"""
     ptype: int = 41
     """Packet type. [6]"""
     dst_endpoint: int
@@ -362,21 +361,21 @@ class Pull(Frame):
     src_endpoint: int
     """Endpoint number of the sender, 0 to 255. [6]"""
     session: int
-    """Session id of the destination endpoint; 0xFFFFFFFF where the sender never learnt it. [6.4 to 6.11]"""
+    """Session id of the destination endpoint; 0xFFFFFFFF if unknown to the sender. [6.4 to 6.11]"""
     total_length: int
     """Length of the whole transfer in bytes; the replier does not use it. [6.9]"""
     pulled_rdma_id: int
-    """Region to pull from, as the RNDV named it. [6.9]"""
+    """Region to pull from, as named in the RNDV. [6.9]"""
     pulled_rdma_seqnum: int
-    """Use counter of the region, so that a late NOTIFY cannot complete another send. [6.8]"""
+    """Use counter of the region, which prevents a late NOTIFY from completing another send. [6.8]"""
     pulled_rdma_offset: int
-    """Where the message starts in the region, in bytes, copied from the RNDV. [6.9]"""
+    """Offset of the message in the region, in bytes, copied from the RNDV. [6.9]"""
     src_pull_handle: int
     """The puller's handle: opaque to the replier, repeated in replies. [6.9]"""
     src_magic: int
     """The puller's magic, repeated in replies; Open-MX: 0x21071980 XOR its endpoint number. [6.9]"""
     first_frame_offset: int
-    """Where the block starts inside its first frame, in bytes; 0 but in the first block. [6.9]"""
+    """Offset of the block in its first frame, in bytes; 0 except in the first block. [6.9]"""
     block_length: int
     """Bytes requested by this packet. [6.9]"""
     frame_index: int
@@ -385,7 +384,7 @@ class Pull(Frame):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullReply(Frame):
-    """One frame of the data that a PULL asked for. [6.10]"""
+    """One frame of the data requested by a PULL. [6.10]"""
 
     layout_name: ClassVar[str] = "pull_reply"
 
@@ -396,7 +395,7 @@ class PullReply(Frame):
     frame_length: int
     """Bytes of data in this packet. [6.10]"""
     msg_offset: int
-    """Where the data belongs in the message, in bytes. [6.10]"""
+    """Offset of the data in the message, in bytes. [6.10]"""
     dst_pull_handle: int
     """Copy of the PULL's src_pull_handle. [6.10]"""
     dst_magic: int
@@ -407,13 +406,13 @@ class PullReply(Frame):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notify(Frame):
-    """Tells the sender of a large message that the pull has ended. [6.11]"""
+    """Informs the sender of a large message that the pull has ended. [6.11]"""
 
     layout_name: ClassVar[str] = "notify"
 
     dst_src_peer_index: int = 65535
-    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
-    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    """Index of the sender in the destination's peer table, as announced by the destination; 0xFFFF until the sender
+    knows it. Together with src_endpoint it identifies the sender. [4, 5]"""
     ptype: int = 43
     """Packet type. [6]"""
     dst_endpoint: int
@@ -421,15 +420,15 @@ class Notify(Frame):
     src_endpoint: int
     """Endpoint number of the sender, 0 to 255. [6]"""
     session: int
-    """Session id of the destination endpoint; 0xFFFFFFFF where the sender never learnt it. [6.4 to 6.11]"""
+    """Session id of the destination endpoint; 0xFFFFFFFF if unknown to the sender. [6.4 to 6.11]"""
     total_length: int
-    """Bytes that the puller really received; 0 if the pull failed. [6.11]"""
+    """Bytes received by the puller; 0 if the pull failed. [6.11]"""
     pulled_rdma_id: int
-    """Region that was pulled, as the RNDV named it. [6.11]"""
+    """Region that was pulled, as named in the RNDV. [6.11]"""
     pulled_rdma_seqnum: int
-    """Use counter of the region, so that a late NOTIFY cannot complete another send. [6.8]"""
+    """Use counter of the region, which prevents a late NOTIFY from completing another send. [6.8]"""
     lib_seqnum: int
-    """Sequence number: a NOTIFY is numbered like a message. [6.11]"""
+    """Sequence number; a NOTIFY is numbered like a message. [6.11]"""
     lib_piggyack: int
     """Acknowledgement: the next sequence number expected from the destination, session number included. [6.6]"""
 
@@ -441,14 +440,14 @@ class NackLib(Frame):
     layout_name: ClassVar[str] = "nack_lib"
 
     dst_src_peer_index: int = 65535
-    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
-    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    """Index of the sender in the destination's peer table, as announced by the destination; 0xFFFF until the sender
+    knows it. Together with src_endpoint it identifies the sender. [4, 5]"""
     ptype: int = 44
     """Packet type. [6]"""
     src_endpoint: int
     """The endpoint that could not be reached: dst_endpoint of the refused packet. [6.12]"""
     nack_type: int
-    """Why the packet was refused. [6.14]"""
+    """Reason of the refusal. [6.14]"""
     dst_endpoint: int
     """src_endpoint of the refused packet. [6.12]"""
     dst_src_peer_index_copy: int = 65535
@@ -464,14 +463,14 @@ class NackMcp(Frame):
     layout_name: ClassVar[str] = "nack_mcp"
 
     dst_src_peer_index: int = 65535
-    """Index of the sender in the destination's peer table, as the destination taught it; 0xFFFF while the sender
-    does not know it. Together with src_endpoint it is the sender's identity. [4, 5]"""
+    """Index of the sender in the destination's peer table, as announced by the destination; 0xFFFF until the sender
+    knows it. Together with src_endpoint it identifies the sender. [4, 5]"""
     ptype: int = 45
     """Packet type. [6]"""
     src_endpoint: int
     """src_endpoint of the refused PULL: the puller's endpoint, not the refuser's. [6.13]"""
     nack_type: int
-    """Why the packet was refused. [6.14]"""
+    """Reason of the refusal. [6.14]"""
     src_pull_handle: int
     """Copy of the PULL's src_pull_handle. [6.13]"""
     src_magic: int

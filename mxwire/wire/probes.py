@@ -1,26 +1,25 @@
-"""Probes: frames that a diagnostic tool sends to learn something from a host's driver, and that no driver sends.
+"""Probes: frames that diagnostic tools send to examine a host's driver, and that no driver sends.
 
-``mxwire discover``, ``ping`` and ``doctor`` send them. What they ask is answered or refused like anything else, but
-rules about drivers do not apply to them.
+``mxwire discover``, ``ping`` and ``doctor`` send them. Drivers answer or refuse them like any other frame, but the
+rules about senders do not apply to them.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from mxwire.wire.numbers import ENDPOINT_MAXIMUM
 from mxwire.wire.packets import HostQuery, Pull
 
 QUERY_MAGICS: Final = range(0x4000_0000, 0x8000_0000)
-"""Magics of queries that are probes. A driver counts up from 0x13052008 by one each time it forgets all names
-(R-HOST-03), so it never gets there."""
-ENDPOINTS: Final = 32
-"""Endpoints that a host may have: 0 to 31 (R-EP-01)."""
-NOBODY: Final = 255
+"""Magics of probing queries. A driver counts up by one from 0x13052008 at each reset of its name table (R-HOST-03), so
+it never reaches them."""
+NO_ENDPOINT: Final = 255
 """An endpoint number that no host has."""
 
 
 def is_probe(frame: object) -> bool:
-    """Whether a frame is a query for a name with such a magic, or a PULL between endpoints that no host has."""
+    """Return True for a query with a probing magic, or a PULL between endpoints that no host has."""
     if isinstance(frame, HostQuery):
         return frame.magic in QUERY_MAGICS
-    return isinstance(frame, Pull) and frame.src_endpoint >= ENDPOINTS and frame.dst_endpoint >= ENDPOINTS
+    return isinstance(frame, Pull) and min(frame.src_endpoint, frame.dst_endpoint) >= ENDPOINT_MAXIMUM

@@ -1,7 +1,7 @@
-"""What is odd about a frame that is nevertheless well formed: what its receiver may do with it, and why.
+"""Remarks on well-formed frames that are unusual, and the receiver's reaction to them.
 
-These are the conditions of the behaviour specification (sections 16, 21 and 23) that a frame shows by itself but that
-do not make it malformed, because the receiver looks at its own state first or takes the frame all the same.
+These are conditions of the behaviour specification (sections 16, 21 and 23) that a single frame shows but that do not
+make it malformed, because the receiver consults its own state first or accepts the frame.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mxwire.wire.packets import (
 
 
 def remarks(frame: Frame, dialect: Dialect) -> list[str]:
-    """Short sentences, none for nearly all frames."""
+    """Remarks on ``frame``; empty for nearly all frames."""
     judge = _JUDGES.get(type(frame))
     return [] if judge is None else [text for applies, text in judge(frame, dialect) if applies]
 
@@ -74,7 +74,7 @@ def _pull(frame: Pull, dialect: Dialect) -> _Findings:
     return [
         (
             frames > dialect.frames_per_block,
-            f"asks for {frames} frames, more than {dialect.frames_per_block}: dropped (bad number of replies)",
+            f"requests {frames} frames, more than {dialect.frames_per_block}: dropped (bad number of replies)",
         ),
         (frame.first_frame_offset >= dialect.reply_payload, "first_frame_offset reaches beyond the first frame (D-15)"),
         (frame.pulled_rdma_id > 0xFF, "no region has this number: refused with BAD_RDMAWIN"),

@@ -1,4 +1,4 @@
-"""Which layout a frame has: two packet types have two layouts each, told apart by what the frame holds."""
+"""Selection of a frame's layout: RAW and CONNECT have two layouts each, distinguished by the contents."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mxwire.wire.layout import layout_of
 _ANNOUNCEMENT = layout_of(RAW_OMXOED)
 
 REPLY_FLAG: Final = layout_of(CONNECT_REPLY).by_name["is_reply"].offset
-"""Offset of the byte that is 0 in a CONNECT request and not 0 in a reply (wire format, section 6.5)."""
+"""Offset of the byte that is 0 in a CONNECT request and nonzero in a reply (wire format, section 6.5)."""
 ANNOUNCEMENT_LENGTH: Final = _ANNOUNCEMENT.header_end
-"""The fixed length of omxoed's frame, in bytes (section 6.1)."""
+"""Length of omxoed's frame in bytes (section 6.1)."""
 
 _PADDING: Final = [
     place for field in _ANNOUNCEMENT.fields if field.kind == "undefined" for place in range(field.offset, field.end)
@@ -26,7 +26,7 @@ _NIC_ID: Final = _ANNOUNCEMENT.by_name["nic_id_hi"].offset
 
 
 def is_announcement(rows: NDArray[np.uint8], wire_length: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which RAW frames are omxoed's: 64 bytes long, zero where it pads, with a NIC id of 48 bits.
+    """Mask of the RAW frames that are from omxoed: 64 bytes, zero padding, and a NIC id of 48 bits.
 
     ``rows`` has shape (n, 64), the starts of the frames; ``wire_length`` has shape (n,), in bytes.
     """
@@ -37,7 +37,7 @@ def is_announcement(rows: NDArray[np.uint8], wire_length: NDArray[np.int64]) -> 
 
 
 def formats_by_type(dialect: Dialect) -> dict[PacketType, PacketFormat]:
-    """The layout of each packet type; RAW and CONNECT, which have two, by their plain one."""
+    """The layout of each packet type; for RAW and CONNECT, the first of two (see :data:`ALTERNATIVES`)."""
     chosen = {each.packet_type: each for each in dialect.formats}
     return chosen | {PacketType.RAW: RAW, PacketType.CONNECT: CONNECT_REQUEST}
 
@@ -46,4 +46,4 @@ ALTERNATIVES: Final[dict[PacketType, PacketFormat]] = {
     PacketType.RAW: RAW_OMXOED,
     PacketType.CONNECT: CONNECT_REPLY,
 }
-"""The second layout of the packet types that have two."""
+"""The second layout of packet types with two."""

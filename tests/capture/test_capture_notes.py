@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mxwire.capture import create_capture
-from mxwire.capture.notes import Notes, read_notes
+from mxwire.capture.notes import CaptureNotes, read_notes
 from mxwire.errors import CaptureError
 from mxwire.frames import FrameBatch
 
@@ -44,9 +44,9 @@ def test_what_the_writer_wrote_is_read(tmp_path):
 def test_other_files_have_none(tmp_path):
     path = tmp_path / "a.pcap"
     path.write_bytes(b"\xd4\xc3\xb2\xa1" + bytes(60))
-    assert read_notes(path) == Notes()
+    assert read_notes(path) == CaptureNotes()
     path.write_bytes(b"")
-    assert read_notes(path) == Notes()
+    assert read_notes(path) == CaptureNotes()
     with pytest.raises(CaptureError, match="cannot be read"):
         read_notes(tmp_path / "nowhere")
 

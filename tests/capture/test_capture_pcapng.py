@@ -172,7 +172,7 @@ def test_nothing_but_other_link_types(frames):
     data = section() + interface(link_type=IEEE_802_11) + enhanced(FRAME) * frames
     with (
         open_capture(io.BytesIO(data)) as reader,
-        pytest.raises(CaptureError, match="no interface that mxwire reads but interface 0 with link type 105"),
+        pytest.raises(CaptureError, match="no supported interface, only interface 0 with link type 105"),
     ):
         read_all(reader)
 

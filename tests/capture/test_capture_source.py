@@ -97,14 +97,14 @@ def test_permission_denied(tmp_path):
     )
     tmp_path.chmod(0o755)
     shown = subprocess.run([sys.executable, "-c", program, tmp_path], check=True, capture_output=True, text=True).stdout
-    assert shown == "secret.pcap: permission denied; run as a user who may read it\n"
+    assert shown == "secret.pcap: permission denied; run as a user with read access\n"
 
 
 def test_a_huge_file_of_zeros_is_answered_at_once(tmp_path):
     path = tmp_path / "zeros.pcap"
     with path.open("wb") as file:
         file.truncate(10 << 30)
-    assert open_error(path).startswith(f"{path}: starts with zeros, so it was perhaps never written to")
+    assert open_error(path).startswith(f"{path}: starts with zeros, so it was perhaps never written")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_huge_file_of_zeros_is_answered_at_once(tmp_path):
 def test_not_a_capture(content, said):
     assert said in open_error(io.BytesIO(content))
     packed_error = open_error(io.BytesIO(gzip.compress(content)))
-    assert packed_error.startswith("stream: is compressed with gzip, and what is in it ")
+    assert packed_error.startswith("stream: is compressed with gzip, and its contents ")
     assert said in packed_error
 
 
@@ -327,7 +327,7 @@ def test_something_else_behind_the_end(compression, compress, garbage):
     with open_capture(io.BytesIO(packed + garbage)) as reader:
         assert len(read_all(reader)) == FRAMES
         place = len(packed) + garbage.count(b"\0\0", 0, 2) * 2
-        assert reader.warnings == [f"stream: ignored what follows the {compression} data from byte {place} on"]
+        assert reader.warnings == [f"stream: ignored the bytes after the {compression} data, from byte {place}"]
 
 
 @compressed
@@ -378,7 +378,7 @@ def test_a_capture_cut_off_before_it_was_compressed():
 
 
 def test_a_compressed_file_of_nothing():
-    assert open_error(io.BytesIO(gzip.compress(b""))) == "stream: has nothing in it; record the capture again"
+    assert open_error(io.BytesIO(gzip.compress(b""))) == "stream: has no contents; record the capture again"
 
 
 def test_the_name_does_not_matter(tmp_path):

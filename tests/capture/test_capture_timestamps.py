@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mxwire.capture.timestamps import Clock
+from mxwire.capture.timestamps import TimestampClock
 
 
 def wrapped(nanoseconds):
@@ -21,7 +21,7 @@ def wrapped(nanoseconds):
     ticks=st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 2**33), min_size=1, max_size=5),
 )
 def test_against_fractions(resolution, offset, ticks):
-    clock = Clock.from_option(resolution, offset)
+    clock = TimestampClock.from_option(resolution, offset)
     base = 2 if resolution & 0x80 else 10
     second = Fraction(1, base ** (resolution & 0x7F))
     expected = [wrapped(int(tick * second * 10**9) + offset * 10**9) for tick in ticks]

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mxwire.capture.time_order import STEPS, WINDOW_NS, in_time_order
+from mxwire.capture.time_order import CLOCK_STEPS, WINDOW_NS, in_time_order
 from mxwire.frames import FrameBatch
 
 HOUR = 3600 * 10**9
@@ -61,8 +61,8 @@ def test_a_clock_that_was_set_back_does_not_mix_times():
 def test_a_clock_that_is_mad_costs_no_more_than_a_bounded_effort():
     times = [HOUR * (place % 2) for place in range(20_000)]
     found = read(batches_of(times, []))
-    assert len(found) == len(times) and found[2 * STEPS :] == list(
-        zip(times[2 * STEPS :], range(2 * STEPS + 1, len(times) + 1), strict=True)
+    assert len(found) == len(times) and found[2 * CLOCK_STEPS :] == list(
+        zip(times[2 * CLOCK_STEPS :], range(2 * CLOCK_STEPS + 1, len(times) + 1), strict=True)
     )
 
 

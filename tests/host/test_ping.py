@@ -9,7 +9,7 @@ import pytest
 
 from mxwire.frames import FrameBatch
 from mxwire.host import Host
-from mxwire.host.control_frames import NOBODY, dialect_answer, dialect_query
+from mxwire.host.control_frames import NO_ENDPOINT, dialect_answer, dialect_query
 from mxwire.host.ping import ConnectMethod, HostQueryMethod, Pinger, PingStatistics, percentile
 from mxwire.host.survey import Survey, SurveyedHost
 from mxwire.protocol import Peer, profile_by_name
@@ -180,12 +180,12 @@ def test_the_question_is_a_legal_pull_in_every_dialect(name, length):
     codec = codec_of(dialect_by_name(name))
     frame = dialect_query(OWN, Peer(1, b"\2" * 6), length)
     pull = codec.parse(frame)
-    assert isinstance(pull, Pull) and pull.dst_endpoint == NOBODY and pull.block_length == 1
+    assert isinstance(pull, Pull) and pull.dst_endpoint == NO_ENDPOINT and pull.block_length == 1
     assert len(frame) >= length
     nack = NackMcp(
         dst_mac=OWN,
         src_mac=b"\2" * 6,
-        src_endpoint=NOBODY,
+        src_endpoint=NO_ENDPOINT,
         nack_type=1,
         src_pull_handle=pull.src_pull_handle,
         src_magic=pull.src_magic,

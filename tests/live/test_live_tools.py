@@ -485,7 +485,7 @@ def statistics_block(data: bytes) -> tuple[int, int]:
         (["-w", "-", "-C", "1"], "give the name of the first with -w FILE"),
         (["-l", "-W", "2"], "give one of them"),
         (["-w", "a.pcap"], "name it a.pcapng"),
-        (["-w", "/nowhere/a.pcapng"], "there is no such directory"),
+        (["-w", "/nowhere/a.pcapng"], "no such directory"),
     ],
 )
 def test_capture_refuses_what_makes_no_sense(silent, options, words):

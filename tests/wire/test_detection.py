@@ -85,8 +85,12 @@ class TestCaptures:
         """By hand, straight from the bytes, for the hints that need no more than one look."""
         raw = frames_of(read_capture(capture))
         showing = {
-            "PULL with an Open-MX magic where mxoe": [r[16] == PULL and r[36:39] == b"\x21\x07\x19" for r in raw],
-            "PULL with an Open-MX magic where omx": [r[16] == PULL and r[44:47] == b"\x21\x07\x19" for r in raw],
+            "PULL with an Open-MX magic at the offset of mxoe": [
+                r[16] == PULL and r[36:39] == b"\x21\x07\x19" for r in raw
+            ],
+            "PULL with an Open-MX magic at the offset of omx": [
+                r[16] == PULL and r[44:47] == b"\x21\x07\x19" for r in raw
+            ],
             "MEDIUM with a 16-bit length and pipeline 12": [r[16] == MEDIUM and r[43] == 12 for r in raw],
             "MEDIUM with a 32-bit length": [r[16] == MEDIUM and r[20:22] == b"\0\0" for r in raw],
             "PULL_REPLY with more than 4096": [

@@ -34,7 +34,7 @@ def judged(name: str) -> list[tuple[Verdict, Frame, list[str]]]:
 @pytest.mark.parametrize(
     ("frame_class", "remark", "counter", "before"),
     [
-        (Pull, "asks for", "Drop Pull Bad Number of Replies", EARLIER),
+        (Pull, "requests", "Drop Pull Bad Number of Replies", EARLIER),
         (Pull, "no region", "Drop Pull Bad Region", EARLIER | {"Drop Pull Bad Number of Replies"}),
         (Truc, "data length below 16", "Drop Bad Data Length", EARLIER),
     ],

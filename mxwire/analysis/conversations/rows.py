@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.wire.checks import Reason
-from mxwire.wire.columns import Block
+from mxwire.wire.columns import LayoutBlock
 from mxwire.wire.decoder import DecodedBatch
 
 Row = tuple[Any, ...]
@@ -122,7 +122,7 @@ def rows_of(decoded: DecodedBatch, handlers: Mapping[str, Handler], replies: lis
         yield from rows
 
 
-def _rows(decoded: DecodedBatch, block: Block, handler: Handler) -> tuple[NDArray[np.intp], Iterator[Row]]:
+def _rows(decoded: DecodedBatch, block: LayoutBlock, handler: Handler) -> tuple[NDArray[np.intp], Iterator[Row]]:
     """Places in the batch, and rows, of the frames of a block that are well formed."""
     reason = decoded.columns.reason[block.place]
     good = None if not reason.any() else np.flatnonzero(reason == Reason.NONE)
@@ -152,7 +152,7 @@ def _rows(decoded: DecodedBatch, block: Block, handler: Handler) -> tuple[NDArra
     return (place if good is None else place[good]), rows
 
 
-def _field(block: Block, name: str) -> NDArray[Any]:
+def _field(block: LayoutBlock, name: str) -> NDArray[Any]:
     if name == MATCH:
         match: NDArray[Any] = block["match_a"].astype(np.uint64) << np.uint64(32) | block["match_b"]
         return match

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.diagnosis.traffic import groups_of, pair_at, pair_key, pairs_of
-from mxwire.wire.columns import Block
+from mxwire.wire.columns import LayoutBlock
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import PacketType
 
@@ -136,7 +136,9 @@ class Libraries:
         return sum(number for bucket, number in counts.items() if first <= bucket < last)
 
 
-def voice_key(decoded: DecodedBatch, block: Block, which: NDArray[np.intp], *, back: bool = False) -> NDArray[np.int64]:
+def voice_key(
+    decoded: DecodedBatch, block: LayoutBlock, which: NDArray[np.intp], *, back: bool = False
+) -> NDArray[np.int64]:
     """Who speaks to whom in the frames at ``which`` of a block, each in one number; with ``back`` who would answer."""
     place = block.place[which]
     hosts = decoded.assignment.source[place], decoded.assignment.destination[place]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mxwire.analysis.conversations.books import RESEND_NS
 from mxwire.analysis.observed_order import WITHIN_NS
 from mxwire.wire.checks import Reason
-from mxwire.wire.columns import Block
+from mxwire.wire.columns import LayoutBlock
 from mxwire.wire.decoder import DecodedBatch
 
 CHUNK: Final = 8192
@@ -347,7 +347,7 @@ def _by_group(group: NDArray[np.uint64]) -> NDArray[np.intp]:
     return np.repeat(starts[order] - before, lengths) + np.arange(len(group))
 
 
-def _rows(decoded: DecodedBatch, block: Block) -> list[tuple[NDArray[np.void], NDArray[np.intp]]]:
+def _rows(decoded: DecodedBatch, block: LayoutBlock) -> list[tuple[NDArray[np.void], NDArray[np.intp]]]:
     """The rows of a block of frames, and their places in the batch."""
     name = block.layout.name
     if name not in ("pull_reply", "pull", "medium"):
@@ -383,7 +383,7 @@ def _of(sizes: _Sizes, mask: NDArray[np.bool_]) -> _Sizes:
 
 
 def _of_replies(
-    decoded: DecodedBatch, block: Block, good: _Chosen, payload: _Sizes, per_block: _Sizes
+    decoded: DecodedBatch, block: LayoutBlock, good: _Chosen, payload: _Sizes, per_block: _Sizes
 ) -> tuple[NDArray[np.void], NDArray[np.intp]]:
     # Only full replies: they confirm the P from which blocks are computed.
     full = block["frame_length"][good] == payload
@@ -400,7 +400,7 @@ def _of_replies(
 
 
 def _of_pulls(
-    decoded: DecodedBatch, block: Block, good: _Chosen, per_block: _Sizes
+    decoded: DecodedBatch, block: LayoutBlock, good: _Chosen, per_block: _Sizes
 ) -> list[tuple[NDArray[np.void], NDArray[np.intp]]]:
     rows, place, _, replies = _begun(decoded, block, good)
     index = block["frame_index"][good].astype(np.int64)
@@ -422,7 +422,9 @@ def _of_pulls(
     return [(rows, place), (more, place[odd])]
 
 
-def _of_fragments(decoded: DecodedBatch, block: Block, good: _Chosen) -> tuple[NDArray[np.void], NDArray[np.intp]]:
+def _of_fragments(
+    decoded: DecodedBatch, block: LayoutBlock, good: _Chosen
+) -> tuple[NDArray[np.void], NDArray[np.intp]]:
     rows, place, pair, _ = _begun(decoded, block, good)
     names = "src_endpoint", "dst_endpoint", "lib_seqnum", "session", "length", "match_a", "match_b"
     rows["group"] = _mixed(pair, *(block[each][good] for each in names))
@@ -432,7 +434,7 @@ def _of_fragments(decoded: DecodedBatch, block: Block, good: _Chosen) -> tuple[N
 
 
 def _begun(
-    decoded: DecodedBatch, block: Block, good: _Chosen
+    decoded: DecodedBatch, block: LayoutBlock, good: _Chosen
 ) -> tuple[NDArray[np.void], NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
     """Rows with time, number and pair; their places in the batch; their pairs, and those of frames the other way."""
     place = block.place[good]
@@ -448,7 +450,7 @@ def _begun(
 
 def _group(
     pair: NDArray[np.int64],
-    block: Block,
+    block: LayoutBlock,
     good: _Chosen,
     handle: str,
     magic: str,

@@ -17,8 +17,7 @@ from mxwire.analysis.diagnosis.traffic import groups_of
 from mxwire.ethernet import ETHERTYPE_MXOE, mac_text
 from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch
 from mxwire.wire.byteorder import HOST_MAGIC_PREFIX, PULL_MAGIC_PREFIX
-from mxwire.wire.columns import row_type
-from mxwire.wire.encapsulation import HEADER_LENGTH, TAG_TYPES, Located, locate
+from mxwire.wire.encapsulation import HEADER_LENGTH, ROW, TAG_TYPES, Located, locate
 from mxwire.wire.enums import PacketType, TrucType
 from mxwire.wire.formats import (
     CONNECT_REQUEST,
@@ -30,6 +29,7 @@ from mxwire.wire.formats import (
     TRUC,
     PacketFormat,
 )
+from mxwire.wire.headers import header_type
 from mxwire.wire.layout import layout_of
 from mxwire.wire.numbers import CONNECT_LENGTH, RNDV_LENGTH
 from mxwire.words import count_of
@@ -187,7 +187,7 @@ def looks_like_mxoe(located: Located) -> NDArray[np.bool_]:
     def fields(packet_type: PacketType, packet_format: PacketFormat) -> tuple[NDArray[np.intp], NDArray[np.void]]:
         layout = layout_of(packet_format)
         place = np.flatnonzero((types == packet_type) & (located.captured >= layout.header_end))
-        return place, located.rows[place].view(row_type(layout, False))
+        return place, located.rows[place].view(header_type(layout, size=ROW))
 
     place, view = fields(PacketType.CONNECT, CONNECT_REQUEST)
     found[place] = (view["length"] == CONNECT_LENGTH) & (view["is_reply"] <= 1) & (view["lib_seqnum"] == 0)

@@ -13,7 +13,7 @@ from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.path import MTU
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import NackType
-from mxwire.wire.probes import ENDPOINTS
+from mxwire.wire.numbers import ENDPOINT_MAXIMUM
 from mxwire.words import count_of
 
 ZOMBIE: Final = Diagnosis(
@@ -64,7 +64,7 @@ class Zombies(Examiner):
         pull = message.pull
         if pull is None or not pull.requests or pull.first_pull_ns is None:
             return
-        if min(message.flow.endpoint or 0, message.flow.back.endpoint or 0) >= ENDPOINTS:
+        if min(message.flow.endpoint or 0, message.flow.back.endpoint or 0) >= ENDPOINT_MAXIMUM:
             # Probes of a diagnostic tool.
             return
         shown: list[Evidence] = []

@@ -1,4 +1,4 @@
-"""Batches of frames as the bytes of pcap and pcapng files, little-endian."""
+"""Encoders of batches as pcap and pcapng files, in little-endian order."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.capture.block_builder import block, name_resolution, option, statistics, terminated
 from mxwire.capture.blocks import (
     BYTE_ORDER_MAGIC,
     OPTION_COMMENT,
@@ -17,7 +18,6 @@ from mxwire.capture.blocks import (
     OPTION_SECTION_APPLICATION,
     PACKET_LAYOUTS,
 )
-from mxwire.capture.build import block, ended, name_resolution, option, statistics
 from mxwire.capture.link_types import describe_link_type
 from mxwire.capture.pcap import MAGIC_MICROSECONDS, MAGIC_NANOSECONDS
 from mxwire.capture.scan import (
@@ -34,58 +34,58 @@ APPLICATION = "mxwire"
 _SECTION_LENGTH_UNKNOWN = -1
 
 
-class Settings(NamedTuple):
-    """What the caller wants of a file, whatever its format."""
+class EncoderSettings(NamedTuple):
+    """Settings common to both formats."""
 
     name: str
-    """What to call the file in messages."""
+    """Name of the file in messages."""
     snap_length: int
-    """Cut frames to this many bytes; 0 to leave them whole."""
+    """Maximum bytes to write per frame; 0 for no limit."""
     nanoseconds: bool
-    """Timestamps in nanoseconds, or else in microseconds."""
+    """True for timestamps in nanoseconds, False for microseconds."""
 
     @property
     def nanoseconds_per_tick(self) -> int:
-        """How much time a tick of a timestamp is."""
+        """Duration of one tick of a timestamp."""
         return 1 if self.nanoseconds else 1000
 
     def captured_length(self, batch: FrameBatch) -> NDArray[np.int64]:
-        """How much of each frame to write."""
+        """Bytes to write of each frame."""
         return np.minimum(batch.length, self.snap_length) if self.snap_length else batch.length
 
     def ticks(self, batch: FrameBatch, limit: int) -> NDArray[np.int64]:
-        """The timestamps in ticks, which must be below ``limit`` ticks."""
+        """The timestamps in ticks; raises ``CaptureError`` unless all are from 0 to below ``limit``."""
         ticks = batch.timestamp_ns // self.nanoseconds_per_tick
         wrong = (ticks < 0) | (ticks >= limit)
         if wrong.any():
             at = int(wrong.argmax())
             raise CaptureError(
                 f"{self.name}: frame {batch.number[at]} has a timestamp ({batch.timestamp_ns[at]} ns) "
-                "that the format cannot hold; it holds those since 1970"
+                "that the format cannot represent; it starts in 1970"
             )
         return ticks
 
 
 class Encoder(Protocol):
-    """Makes the bytes of a file out of batches."""
+    """Encodes batches as the bytes of a file."""
 
     def begin(self, link_type: int) -> bytes:
-        """What has to be written before frames of a link type, which is nothing where it was before."""
+        """The bytes required before frames of a link type; empty if written before."""
 
     def frames(self, batch: FrameBatch, comments: Mapping[int, str]) -> memoryview:
-        """The frames of a batch; ``comments`` by their numbers."""
+        """The frames of a batch; ``comments`` are by frame number."""
 
 
 class PcapEncoder:
-    """The pcap format, which has one link type and no comments."""
+    """Encoder of the pcap format, which has a single link type and no comments."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Nothing is made before the link type is known."""
+    def __init__(self, settings: EncoderSettings) -> None:
+        """Create an encoder; the link type is set by the first call of :meth:`begin`."""
         self._settings = settings
         self._link_type: int | None = None
 
     def begin(self, link_type: int) -> bytes:
-        """The file header, once."""
+        """The file header, on the first call."""
         if self._link_type is None:
             self._link_type = link_type
             magic = MAGIC_NANOSECONDS if self._settings.nanoseconds else MAGIC_MICROSECONDS
@@ -98,7 +98,7 @@ class PcapEncoder:
         return b""
 
     def frames(self, batch: FrameBatch, comments: Mapping[int, str]) -> memoryview:
-        """A header and the bytes of each frame."""
+        """A record header and the bytes of each frame."""
         ticks_per_second = 10**9 // self._settings.nanoseconds_per_tick
         ticks = self._settings.ticks(batch, ticks_per_second << 32)
         captured = self._settings.captured_length(batch)
@@ -111,49 +111,49 @@ class PcapEncoder:
 
 
 class PcapngEncoder:
-    """The pcapng format: one section, an interface for each link type."""
+    """Encoder of the pcapng format, with one section and by default one interface per link type."""
 
-    def __init__(self, settings: Settings, interface_name: str | None, comment: str | None) -> None:
-        """``comment`` is on the whole section; all interfaces have the same name."""
+    def __init__(self, settings: EncoderSettings, interface_name: str | None, comment: str | None) -> None:
+        """``comment`` applies to the section; all default interfaces are named ``interface_name``."""
         self._settings = settings
         self._interface_name = interface_name
         self._section_options = b"" if comment is None else option(OPTION_COMMENT, comment)
         self._section_options += option(OPTION_SECTION_APPLICATION, APPLICATION)
         self._interfaces: dict[int, int] = {}
-        """Their numbers by link type, where frames do not say which they are from."""
+        """Numbers of the default interfaces, by link type."""
         self._interface_count = 0
 
     def begin(self, link_type: int) -> bytes:
-        """The section header before the first interface, and an interface for each new link type."""
+        """An interface for a new link type, preceded by the section header if it is the first one."""
         if link_type in self._interfaces:
             return b""
         made, self._interfaces[link_type] = self.add_interface(self._interface_name, link_type)
         return made
 
     def add_interface(self, name: str | None, link_type: int) -> tuple[bytes, int]:
-        """One more interface, and its number; the section header before the first one."""
+        """The bytes of a further interface, and its number; the first is preceded by the section header."""
         section = b""
         if not self._interface_count:
             header = pack("<IHHq", BYTE_ORDER_MAGIC, 1, 0, _SECTION_LENGTH_UNKNOWN)
-            section = block(SECTION_HEADER_BLOCK, header + ended(self._section_options))
+            section = block(SECTION_HEADER_BLOCK, header + terminated(self._section_options))
         options = b"" if name is None else option(OPTION_INTERFACE_NAME, name)
         options += option(OPTION_INTERFACE_RESOLUTION, b"\x09" if self._settings.nanoseconds else b"\x06")
         interface = pack("<HxxI", link_type, self._settings.snap_length)
         self._interface_count += 1
-        return section + block(INTERFACE_DESCRIPTION_BLOCK, interface + ended(options)), self._interface_count - 1
+        return section + block(INTERFACE_DESCRIPTION_BLOCK, interface + terminated(options)), self._interface_count - 1
 
     def names(self, names: Mapping[bytes, str]) -> bytes:
-        """What hosts are called, by their Ethernet addresses."""
+        """A block with the names of hosts by Ethernet address."""
         return name_resolution(names)
 
     def statistics(self, end_ns: int, received: int, dropped: int) -> bytes:
-        """How many frames came to the first interface up to a time, and how many of them were lost."""
+        """A block with the frames received and dropped by the first interface up to ``end_ns``."""
         return statistics(0, end_ns // self._settings.nanoseconds_per_tick, received, dropped)
 
     def frames(
         self, batch: FrameBatch, comments: Mapping[int, str], interfaces: NDArray[np.intp] | None = None
     ) -> memoryview:
-        """An enhanced packet block for each frame; ``interfaces`` are their numbers, if not that of the link type."""
+        """One enhanced packet block per frame; ``interfaces`` are their numbers, by default that of the link type."""
         if interfaces is None:
             interfaces = np.full(len(batch), self._interfaces[batch.link_type], np.intp)
         layout = PACKET_LAYOUTS[ENHANCED_PACKET_BLOCK]
@@ -186,16 +186,16 @@ class PcapngEncoder:
 
 
 def _space_for(lengths: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Zeros for pieces of these lengths one after the other, and where each starts."""
+    """A zeroed buffer for consecutive pieces of the given lengths, and the offset of each piece."""
     ends = np.cumsum(lengths)
     return np.zeros(int(ends[-1]), np.uint8), ends - lengths
 
 
 def _put_words(data: NDArray[np.uint8], offsets: NDArray[np.int64], *columns: NDArray[np.int64]) -> None:
-    """Put a row of little-endian integers of 32 bits at each offset."""
+    """Write one row of ``columns`` as little-endian 32-bit integers at each offset."""
     size = 4 * len(columns)
     rows = np.column_stack(columns).astype("<u4").view(f"V{size}")[:, 0]
-    # Every place of the data seen as the start of a row, as in gather_words.
+    # A view with a row at every byte of the data, as in gather_words.
     every_place = np.ndarray((len(data) - size + 1,), rows.dtype, data, strides=(1,))
     every_place[offsets] = rows
 
@@ -203,18 +203,18 @@ def _put_words(data: NDArray[np.uint8], offsets: NDArray[np.int64], *columns: ND
 def _put_frames(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], batch: FrameBatch, lengths: NDArray[np.int64]
 ) -> None:
-    """Copy as much of each frame as ``lengths`` says to its offset."""
+    """Copy the first ``lengths`` bytes of each frame to its offset."""
     target, source = data.data, batch.buffer.data
     for to, start, length in zip(offsets.tolist(), batch.offset.tolist(), lengths.tolist(), strict=True):
         target[to : to + length] = source[start : start + length]
 
 
 def _comment_options(batch: FrameBatch, comments: Mapping[int, str]) -> dict[int, bytes]:
-    """The options of the frames that have a comment, by their places in the batch."""
+    """The encoded comments, by the frame's place in the batch."""
     if not comments:
         return {}
     return {
-        index: ended(option(OPTION_COMMENT, comments[number]))
+        index: terminated(option(OPTION_COMMENT, comments[number]))
         for index, number in enumerate(batch.number.tolist())
         if number in comments
     }

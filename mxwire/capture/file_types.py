@@ -1,4 +1,4 @@
-"""What a file that is no capture looks like instead, for a message that helps."""
+"""Recognition of files that are not captures, for helpful messages."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _OTHER_FILES = {
 
 
 def describe_other(head: bytes) -> str:
-    """What a file is that starts so and is no capture, and what to do with it."""
+    """Describe a file that is not a capture by its first bytes, and what to do with it."""
     for start, description in _OTHER_FILES.items():
         if head.startswith(start):
             return description
     if not head.strip(b"\0"):
-        return "starts with zeros, so it was perhaps never written to; name a pcap or pcapng file"
+        return "starts with zeros, so it was perhaps never written; name a pcap or pcapng file"
     text = head.decode("utf-8", errors="ignore")
-    # The last character may be cut off, which is up to three bytes of it.
+    # The last character may be truncated by up to three bytes.
     if text and len(text.encode()) >= len(head) - 3 and all(each.isprintable() or each.isspace() for each in text):
         return f"looks like text ({text!r}), not a capture; name a pcap or pcapng file"
     return f"is not a capture (it starts with {head[:8].hex(' ')}); name a pcap or pcapng file"
