@@ -70,7 +70,7 @@ MUTANTS = (
     Mutant(
         "pipeline ignored",
         "1.3.2, R-MED-02",
-        "library/reassembly.py",
+        "library/inbound.py",
         "place: int = number << frame.frag_pipeline",
         "place: int = number << 12",
         NATIVE,
@@ -86,14 +86,14 @@ MUTANTS = (
     Mutant(
         "libacks carry the last number",
         "0.1.0, R-ACK-01",
-        "library/acks.py",
+        "library/reliability.py",
         "liback_lib_seqnum=partner.rx_done,",
         "liback_lib_seqnum=(partner.rx_done - 1) & 0xFFFF,",
     ),
     Mutant(
         "piggybacks carry the last number",
         "0.1.0, R-ACK-01",
-        "library/acks.py",
+        "library/reliability.py",
         "return partner.rx_done\n",
         "return (partner.rx_done - 1) & 0xFFFF\n",
     ),
@@ -115,7 +115,7 @@ MUTANTS = (
     Mutant(
         "libacks without counter",
         "0.1.0, R-ACK-06",
-        "library/acks.py",
+        "library/reliability.py",
         "liback_acknum=partner.liback_out,",
         "liback_acknum=0,",
     ),
@@ -147,12 +147,12 @@ MUTANTS = (
         "duplicate NOTIFY completes another send",
         "0.5.0, R-NOT-02",
         "library/endpoint.py",
-        "            partner.window.arrive(event)\n",
-        "            if hasattr(event.frame, 'total_length'):\n"
-        "                for (region, _), send in list(partner.large_sends.items()):\n"
-        "                    if region == event.frame.pulled_rdma_id:\n"
-        "                        send.notified(event.frame.total_length)\n"
-        "            partner.window.arrive(event)\n",
+        "                partner.window.arrive(event)\n",
+        "                if hasattr(event.frame, 'total_length'):\n"
+        "                    for (region, _), send in list(partner.large_sends.items()):\n"
+        "                        if region == event.frame.pulled_rdma_id:\n"
+        "                            send.notified(event.frame.total_length)\n"
+        "                partner.window.arrive(event)\n",
         {"duplicate": 0.2, "judged": False, "workload": "stream", "messages": 40},
     ),
     Mutant(
@@ -168,7 +168,7 @@ MUTANTS = (
         "R-CON-08",
         "library/connect.py",
         "            target_recv_seqnum_start=partner.rx_next,\n            connect_seqnum=frame.connect_seqnum,",
-        "            target_recv_seqnum_start=FIRST,\n            connect_seqnum=frame.connect_seqnum,",
+        "            target_recv_seqnum_start=FIRST_NUMBER,\n            connect_seqnum=frame.connect_seqnum,",
         {"partition": 2, "resend_maximum": 2, "judged": False},
     ),
     Mutant(
@@ -217,27 +217,27 @@ MUTANTS = (
         "RNDV consumed by the handler, sender left waiting",
         "1.0.4, R-MAT-06",
         "library/endpoint.py",
-        "notify_later(message.partner, message.rendezvous, 0, Unclaimed())",
+        "enqueue_notify(message.partner, message.rendezvous, 0, NoReceive())",
         "return",
     ),
     Mutant(
         "wrong length for a consumed RNDV",
         "1.1.901, R-MAT-06",
         "library/endpoint.py",
-        "notify_later(message.partner, message.rendezvous, 0, Unclaimed())",
-        "notify_later(message.partner, message.rendezvous, message.length, Unclaimed())",
+        "enqueue_notify(message.partner, message.rendezvous, 0, NoReceive())",
+        "enqueue_notify(message.partner, message.rendezvous, message.length, NoReceive())",
     ),
     Mutant(
         "truncated mediums written beyond the buffer",
         "1.1.901, R-MED-04",
-        "buffers.py",
+        "arguments.py",
         "room = min(len(data), max(0, self.length - offset))",
         "room = len(data)",
     ),
     Mutant(
         "nothing to pull, and no NOTIFY",
         "0.1.0, R-RDV-04",
-        "library/receiving.py",
+        "library/receive.py",
         "nothing = not min(frame.msg_length, self.memory.length)",
         "nothing = False",
     ),
@@ -251,7 +251,7 @@ MUTANTS = (
     Mutant(
         "duplicates provoke no ack",
         "R-ORD-03",
-        "library/window.py",
+        "library/inbound.py",
         "            self.partner.acks.fire(AckEvent.AT_ONCE)\n",
         "            pass\n",
         LOSSY | {"resend_maximum": 16},
@@ -259,9 +259,9 @@ MUTANTS = (
     Mutant(
         "the newest message again",
         "R-ORD-03",
-        "library/window.py",
-        "return Verdict.JUST_BEFORE if ahead == JUST_BEFORE",
-        "return Verdict.NEXT if ahead == JUST_BEFORE",
+        "library/inbound.py",
+        "return WindowPlace.JUST_BEFORE if ahead == JUST_BEFORE",
+        "return WindowPlace.NEXT if ahead == JUST_BEFORE",
         {"duplicate": 0.1},
     ),
     Mutant(
@@ -275,7 +275,7 @@ MUTANTS = (
     Mutant(
         "repeated fragments counted",
         "R-MED-03",
-        "library/reassembly.py",
+        "library/inbound.py",
         "        self._seen |= bit\n",
         "",
         LOSSY | {"duplicate": 0.1},
@@ -283,7 +283,7 @@ MUTANTS = (
     Mutant(
         "mediums never resent",
         "R-RTX-02",
-        "library/resends.py",
+        "library/reliability.py",
         "            for each in self._leaving:\n                self.sent(each)\n",
         "",
         LOSSY,
@@ -292,8 +292,8 @@ MUTANTS = (
         "no PULL again at the timer",
         "R-PUL-08",
         "card/pull.py",
-        "                self._request(block)\n        self.deadline",
-        "                pass\n        self.deadline",
+        "            pull.request(block)\n    pull.deadline",
+        "            pass\n    pull.deadline",
         LOSSY | {"largest": 150_000},
     ),
     Mutant(
@@ -316,21 +316,21 @@ MUTANTS = (
         "unexpected messages outlive a reset",
         "R-CLS-05",
         "library/partner.py",
-        "        self.endpoint.matching.drop(self)\n",
-        "",
+        "self.endpoint.matching.drop(self):",
+        "():",
         {"kill": 3, "messages": 40, "gap": 30_000_000},
     ),
     Mutant(
         "large sends complete without NOTIFY",
         "R-NOT-02",
-        "library/sending.py",
-        'LargeSendState.PULLABLE, "", ("R-RTX-02",)',
-        'LargeSendState.DONE, "_complete", ("R-RTX-02",)',
+        "library/outbound.py",
+        'LargeSendState.PULLABLE, None, ("R-RTX-02",)',
+        'LargeSendState.DONE, _complete_large, ("R-RTX-02",)',
     ),
     Mutant(
         "given up after two resends",
         "R-RTX-03",
-        "library/delivery.py",
+        "library/reliability.py",
         "return self.transmissions > self.maximum",
         "return self.transmissions > 2",
         LOSSY,
@@ -352,14 +352,14 @@ MUTANTS = (
     Mutant(
         "pieces of a vector begin with the first bytes",
         "R-MSC-03",
-        "buffers.py",
+        "arguments.py",
         "piece[start : start + count] = data[done : done + count]",
         "piece[start : start + count] = data[:count]",
     ),
     Mutant(
         "regions never given back",
         "R-RDV-01",
-        "library/sending.py",
+        "library/outbound.py",
         "            self.endpoint.card.regions.release(region)\n",
         "",
     ),

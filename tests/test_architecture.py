@@ -209,3 +209,72 @@ def test_no_display_takes_standard_output():
         for stream in ("redirect_stdout", "redirect_stderr"):
             value = keywords.get(stream)
             assert isinstance(value, ast.Constant) and value.value is False
+
+
+LARGEST_CIRCLE = 3
+"""Files that may import each other in a circle: two or three can still be read as one."""
+CIRCLES_ALLOWED_IN = {"simulation"}
+"""Rooms that still have larger circles."""
+
+
+def edges(module: Path) -> set[Path]:
+    """The files that a file imports at its top level, including those for type checking only."""
+    found: set[Path] = set()
+    statements = list(ast.parse((PACKAGE.parent / module).read_text(encoding="utf-8")).body)
+    while statements:
+        node = statements.pop()
+        if isinstance(node, ast.If):
+            statements += [*node.body, *node.orelse]
+        elif isinstance(node, ast.Try):
+            statements += [*node.body, *(each for handler in node.handlers for each in handler.body)]
+        elif isinstance(node, ast.Import):
+            found |= {_file(each.name) for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {_file(f"{node.module}.{each.name}") or _file(node.module) for each in node.names}
+    return {each for each in found if each is not None} - {module}
+
+
+def _file(name: str) -> Path | None:
+    """The file of a module of the package; None for any other name."""
+    path = Path(*name.split("."))
+    return next((each for each in (path.with_suffix(".py"), path / "__init__.py") if each in MODULE_SET), None)
+
+
+MODULE_SET = set(MODULES)
+
+
+def circles() -> list[set[Path]]:
+    """The sets of files that import each other in a circle (strongly connected components), by Tarjan's algorithm."""
+    order: dict[Path, int] = {}
+    lowest: dict[Path, int] = {}
+    stack: list[Path] = []
+    found: list[set[Path]] = []
+
+    def visit(module: Path) -> None:
+        order[module] = lowest[module] = len(order)
+        stack.append(module)
+        for other in sorted(edges(module)):
+            if other not in order:
+                visit(other)
+                lowest[module] = min(lowest[module], lowest[other])
+            elif other in stack:
+                lowest[module] = min(lowest[module], order[other])
+        if lowest[module] == order[module]:
+            place = stack.index(module)
+            found.append(set(stack[place:]))
+            del stack[place:]
+
+    for module in MODULES:
+        if module not in order:
+            visit(module)
+    return [each for each in found if len(each) > 1]
+
+
+def test_no_circle_of_imports_is_large():
+    """Imports for type checking count: a file that needs another's types cannot be understood without it."""
+    every = circles()
+    assert {Path("mxwire/protocol/library/partner.py"), Path("mxwire/protocol/library/inbound.py")} <= set().union(
+        *every
+    )
+    large = [sorted(map(str, each)) for each in every if len(each) > LARGEST_CIRCLE]
+    assert not [each for each in large if not {room(Path(file)) for file in each} <= CIRCLES_ALLOWED_IN]

@@ -20,16 +20,16 @@ FOLDER = Path(__file__).parent / "protocol"
 class _Recording(dict):
     """The rows that leave one state of a table, by event; records those that are taken."""
 
-    def __init__(self, name: str, steps: dict, taken: set[str]) -> None:
-        super().__init__(steps)
+    def __init__(self, name: str, rows: dict, taken: set[str]) -> None:
+        super().__init__(rows)
         self.name = name
         self.taken = taken
 
     def get(self, key, default=None):
-        step = super().get(key, default)
-        if step is not None:
-            self.taken.add(_line(self.name, step.row))
-        return step
+        row = super().get(key, default)
+        if row is not None:
+            self.taken.add(_line(self.name, row))
+        return row
 
 
 class Transitions:

@@ -21,7 +21,8 @@ from mxwire.host.requests import (
 from mxwire.protocol import ALL_BITS, LocalProtocolError, Partner, Status
 from mxwire.protocol import Endpoint as EngineEndpoint
 from mxwire.protocol import Request as EngineRequest
-from mxwire.protocol.library.matching import Handler, Unexpected
+from mxwire.protocol.library.endpoint import Handler
+from mxwire.protocol.library.inbound import Unexpected
 
 if TYPE_CHECKING:
     from mxwire.host.base_host import BaseHost
@@ -103,7 +104,7 @@ class BaseEndpoint:
     def cancel(self, request: HostRequest[Any]) -> bool:
         """Cancel a receive that is not matched, or a connect that is not answered; return False if it is too late.
 
-        Raises :class:`~mxwire.protocol.errors.LocalProtocolError` for a send.
+        Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a send.
         """
         with self._core.section:
             cancelled = self.engine.cancel(request.inner)

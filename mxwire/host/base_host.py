@@ -19,6 +19,7 @@ from mxwire.host.sharing import HostSharing, MachineSharing
 from mxwire.link import Link, Mode, PacketLink
 from mxwire.protocol import Endpoint as EngineEndpoint
 from mxwire.protocol import Event, EventKind, Node, Peer, Profile, Status, profile_by_name
+from mxwire.protocol.library.partner import LibraryEndpoint
 from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, MXOE, PULL_REPLY_DATA_OFFSET, Dialect, as_dialect
 from mxwire.wire.numbers import NO_PEER_INDEX
 
@@ -127,7 +128,7 @@ class BaseHost:
         self.core = Core(found, node, on_event=self._handle_event)
         self.sharing = sharing
         """State shared with other processes on the same interfaces; None for links of this process alone."""
-        self._endpoints: dict[EngineEndpoint, BaseEndpoint] = {}
+        self._endpoints: dict[LibraryEndpoint, BaseEndpoint] = {}
         self._on_event = on_event
         self._appeared: set[Peer] = set()
         """Peers that have announced themselves or answered a host query."""
@@ -219,7 +220,7 @@ class BaseHost:
     def forget_endpoint(self, endpoint: BaseEndpoint) -> None:
         """Release a closed endpoint's number."""
         if self._endpoints.pop(endpoint.engine, None) is not None:
-            self._release(endpoint.engine.card.interface.number, endpoint.number)
+            self._release(endpoint.engine.card.port.number, endpoint.number)
 
     # Peers.
 

@@ -119,7 +119,7 @@ class PendingConnect(Pending[Partner]):
         """Error with the number of unanswered requests, and possible reasons."""
         partner = request.inner.partner
         assert partner is not None
-        own = mac_text(self._endpoint.engine.card.interface.address)
+        own = mac_text(self._endpoint.engine.card.port.address)
         peer = partner.peer
         asked = getattr(request.inner, "transmissions", 0)
         host = f"{mac_text(peer.address)} ({peer.name or 'of unknown name'})"

@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 class Endpoint(BaseEndpoint):
     """An open endpoint. All calls may be made from any thread; ``timeout`` is in seconds, None waits without limit.
 
-    Calls raise :class:`~mxwire.protocol.errors.LocalProtocolError` for invalid arguments (which is a
+    Calls raise :class:`~mxwire.protocol.status.LocalProtocolError` for invalid arguments (which is a
     :class:`TypeError` too for those of a wrong type), :class:`~mxwire.host.errors.HostTimeoutError` after the timeout,
     :class:`~mxwire.host.errors.HostClosedError` when the endpoint or its host is closed, and other
     :class:`~mxwire.host.errors.HostError` if the other host has failed or refused.

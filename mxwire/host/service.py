@@ -11,7 +11,7 @@ from mxwire.host.endpoint import Endpoint
 from mxwire.host.requests import Pending
 from mxwire.protocol import Endpoint as EngineEndpoint
 from mxwire.protocol import Partner, Request, Status
-from mxwire.protocol.library.matching import Unexpected
+from mxwire.protocol.library.inbound import Unexpected
 
 LONGEST: Final = 256 << 20
 """Longest message that is not truncated, in bytes."""
@@ -45,6 +45,8 @@ class Client:
     """A remote endpoint that has sent a message."""
 
     partner: Partner
+    endpoint: EngineEndpoint
+    """The local endpoint that it sends to."""
     counts: ServiceCounts = field(default_factory=ServiceCounts)
     arriving: deque[IncomingMessage] = field(default_factory=deque)
     """Messages being received, in the order of their matching, in which they are answered."""
@@ -104,7 +106,7 @@ class Service(Pending[None]):
     def _take(self, endpoint: EngineEndpoint, found: Unexpected) -> None:
         client = self.clients.get(found.partner)
         if client is None:
-            client = self.clients[found.partner] = Client(found.partner)
+            client = self.clients[found.partner] = Client(found.partner, endpoint)
             if found.partner.peer.name is None:
                 # It knows this host now, so it answers a query that it may have ignored before (R-HOST-04).
                 self._core.node.ask_names()
@@ -140,4 +142,4 @@ class Service(Pending[None]):
             counts.answers += answered
         if answered:
             data = memoryview(taken.memory)[: request.transferred]
-            client.leaving.append(client.partner.endpoint.send(client.partner, data, request.match_info))
+            client.leaving.append(client.endpoint.send(client.partner, data, request.match_info))

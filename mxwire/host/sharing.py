@@ -22,7 +22,7 @@ from mxwire.errors import MxwireError
 from mxwire.ethernet import ADDRESS_SIZE
 from mxwire.host.errors import HostError
 from mxwire.protocol import Status
-from mxwire.protocol.sharing import Sharing as NodeSharing
+from mxwire.protocol.peers import Sharing as NodeSharing
 
 _CLAIMED_FOR: Final = 0.1
 """Seconds for which a found claim of another process is cached; frames for it are then ignored."""

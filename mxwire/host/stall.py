@@ -93,7 +93,7 @@ class PeerObserver(FrameObserver):
         core = self._core
         with core.section:
             for board in core.node.interfaces:
-                board.send(
+                board.emit(
                     Counter.SEND_HOST_QUERY,
                     HostQuery(
                         dst_mac=peer.address,
@@ -196,7 +196,7 @@ class StallObserver:
                 (each.handle, each.asked, *(block.missing for block in each.blocks))
                 for each in self._endpoint.engine.card.pulls.values()
             ]
-            sends = [each.packet.region and each.packet.region.asked for each in partner.large_sends.values()]
+            sends = [each.asked for each in partner.large_sends.values()]
             return partner.tx_next, partner.tx_una, partner.rx_next, len(partner.incomplete), *pulls, *sends
 
     def _investigate(self, now: float) -> None:

@@ -1,20 +1,22 @@
 """The protocol engine: a complete MXoE host as a sans-IO state machine.
 
-It knows no socket, file, thread, clock or randomness of its own: frames, calls and the time go in; frames, events and
-the next deadline come out. So every run can be repeated from its seed.
+It has no socket, file, thread, clock or randomness of its own: frames, calls and the time go in; frames, events and
+the next deadline come out. Every run can therefore be repeated from its seed.
+
+``node.py`` is a host; ``card/`` checks frames, answers PULLs and sends nacks; ``library/`` connects, numbers, matches,
+acks and retransmits. The life of a message and of a received frame is described in ``library/endpoint.py``, the state
+of a remote endpoint in ``library/partner.py``, the transfer of large messages in ``card/pull.py``.
 """
 
 from mxwire.protocol.counters import Counter, Counters
-from mxwire.protocol.errors import LocalProtocolError
-from mxwire.protocol.event import Event, EventKind
 from mxwire.protocol.library.endpoint import Endpoint
 from mxwire.protocol.library.matching import ALL_BITS
 from mxwire.protocol.library.partner import Partner
-from mxwire.protocol.library.request import Request, RequestKind
+from mxwire.protocol.library.request import Event, Request, RequestKind
 from mxwire.protocol.node import Node
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.profile import PROFILES, Defect, Profile, profile_by_name
-from mxwire.protocol.status import Status
+from mxwire.protocol.status import EventKind, LocalProtocolError, Status
 
 __all__ = [
     "ALL_BITS",

@@ -1,20 +1,34 @@
-"""Checks of the arguments of applications, made at the call, so that nothing wrong gets as far as a frame."""
+"""Arguments of an application's calls: integers, addresses and memory, checked before they can reach a frame.
+
+Memory is one buffer or a list of buffers, used as one range of bytes (R-SND-07, R-MSC-03).
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from operator import index
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mxwire.ethernet import ADDRESS_SIZE
-from mxwire.protocol.errors import ArgumentTypeError, LocalProtocolError
-from mxwire.protocol.status import Status
+from mxwire.protocol.status import ArgumentTypeError, LocalProtocolError, Status
+
+SEGMENTS_MAXIMUM: Final = 256
+"""Maximum number of segments per message (R-MSC-03)."""
+
+Bytes = NDArray[np.uint8]
+
+_BUFFERS: Final = (bytes, bytearray, memoryview, np.ndarray)
 
 
 def checked_integer(name: str, value: Any, maximum: int, status: Status = Status.BAD_REQUEST) -> int:
-    """Return ``value`` as an int between 0 and ``maximum``; any type with ``__index__`` will do, such as NumPy's.
+    """Return ``value`` as an int between 0 and ``maximum``; NumPy's integers are accepted too.
 
-    Raises :class:`~mxwire.protocol.errors.ArgumentTypeError` for another type, and
-    :class:`~mxwire.protocol.errors.LocalProtocolError` with ``status`` for another value; both name the argument.
+    Raises :class:`~mxwire.protocol.status.ArgumentTypeError` for another type, and
+    :class:`~mxwire.protocol.status.LocalProtocolError` with ``status`` for another value; both name the argument.
     """
     if type(value) is int and 0 <= value <= maximum:
         return value
@@ -30,8 +44,8 @@ def checked_integer(name: str, value: Any, maximum: int, status: Status = Status
 def ethernet_address(value: Any) -> bytes:
     """Return ``value`` as the six bytes of an Ethernet address.
 
-    Raises :class:`~mxwire.protocol.errors.ArgumentTypeError` for what is not bytes, and
-    :class:`~mxwire.protocol.errors.LocalProtocolError` for another length.
+    Raises :class:`~mxwire.protocol.status.ArgumentTypeError` for another type, and
+    :class:`~mxwire.protocol.status.LocalProtocolError` for another length.
     """
     if not isinstance(value, (bytes, bytearray, memoryview)):
         raise ArgumentTypeError(Status.BAD_REQUEST, f"{value!r} is not an Ethernet address: pass {ADDRESS_SIZE} bytes")
@@ -40,3 +54,119 @@ def ethernet_address(value: Any) -> bytes:
             Status.BAD_REQUEST, f"{value!r} is not an Ethernet address: it has {ADDRESS_SIZE} bytes"
         )
     return bytes(value)
+
+
+class Segments:
+    """The memory of a message. Bytes are copied only by ``take``, ``put`` and ``copy``.
+
+    ``data`` is any object with the buffer protocol, or a sequence of up to 256 of them. Raises
+    :class:`~mxwire.protocol.status.LocalProtocolError` for more segments, for an object that is not a
+    buffer, and for a read-only buffer if ``writable``.
+    """
+
+    __slots__ = ("_pieces", "_starts", "length")
+
+    def __init__(self, data: Any, *, writable: bool = False) -> None:
+        if isinstance(data, _BUFFERS) or not isinstance(data, Sequence) or _is_buffer(data):
+            self._pieces: list[Bytes] = [_flat(data, writable)]
+            self._starts = [0]
+            self.length = len(self._pieces[0])
+            return
+        pieces = list(data)
+        if len(pieces) > SEGMENTS_MAXIMUM:
+            raise LocalProtocolError(
+                Status.SEGMENTS_BAD_COUNT, f"{len(pieces)} segments: a message has {SEGMENTS_MAXIMUM} at most"
+            )
+        self._pieces = [_flat(piece, writable) for piece in pieces]
+        self._starts = []
+        self.length = 0
+        for piece in self._pieces:
+            self._starts.append(self.length)
+            self.length += len(piece)
+
+    def __len__(self) -> int:
+        """The number of bytes."""
+        return self.length
+
+    def view(self, offset: int, length: int) -> Bytes | None:
+        """A view of ``length`` bytes from ``offset``; None if they are not in one segment."""
+        if len(self._pieces) == 1:
+            return self._pieces[0][offset : offset + length]
+        for piece, start, count in self._spans(offset, length):
+            return piece[start : start + count] if count == length else None
+        return np.empty(0, np.uint8)
+
+    def take(self, offset: int, out: Bytes) -> None:
+        """Copy ``len(out)`` bytes, starting at ``offset``, into ``out``."""
+        if len(self._pieces) == 1:
+            out[:] = self._pieces[0][offset : offset + len(out)]
+            return
+        done = 0
+        for piece, start, count in self._spans(offset, len(out)):
+            out[done : done + count] = piece[start : start + count]
+            done += count
+
+    def put(self, offset: int, data: Bytes) -> int:
+        """Store ``data`` at ``offset``, truncated at the end of the memory; return the number of bytes stored."""
+        room = min(len(data), max(0, self.length - offset))
+        if len(self._pieces) == 1:
+            self._pieces[0][offset : offset + room] = data[:room]
+            return room
+        done = 0
+        for piece, start, count in self._spans(offset, room):
+            piece[start : start + count] = data[done : done + count]
+            done += count
+        return room
+
+    def put_bytes(self, data: bytes) -> None:
+        """Store a short message at the start, truncated at the end of the memory."""
+        if len(self._pieces) == 1:
+            room = min(len(data), self.length)
+            if room:
+                self._pieces[0].data[:room] = data[:room]
+        else:
+            self.put(0, np.frombuffer(data, np.uint8))
+
+    def copy(self) -> bytes:
+        """A copy of all bytes."""
+        if len(self._pieces) == 1:
+            return self._pieces[0].tobytes()
+        return b"".join(piece.tobytes() for piece in self._pieces)
+
+    def _spans(self, offset: int, length: int) -> Iterator[tuple[Bytes, int, int]]:
+        """Yield segment, start in it and number of bytes for each segment of a range of bytes."""
+        place = bisect_right(self._starts, offset) - 1
+        while length > 0:
+            piece, start = self._pieces[place], offset - self._starts[place]
+            count = min(length, len(piece) - start)
+            if count > 0:
+                yield piece, start, count
+                offset += count
+                length -= count
+            place += 1
+
+
+def _is_buffer(data: Any) -> bool:
+    """Whether a sequence is also one buffer, as an ``array.array`` is."""
+    try:
+        memoryview(data).release()
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _flat(piece: Any, writable: bool) -> Bytes:
+    try:
+        view = memoryview(piece)
+    except TypeError:
+        raise ArgumentTypeError(
+            Status.BAD_REQUEST, f"expected a bytes-like object, not {type(piece).__name__}"
+        ) from None
+    except ValueError as error:
+        # A released view, or an array of objects without bytes, such as dates.
+        raise LocalProtocolError(Status.BAD_REQUEST, f"{type(piece).__name__} cannot be used: {error}") from None
+    if not view.c_contiguous:
+        raise LocalProtocolError(Status.BAD_REQUEST, f"{type(piece).__name__} is not contiguous in memory")
+    if writable and view.readonly:
+        raise LocalProtocolError(Status.BAD_REQUEST, f"{type(piece).__name__} cannot be received into: it is read-only")
+    return np.frombuffer(view, np.uint8) if view.nbytes else np.empty(0, np.uint8)

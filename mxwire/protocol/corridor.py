@@ -1,7 +1,7 @@
-"""The corridor between the card's side and the library's side of an endpoint: a ring of events one way.
+"""The corridor between the card's side and the library's side of an endpoint: a ring of events in one direction.
 
-The card puts in what it has accepted, whether or not the application is there to look (R-GEN-01). A frame that finds
-the ring full is dropped and counted; retransmission repairs it.
+The card puts accepted frames into it, whether or not the application calls the library (R-GEN-01). A frame that finds
+the ring full is dropped and counted; retransmission repairs the loss.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from mxwire.wire.packets import Medium
 
 
 class Arrival:
-    """A frame that passed the card's checks, and the peer that its index designates."""
+    """A frame that has passed the card's checks, with the peer designated by its index."""
 
     __slots__ = ("frame", "peer")
 
     def __init__(self, peer: Peer, frame: Any) -> None:
         self.peer = peer
         self.frame = frame
-        """A :class:`~mxwire.wire.packets.Frame` of a type that goes to the library."""
+        """A :class:`~mxwire.wire.packets.Frame` of a type for the library."""
 
 
 @dataclass(slots=True)
 class Fragments:
-    """Several MEDIUM fragments of one message that arrived in a row, not yet copied out of their batch."""
+    """Consecutive MEDIUM fragments of one message, not yet copied out of their batch."""
 
     peer: Peer
     frame: Medium
-    """The first of them, without its data."""
+    """The first fragment; its data is not used."""
     numbers: list[int]
     """``frag_seqnum`` of each."""
     starts: list[int]
-    """Where in ``buffer`` the data of each starts."""
+    """Offset in ``buffer`` of the data of each."""
     lengths: list[int]
     """``frag_length`` of each."""
     buffer: NDArray[np.uint8]
     surplus: bool = False
-    """Whether some were left when the message was complete."""
+    """Whether fragments remained when the message was complete."""
 
     def __iter__(self) -> Iterator[Fragments]:
-        """The fragments one by one."""
+        """Iterate over the fragments, one per item."""
         for number, start, length in zip(self.numbers, self.starts, self.lengths, strict=True):
             yield Fragments(self.peer, self.frame, [number], [start], [length], self.buffer)
 
     def detach(self) -> None:
-        """Copy the data, so that the batch it came in may be used anew."""
+        """Copy the data, so that the buffer of the batch may be reused."""
         pieces = [self.buffer[start : start + length] for start, length in zip(self.starts, self.lengths, strict=True)]
         self.buffer = np.concatenate(pieces) if pieces else self.buffer[:0]
         ends = np.cumsum(self.lengths)
@@ -63,10 +63,10 @@ class Fragments:
 
 @dataclass(slots=True)
 class PullEnded:
-    """A pull that the card has finished with, one way or the other."""
+    """A pull that has ended on the card's side."""
 
     context: Any
-    """What the library gave when it started the pull."""
+    """The object that the library passed when it started the pull."""
     status: Status
     transferred: int
     """Bytes stored; 0 unless the status is success."""
@@ -74,45 +74,45 @@ class PullEnded:
 
 @dataclass(slots=True)
 class LocalMessage:
-    """A message from an endpoint of the same host; it never was a frame (R-LOC-01, R-LOC-02)."""
+    """A message from an endpoint of the same host, which is never a frame (R-LOC-01, R-LOC-02)."""
 
     source: Any
     """The sending :class:`~mxwire.protocol.library.local.LocalSend`."""
 
 
 class Ring:
-    """The events that wait for the library, in two queues: arrivals first, then ends of pulls (R-GEN-02).
+    """The events for the library, in two queues: arrivals are handled first, then ended pulls (R-GEN-02).
 
-    ``maximum`` frames have slots. The library gives slots back ``batch`` at a time (R-MEA-17), so that up to
-    ``batch`` - 1 of them are neither free nor in use.
+    The ring has slots for ``maximum`` frames. The library returns slots ``batch`` at a time (R-MEA-17), so up to
+    ``batch`` - 1 slots are neither free nor in use.
     """
 
     __slots__ = ("_attached", "_batch", "_held", "_read", "ended", "maximum", "received")
 
     def __init__(self, maximum: int, batch: int = 1) -> None:
         self.maximum = maximum
-        # A batch larger than the ring would never be complete; in the real ring it is a quarter.
+        # A batch larger than the ring would never be complete; in the real ring a batch is a quarter of the slots.
         self._batch = max(1, min(batch, maximum // 4))
         self.received: deque[Arrival | Fragments | LocalMessage] = deque()
         self.ended: deque[PullEnded] = deque()
         self._held = 0
-        """Slots that are not free."""
+        """Number of slots that are not free."""
         self._read = 0
-        """Slots among them whose frames the library has read."""
+        """Number of these slots whose frames the library has read."""
         self._attached = 0
-        """Arrivals since the last one that is known not to point into a batch."""
+        """Number of newest arrivals that may point into a batch."""
 
     def __bool__(self) -> bool:
-        """Whether anything waits."""
+        """Whether an event waits."""
         return bool(self.received or self.ended)
 
     @property
     def room(self) -> int:
-        """Frames that may still arrive before the ring is full."""
+        """Number of free slots."""
         return self.maximum - self._held
 
     def push(self, event: Arrival | Fragments | LocalMessage) -> bool:
-        """Put an arrival in; False where there is no room for its frames."""
+        """Append an arrival; return False if there is no room for its frames."""
         count = len(event.numbers) if type(event) is Fragments else 1
         if self._held + count > self.maximum:
             return False
@@ -122,7 +122,7 @@ class Ring:
         return True
 
     def pop(self) -> Arrival | Fragments | LocalMessage:
-        """The oldest arrival."""
+        """Take the oldest arrival."""
         event = self.received.popleft()
         self._read += len(event.numbers) if type(event) is Fragments else 1
         if self._read >= self._batch:
@@ -132,7 +132,7 @@ class Ring:
         return event
 
     def detach(self) -> None:
-        """Copy what still points into a batch."""
+        """Copy the data of arrivals that still point into a batch."""
         for event in islice(reversed(self.received), self._attached):
             if type(event) is Fragments:
                 event.detach()

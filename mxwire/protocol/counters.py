@@ -1,4 +1,4 @@
-"""The counters of an interface, under the names of the real driver (behaviour, sections 21 and 25)."""
+"""The counters of an interface, with the names of the real driver (behaviour, sections 21 and 25)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Counter(StrEnum):
-    """A line of the driver's statistics; `rx` counts come before or after the checks as section 25 says."""
+    """A line of the driver's statistics; section 25 defines which ``Recv`` counters precede the checks."""
 
     SEND_RAW = "Send Raw"
     SEND_HOST_QUERY = "Send Host Query"
@@ -16,9 +16,9 @@ class Counter(StrEnum):
     SEND_TINY = "Send Tiny"
     SEND_SMALL = "Send Small"
     SEND_MEDIUM_SQ_FRAG = "Send MediumSQ Frag"
-    """A fragment from the send queue, where our hosts send all of them from."""
+    """A fragment from the send queue, as the engine sends all of them."""
     SEND_MEDIUM_VA_FRAG = "Send MediumVA Frag"
-    """A fragment straight from the application's memory, as only real hosts send them."""
+    """A fragment directly from the application's memory, as only real hosts send them."""
     SEND_RNDV = "Send Rndv"
     SEND_PULL_REQUEST = "Send Pull Request"
     SEND_PULL_REPLY = "Send Pull Reply"
@@ -70,8 +70,8 @@ class Counter(StrEnum):
 
 
 class Counters(dict[Counter, int]):
-    """How often each thing happened; what never happened is 0."""
+    """The counters; a missing one is 0."""
 
     def __missing__(self, counter: Counter) -> int:
-        """Nothing counted yet."""
+        """Return 0."""
         return 0

@@ -1,4 +1,4 @@
-"""Discovery as the daemon omxoed does it: RAW frames to the broadcast address (behaviour, section 2)."""
+"""Discovery as the daemon omxoed implements it: RAW frames to the broadcast address (behaviour, section 2)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
-from mxwire.protocol.card.interface import Interface
+from mxwire.protocol.card.outgoing import Port
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.introduction import announcement
 from mxwire.protocol.machine import Machine, Row, Table
@@ -19,9 +19,9 @@ from mxwire.wire.layout import layout_of
 from mxwire.wire.packets import Announcement, Raw
 
 _NIC_ID: Final = layout_of(RAW_OMXOED).by_name["nic_id_hi"].offset - layout_of(RAW).header_end
-"""Where the NIC id of an announcement is in the content of a RAW frame."""
+"""Offset of the NIC id of an announcement in the content of a RAW frame."""
 _ANNOUNCED: Final = struct.Struct(">QI")
-"""NIC id and serial of an announcement."""
+"""Packer of NIC id and serial of an announcement."""
 
 
 class RawQueue:
@@ -32,7 +32,7 @@ class RawQueue:
         self._frames: deque[Raw | Announcement] = deque()
 
     def __bool__(self) -> bool:
-        """Whether any waits."""
+        """Whether a frame waits."""
         return bool(self._frames)
 
     @property
@@ -41,29 +41,29 @@ class RawQueue:
         return len(self._frames) >= self.maximum
 
     def put(self, frame: Raw | Announcement) -> bool:
-        """Queue a frame; False where the queue is full."""
+        """Queue a frame; return False if the queue is full."""
         if self.full:
             return False
         self._frames.append(frame)
         return True
 
     def take(self) -> list[Raw | Announcement]:
-        """All frames that wait."""
+        """Take all frames."""
         frames = list(self._frames)
         self._frames.clear()
         return frames
 
 
-class AnnouncingState(StrEnum):
-    """What a discovery program is doing."""
+class AnnouncementState(StrEnum):
+    """States of a discovery program."""
 
     SILENT = "silent"
     SERIES = "in a series"
     PAUSE = "between series"
 
 
-class AnnouncingEvent(StrEnum):
-    """What can happen to it."""
+class AnnouncementEvent(StrEnum):
+    """Events of a discovery program."""
 
     START = "started"
     DUE = "announcement due"
@@ -71,30 +71,62 @@ class AnnouncingEvent(StrEnum):
     NEWS = "new peer or new serial"
 
 
-ANNOUNCING: Final = Table(
+def _begin(discovery: Discovery, now: int) -> None:
+    discovery.left = discovery.profile.announcement_count
+    discovery.deadline = now
+
+
+def _restart(discovery: Discovery, now: int) -> None:
+    """Start another series, whose first frame leaves within one interval."""
+    discovery.left = discovery.profile.announcement_count
+    due = now + discovery.profile.announcement_interval
+    discovery.deadline = due if discovery.deadline is None else min(discovery.deadline, due)
+
+
+def _announce(discovery: Discovery, now: int) -> None:
+    profile, pause = discovery.profile, discovery.state == AnnouncementState.PAUSE
+    discovery.left = max(0, discovery.left - 1)
+    discovery.deadline = now + (profile.announcement_pause if pause else profile.announcement_interval)
+    if discovery.speaks():
+        discovery.port.emit(Counter.SEND_RAW, announcement(discovery.port.address, discovery.serial))
+
+
+ANNOUNCEMENTS: Final = Table(
     "announcements",
-    AnnouncingState.SILENT,
+    AnnouncementState.SILENT,
     (
-        Row(AnnouncingState.SILENT, AnnouncingEvent.START, AnnouncingState.SERIES, "_begin", ("R-DISC-02",)),
-        Row(AnnouncingState.SERIES, AnnouncingEvent.DUE, AnnouncingState.SERIES, "_announce", ("R-DISC-02",)),
-        Row(AnnouncingState.SERIES, AnnouncingEvent.LAST, AnnouncingState.PAUSE, "_announce", ("R-DISC-02",)),
-        Row(AnnouncingState.SERIES, AnnouncingEvent.NEWS, AnnouncingState.SERIES, "_again", ("R-DISC-03", "R-DISC-04")),
-        Row(AnnouncingState.PAUSE, AnnouncingEvent.DUE, AnnouncingState.PAUSE, "_announce", ("R-DISC-02",)),
-        Row(AnnouncingState.PAUSE, AnnouncingEvent.NEWS, AnnouncingState.SERIES, "_again", ("R-DISC-03", "R-DISC-04")),
+        Row(AnnouncementState.SILENT, AnnouncementEvent.START, AnnouncementState.SERIES, _begin, ("R-DISC-02",)),
+        Row(AnnouncementState.SERIES, AnnouncementEvent.DUE, AnnouncementState.SERIES, _announce, ("R-DISC-02",)),
+        Row(AnnouncementState.SERIES, AnnouncementEvent.LAST, AnnouncementState.PAUSE, _announce, ("R-DISC-02",)),
+        Row(
+            AnnouncementState.SERIES,
+            AnnouncementEvent.NEWS,
+            AnnouncementState.SERIES,
+            _restart,
+            ("R-DISC-03", "R-DISC-04"),
+        ),
+        Row(AnnouncementState.PAUSE, AnnouncementEvent.DUE, AnnouncementState.PAUSE, _announce, ("R-DISC-02",)),
+        Row(
+            AnnouncementState.PAUSE,
+            AnnouncementEvent.NEWS,
+            AnnouncementState.SERIES,
+            _restart,
+            ("R-DISC-03", "R-DISC-04"),
+        ),
     ),
 )
 
 
 class Discovery(Machine):
-    """The discovery program of one interface: announces it, and enters who announces himself (R-DISC-07)."""
+    """The discovery program of one interface: announces it, and adds announced hosts as peers (R-DISC-07)."""
 
-    __slots__ = ("_add", "_left", "_own", "_serials", "_speaks", "deadline", "interface", "peers", "profile", "serial")
+    __slots__ = ("_add", "_own", "_serials", "deadline", "left", "peers", "port", "profile", "serial", "speaks")
 
-    table = ANNOUNCING
+    table = ANNOUNCEMENTS
 
     def __init__(
         self,
-        interface: Interface,
+        port: Port,
         peers: PeerTable,
         profile: Profile,
         serial: int,
@@ -102,33 +134,34 @@ class Discovery(Machine):
         speaks: Callable[[], bool] = lambda: True,
     ) -> None:
         super().__init__()
-        self._speaks = speaks
-        self.interface = interface
+        self.speaks = speaks
+        self.port = port
         self.peers = peers
         self.profile = profile
         self.serial = serial
         """Pseudo-random number of this start of the program (wire format, section 6.1)."""
         self.deadline: int | None = 0
-        """When the next announcement is due, in ns."""
-        self._own = int.from_bytes(interface.address, "big")
+        """Time of the next announcement, in ns."""
+        self._own = int.from_bytes(port.address, "big")
         self._serials: dict[int, int] = {}
-        self._left = 0
+        self.left = 0
+        """Announcements left in the current series."""
         self._add = add
 
     def tick(self, now: int) -> None:
-        """Announce what is due."""
-        if self.state is AnnouncingState.SILENT:
-            self.fire(AnnouncingEvent.START, now)
+        """Send the announcements that are due."""
+        if self.state is AnnouncementState.SILENT:
+            self.fire(AnnouncementEvent.START, now)
         while self.deadline is not None and self.deadline <= now:
-            last = self.state == AnnouncingState.SERIES and self._left == 1
-            self.fire(AnnouncingEvent.LAST if last else AnnouncingEvent.DUE, now)
+            last = self.state == AnnouncementState.SERIES and self.left == 1
+            self.fire(AnnouncementEvent.LAST if last else AnnouncementEvent.DUE, now)
 
     def hear(self, frame: Raw | Announcement, now: int) -> None:
-        """Look at a RAW frame; only id and serial count, not the source address (R-DISC-05)."""
+        """Take a RAW frame; only id and serial count, not the source address (R-DISC-05)."""
         if isinstance(frame, Announcement):
             nic, serial = (frame.nic_id_hi << 32) | frame.nic_id_lo, frame.serial
         elif self.profile.has(Defect.ANY_RAW_ANNOUNCES):
-            nic, serial = _read_anyhow(frame.opaque)
+            nic, serial = _read_unchecked(frame.opaque)
         else:
             return
         if nic == self._own or nic >> 48 or self._serials.get(nic) == serial:
@@ -137,29 +170,11 @@ class Discovery(Machine):
             return
         self._serials[nic] = serial
         self._add(nic.to_bytes(6, "big"))
-        if self.can(AnnouncingEvent.NEWS):
-            self.fire(AnnouncingEvent.NEWS, now)
-
-    def _begin(self, now: int) -> None:
-        self._left = self.profile.announcement_count
-        self.deadline = now
-
-    def _again(self, now: int) -> None:
-        """A new series, its first frame after at most an interval."""
-        self._left = self.profile.announcement_count
-        due = now + self.profile.announcement_interval
-        self.deadline = due if self.deadline is None else min(self.deadline, due)
-
-    def _announce(self, now: int) -> None:
-        self._left = max(0, self._left - 1)
-        pause = self.state == AnnouncingState.PAUSE
-        self.deadline = now + (self.profile.announcement_pause if pause else self.profile.announcement_interval)
-        if not self._speaks():
-            return
-        self.interface.send(Counter.SEND_RAW, announcement(self.interface.address, self.serial))
+        if self.can(AnnouncementEvent.NEWS):
+            self.fire(AnnouncementEvent.NEWS, now)
 
 
-def _read_anyhow(content: bytes) -> tuple[int, int]:
-    """NIC id and serial at their places in the content of a RAW frame, whatever it is (R-MEA-22); zeros behind it."""
+def _read_unchecked(content: bytes) -> tuple[int, int]:
+    """NIC id and serial at their offsets in the content of any RAW frame, padded with zeros (R-MEA-22)."""
     nic, serial = _ANNOUNCED.unpack(content[_NIC_ID : _NIC_ID + _ANNOUNCED.size].ljust(_ANNOUNCED.size, b"\0"))
     return nic & (1 << 48) - 1, serial

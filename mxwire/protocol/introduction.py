@@ -1,4 +1,4 @@
-"""Being known on an Ethernet: what a host says of itself before it says anything else, and whom it finds."""
+"""Introduction on an Ethernet: a host announces itself before other traffic, and finds other hosts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mxwire.wire.packets import Announcement, Frame, HostQuery, HostReply
 from mxwire.wire.text import hostname_text
 
 EVERY: Final = 250 * MILLISECOND
-"""How often we say who we are while nobody answers."""
+"""Interval between two announcements."""
 _LOW: Final = 0xFFFF_FFFF
 
 
 def announcement(address: bytes, serial: int) -> Announcement:
-    """Says that a host is there: nobody hears whom he does not know (R-DISC-01)."""
+    """Announce a host: other hosts drop frames of unknown addresses (R-DISC-01)."""
     number = int.from_bytes(address, "big")
     return Announcement(
         dst_mac=BROADCAST, src_mac=address, nic_id_hi=number >> 32, nic_id_lo=number & _LOW, serial=serial
@@ -28,12 +28,12 @@ def announcement(address: bytes, serial: int) -> Announcement:
 
 
 def query(address: bytes, other: bytes, index: int) -> HostQuery:
-    """Asks for a name, and teaches our index for the other host (R-HOST-05)."""
+    """Query the name of host ``other``, and announce the local index for it (R-HOST-05)."""
     return HostQuery(dst_mac=other, src_mac=address, src_dst_peer_index=index, magic=HOST_QUERY_MAGIC)
 
 
 def answer(asked: HostQuery, address: bytes, index: int, hostname: str) -> HostReply:
-    """Our name for who asks for it (R-HOST-06)."""
+    """Answer a query with the local host name (R-HOST-06)."""
     name = name_field(hostname)
     return HostReply(
         dst_mac=asked.src_mac,
@@ -46,22 +46,22 @@ def answer(asked: HostQuery, address: bytes, index: int, hostname: str) -> HostR
 
 
 class Introduction:
-    """Makes us known to all hosts that are heard, and learns their names; frames and the time go in, frames come out.
+    """Introduce a host to all hosts that transmit, and learn their names; frames and the time go in, frames come out.
 
-    We announce ourselves every ``every`` ns, with the ``serial`` of this start, and answer who asks for our ``name``.
-    Who is heard is asked for his, and so are the ``known`` addresses, until they have told it. All of them get the same
-    ``index`` of ours, since there is one conversation in the end. These packets are the same in all dialects.
+    The host at ``address`` is announced every ``every`` ns, with the ``serial`` of this start, and queries for its
+    ``name`` are answered. Sources of frames and ``known`` addresses are queried until they reply. All of them receive
+    the same ``index``, since only one conversation follows. These packets are the same in all dialects.
     """
 
     def __init__(
         self, address: bytes, name: str, *, index: int, serial: int, every: int = EVERY, known: Iterable[bytes] = ()
     ) -> None:
         self.deadline = 0
-        """When we announce ourselves next, in ns of any clock that does not run backwards."""
+        """Time of the next announcement, in ns of any monotonic clock."""
         self.heard: dict[bytes, None] = {}
-        """The addresses of who has sent anything, in the order of their first frames."""
+        """The source addresses of all frames, in the order of their first frames."""
         self.names: dict[bytes, str] = {}
-        """Those that have answered, and so know us, in the order of their answers."""
+        """The names of the hosts that have replied, by address, in the order of their replies."""
         self._address = address
         self._name = name
         self._index = index
@@ -71,7 +71,7 @@ class Introduction:
         self._leaving: list[Frame] = []
 
     def transmit(self, now: int) -> list[bytes]:
-        """The frames that leave now."""
+        """The frames to transmit at time ``now``."""
         if now >= self.deadline:
             self.deadline = now + self._every
             self._leaving.append(announcement(self._address, self._serial))
@@ -81,7 +81,7 @@ class Introduction:
         return [build(each, MXOE) for each in leaving]
 
     def receive(self, raw: bytes) -> None:
-        """Take a frame from the wire, whomever it is for."""
+        """Take any frame from the wire."""
         to, source = raw[DESTINATION], raw[SOURCE]
         if source == self._address:
             return
@@ -92,7 +92,7 @@ class Introduction:
         if isinstance(frame, HostQuery) and asked:
             self._leaving.append(answer(frame, self._address, self._index, self._name))
         if asked or source not in self.heard:
-            # Who asks may have learnt of us only now, and would not have answered before (R-HOST-04).
+            # The source of a query may have learnt of this host only now; before, it would not reply (R-HOST-04).
             self._ask(source)
         self.heard[source] = None
 
@@ -101,7 +101,7 @@ class Introduction:
             self._leaving.append(query(self._address, other, self._index))
 
     def found(self, wanted: str | bytes | None) -> bytes | None:
-        """The address of a host that has answered: by its name or address, with None the first one that has."""
+        """The address of a host that has replied, by name or address; with None, of the first one."""
         for address, name in self.names.items():
             if wanted is None or wanted in (address, name):
                 return address

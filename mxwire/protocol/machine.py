@@ -1,7 +1,7 @@
-"""State machines as tables: a row says what leads from one state to another, and what is done on the way.
+"""State machines as tables: each row is a transition from one state to another, with its action and its rules.
 
-A table is read by people (its diagram is drawn from the rows), by the engine, and by a test that wants every row
-taken. Nothing else decides what may follow what.
+The same table drives the engine, is drawn as a diagram in the documentation, and is checked by a test that requires
+every row to be exercised. No transition exists outside of a table.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Final
 
-from mxwire.protocol.errors import ImpossibleEventError
+from mxwire.protocol.status import ImpossibleEventError
 
 _ABSENT: Final = object()
-"""Stands for a detail that an event has not."""
+"""Default of a detail that was not passed; None is a valid detail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,27 +24,10 @@ class Row:
     state: StrEnum
     event: StrEnum
     next: StrEnum
-    action: str = ""
-    """Name of the method that is called, after the state has changed; empty where nothing is done."""
+    action: Callable[..., Any] | None = None
+    """Function called with the machine and the details of the event, after the state has changed."""
     rules: tuple[str, ...] = ()
-    """The rules of the behaviour specification that say so."""
-
-
-class _Step:
-    """A row as the engine takes it: its action is found once, not each time."""
-
-    __slots__ = ("act", "next", "row")
-
-    def __init__(self, row: Row) -> None:
-        self.row = row
-        self.next = row.next
-        self.act: Callable[..., Any] | None = None
-
-    def found(self, machine: type) -> Callable[..., Any]:
-        """The function behind the action, in the one class that has this table."""
-        act: Callable[..., Any] = getattr(machine, self.row.action)
-        self.act = act
-        return act
+    """The rules of the behaviour specification that require the transition."""
 
 
 class Table:
@@ -55,26 +38,26 @@ class Table:
         self.initial = initial
         self.rows = rows
         named = [initial, *(each for row in rows for each in (row.state, row.next))]
-        self.leaving: dict[StrEnum, dict[StrEnum, _Step]] = {state: {} for state in named}
-        """The rows by state and event; every state is there, in the order in which the table first names it."""
+        self.leaving: dict[StrEnum, dict[StrEnum, Row]] = {state: {} for state in named}
+        """The rows by state and event; contains every state, in the order of first mention in the table."""
         for row in rows:
             if row.event in self.leaving[row.state]:
                 raise ValueError(f"the table {name!r} has two rows for one state and event")
-            self.leaving[row.state][row.event] = _Step(row)
+            self.leaving[row.state][row.event] = row
 
     @property
     def states(self) -> tuple[StrEnum, ...]:
-        """Every state, in the order in which the table first names it."""
+        """Every state, in the order of first mention in the table."""
         return tuple(self.leaving)
 
     @property
     def final(self) -> tuple[StrEnum, ...]:
-        """The states that nothing leads out of."""
+        """The states without a transition to another state."""
         left = {row.state for row in self.rows if row.next != row.state}
         return tuple(each for each in self.states if each not in left)
 
     def diagram(self) -> str:
-        """The table as a state diagram in the language of Graphviz; events in one direction share an arrow."""
+        """The table as a state diagram in the language of Graphviz; events with the same two states share an arrow."""
         arrows: dict[tuple[StrEnum, StrEnum], list[str]] = {}
         for row in self.rows:
             note = f" ({', '.join(row.rules)})" if row.rules else ""
@@ -86,7 +69,7 @@ class Table:
 
 
 class Machine:
-    """Something with a state; subclasses name their table."""
+    """An object with a state; each subclass has a table."""
 
     __slots__ = ("state",)
 
@@ -96,17 +79,18 @@ class Machine:
         self.state: StrEnum = self.table.initial
 
     def fire(self, event: StrEnum, one: Any = _ABSENT, other: Any = _ABSENT) -> None:
-        """Take the row for ``event``: change the state, then call the row's action with the details, two at most.
+        """Take the row for ``event``: change the state, then call the action with the details (at most two).
 
-        Raises :class:`~mxwire.protocol.errors.ImpossibleEventError` where the table has no such row.
+        Raises :class:`~mxwire.protocol.status.ImpossibleEventError` if the table has no such row.
         """
-        step = self.table.leaving[self.state].get(event)
-        if step is None:
+        row = self.table.leaving[self.state].get(event)
+        if row is None:
             raise ImpossibleEventError(f"{self.table.name}: {event!s} cannot happen in state {self.state!s}")
-        self.state = step.next
-        if one is _ABSENT and not step.row.action:
+        self.state = row.next
+        act = row.action
+        if act is None:
             return
-        act = step.act or step.found(type(self))
+        # Spelled out by the number of details: a call with *details is slower, and this runs for every message.
         if one is _ABSENT:
             act(self)
         elif other is _ABSENT:
@@ -115,5 +99,5 @@ class Machine:
             act(self, one, other)
 
     def can(self, event: StrEnum) -> bool:
-        """Whether the table has a row for ``event`` in the present state."""
+        """Whether the table has a row for ``event`` in the current state."""
         return event in self.table.leaving[self.state]

@@ -1,44 +1,42 @@
-"""A host as a function of what went in: frames, calls and the time; out come frames, events and the next deadline."""
+"""A host as a function: frames, calls and the time go in; frames, events and the next deadline come out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from random import Random
-from typing import Final, SupportsIndex
+from typing import Any, Final, SupportsIndex
 
 from mxwire.ethernet import mac_text
 from mxwire.frames import FrameBatch
 from mxwire.protocol.arguments import checked_integer, ethernet_address
 from mxwire.protocol.card import bulk
-from mxwire.protocol.card.endpoint import CardEndpoint, slots_for
-from mxwire.protocol.card.interface import Interface
+from mxwire.protocol.card.endpoint import CardEndpoint
+from mxwire.protocol.card.interface import HostInterface
 from mxwire.protocol.card.outgoing import Outgoing
 from mxwire.protocol.counters import Counters
 from mxwire.protocol.discovery import Discovery, RawQueue
-from mxwire.protocol.errors import LocalProtocolError
-from mxwire.protocol.event import Event, EventKind
 from mxwire.protocol.library.endpoint import CONTEXT_BITS_MAXIMUM, KEY_MAXIMUM, Endpoint
 from mxwire.protocol.library.matching import HandlerCalls
+from mxwire.protocol.library.request import Event
 from mxwire.protocol.names import Names
-from mxwire.protocol.peers import Peer, PeerTable
+from mxwire.protocol.peers import Alone, Peer, PeerTable, Sharing
 from mxwire.protocol.profile import OPEN_MX_1_5, Profile
-from mxwire.protocol.sharing import Alone, Sharing
-from mxwire.protocol.status import Status
+from mxwire.protocol.status import EventKind, LocalProtocolError, Status
 from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.wire.numbers import NO_PEER_INDEX, NO_SESSION
 
 SLICE: Final = 256
-"""Frames that the card takes before the library is let to its ring: less than the ring holds."""
+"""Frames that the card takes before the library makes a pass: fewer than the ring holds, so that it does not fill."""
 
 
 class Node:
     """A host: interfaces, peers and endpoints.
 
-    ``addresses`` are the Ethernet addresses of its interfaces, ``hostname`` its name, to which ``:0`` and so on is
-    added for each interface. All randomness comes from ``rng``, all times are nanoseconds on any clock that does not
-    run backwards. ``announce`` says whether it announces itself as the discovery daemon does (R-DISC-02), ``listen``
-    whether it enters who does, all the same (R-DISC-03). ``sharing`` is there where other nodes share its interfaces.
+    ``addresses`` are the Ethernet addresses of its interfaces, ``hostname`` is its name, to which ``:0`` and so on is
+    added per interface. All randomness comes from ``rng``; all times are nanoseconds of any monotonic clock. With
+    ``announce`` the host announces itself as the discovery daemon does (R-DISC-02); with ``listen`` alone it only adds
+    announced hosts as peers (R-DISC-03). ``sharing`` is required if other nodes share its interfaces.
     """
 
     def __init__(
@@ -61,22 +59,22 @@ class Node:
         self._announce = announce
         self._rng = rng
         self._events: list[Event] = []
-        self.tell = self._events.append
-        """Keeps an event for :meth:`events`."""
+        self.on_event: Callable[[Event], None] = self._events.append
+        """Called with each event; by default it is kept for :meth:`events`."""
         self.tells_completed = True
-        """Whether the end of a request is an event; who looks at his requests himself may set it to False."""
-        self._names = Names(profile)
-        self._names.events = self._events
+        """Whether the end of a request is an event; a caller that polls its requests may set it to False."""
+        self._names = Names(profile, self.report)
         self._raw = RawQueue(profile.raw_queue_maximum)
         self.handler_calls = HandlerCalls()
-        self.interfaces: list[Interface] = []
+        self.interfaces: list[HostInterface] = []
         self.endpoints: dict[CardEndpoint, Endpoint] = {}
         """The open endpoints by their card's side."""
         self._sent = 0
+        """Number of frames transmitted."""
         for address in [addresses] if isinstance(addresses, (bytes, bytearray, str)) else addresses:
             self._attach(ethernet_address(address), hostname)
         if not self.interfaces:
-            raise LocalProtocolError(Status.BOARD_NOT_FOUND, f"the host {hostname} has no interface: give an address")
+            raise LocalProtocolError(Status.BOARD_NOT_FOUND, f"the host {hostname} has no interface: pass an address")
         self._discoveries = [self._discovery(each) for each in self.interfaces] if announce or listen else []
         for address, name in (peers or {}).items():
             self.add_peer(address, name)
@@ -84,21 +82,22 @@ class Node:
     # Peers.
 
     def add_peer(self, address: bytes, name: str | None = None) -> Peer:
-        """Enter a peer by hand; without a name it is asked for it (R-DISC-01, R-HOST-01).
+        """Add a peer; query its name unless ``name`` is given (R-DISC-01, R-HOST-01).
 
-        Raises :class:`~mxwire.protocol.errors.LocalProtocolError` for what is no address, or a table that is full.
+        Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a value that is not an address, and
+        if the table is full.
         """
         peer = self.peers.add(ethernet_address(address), name)
         if peer.name is None:
             self._names.search(peer)
         else:
-            self._names.told(peer)
+            self._names.set(peer)
         return peer
 
     def peer(self, which: Peer | bytes | str | SupportsIndex) -> Peer:
-        """The peer given as such, by address, by host name or by index.
+        """The peer given as a Peer, by address, by host name or by index.
 
-        Raises :class:`~mxwire.protocol.errors.LocalProtocolError` where there is none.
+        Raises :class:`~mxwire.protocol.status.LocalProtocolError` if there is none.
         """
         if isinstance(which, Peer):
             if self.peers.at(which.index) is not which:
@@ -117,11 +116,11 @@ class Node:
         return found
 
     def forget_names(self) -> None:
-        """Forget all host names and ask anew, with the next magic (R-HOST-03)."""
+        """Forget all host names and query them again, with the next magic (R-HOST-03)."""
         self._names.forget(self.peers)
 
     def ask_names(self) -> None:
-        """Ask all nameless peers again at once, since somebody waits for a name (R-HOST-02)."""
+        """Query all nameless peers again at once, since a caller waits for a name (R-HOST-02)."""
         self._names.hurry()
 
     @property
@@ -141,11 +140,11 @@ class Node:
         context_bits: SupportsIndex = 0,
         context_shift: SupportsIndex = 0,
     ) -> Endpoint:
-        """Open an endpoint with a fresh random session, unless one is given (R-EP-01, R-EP-02).
+        """Open an endpoint with a new random session, unless ``session`` is given (R-EP-01, R-EP-02).
 
-        Up to 16 ``context_bits`` of the match information from bit ``context_shift`` on may be declared a context id
-        (R-MAT-04). Raises :class:`~mxwire.protocol.errors.LocalProtocolError` for a number that is not below the
-        limit or is open already, and for other values that cannot be.
+        Up to 16 ``context_bits`` of the match information, starting at bit ``context_shift``, may be declared a
+        context id (R-MAT-04). Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a number at or above the
+        limit, for one that is open already, and for other values out of range.
         """
         board = self._board(interface)
         number = checked_integer("endpoint number", number, self.profile.endpoint_maximum - 1, Status.BAD_ENDPOINT)
@@ -156,43 +155,41 @@ class Node:
         context_shift = checked_integer("context shift", context_shift, 64 - context_bits, Status.BAD_PARAMETER_VALUE)
         if session is None:
             session = self._rng.randrange(NO_SESSION)
-        # The number that stands for none must be refused by its owner (R-CON-12).
+        # The highest number means "no session", which an endpoint must refuse (R-CON-12).
         session = checked_integer("session", session, NO_SESSION - 1)
-        slots = slots_for(self.profile.defects, board.slots, number, self.profile.pull_maximum)
-        card = CardEndpoint(board, number, session, slots)
+        card = board.open(number, session)
         endpoint = Endpoint(self, card, key, context_bits=context_bits, context_shift=context_shift)
-        board.endpoints[number] = card
         self.endpoints[card] = endpoint
         return endpoint
 
     def endpoint_at(self, peer: Peer, number: int) -> Endpoint | None:
-        """The open endpoint with a number on the own interface that ``peer`` is."""
+        """The open endpoint with a number on the local interface ``peer``."""
         if peer.own is None:
             return None
         card = self.interfaces[peer.own].endpoints.get(number)
         return None if card is None else self.endpoints.get(card)
 
     def detach(self, endpoint: Endpoint) -> None:
-        """Take an endpoint off its interface: it is being closed."""
-        board = endpoint.card.interface
-        del board.endpoints[endpoint.number]
-        board.ready.pop(endpoint.card, None)
+        """Remove an endpoint that closes from its interface."""
         del self.endpoints[endpoint.card]
+        self.interfaces[endpoint.card.port.number].close(endpoint.card)
 
     # Frames and time.
 
     def receive(self, batch: FrameBatch, now: int, interface: int = 0) -> None:
-        """Take frames from the wire; the batch's buffer may be used anew afterwards.
+        """Take frames from the wire; the buffer of the batch may be reused afterwards.
 
-        The card judges them all; then the library of every endpoint that progresses makes a pass. In an unexpected
-        handler it makes none, but after it. Raises what such handlers have raised, when all is done.
+        The card checks all frames; then the library of every endpoint that progresses makes a pass, unless an
+        unexpected handler is running. Raises exceptions of such handlers when all work is done.
         """
         board = self._board(interface)
         if not isinstance(batch, FrameBatch):
-            raise LocalProtocolError(Status.BAD_REQUEST, f"{type(batch).__name__} is no FrameBatch: make one of frames")
+            raise LocalProtocolError(
+                Status.BAD_REQUEST, f"{type(batch).__name__} is not a FrameBatch: see FrameBatch.from_frames"
+            )
         for first in range(0, len(batch), SLICE):
             part = batch if len(batch) <= SLICE else batch.part(first, first + SLICE)
-            board.receive(part, now)
+            bulk.receive(board, part, now)
             self._hear_announcements(now)
             try:
                 self._progress_ready(now)
@@ -202,7 +199,7 @@ class Node:
         self._raise_from_handlers()
 
     def receive_few(self, frames: list[bytes], now: int, interface: int = 0) -> None:
-        """The same for a few frames by themselves, at most ``SLICE``: what they do is what they would do in a batch."""
+        """Take a few single frames, at most ``SLICE``, with the same effect as in a batch; this is faster."""
         board = self._board(interface)
         bulk.few(board, frames, now)
         if self._raw:
@@ -212,9 +209,9 @@ class Node:
         self._raise_from_handlers()
 
     def transmit(self, now: int, interface: int = 0) -> FrameBatch:
-        """All frames that are to leave through an interface now, timers included.
+        """Return all frames to transmit through an interface now, after all timers that are due.
 
-        Raises what unexpected handlers have raised; the frames then are there at the next call.
+        Raises exceptions of unexpected handlers; the next call then returns the frames.
         """
         leaving = self._make_ready(now, interface)
         batch = leaving.drain(now, self._sent + 1)
@@ -222,9 +219,9 @@ class Node:
         return batch
 
     def transmit_few(self, now: int, interface: int = 0, timely: bool = True) -> list[bytes] | FrameBatch:
-        """The same; but where only a few frames leave, and no bulk, they come by themselves: that is faster.
+        """Return the frames to transmit as a list if they are few and not bulk, which is faster, otherwise as a batch.
 
-        Unless ``timely``, only what :meth:`eager` tells of leaves, and nothing that is merely due by the clock.
+        Unless ``timely``, timers are not run: only the work announced by :meth:`eager` is done.
         """
         leaving = self._make_ready(now, interface, timely)
         frames = leaving.drain_few()
@@ -236,7 +233,7 @@ class Node:
         return frames
 
     def _make_ready(self, now: int, interface: int, timely: bool = True) -> Outgoing:
-        """Do what is to be done now, until all frames that are to leave wait at the interface."""
+        """Run timers if ``timely``, and let the library make its passes; return the queue of the interface."""
         leaving = self._board(interface).outgoing
         if timely:
             for board in self.interfaces:
@@ -245,7 +242,7 @@ class Node:
                 discovery.tick(now)
         deadline = self._names.deadline()
         if deadline is not None and deadline <= (now if timely else 0):
-            self._names.ask(now)
+            self._names.query(now)
         if not self.handler_calls.running:
             for endpoint in list(self.endpoints.values()):
                 if endpoint.eager() or (timely and endpoint.overdue(now)):
@@ -255,21 +252,26 @@ class Node:
         return leaving
 
     def _has_left(self, count: int) -> None:
-        """So many frames are on their way now."""
+        """Note that ``count`` frames were handed to the link: delays of retransmission start now."""
         self._sent += count
         for endpoint in self.endpoints.values():
             endpoint.resends.left()
 
     def events(self) -> list[Event]:
-        """What has happened since this was last called, in order."""
+        """Take the events since the last call, in order."""
         if not self._events:
             return []
         events = self._events.copy()
         self._events.clear()
         return events
 
+    def report(self, kind: EventKind, request: Any = None, *, partner: Any = None, peer: Peer | None = None) -> None:
+        """Pass an event to ``on_event``, unless it is the end of a request and ``tells_completed`` is False."""
+        if kind is not EventKind.COMPLETED or self.tells_completed:
+            self.on_event(Event(kind, request, partner, peer))
+
     def eager(self) -> bool:
-        """Whether ``transmit`` should be called at once, whatever the time is: something waits to leave."""
+        """Whether ``transmit`` should be called at once, because frames or work wait."""
         for board in self.interfaces:
             if board.outgoing.frames:
                 return True
@@ -279,9 +281,9 @@ class Node:
         return self._names.deadline() == 0
 
     def deadline(self) -> int | None:
-        """When ``transmit`` should be called at the latest, in ns, if no frame arrives; None: whenever.
+        """Latest time in ns of the next call of ``transmit``, if no frame arrives; None if nothing is due.
 
-        A time that lies in the past means at once.
+        A time in the past means at once.
         """
         soonest = self._names.deadline()
         for board in self.interfaces:
@@ -296,12 +298,12 @@ class Node:
 
     @property
     def counters(self) -> Counters:
-        """What the first interface has counted; others have their own."""
+        """The counters of the first interface; others have their own."""
         return self.interfaces[0].counters
 
     # Inside.
 
-    def _board(self, interface: int) -> Interface:
+    def _board(self, interface: int) -> HostInterface:
         """The interface with a number."""
         if type(interface) is not int or not 0 <= interface < len(self.interfaces):
             raise LocalProtocolError(
@@ -314,7 +316,7 @@ class Node:
         if any(each.address == address for each in self.interfaces):
             raise LocalProtocolError(Status.BAD_REQUEST, f"two interfaces have the address {mac_text(address)}")
         name = f"{hostname}:{number}"
-        board = Interface(
+        board = HostInterface(
             number, address, name, self.dialect, self.profile, self.peers, self._names, self._raw, self._rng
         )
         board.elsewhere = partial(self._sharing.elsewhere, number)
@@ -322,32 +324,32 @@ class Node:
         peer = self.peers.add(address, name)
         peer.own = number
         self.interfaces.append(board)
-        self._names.interfaces.append(board)
+        self._names.ports.append(board)
         own: Iterable[Peer] = [each for each in self.peers if each.own is not None]
         for each in own:
             # The index between two interfaces of one host is known from the start (wire format, section 5).
             each.reverse.update({other.own: other.index for other in own if other.own is not None})
 
-    def _discovery(self, board: Interface) -> Discovery:
+    def _discovery(self, board: HostInterface) -> Discovery:
         return Discovery(board, self.peers, self.profile, self._rng.getrandbits(32), self._found, self._speaks(board))
 
-    def _speaks(self, board: Interface) -> Callable[[], bool]:
+    def _speaks(self, board: HostInterface) -> Callable[[], bool]:
         return lambda: self._announce and board.speaks()
 
     def _found(self, address: bytes) -> None:
-        """A host has announced itself: it enters the table without a name (R-DISC-03)."""
+        """Add a host that has announced itself, without a name (R-DISC-03)."""
         if self.peers.by_address(address) is None and len(self.peers) < self.peers.maximum:
-            self.tell(Event(EventKind.PEER_FOUND, peer=self.add_peer(address)))
+            self.report(EventKind.PEER_FOUND, peer=self.add_peer(address))
 
     def _hear_announcements(self, now: int) -> None:
-        """Give RAW frames to the discovery programs; without one they stay in the queue (R-DISC-06)."""
+        """Pass RAW frames to the discovery programs; without one they stay in the queue (R-DISC-06)."""
         if self._discoveries:
             for frame in self._raw.take():
                 for discovery in self._discoveries:
                     discovery.hear(frame, now)
 
     def _progress_ready(self, now: int) -> None:
-        """Let the library work where the ring has got something (R-GEN-01)."""
+        """Make a pass for each endpoint with events in its ring (R-GEN-01)."""
         if self.handler_calls.running:
             return
         for board in self.interfaces:
@@ -362,7 +364,7 @@ class Node:
                     try:
                         endpoint.progress(now)
                     except BaseException:
-                        # What is left in its ring still points into the batch.
+                        # The events left in its ring still point into the batch, and must be detached by the caller.
                         board.ready[card] = None
                         raise
 
@@ -373,7 +375,7 @@ class Node:
 
 
 def _sooner(one: int | None, other: int | None) -> int | None:
-    """The earlier of two times; None is never."""
+    """The earlier of two times; None means never."""
     if one is None or (other is not None and other < one):
         return other
     return one

@@ -1,46 +1,78 @@
-"""The peer table: which hosts there are, and what each of them calls us (wire format, section 5)."""
+"""The peer table: the known hosts, and the index of this host in the table of each (wire format, section 5)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from mxwire.ethernet import mac_text
-from mxwire.protocol.errors import LocalProtocolError
-from mxwire.protocol.sharing import Sharing
-from mxwire.protocol.status import Status
+from mxwire.protocol.status import LocalProtocolError, Status
 from mxwire.wire.numbers import HOST_NAME_MAXIMUM, NO_PEER_INDEX
 
 
 def name_field(name: str) -> bytes:
-    """A host name as a HOST_REPLY carries it: UTF-8, as much as fits, and a NUL (R-HOST-08)."""
+    """Encode a host name for a HOST_REPLY: UTF-8, truncated to the field, and a NUL (R-HOST-08)."""
     return name.encode("utf-8", "replace")[: HOST_NAME_MAXIMUM - 1] + b"\0"
+
+
+class Sharing(Protocol):
+    """State that several nodes on the same interfaces must agree on; interfaces are numbered from 0 in each node.
+
+    Other hosts know a host by its Ethernet address alone: they have one index for it, and learn one index from it. All
+    its nodes must therefore number their peers alike, only one node may answer for all, and none may refuse a packet
+    for an endpoint of another.
+    """
+
+    def place_of(self, address: bytes) -> int:
+        """The index of a peer in the peer tables of all nodes; a new peer gets the next free index."""
+
+    def places(self) -> Sequence[bytes]:
+        """The addresses of all peers, by index."""
+
+    def elsewhere(self, interface: int, endpoint: int) -> bool:
+        """Whether another node has an endpoint of that number open."""
+
+    def speaks(self, interface: int) -> bool:
+        """Whether this node answers and announces for the interface."""
+
+
+class Alone:
+    """The only node on its interfaces, which numbers its peers itself."""
+
+    def elsewhere(self, interface: int, endpoint: int) -> bool:
+        """Return False: there is no other node."""
+        return False
+
+    def speaks(self, interface: int) -> bool:
+        """Return True: there is no other node."""
+        return True
 
 
 @dataclass(slots=True, eq=False)
 class Peer:
-    """One interface of some host; the host's own interfaces are peers too."""
+    """One interface of a host; the interfaces of the local host are peers too."""
 
     index: int
-    """Its place in our table."""
+    """Its index in the local peer table."""
     address: bytes
     """Its Ethernet address."""
     name: str | None = None
-    """Its host name, if known."""
+    """Its host name, or None if unknown."""
     reverse: dict[int, int] = field(default_factory=dict)
-    """Our index in its table, by the number of our interface that was taught it ("reverse index"; R-LOC-03)."""
+    """The local host's index in the peer's table, by local interface number ("reverse index"; R-LOC-03)."""
     own: int | None = None
-    """The number of our own interface that this is."""
+    """The number of the local interface; None for a remote host."""
 
     def index_for(self, interface: int) -> int:
-        """What ``dst_src_peer_index`` says in frames from one of our interfaces to this peer."""
+        """The value of ``dst_src_peer_index`` in frames from a local interface to this peer."""
         return self.reverse.get(interface, NO_PEER_INDEX)
 
 
 class PeerTable:
-    """The peers of a host; entries are never removed but all at once (R-DISC-05).
+    """The peers of a host; single entries are never removed (R-DISC-05).
 
-    Where nodes share their interfaces, ``sharing`` says the indexes.
+    With ``sharing``, nodes that share the interfaces agree on the indexes.
     """
 
     def __init__(self, maximum: int, sharing: Sharing | None = None) -> None:
@@ -49,9 +81,9 @@ class PeerTable:
         self._entries: dict[int, Peer] = {}
         self._by_address: dict[bytes, Peer] = {}
         self._looked_at = 0
-        """How many of the places that nodes share were looked at."""
+        """Number of shared places that were read."""
         self._new: list[Peer] = []
-        """Peers that other nodes have entered, until somebody asks for them."""
+        """Peers added by other nodes, until the next :meth:`refresh`."""
 
     def __len__(self) -> int:
         """The number of peers."""
@@ -62,7 +94,7 @@ class PeerTable:
         return iter([self._entries[index] for index in sorted(self._entries)])
 
     def at(self, index: int) -> Peer | None:
-        """The peer that an index designates, or None where it designates none."""
+        """The peer with an index, or None."""
         peer = self._entries.get(index)
         if peer is None and self._sharing is not None and index < self.maximum:
             self._enter_others()
@@ -70,22 +102,21 @@ class PeerTable:
         return peer
 
     def refresh(self) -> list[Peer]:
-        """Enter the peers that other nodes on our interfaces have entered; returns those that are new since the last
-        call."""
+        """Add the peers that other nodes on the same interfaces have added; return those new since the last call."""
         self._enter_others()
         new, self._new = self._new, []
         return new
 
     def _enter_others(self) -> None:
         places = [] if self._sharing is None else self._sharing.places()
-        # The first place of an address is its index.
+        # An address may be listed twice; its first place is its index.
         for index in range(self._looked_at, min(len(places), self.maximum)):
             if places[index] not in self._by_address:
                 self._new.append(self._enter(index, places[index], None))
         self._looked_at = max(self._looked_at, len(places))
 
     def by_address(self, address: bytes) -> Peer | None:
-        """The peer with an Ethernet address, or None (R-DISC-01); whom one node of a host knows, all of them know."""
+        """The peer with an Ethernet address, or None (R-DISC-01); nodes that share interfaces share their peers."""
         peer = self._by_address.get(address)
         if peer is None and self._sharing is not None:
             self._enter_others()
@@ -97,9 +128,9 @@ class PeerTable:
         return next((each for each in self if each.name == name), None)
 
     def add(self, address: bytes, name: str | None = None) -> Peer:
-        """Enter a peer; one that is known stays where it is and takes the new name, if there is one.
+        """Add a peer; a known peer keeps its index and takes ``name``, unless it is None.
 
-        Raises :class:`~mxwire.protocol.errors.LocalProtocolError` when the table is full.
+        Raises :class:`~mxwire.protocol.status.LocalProtocolError` if the table is full.
         """
         known = self._by_address.get(address)
         if known is not None:

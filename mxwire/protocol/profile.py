@@ -1,4 +1,4 @@
-"""Profiles: how an implementation behaves where the specification leaves it open, as data.
+"""Profiles: the behaviour of an implementation, where the specification permits a choice, as data.
 
 Times are nanoseconds, lengths bytes. Tick counts follow the formulas of the rules with integer division (R-GEN-03).
 """
@@ -27,40 +27,40 @@ from mxwire.words import suggestion
 
 
 class Defect(StrEnum):
-    """Known defects and oddities of the real stack that an engine may show (behaviour, sections 16, 23 and 25).
+    """Known defects and oddities of the real stack that an engine can reproduce (behaviour, sections 16, 23 and 25).
 
-    D-8 is a matter of memory, D-11 of a benchmark command, D-12 of how an application calls, and D-9 crashes: they
-    are not here.
+    D-8 concerns memory, D-11 a benchmark command, D-12 the calls of an application, and D-9 is a crash: they are not
+    reproduced.
     """
 
     REPLY_LEAVES_REVERSE_SESSION = "D-1"
     """A connect reply does not set ``rev`` (R-CON-12)."""
     WRONG_KEY_CHANGES_PARTNER = "D-2"
-    """A request with a wrong key changes the partner's state all the same (R-CON-09)."""
+    """A request with a wrong key changes the partner's state nevertheless (R-CON-09)."""
     RESTART_HOLE = "D-3"
-    """The survivor of a restart forgets which number it has asked the restarted side to start at."""
+    """The survivor of a restart forgets the start number that it has requested from the restarted endpoint."""
     SESSION_NUMBERS_DISAGREE = "D-4"
-    """A host that was given up keeps its old session number when the other side connects anew."""
+    """An abandoned endpoint keeps its old session number when its partner connects again."""
     EARLY_DRAINED_BY_ONE = "D-5"
     """Early packets are processed one number at a time (R-ORD-04)."""
     NACK_TO_INDEX = "D-6"
-    """The peer index alone says who sent a packet; the source address is not compared (R-NAK-02)."""
+    """The peer index alone identifies the source of a packet; the source address is not compared (R-NAK-02)."""
     REPLY_LENGTH_UNCHECKED = "D-10"
-    """A PULL_REPLY of another length than expected is taken as complete (R-PUL-05)."""
+    """A PULL_REPLY of an unexpected length is accepted as complete (R-PUL-05)."""
     HANDLES_REUSED = "D-13"
-    """Pull handles start anew at each opening of an endpoint."""
+    """Pull handles restart from the first at each opening of an endpoint."""
     REPLY_RENAMES_SELF = "D-14"
     """A HOST_REPLY from the host's own address renames the host (R-MEA-05)."""
     FIRST_FRAME_BEYOND_PAYLOAD = "D-15"
     """A PULL whose first frame starts at or beyond P is served."""
     LONG_QUERY_LOSES_MAGIC = "R-MEA-07"
-    """A HOST_QUERY that is padded very long is answered with magic 0."""
+    """A HOST_QUERY with very long padding is answered with magic 0."""
     ODD_NACK_ENDS_PULL = "R-NAK-09"
-    """A NACK_MCP of type 0, 5 or 6 ends the pull: as a success, as aborted, as timed out."""
+    """A NACK_MCP of type 0, 5 or 6 ends the pull as a success, as aborted, or as timed out."""
     NOTIFIES_NEXT_SESSION = "R-MEA-14"
-    """The NOTIFY of a pull that was refused goes to the partner's new session where there is one."""
+    """The NOTIFY of a refused pull goes to the partner's new session, if there is one."""
     FIRST_PULLS_OUT_OF_ORDER = "R-MEA-15"
-    """The first PULLs of some transfers leave out of order."""
+    """The first PULLs of some transfers are transmitted out of order."""
     TRUNCATION_REPORTED_LATE = "R-MEA-18"
     """A truncated large receive is a success until its NOTIFY is acked."""
     ANY_RAW_ANNOUNCES = "R-MEA-22"
@@ -69,118 +69,118 @@ class Defect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What one implementation does; the defaults are those of Open-MX 1.5.4 without its defects."""
+    """The behaviour of one implementation; the defaults are those of Open-MX 1.5.4 without its defects."""
 
     name: str
     about: str = ""
     hz: int = 250
-    """Ticks of the clock a second; timers of the library count in them (R-GEN-03)."""
+    """Ticks per second, the unit of the library's timers (R-GEN-03)."""
     resend_maximum: int = 1000
-    """Retransmissions of one request before its partner is given up (R-RTX-03)."""
+    """Retransmissions of a request before its partner is abandoned (R-RTX-03)."""
     ack_threshold: int = 4
-    """Unacknowledged numbers from which on an ack is sent at once (R-ACK-02, R-ACK-07)."""
+    """Number of unacked packets from which an ack is sent at once (R-ACK-02, R-ACK-07)."""
     notify_acked_at_once: bool | None = None
     """Whether a NOTIFY is acked at once (R-ACK-08); None: in the dialect `mxoe` only."""
     progress_in_background: bool = False
-    """Whether the library goes on while the application does not call it (R-GEN-01)."""
+    """Whether the library works while the application does not call it (R-GEN-01)."""
     connects_back: bool = True
     """Whether an endpoint connects to a partner that has connected to it, before it sends the first message there
     (R-CON-12)."""
     keeps_partner_on_disconnect: bool = False
     """Native MX keeps the partner; Open-MX forgets it (R-CLS-03)."""
     endpoint_maximum: int = ENDPOINT_MAXIMUM
-    """Endpoints of an interface (R-EP-01)."""
+    """Maximum number of endpoints per interface (R-EP-01)."""
     peer_maximum: int = 1024
-    """Entries of the peer table, the host's own interfaces included."""
+    """Maximum number of peers, including the local interfaces."""
     ring_size: int = 1024
-    """Events that wait for an application that does not call (R-GEN-01)."""
+    """Maximum number of events for an application that does not call (R-GEN-01)."""
     ring_batch: int = 256
-    """Events after which the library gives their slots in the ring back, all at once (R-MEA-17)."""
+    """Number of events whose slots in the ring the library returns together (R-MEA-17)."""
     region_maximum: int = REGION_MAXIMUM
-    """Regions of an endpoint (R-RDV-01)."""
+    """Maximum number of regions per endpoint (R-RDV-01)."""
     rendezvous_maximum: int = 128
-    """RNDVs of an endpoint that wait for their NOTIFY (R-RDV-05)."""
+    """Maximum number of RNDVs per endpoint that wait for their NOTIFY (R-RDV-05)."""
     pull_maximum: int = 1024
-    """Pulls of an endpoint that run at a time (R-PUL-03)."""
+    """Maximum number of running pulls per endpoint (R-PUL-03)."""
     outstanding_maximum: int = OUTSTANDING_MAXIMUM
-    """Numbers that may be unacknowledged (R-SEQ-06)."""
+    """Maximum number of unacked packets (R-SEQ-06)."""
     early_window: int = EARLY_WINDOW
-    """How many numbers ahead a packet may be and is kept (R-ORD-03)."""
+    """Maximum distance from the window of an early packet that is kept (R-ORD-03)."""
     early_bytes_maximum: int = 256 << 20
-    """Bytes of early packets that an endpoint keeps; more are dropped, and come again."""
+    """Maximum bytes of early packets per endpoint; more are dropped, and retransmitted by their source."""
     reply_bytes_maximum: int = 256 << 20
-    """Bytes of PULL_REPLYs that wait to leave an interface; a PULL that asks for more is dropped, and comes again."""
+    """Maximum bytes of queued PULL_REPLYs per interface; a PULL that exceeds them is dropped, and re-requested."""
     unexpected_maximum: int = 65536
-    """Unexpected messages that an endpoint keeps; more are treated as lost, as a host without memory would."""
+    """Maximum number of unexpected messages per endpoint; more are treated as lost, as by a host without memory."""
     unexpected_bytes_maximum: int = 256 << 20
-    """Bytes of unexpected messages that an endpoint keeps."""
+    """Maximum bytes of unexpected messages per endpoint."""
     partner_maximum: int = 65536
-    """Partners that an endpoint remembers; requests of more are not answered."""
+    """Maximum number of partners per endpoint; requests of more are not answered."""
     medium_threshold: int = RENDEZVOUS_THRESHOLD
-    """Longest message that is sent as MEDIUM (R-SND-01); the dialect may allow less."""
+    """Maximum length of a message that is sent as MEDIUM (R-SND-01); the dialect may allow less."""
     fragment_pipeline: int | None = None
     """Base-2 logarithm of the fragment size in dialect `mxoe`; None: the dialect's own."""
     pipeline_ignored: bool = False
-    """Whether a receiver places fragments by its own size, whatever the pipeline field says."""
+    """Whether a receiver places fragments by its own size and ignores the pipeline field."""
     region_offset: int = 0
-    """Where messages start in their regions (R-RDV-02)."""
+    """Offset of messages in their regions, in bytes (R-RDV-02)."""
     region_first_use: int = 23
     """First value of a region's use counter (R-RDV-01)."""
     blocks_in_flight: int = BLOCKS_IN_FLIGHT
     """Blocks that a pull requests in parallel (R-PUL-02)."""
     pull_timer: int = PULL_TIMER
-    """Silence after which a pull requests again (R-PUL-06); real timers are up to 32 ms late (R-MEA-20)."""
+    """Time without a useful frame until a pull re-requests (R-PUL-06); real timers are up to 32 ms late (R-MEA-20)."""
     query_interval: int = QUERY_INTERVAL
-    """Time between two HOST_QUERYs to a nameless peer (R-HOST-02)."""
+    """Interval between two HOST_QUERYs to a nameless peer (R-HOST-02)."""
     initial_magic: int = HOST_QUERY_MAGIC
     """Magic of the first HOST_QUERY (R-HOST-03)."""
     reply_echoes_index: bool = False
     """Whether a HOST_REPLY repeats the query's index instead of the replier's own."""
     announcement_count: int = 8
-    """Announcements in a series (R-DISC-02)."""
+    """Number of announcements per series (R-DISC-02)."""
     announcement_interval: int = ANNOUNCEMENT_INTERVAL
-    """Time between two announcements of a series (R-DISC-02)."""
+    """Interval between two announcements of a series (R-DISC-02)."""
     announcement_pause: int = 180 * SECOND
-    """Time between announcements after a series (R-DISC-02)."""
+    """Interval between announcements after a series (R-DISC-02)."""
     raw_queue_maximum: int = 33
-    """RAW frames that wait for a discovery program (R-DISC-06)."""
+    """Maximum number of RAW frames that wait for a discovery program (R-DISC-06)."""
     defects: frozenset[Defect] = field(default_factory=frozenset)
 
     def __post_init__(self) -> None:
-        """Raises :class:`~mxwire.errors.MxwireError` for a clock that does not tick."""
+        """Raise :class:`~mxwire.errors.MxwireError` for a number of ticks out of range."""
         if not 0 < self.hz <= SECOND:
-            raise MxwireError(f"{self.hz} ticks a second: a profile needs 1 to {SECOND}")
+            raise MxwireError(f"{self.hz} ticks per second: a profile needs 1 to {SECOND}")
 
     def __reduce__(self) -> tuple[type[Profile], tuple[Any, ...]]:
-        """For pickling, also where the class is compiled: its fields then cannot be set one by one."""
+        """Pickle by constructor, since the fields of the compiled class cannot be set individually."""
         return Profile, tuple(getattr(self, each.name) for each in fields(self))
 
     @property
     def tick(self) -> int:
-        """A tick in nanoseconds."""
+        """Length of a tick in nanoseconds."""
         return SECOND // self.hz
 
     @property
     def resend_delay(self) -> int:
-        """Ticks from a transmission to the next (R-RTX-01)."""
+        """Ticks between two transmissions (R-RTX-01)."""
         return (self.hz + 2) // 2
 
     @property
     def ack_delay(self) -> int:
-        """Ticks that an ack may wait (R-ACK-04)."""
+        """Maximum delay of an ack in ticks (R-ACK-04)."""
         return (self.hz + 64) // 64
 
     @property
     def pull_limit(self) -> int:
-        """Time after which a pull that expires has failed (R-PUL-09)."""
+        """Time in ns after which an expiry ends a pull as failed (R-PUL-09)."""
         return self.resend_delay * 1000 * self.tick
 
     def has(self, defect: Defect) -> bool:
-        """Whether this implementation shows a defect."""
+        """Whether this implementation has a defect."""
         return defect in self.defects
 
     def with_defects(self, *defects: Defect) -> Profile:
-        """The same implementation with these defects besides its own; with none named, all of them."""
+        """The same implementation with additional defects; without arguments, with all of them."""
         return replace(self, defects=self.defects | frozenset(defects or Defect))
 
 
@@ -214,7 +214,7 @@ OPEN_MX_0_5: Final = replace(
 NATIVE_MX: Final = replace(
     OPEN_MX_1_5,
     name="native-mx",
-    about="Myricom's MX as far as Open-MX documents it: other fragments, region offsets, a thread that progresses",
+    about="Myricom's MX as documented by Open-MX: other fragments, region offsets, a thread that progresses",
     fragment_pipeline=11,
     region_offset=1000,
     progress_in_background=True,
@@ -238,9 +238,9 @@ PROFILES: Final = {
 
 
 def profile_by_name(name: str) -> Profile:
-    """The profile that a user names; ``open-mx`` is the newest.
+    """Return the profile with a name; ``open-mx`` is the newest.
 
-    Raises :class:`~mxwire.errors.MxwireError` for a name that is none.
+    Raises :class:`~mxwire.errors.MxwireError` for an unknown name.
     """
     found = PROFILES.get({"open-mx": OPEN_MX_1_5.name}.get(name.strip().lower(), name.strip().lower()))
     if found is None:

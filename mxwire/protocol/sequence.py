@@ -1,6 +1,6 @@
 """Sequence numbers: 14 bits of number below two bits of session number (behaviour, section 6).
 
-All values are the 16-bit integers that travel in ``lib_seqnum`` and ``lib_piggyack``.
+All values are the 16-bit integers of ``lib_seqnum`` and ``lib_piggyack``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 from mxwire.wire.numbers import NUMBER_MASK, SESSION_NUMBER_MASK
 
 NO_NUMBER: Final = 0xFFFF
-"""What stands in for a number before the handshake; its session number 3 lets nothing pass (R-SEQ-07)."""
+"""The number before the connect; no packet matches its session number 3 (R-SEQ-07)."""
 JUST_BEFORE: Final = NUMBER_MASK
 """The distance from a number to the one before it."""
 
@@ -31,7 +31,7 @@ def successor(value: int) -> int:
 
 
 def distance(later: int, earlier: int) -> int:
-    """How many numbers ``later`` is ahead of ``earlier``, modulo 2^14, whatever their session numbers (R-SEQ-02)."""
+    """The distance from ``earlier`` to ``later``, modulo 2^14, regardless of session numbers (R-SEQ-02)."""
     return (later - earlier) & NUMBER_MASK
 
 

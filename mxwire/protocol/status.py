@@ -1,12 +1,18 @@
-"""What an application is told of its requests (behaviour, section 20)."""
+"""Everything the engine reports: the status of requests, kinds of events, and errors of calls.
+
+Calls that the protocol does not allow raise; hostile frames never do.
+"""
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, StrEnum
+from typing import Any, Protocol
+
+from mxwire.errors import MxwireError
 
 
 class Status(IntEnum):
-    """Status codes with the numbers of Open-MX; codes that are not listed are unused or exist in MX only."""
+    """Status codes, numbered as in Open-MX (behaviour, section 20); missing codes are unused or exist in MX only."""
 
     SUCCESS = 0
     BAD_ERROR = 1
@@ -49,5 +55,50 @@ class Status(IntEnum):
 
     @property
     def text(self) -> str:
-        """The name as a sentence would have it, for example ``remote endpoint closed``."""
+        """The name in words, for example ``remote endpoint closed``."""
         return self.name.lower().replace("_", " ")
+
+
+class EventKind(StrEnum):
+    """Kinds of events that a node reports."""
+
+    COMPLETED = "completed"
+    """A request has ended; see its ``status``."""
+    UNDELIVERED = "undelivered"
+    """A send that was reported complete when it was posted was lost afterwards (R-SND-06, R-CLS-02)."""
+    PEER_FOUND = "peer found"
+    """Discovery has added a host to the peer table (R-DISC-03)."""
+    PEER_NAMED = "peer named"
+    """A host has replied with its name (R-HOST-07)."""
+    PARTNER_CONNECTED = "partner connected"
+    """A remote endpoint has connected to a local one (R-CON-10)."""
+    PARTNER_RESTARTED = "partner restarted"
+    """A remote endpoint reappeared with another session: everything unfinished with it has ended (R-CLS-05)."""
+    PARTNER_LOST = "partner lost"
+    """A remote endpoint did not answer up to the resend limit, and was abandoned (R-RTX-05)."""
+
+
+class Reporter(Protocol):
+    """Report an event to the application: its kind, and the request, partner or peer that it concerns."""
+
+    def __call__(self, kind: EventKind, request: Any = None, *, partner: Any = None, peer: Any = None) -> None:
+        """Report the event."""
+
+
+class LocalProtocolError(MxwireError):
+    """A call that the protocol does not allow; nothing has changed.
+
+    ``status`` is the code that an Open-MX application would receive (behaviour, section 20).
+    """
+
+    def __init__(self, status: Status, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class ArgumentTypeError(LocalProtocolError, TypeError):
+    """An argument of a type that the call does not take; nothing has changed."""
+
+
+class ImpossibleEventError(MxwireError):
+    """An event for which the table of a state machine has no row: a defect of mxwire itself."""

@@ -105,9 +105,10 @@ class NodeApplication:
         target = action.target
         if isinstance(target, PostedReceive):
             target = target.request
-        if self.endpoint is None or not isinstance(target, Request):
+        owner = target.endpoint if isinstance(target, Request) else None
+        if self.endpoint is None or not isinstance(target, Request) or not isinstance(owner, Endpoint):
             raise LocalProtocolError(Status.BAD_REQUEST, f"{target!r} is not a request that can be cancelled")
-        return {"value": int(target.endpoint.cancel(target))}
+        return {"value": int(owner.cancel(target))}
 
     def _disconnect(self, action: Invocation) -> None:
         self._on(action).disconnect(self._partner(action))

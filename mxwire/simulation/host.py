@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Endpoint, Event, EventKind, Node
+from mxwire.protocol.library.partner import LibraryEndpoint
 from mxwire.simulation.randomness import stream
 from mxwire.units import MILLISECOND
 
@@ -29,7 +30,7 @@ class SimulatedHost:
         """None while it is off."""
         self.applications: list[SimulatedApplication] = []
         self.boots = 0
-        self._owners: dict[Endpoint, SimulatedApplication] = {}
+        self._owners: dict[LibraryEndpoint, SimulatedApplication] = {}
         self._armed: int | None = None
         self._stepping = False
 

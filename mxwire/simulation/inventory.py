@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mxwire.protocol import Endpoint, Node, Partner
 from mxwire.protocol.card.pull import Pull, PullState
-from mxwire.protocol.library.acks import AckState
+from mxwire.protocol.library.reliability import AckState
 
 
 def left_in_partner(partner: Partner) -> dict[str, int]:

@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from mxwire.protocol import Defect, Endpoint, Request, Status
-from mxwire.protocol.library.matching import Unexpected
+from mxwire.protocol.library.inbound import Unexpected
 from mxwire.simulation.ledger import REFUSALS, MatchedReceive
 from mxwire.simulation.workload import (
     ALL_BITS,

@@ -31,7 +31,7 @@ class Application:
         """The segments that each receive writes to."""
         self.told: dict[Request, Status | None] = {}
         """How each request ended; its status may be another one later (R-MEA-18)."""
-        node.tell = self._hear
+        node.on_event = self._hear
         self.results: list[Request] = []
         """The receives that were waited for, in order."""
 

@@ -22,7 +22,7 @@ from mxwire.interop.result import Cell
 from mxwire.interop.simulated import SimulatedStage
 from mxwire.link import LinkError
 from mxwire.protocol import LocalProtocolError, Status
-from mxwire.protocol.library.acks import Acknowledging
+from mxwire.protocol.library.reliability import OwedAck
 from mxwire.rules import CATALOGUE
 
 PAIRS = list(product(IMPLEMENTATIONS, IMPLEMENTATIONS))
@@ -107,8 +107,8 @@ def test_a_failure_that_nothing_explains_is_not_strictly_as_expected(monkeypatch
 
 
 def test_a_broken_rule_fails_a_case_that_works(monkeypatch):
-    honest = Acknowledging.piggyback
-    monkeypatch.setattr(Acknowledging, "piggyback", lambda self: (honest(self) - 1) & 0x3FFF)
+    honest = OwedAck.piggyback
+    monkeypatch.setattr(OwedAck, "piggyback", lambda self: (honest(self) - 1) & 0x3FFF)
     found = played("open-mx-1.5/open-mx-1.5/bidirectional/none")
     assert found.verdict == "fail"
     assert any(each.rule == "R-ACK-01" and each.severity == "violation" for each in found.findings), found.findings

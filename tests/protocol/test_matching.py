@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mxwire.protocol import ALL_BITS, LocalProtocolError, Status
-from mxwire.protocol.library.matching import Matching, Unexpected
+from mxwire.protocol.library.inbound import Unexpected
+from mxwire.protocol.library.matching import Matching
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.wire.packets import Notify, Pull
 

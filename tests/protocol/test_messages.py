@@ -82,7 +82,7 @@ def test_a_message_for_which_no_memory_can_be_allocated(monkeypatch):
             raise MemoryError
         return bytearray()
 
-    monkeypatch.setattr("mxwire.protocol.library.receiving.bytearray", no_memory, raising=False)
+    monkeypatch.setattr("mxwire.protocol.library.receive.bytearray", no_memory, raising=False)
     for length in (5, 100_000):
         receive = two.receive(None, length)
         send = one.send(there, pattern(length), length)
@@ -617,7 +617,7 @@ def test_a_message_that_is_too_long():
     world = World()
     one, _, there, _ = world.pair()
     page = bytes(1 << 25)
-    with pytest.raises(LocalProtocolError, match="more than a message can have"):
+    with pytest.raises(LocalProtocolError, match="exceed the maximum length of a message"):
         one.send(there, [page] * 128)
 
 

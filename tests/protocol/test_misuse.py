@@ -280,7 +280,7 @@ def test_what_is_no_batch():
 
 @pytest.mark.parametrize("hz", [0, -1, 2_000_000_000])
 def test_clocks_that_do_not_tick(hz):
-    with pytest.raises(MxwireError, match="ticks a second"):
+    with pytest.raises(MxwireError, match="ticks per second"):
         replace(OPEN_MX_1_5, hz=hz)
 
 

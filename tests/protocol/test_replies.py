@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mxwire.protocol.buffers import Segments
-from mxwire.protocol.card.regions import Regions
-from mxwire.protocol.card.replies import PullReplies, message_offset, region_offset, replies_needed
+from mxwire.protocol.arguments import Segments
+from mxwire.protocol.card.replies import PullReplies, RegionTable, message_offset, region_offset, replies_needed
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import MXOE, Dialect, omx
 from mxwire.wire.packets import Pull, PullReply
@@ -74,7 +73,7 @@ def test_any_blocks_of_two_transfers(dialect, blocks, first, pieces):
     data = pattern(162 * dialect.block_length)
     cut = len(data) // pieces
     memory = Segments([data[place : place + cut] for place in range(0, len(data), cut)])
-    region = Regions(1, 0).register(memory, 0)
+    region = RegionTable(1, 0).register(memory, 0)
     for handle, block, short, offset in blocks:
         # The second transfer may begin within a frame; the first frame of its blocks then is not full.
         inside = first if handle and block == 0 else 0

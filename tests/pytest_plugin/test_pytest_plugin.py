@@ -55,10 +55,10 @@ def test_hosts_of_a_simulated_network_talk(pytester, run):
 def test_a_broken_rule_fails_the_test(pytester, run):
     pytester.makepyfile(
         """
-        from mxwire.protocol.library.acks import Acknowledging
+        from mxwire.protocol.library.reliability import OwedAck
 
         def test_acks(mxwire_network, monkeypatch):
-            monkeypatch.setattr(Acknowledging, "piggyback", lambda self: 0)
+            monkeypatch.setattr(OwedAck, "piggyback", lambda self: 0)
             joined = mxwire_network().join()
             joined.one.send(joined.to_two, b"hello")
             joined.one.side.stage.let_pass(0.1)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from tests.mutants import Mutant
 
 _CARD = "card/interface.py"
-_WINDOW = "library/window.py"
-_ACKS = "library/acks.py"
+_WINDOW = "library/inbound.py"
+_ACKS = "library/reliability.py"
 _PARTNER = "library/partner.py"
 _CONNECT = "library/connect.py"
 
@@ -100,7 +100,7 @@ RECEIVER_MUTANTS = (
         "R-ORD-02",
         _WINDOW,
         "        partner.acknowledge(frame.lib_piggyack)\n",
-        "        if self.verdict(frame.lib_seqnum) is Verdict.NEXT:\n"
+        "        if self.place(frame.lib_seqnum) is WindowPlace.NEXT:\n"
         "            partner.acknowledge(frame.lib_piggyack)\n",
     ),
     Mutant(
@@ -116,8 +116,8 @@ RECEIVER_MUTANTS = (
         "every duplicate is acked",
         "0.4.0, R-ORD-03",
         _WINDOW,
-        "if verdict is Verdict.JUST_BEFORE:",
-        "if verdict in (Verdict.JUST_BEFORE, Verdict.OBSOLETE, Verdict.BEHIND):",
+        "if place is WindowPlace.JUST_BEFORE:",
+        "if place in (WindowPlace.JUST_BEFORE, WindowPlace.OBSOLETE, WindowPlace.BEHIND):",
     ),
     # Acknowledgements (section 11).
     Mutant(
@@ -130,7 +130,7 @@ RECEIVER_MUTANTS = (
     Mutant(
         "no immediate ack of a NOTIFY",
         "0.4.0, R-ACK-08",
-        "library/incoming.py",
+        _WINDOW,
         "        partner.acks.fire(AckEvent.AT_ONCE)\n",
         "        pass\n",
     ),
@@ -159,7 +159,7 @@ RECEIVER_MUTANTS = (
         "blocks are asked for again without need",
         "1.0.4, R-PUL-07",
         "card/pull.py",
-        "if older.missing and not older.asked_again:",
+        "if older.missing and not older.rerequested:",
         "if older.missing:",
     ),
     Mutant(
@@ -195,7 +195,7 @@ RECEIVER_MUTANTS = (
     Mutant(
         "odd fragments are thrown away",
         "R-SND-04",
-        "library/reassembly.py",
+        _WINDOW,
         "        if self._seen & bit:\n",
         "        if self._seen & bit or (len(data) % 64 and self._received + len(data) < self.length):\n",
     ),
@@ -203,15 +203,16 @@ RECEIVER_MUTANTS = (
         "whoever sends becomes a partner",
         "R-ORD-01",
         "library/endpoint.py",
-        "        # An unknown partner is dropped silently (R-ORD-01).\n",
-        "        if partner is None:\n            partner = self.partner(event.peer, event.frame.src_endpoint)\n"
-        "            partner.tx_next = partner.tx_una = 1\n",
+        "            # A packet from an unknown partner is dropped silently (R-ORD-01).\n",
+        "            if partner is None:\n"
+        "                partner = self.partner(event.peer, event.frame.src_endpoint)\n"
+        "                partner.tx_next = partner.tx_una = 1\n",
     ),
     Mutant("what was early stays so", "R-ORD-04", _WINDOW, "                self._drain()\n", "                pass\n"),
     Mutant(
         "fragments must begin with the first",
         "R-MED-01",
-        "library/incoming.py",
+        _WINDOW,
         "    if frame.length > endpoint.card.dialect",
         "    if frame.frag_seqnum or frame.length > endpoint.card.dialect",
     ),
@@ -219,7 +220,7 @@ RECEIVER_MUTANTS = (
     Mutant(
         "a RNDV that nobody waits for has no number",
         "R-RDV-03",
-        "library/incoming.py",
+        _WINDOW,
         "frame.msg_length, rendezvous=frame))",
         "frame.msg_length, rendezvous=frame)) and False",
     ),
@@ -241,9 +242,9 @@ RECEIVER_MUTANTS = (
     Mutant(
         "an early NOTIFY is forgotten",
         "R-NOT-03",
-        "library/sending.py",
-        'LargeSendEvent.NOTIFY, LargeSendState.NOTIFIED, ""',
-        'LargeSendEvent.NOTIFY, LargeSendState.ANNOUNCED, ""',
+        "library/outbound.py",
+        "LargeSendEvent.NOTIFY, LargeSendState.NOTIFIED, None",
+        "LargeSendEvent.NOTIFY, LargeSendState.ANNOUNCED, None",
     ),
     Mutant(
         "a bad index is nacked",
@@ -265,8 +266,8 @@ RECEIVER_MUTANTS = (
         "a nack of an unknown type is a refusal",
         "R-NAK-07",
         "library/endpoint.py",
-        "status = _NACKS.get(event.frame.nack_type)",
-        "status = _NACKS.get(event.frame.nack_type, Status.BAD_ERROR)",
+        "status = NACKS.get(event.frame.nack_type)",
+        "status = NACKS.get(event.frame.nack_type, Status.BAD_ERROR)",
     ),
     Mutant(
         "a NOTIFY is sent again after its nack",

@@ -19,7 +19,7 @@ from mxwire.capture import open_capture
 from mxwire.cli import simulate as simulating
 from mxwire.cli.main import main
 from mxwire.cli.simulate import command
-from mxwire.protocol.card.regions import Regions
+from mxwire.protocol.card.replies import RegionTable
 from mxwire.rules import SENDERS, Judge
 from mxwire.simulation import INVARIANTS, InvariantBreach, RunOutcome, Scenario
 from mxwire.wire.codec import Malformed, parse
@@ -73,7 +73,7 @@ OPTIONS: dict[str, tuple[object, object]] = {
 @pytest.fixture
 def leaky(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An engine that never gives a region back."""
-    monkeypatch.setattr(Regions, "release", lambda regions, region: None)
+    monkeypatch.setattr(RegionTable, "release", lambda regions, region: None)
     yield
 
 

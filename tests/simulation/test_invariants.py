@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from mxwire.protocol import Endpoint, Event, EventKind, Node, RequestKind
-from mxwire.protocol.buffers import Segments
-from mxwire.protocol.card.regions import Regions
-from mxwire.protocol.library import incoming
-from mxwire.protocol.library.acks import Acknowledging
-from mxwire.protocol.library.delivery import Delivery
+from mxwire.protocol.arguments import Segments
+from mxwire.protocol.card.replies import RegionTable
+from mxwire.protocol.library import inbound
+from mxwire.protocol.library.inbound import Window
 from mxwire.protocol.library.matching import Matching
-from mxwire.protocol.library.sending import LargeSend
-from mxwire.protocol.library.window import Window
+from mxwire.protocol.library.outbound import LargeSend
+from mxwire.protocol.library.reliability import Delivery, OwedAck
 from mxwire.simulation import INVARIANTS, RunOutcome, Scenario, Simulation, simulation
+from mxwire.wire.packets import Small, Tiny
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 PLANTS: dict[str, tuple[Plant, dict[str, Any]]] = {}
@@ -53,7 +53,10 @@ def is_end_of(event: Event, kind: RequestKind) -> bool:
 
 @breaks("delivery", largest=128)
 def short_messages_are_acknowledged_and_thrown_away(patch):
-    patch.setattr(incoming, "_eager", lambda partner, frame: True)
+    def handle(original: Any, partner: Any, arrival: Any) -> bool:
+        return isinstance(arrival.frame, (Tiny, Small)) or original(partner, arrival)
+
+    wrap(patch, inbound, "_handle", handle)
 
 
 @breaks("once")
@@ -122,7 +125,7 @@ def completions_of_sends_are_dropped(patch):
 
 @breaks("leftovers")
 def regions_are_never_released(patch):
-    patch.setattr(Regions, "release", lambda regions, region: None)
+    patch.setattr(RegionTable, "release", lambda regions, region: None)
 
 
 @breaks("numbers")
@@ -139,7 +142,7 @@ def one_number_is_skipped_at_the_end(patch):
 
 @breaks("rules")
 def acknowledgements_are_one_too_high(patch):
-    wrap(patch, Acknowledging, "piggyback", lambda original, acks: original(acks) + 1)
+    wrap(patch, OwedAck, "piggyback", lambda original, acks: original(acks) + 1)
 
 
 @breaks("exception")

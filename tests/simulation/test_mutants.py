@@ -52,7 +52,7 @@ def test_the_table_lists_killed_and_surviving_mutants(
     monkeypatch.setattr(mutants, "MUTANTS", (deadly,))
     assert mutants.main() == 0
     words = capsys.readouterr().out.splitlines()[1].split()
-    assert words[:6] == ["libacks", "without", "counter", "library/acks.py", "0.1.0", "R-ACK-06"]
+    assert words[:6] == ["libacks", "without", "counter", "library/reliability.py", "0.1.0", "R-ACK-06"]
     assert words[6:8] == ["0", "rules:"]
     monkeypatch.setattr(mutants, "MUTANTS", (deadly, harmless))
     monkeypatch.setattr(mutants, "verdict", lambda mutant: [0, "rules", "…"] if mutant == deadly else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mxwire.protocol.card.regions import Regions
+from mxwire.protocol.card.replies import RegionTable
 from mxwire.simulation import InvariantBreach, RunOutcome, Scenario, Simulation, shrink
 from mxwire.simulation.scenario import INCIDENTS, RATES
 from mxwire.simulation.shrinker import TRIALS_MAXIMUM
@@ -30,7 +30,7 @@ def outcome(scenario: Scenario, *breaches: tuple[str, str]) -> RunOutcome:
 
 
 def test_a_planted_fault_is_found_in_the_smallest_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Regions, "release", lambda regions, region: None)
+    monkeypatch.setattr(RegionTable, "release", lambda regions, region: None)
     first = Simulation(BIG).run()
     assert first.breaches[0].invariant == "leftovers"
     smallest = shrink(first)

@@ -1,1 +1,1 @@
-"""The card's side of a host: validates frames, learns indexes, answers PULLs, runs pulls and sends nacks."""
+"""The card's side of a host: checks frames, learns indexes, answers PULLs, runs pulls and sends nacks."""

@@ -1,6 +1,8 @@
-"""The batch path of the card: runs of PULL_REPLYs and of MEDIUM fragments, their headers read by columns.
+"""Reception by the card: batches are split into runs, and runs of bulk packets are handled by columns.
 
-What it does to the state is what the scalar path does; runs that hold anything unusual are left to that path.
+PULLs, PULL_REPLYs and MEDIUM fragments come in runs. Their headers are read as columns, and their data is copied once.
+The effect on the state is that of the scalar path (:meth:`HostInterface.take`), which also handles every run that
+contains anything unusual.
 """
 
 from __future__ import annotations
@@ -8,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
-from mxwire.protocol.card.pull import Pull, Replies
+from mxwire.protocol.card.interface import HostInterface
+from mxwire.protocol.card.pull import Pull, PullReplyRun
 from mxwire.protocol.card.replies import FRAMES_MAXIMUM
 from mxwire.protocol.corridor import Fragments
 from mxwire.protocol.counters import Counter
@@ -27,12 +30,10 @@ from mxwire.wire.layout import Layout, layout_of
 from mxwire.wire.numbers import PULL_MAGIC
 from mxwire.wire.packets import Medium
 
-if TYPE_CHECKING:
-    from mxwire.protocol.card.interface import Interface
-
 SHORTEST_RUN: Final = 4
-"""Fewer frames than this are cheaper one by one."""
+"""Shorter runs are cheaper one frame at a time."""
 _FEW_PULLS: Final = 2
+"""Two PULLs are already cheaper together, since their replies are built together."""
 
 _ETHERTYPE_OFFSET: Final = layout_of(PULL_REPLY).by_name["ethertype"].offset
 _ETHERTYPE: Final = ETHERTYPE_MXOE.to_bytes(2, "big")
@@ -50,43 +51,52 @@ _SAME_IN_A_MESSAGE: Final = (
     "match_b",
 )
 
-Taker = Callable[["Interface", "Run", int], None]
+Taker = Callable[[HostInterface, "FrameRun", int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Frames that follow each other in a batch and are handled alike."""
+class FrameRun:
+    """Consecutive frames of a batch that are handled alike."""
 
     batch: FrameBatch
     starts: list[int]
     lengths: list[int]
     bulk: Taker | None
-    """Who takes them at once; None: one by one."""
+    """The function that takes the whole run; None: one frame at a time."""
 
 
-def runs(batch: FrameBatch) -> Iterator[Run]:
+def receive(interface: HostInterface, batch: FrameBatch, now: int) -> None:
+    """Take the frames of a batch in order."""
+    for run in runs(batch):
+        if run.bulk is not None:
+            run.bulk(interface, run, now)
+        else:
+            _one_by_one(interface, run, now)
+
+
+def runs(batch: FrameBatch) -> Iterator[FrameRun]:
     """Split a batch into runs."""
     starts, lengths = batch.offset.tolist(), batch.length.tolist()
     if len(starts) < SHORTEST_RUN and not _few_pulls(batch, starts, lengths):
-        yield Run(batch, starts, lengths, None)
+        yield FrameRun(batch, starts, lengths, None)
         return
     if min(lengths) <= TYPE_OFFSET:
-        yield Run(batch, starts, lengths, None)
+        yield FrameRun(batch, starts, lengths, None)
         return
     kinds = batch.buffer[batch.offset[:, None] + _KIND_OFFSETS]
     if (kinds == kinds[0]).all():
-        yield Run(batch, starts, lengths, _TAKERS.get(kinds[0].tobytes()))
+        yield FrameRun(batch, starts, lengths, _TAKERS.get(kinds[0].tobytes()))
         return
     first = 0
     for taker, group in groupby(_TAKERS.get(each.tobytes()) for each in kinds):
         end = first + sum(1 for _ in group)
         enough = end - first >= (_FEW_PULLS if taker is pulls else SHORTEST_RUN)
-        yield Run(batch, starts[first:end], lengths[first:end], taker if enough else None)
+        yield FrameRun(batch, starts[first:end], lengths[first:end], taker if enough else None)
         first = end
 
 
 def _few_pulls(batch: FrameBatch, starts: list[int], lengths: list[int]) -> bool:
-    """Whether a short batch begins with PULLs: those are taken together from two on."""
+    """Whether a short batch begins with two PULLs, which are worth taking together."""
     return bool(
         len(starts) >= _FEW_PULLS
         and min(lengths) > TYPE_OFFSET
@@ -95,28 +105,28 @@ def _few_pulls(batch: FrameBatch, starts: list[int], lengths: list[int]) -> bool
     )
 
 
-def _headers(run: Run, layout: Layout) -> NDArray[np.void] | None:
-    """The headers of a run, or None where a frame is too short to have one."""
+def _headers(run: FrameRun, layout: Layout) -> NDArray[np.void] | None:
+    """The headers of a run as an array, or None if a frame is shorter than the header."""
     if min(run.lengths) < layout.header_end:
         return None
     starts = run.starts
     count, gap = len(starts), starts[1] - starts[0]
     if gap > 0 and starts == list(range(starts[0], starts[0] + count * gap, gap)):
-        # Evenly spaced, as in rings and in what is built at once: they are looked at where they lie.
+        # Evenly spaced, as in the ring of a link or in frames built together: a view, not a copy.
         return np.ndarray((count,), header_type(layout), run.batch.buffer, starts[0], (gap,))
     rows = np.array(starts)[:, None] + np.arange(layout.header_end)
     return run.batch.buffer[rows].view(header_type(layout)).reshape(count)
 
 
-def _all_for_us(interface: Interface, headers: NDArray[np.void]) -> bool:
+def _all_for_us(interface: HostInterface, headers: NDArray[np.void]) -> bool:
     if interface.promiscuous:
         return True
     addresses = headers["dst_mac"]
     return bool((addresses == np.frombuffer(interface.address, np.uint8)).all())
 
 
-def few(interface: Interface, frames: list[bytes], now: int) -> None:
-    """Take frames by themselves: one after the other, but PULLs that ask for one block after the other together."""
+def few(interface: HostInterface, frames: list[bytes], now: int) -> None:
+    """Take single frames in order; PULLs of consecutive blocks are taken together."""
     place, last = 0, len(frames) - 1
     while place <= last:
         if place < last and _is_pull(frames[place]):
@@ -134,14 +144,14 @@ def _is_pull(frame: bytes) -> bool:
     )
 
 
-def _one_by_one(interface: Interface, run: Run, now: int) -> None:
+def _one_by_one(interface: HostInterface, run: FrameRun, now: int) -> None:
     data = run.batch.buffer.data
     for start, length in zip(run.starts, run.lengths, strict=True):
         interface.take(bytes(data[start : start + length]), now)
 
 
-def pull_replies(interface: Interface, run: Run, now: int) -> None:
-    """Take a run of PULL_REPLYs; the data is copied once, into the application's memory."""
+def pull_replies(interface: HostInterface, run: FrameRun, now: int) -> None:
+    """Take a run of PULL_REPLYs; their data is copied once, into the application's memory."""
     layout = layout_of(PULL_REPLY)
     headers = _headers(run, layout)
     if headers is None or not _all_for_us(interface, headers):
@@ -160,14 +170,14 @@ def pull_replies(interface: Interface, run: Run, now: int) -> None:
         changes |= np.array([one != other for one, other in pairwise(fits)])
     for first, end in pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), len(headers)]):
         which = int(handles[first]), int(magics[first]), fits[first % len(fits)]
-        part = Replies(
+        part = PullReplyRun(
             sequences[first:end], offsets[first:end], lengths[first:end], starts[first:end], run.batch.buffer
         )
         _pull_replies(interface, which, part, now)
 
 
-def _pull_replies(interface: Interface, which: tuple[int, int, bool], part: Replies, now: int) -> None:
-    """Give replies with the same handle and magic to their pull."""
+def _pull_replies(interface: HostInterface, which: tuple[int, int, bool], part: PullReplyRun, now: int) -> None:
+    """Pass replies with the same handle and magic to their pull."""
     handle, magic, fits = which
     count = len(part.sequences)
     endpoint = interface.endpoints.get((magic ^ PULL_MAGIC) & 0xFF)
@@ -185,14 +195,14 @@ def _pull_replies(interface: Interface, which: tuple[int, int, bool], part: Repl
             interface.ready[endpoint] = None
 
 
-def _single(pull: Pull, part: Replies, now: int) -> list[Counter]:
+def _single(pull: Pull, part: PullReplyRun, now: int) -> list[Counter]:
     start = part.starts[0]
     reason = pull.reply(part.sequences[0], part.offsets[0], part.buffer[start : start + part.lengths[0]], now)
     return [] if reason is None else [reason]
 
 
-def pulls(interface: Interface, run: Run, now: int) -> None:
-    """Take a run of PULLs: those that ask for one block after the other are answered together (R-PUL-12)."""
+def pulls(interface: HostInterface, run: FrameRun, now: int) -> None:
+    """Take a run of PULLs; PULLs of consecutive blocks are answered together (R-PUL-12)."""
     data = run.batch.buffer.data
     frames = [bytes(data[start : start + length]) for start, length in zip(run.starts, run.lengths, strict=True)]
     place = 0
@@ -200,8 +210,8 @@ def pulls(interface: Interface, run: Run, now: int) -> None:
         place += _pulls(interface, frames, place, now)
 
 
-def _pulls(interface: Interface, frames: list[bytes], place: int, now: int) -> int:
-    """Take the PULL at ``place`` and those that follow it, if they can be answered together; returns how many."""
+def _pulls(interface: HostInterface, frames: list[bytes], place: int, now: int) -> int:
+    """Take the PULL at ``place``, and those after it that can be answered with it; return their number."""
     count, length = _follow_each_other(interface, frames, place)
     if count >= _FEW_PULLS and interface.take_pulls(frames[place], count, length):
         return count
@@ -209,8 +219,8 @@ def _pulls(interface: Interface, frames: list[bytes], place: int, now: int) -> i
     return 1
 
 
-def _follow_each_other(interface: Interface, frames: list[bytes], place: int) -> tuple[int, int]:
-    """How many PULLs from ``place`` on ask for blocks that follow each other, and for how many bytes in all."""
+def _follow_each_other(interface: HostInterface, frames: list[bytes], place: int) -> tuple[int, int]:
+    """Number of PULLs of consecutive blocks from ``place``, and the number of bytes that they request."""
     at, block = interface.pull_block
     dialect = interface.dialect
     full, step = dialect.block_length, dialect.frames_per_block
@@ -230,8 +240,8 @@ def _follow_each_other(interface: Interface, frames: list[bytes], place: int) ->
     return count, total
 
 
-def fragments(interface: Interface, run: Run, now: int) -> None:
-    """Take a run of MEDIUM fragments, message by message."""
+def fragments(interface: HostInterface, run: FrameRun, now: int) -> None:
+    """Take a run of MEDIUM fragments, one message at a time."""
     layout = layout_of(interface.dialect.medium_format)
     headers = _headers(run, layout)
     if headers is None or not _all_for_us(interface, headers):
@@ -245,13 +255,13 @@ def fragments(interface: Interface, run: Run, now: int) -> None:
         changes |= different if different.ndim == 1 else different.any(axis=1)
     edges = [0, *(np.flatnonzero(changes) + 1).tolist(), len(headers)]
     for first, end in pairwise(edges):
-        part = Run(run.batch, run.starts[first:end], run.lengths[first:end], None)
+        part = FrameRun(run.batch, run.starts[first:end], run.lengths[first:end], None)
         if not _message(interface, part, headers[first:end], layout):
             _one_by_one(interface, part, now)
 
 
-def _message(interface: Interface, run: Run, headers: NDArray[np.void], layout: Layout) -> bool:
-    """Put the fragments of one message into their endpoint's ring; False where something is unusual."""
+def _message(interface: HostInterface, run: FrameRun, headers: NDArray[np.void], layout: Layout) -> bool:
+    """Put the fragments of one message into their endpoint's ring; return False if anything is unusual."""
     lengths = headers["frag_length"].astype(np.int64)
     fits = (lengths <= interface.dialect.receive_slot) & (lengths <= np.array(run.lengths) - layout.header_end)
     endpoint = interface.endpoints.get(int(headers["dst_endpoint"][0]))
@@ -287,4 +297,4 @@ _TAKERS: Final[dict[bytes, Taker]] = {
         (PacketType.MEDIUM, fragments),
     )
 }
-"""By EtherType and packet type."""
+"""The functions for runs, by EtherType and packet type."""

@@ -1,7 +1,7 @@
-"""The card's side of an interface: judges each frame in the order of the real driver, and answers for the card.
+"""The card's side of an interface: checks each frame in the order of the real driver, and answers for the card.
 
-What is dropped is counted under the driver's own names (behaviour, sections 21 and 25). Nothing here knows of
-sequence numbers or matching: that is the library's.
+Dropped frames are counted under the driver's own names (behaviour, sections 21 and 25). Sequence numbers and matching
+are the library's: nothing here reads them.
 """
 
 from __future__ import annotations
@@ -9,26 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from mxwire.ethernet import DESTINATION, ETHERTYPE, ETHERTYPE_MXOE
-from mxwire.frames import FrameBatch
-from mxwire.protocol.card import bulk
 from mxwire.protocol.card.endpoint import CardEndpoint, HandleSlots
-from mxwire.protocol.card.outgoing import Outgoing
-from mxwire.protocol.card.pull import PullEvent
+from mxwire.protocol.card.outgoing import Port
+from mxwire.protocol.card.pull import PullEvent, PullTimers
 from mxwire.protocol.card.replies import PullReplies, region_offset, replies_needed
-from mxwire.protocol.card.timers import PullTimers
 from mxwire.protocol.corridor import Arrival
-from mxwire.protocol.counters import Counter, Counters
+from mxwire.protocol.counters import Counter
+from mxwire.protocol.discovery import RawQueue
 from mxwire.protocol.names import Names
 from mxwire.protocol.peers import Peer, PeerTable
 from mxwire.protocol.profile import Defect, Profile
 from mxwire.protocol.status import Status
 from mxwire.wire.checks import Reason
-from mxwire.wire.codec import Malformed, codec_of
+from mxwire.wire.codec import Malformed
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.enums import NackType, PacketType, TrucType
 from mxwire.wire.numbers import LIBACK_LENGTH, NO_PEER_INDEX, PULL_MAGIC
@@ -51,9 +49,6 @@ from mxwire.wire.packets import (
     Tiny,
     Truc,
 )
-
-if TYPE_CHECKING:
-    from mxwire.protocol.discovery import RawQueue
 
 _REASONS: Final = {
     Reason.BAD_HEADER_LENGTH: Counter.DROP_BAD_HEADER_LENGTH,
@@ -84,17 +79,17 @@ _ODD_PULL_NACKS: Final[dict[int, Status]] = {
     5: Status.MESSAGE_ABORTED,
     6: Status.TIMEOUT,
 }
-"""What the real driver makes of types that nobody should send (R-NAK-09)."""
+"""The status that the real driver derives from types that are not refusals (R-NAK-09)."""
 _LONG_QUERY: Final = 1500
-"""From this length on the real driver loses the magic of a HOST_QUERY (R-MEA-07)."""
+"""Minimum length in bytes of a HOST_QUERY whose magic the real driver loses (R-MEA-07)."""
 _FRAME_LENGTH_MAXIMUM: Final = 0xFFFF
 _NEVER: Final = 1 << 32
 _VLAN_TAGS: Final = (b"\x81\x00", b"\x88\xa8")
 _ETHERTYPE: Final = ETHERTYPE_MXOE.to_bytes(2, "big")
 
 
-class Interface:
-    """One interface ("board") of a host."""
+class HostInterface(Port):
+    """One interface ("board") of a host: the port for frames to transmit, and the checks of received ones."""
 
     def __init__(
         self,
@@ -108,37 +103,21 @@ class Interface:
         raw: RawQueue,
         rng: Random,
     ) -> None:
-        self.number = number
-        self.address = address
-        """Its Ethernet address."""
-        self.name = hostname
-        """What HOST_REPLYs say."""
-        self.dialect = dialect
-        self.profile = profile
+        super().__init__(number, address, hostname, dialect, profile)
         self.peers = peers
         self.names = names
         self.raw = raw
         self.rng = rng
         self.promiscuous = False
-        """Whether frames to foreign addresses reach the driver (R-MEA-01)."""
-        self.counters = Counters()
-        self.outgoing = Outgoing()
+        """Whether frames to other addresses reach the driver (R-MEA-01)."""
         self.elsewhere: Callable[[int], bool] = lambda _endpoint: False
-        """Whether another node on the same interface has an endpoint of a number open; then we do not refuse for it."""
-        self.speaks: Callable[[], bool] = lambda: True
-        """Whether it is we who answer and announce for the interface, and not another node."""
+        """Whether another node on the interface has an endpoint of a number open, and answers for it."""
         self.endpoints: dict[int, CardEndpoint] = {}
         """The open endpoints by number; each belongs to this interface alone (R-EP-05)."""
         self.ready: dict[CardEndpoint, None] = {}
-        """The endpoints whose ring has got something since it was last looked at."""
+        """The endpoints with new events in their ring, used as an ordered set."""
         self.slots: dict[int, HandleSlots] = {}
         self.timers = PullTimers(profile)
-        self.codec = codec_of(dialect)
-        self.tiny, self.tiny_minimum = self.codec.header("tiny")
-        """What packs a TINY without its data, and how long one is at least."""
-        self.small, self.small_minimum = self.codec.header("small")
-        self.pull_block = self.codec.stretch("pull", "first_frame_offset", "block_length", "frame_index")
-        """Where a PULL says which block it asks for."""
         self.strict_address = not profile.has(Defect.NACK_TO_INDEX)
         self._long_query = _LONG_QUERY if profile.has(Defect.LONG_QUERY_LOSES_MAGIC) else _NEVER
         self._pull_nacks = _PULL_NACKS | (_ODD_PULL_NACKS if profile.has(Defect.ODD_NACK_ENDS_PULL) else {})
@@ -163,31 +142,29 @@ class Interface:
             NackMcp: self._take_nack_mcp,
         }
 
-    # Sending.
+    def open(self, number: int, session: int) -> CardEndpoint:
+        """Open an endpoint. It continues the handles of its number, so that they do not recur, except with D-13."""
+        slots = self.slots.get(number)
+        if slots is None or self.profile.has(Defect.HANDLES_REUSED):
+            slots = self.slots[number] = HandleSlots(self.profile.pull_maximum)
+        endpoint = CardEndpoint(self, number, session, slots, self.timers, self.ready, self.rng)
+        self.endpoints[number] = endpoint
+        return endpoint
 
-    def send(self, counter: Counter, frame: Frame) -> None:
-        """Let a frame leave."""
-        self.counters[counter] += 1
-        self.outgoing.put(self.codec.build(frame))
+    def close(self, endpoint: CardEndpoint) -> None:
+        """Remove an endpoint; its running pulls continue as orphans."""
+        del self.endpoints[endpoint.number]
+        self.ready.pop(endpoint, None)
+        endpoint.close()
 
     # Receiving.
 
-    def receive(self, batch: FrameBatch, now: int) -> None:
-        """Judge the frames of a batch one after the other; runs of bulk frames are taken by columns."""
-        for run in bulk.runs(batch):
-            if run.bulk is not None:
-                run.bulk(self, run, now)
-                continue
-            data = batch.buffer.data
-            for start, length in zip(run.starts, run.lengths, strict=True):
-                self.take(bytes(data[start : start + length]), now)
-
     def take(self, frame: bytes, now: int) -> None:
-        """Judge one frame."""
+        """Check one frame, and act on it."""
         if frame[ETHERTYPE] != _ETHERTYPE:
             if frame[ETHERTYPE] not in _VLAN_TAGS or not self.promiscuous:
                 return
-            # A tagged frame that the card lets pass is taken like an untagged one (R-MEA-06).
+            # A tagged frame that passes the card is handled like an untagged one (R-MEA-06).
             frame = frame[:12] + frame[16:]
             if frame[ETHERTYPE] != _ETHERTYPE:
                 return
@@ -199,8 +176,8 @@ class Interface:
         self._take[type(parsed)](parsed, now)
 
     def is_for_us(self, destination: bytes) -> bool:
-        """Whether the card lets a frame pass, which begins with its destination: its own address, broadcast and
-        multicast (R-MEA-01)."""
+        """Whether a frame, which begins with its destination, passes the card: its own address, broadcast and
+        multicast do (R-MEA-01)."""
         return destination[DESTINATION] == self.address or bool(destination[0] & 1)
 
     def _take_malformed(self, frame: Malformed, _now: int) -> None:
@@ -213,7 +190,7 @@ class Interface:
         self.counters[_REASONS[frame.reason]] += 1
 
     def _take_raw(self, frame: Raw | Announcement, _now: int) -> None:
-        """Queue a frame for the discovery program, whether or not there is one (R-DISC-06)."""
+        """Queue a frame for the discovery program, even if none runs (R-DISC-06)."""
         self.counters[Counter.RECV_RAW if self.raw.put(frame) else Counter.DROP_RAW_QUEUE_FULL] += 1
 
     def _take_query(self, frame: HostQuery, _now: int) -> None:
@@ -228,7 +205,7 @@ class Interface:
         self.names.answer(self, peer, frame)
 
     def _take_reply(self, frame: HostReply, _now: int) -> None:
-        """Take a host name (R-HOST-07)."""
+        """Learn the host name in a HOST_REPLY (R-HOST-07)."""
         if frame.magic != self.names.magic:
             self.counters[Counter.DROP_HOST_REPLY_BAD_MAGIC] += 1
             return
@@ -240,7 +217,7 @@ class Interface:
         self.names.learn(peer, frame)
 
     def _take_connect(self, frame: ConnectRequest | ConnectReply, _now: int) -> None:
-        """A connect is known by its source address, and teaches the index before all else, named or not (R-HOST-09)."""
+        """Take a connect packet: it is identified by its source address, and its index is learnt first (R-HOST-09)."""
         peer = self._peer_by_address(frame.src_mac)
         if peer is None:
             return
@@ -255,15 +232,15 @@ class Interface:
         self._deliver(endpoint, peer, frame)
 
     def _take_message(self, frame: Any, _now: int) -> None:
-        """TINY, SMALL, MEDIUM, RNDV and NOTIFY: peer index, endpoint, session, in this order (R-NAK-01)."""
+        """Check peer index, endpoint and session of TINY, SMALL, MEDIUM, RNDV and NOTIFY, in this order (R-NAK-01)."""
         target = self._target(frame, self._refuse)
         if target is not None:
             self._deliver(target[0], target[1], frame)
 
     def _target(self, frame: Any, refuse: Callable[[Peer, NackType, Any], None]) -> tuple[CardEndpoint, Peer] | None:
-        """Who a frame with index, endpoint and session is for; refused frames are counted and answered.
+        """Endpoint and source of a frame with index, endpoint and session; refused frames are counted and answered.
 
-        The peer is the one that ``dst_src_peer_index`` designates; without D-6 the source address must be its.
+        The source is the peer designated by ``dst_src_peer_index``; without D-6 the source address must be its.
         """
         peer = self.peers.at(frame.dst_src_peer_index)
         if peer is None or (self.strict_address and peer.address != frame.src_mac):
@@ -283,7 +260,7 @@ class Interface:
         return endpoint, peer
 
     def _deliver(self, endpoint: CardEndpoint, peer: Peer, frame: Any) -> None:
-        """Put a frame into an endpoint's ring."""
+        """Put a frame into the ring of an endpoint."""
         if endpoint.ring.push(Arrival(peer, frame)):
             self.counters[_RECEIVED[type(frame)]] += 1
             self.ready[endpoint] = None
@@ -291,7 +268,7 @@ class Interface:
             self.counters[Counter.DROP_RING_FULL] += 1
 
     def _take_truc(self, frame: Truc, _now: int) -> None:
-        """A liback, which is never nacked (R-ACK-10): index, endpoint, session, sub-type, length, inner session."""
+        """Check a liback: index, endpoint, session, sub-type, length, inner session. It is never nacked (R-ACK-10)."""
         target = self._target(frame, _keep_silent)
         if target is None or frame.liback_type != TrucType.ACK:
             return
@@ -307,7 +284,7 @@ class Interface:
             self.ready[endpoint] = None
 
     def _take_pull(self, frame: Pull, _now: int) -> None:
-        """Answer a PULL at once, whatever was requested before (R-PUL-12 to R-PUL-15)."""
+        """Answer a PULL at once, regardless of earlier ones (R-PUL-12 to R-PUL-15)."""
         self.counters[Counter.RECV_PULL_REQUEST] += 1
         target = self._target(frame, self._nack_mcp)
         if target is None:
@@ -326,7 +303,7 @@ class Interface:
         strict = not self.profile.has(Defect.FIRST_FRAME_BEYOND_PAYLOAD)
         beyond = frame.first_frame_offset >= self.dialect.reply_payload
         if end > region.length or (beyond and (strict or frame.block_length > _FRAME_LENGTH_MAXIMUM)):
-            # What D-15 would put into one frame must have a length that the frame can tell.
+            # With D-15 the whole block is in one frame, whose length field has 16 bits.
             self.counters[Counter.DROP_PULL_BAD_RANGE] += 1
             return
         region.asked = max(region.asked, end)
@@ -335,9 +312,9 @@ class Interface:
             self.outgoing.put_bulk(PullReplies(frame, frame.block_length, region, self.dialect, self.address, count))
 
     def take_pulls(self, raw: bytes, blocks: int, length: int) -> bool:
-        """Answer several PULLs together, of which ``raw`` is the first and the others ask for what follows its block:
-        all full ones but perhaps the last, ``length`` bytes in all. Does nothing, and returns False, where
-        any of them would not just be answered.
+        """Answer ``blocks`` PULLs of consecutive blocks together: ``raw`` is the first, all but the last request full
+        blocks, and they request ``length`` bytes in total. Do nothing and return False if any of them needs more than
+        an answer.
         """
         frame = self.codec.parse(raw)
         if type(frame) is not Pull or not (self.promiscuous or self.is_for_us(frame.dst_mac)):
@@ -363,7 +340,7 @@ class Interface:
         return True
 
     def _take_pull_reply(self, frame: PullReply, now: int) -> None:
-        """Data for a pull of ours; nothing is ever answered (R-PUL-05)."""
+        """Take data of a local pull; a PULL_REPLY is never answered (R-PUL-05)."""
         self.counters[Counter.RECV_PULL_REPLY] += 1
         endpoint = self.endpoint_of_magic(frame.dst_magic)
         if endpoint is None:
@@ -372,7 +349,7 @@ class Interface:
         self.reply(endpoint, frame.dst_pull_handle, frame.frame_seqnum, frame.msg_offset, data, now)
 
     def reply(self, endpoint: CardEndpoint, handle: int, sequence: int, offset: int, data: Any, now: int) -> None:
-        """Give the data of a PULL_REPLY to its pull (R-PUL-05, from step 3 on)."""
+        """Pass the data of a PULL_REPLY to its pull (R-PUL-05, from step 3)."""
         pull = endpoint.pulls.get(handle)
         if pull is None:
             self.counters[Counter.DROP_REPLY_BAD_HANDLE] += 1
@@ -384,14 +361,14 @@ class Interface:
             self.ready[endpoint] = None
 
     def endpoint_of_magic(self, magic: int) -> CardEndpoint | None:
-        """The open endpoint that a reply's magic designates; only its low 8 bits matter (R-PUL-05)."""
+        """The open endpoint designated by the magic of a reply; only its low 8 bits matter (R-PUL-05)."""
         endpoint = self.endpoints.get((magic ^ PULL_MAGIC) & 0xFF)
         if endpoint is None:
             self.counters[Counter.DROP_REPLY_BAD_MAGIC] += 1
         return endpoint
 
     def _take_nack_lib(self, frame: NackLib, _now: int) -> None:
-        """A refusal for the library (R-NAK-04)."""
+        """Take a refusal for the library (R-NAK-04)."""
         peer = self._peer_of_nack(frame)
         if peer is None:
             return
@@ -405,7 +382,7 @@ class Interface:
             self.ready[endpoint] = None
 
     def _take_nack_mcp(self, frame: NackMcp, _now: int) -> None:
-        """A refusal of a PULL ends it (R-NAK-09); types that are not those of a refusal are ignored."""
+        """End the pull that a NACK_MCP refuses (R-NAK-09); other types are ignored."""
         self.counters[Counter.RECV_NACK_MCP] += 1
         if self._peer_of_nack(frame) is None:
             return
@@ -421,7 +398,7 @@ class Interface:
             pull.fire(PullEvent.NACKED, status)
             self.ready[endpoint] = None
 
-    # Who is who.
+    # Peers.
 
     def _peer_by_address(self, address: bytes) -> Peer | None:
         peer = self.peers.by_address(address)
@@ -430,7 +407,7 @@ class Interface:
         return peer
 
     def _peer_of_nack(self, frame: NackLib | NackMcp) -> Peer | None:
-        """Who nacks: index 0xFFFF is replaced by a lookup of the address, others are not counted (R-MEA-11)."""
+        """The source of a nack, for index 0xFFFF by its address; other bad indexes are not counted (R-MEA-11)."""
         if frame.dst_src_peer_index == NO_PEER_INDEX:
             return self._peer_by_address(frame.src_mac)
         peer = self.peers.at(frame.dst_src_peer_index)
@@ -439,20 +416,20 @@ class Interface:
         return peer
 
     def _learn(self, peer: Peer, index: int) -> None:
-        """Keep what the peer calls us, on this interface (wire format, section 5)."""
+        """Learn the index of this interface in the peer's table (wire format, section 5)."""
         if peer.own is None:
             peer.reverse[self.number] = index
 
     # Refusing.
 
     def _missing(self, number: int) -> NackType:
-        """Why an endpoint cannot be reached (R-EP-01)."""
+        """The reason why an endpoint cannot be reached (R-EP-01)."""
         return NackType.ENDPT_CLOSED if number < self.profile.endpoint_maximum else NackType.BAD_ENDPT
 
     def _nack_lib(self, peer: Peer, why: NackType, frame: Any) -> None:
-        """Refuse a packet for the library, towards the peer that its index designates (R-NAK-02, R-NAK-03)."""
+        """Refuse a packet for the library; the nack goes to the peer that its index designates (R-NAK-02, R-NAK-03)."""
         index = peer.index_for(self.number)
-        self.send(
+        self.emit(
             Counter.SEND_NACK_LIB,
             NackLib(
                 dst_mac=peer.address,
@@ -467,8 +444,8 @@ class Interface:
         )
 
     def _nack_mcp(self, peer: Peer, why: NackType, frame: Pull) -> None:
-        """Refuse a PULL; ``src_endpoint`` is the puller's (wire format, section 6.13)."""
-        self.send(
+        """Refuse a PULL; ``src_endpoint`` is that of the puller (wire format, section 6.13)."""
+        self.emit(
             Counter.SEND_NACK_MCP,
             NackMcp(
                 dst_mac=peer.address,
@@ -483,4 +460,4 @@ class Interface:
 
 
 def _keep_silent(_peer: Peer, _why: NackType, _frame: Any) -> None:
-    """What is never nacked."""
+    """Refuse nothing: some packets are never nacked."""

@@ -1,7 +1,12 @@
-"""What waits to leave through an interface: single frames, and bulk pieces that write themselves."""
+"""The transmitting half of an interface: counters, prepared headers, and the queue of frames for the link.
+
+Single frames are queued as bytes. Bulk pieces (replies to PULLs, MEDIUM fragments) are queued as objects that write
+themselves into the batch when the link takes it, so that a payload is copied once.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
@@ -9,52 +14,57 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.frames import FrameBatch
+from mxwire.protocol.counters import Counter, Counters
+from mxwire.protocol.profile import Profile
+from mxwire.wire.codec import codec_of
+from mxwire.wire.dialect import Dialect
+from mxwire.wire.packets import Frame
 
 _NOTHING: Final = FrameBatch.from_frames(())
-"""What leaves where nothing waits, which is nearly always."""
+"""The empty batch, made once: most calls have nothing to transmit."""
 
 _FIRST: Final = np.zeros(1, np.int64)
 _FIRST.flags.writeable = False
 
 
 FEW: Final = 4
-"""Up to so many frames are handled one by one faster than as a batch."""
+"""Up to this number of frames, single frames are faster than a batch."""
 
 
 class Bulk(Protocol):
-    """Many frames that are only built when they leave, straight into the batch."""
+    """Several frames that are built only when they are transmitted, directly in the batch."""
 
     lengths: list[int]
     """The length of each frame in bytes."""
     even: int
-    """The length of all frames, where all are alike; 0 where they are not."""
+    """The length of every frame if all are equal, otherwise 0."""
 
     def write(self, out: NDArray[np.uint8]) -> None:
-        """Build the frames into ``out``, one behind the other; it has exactly the sum of ``lengths`` bytes."""
+        """Build the frames into ``out``, one after another; its size is the sum of ``lengths``."""
 
     def append(self, more: Any, /) -> bool:
-        """Take over another piece of the same kind that goes on where this one ends; False: it does not."""
+        """Absorb a piece of the same kind that continues this one; return False if it does not."""
 
 
 class Outgoing:
-    """The frames that wait to leave, in order."""
+    """The frames that wait for the link, in order."""
 
     __slots__ = ("_pieces", "bulk_bytes", "frames")
 
     def __init__(self) -> None:
         self._pieces: list[bytes | Bulk] = []
         self.frames = 0
-        """How many frames wait."""
+        """Number of frames that wait."""
         self.bulk_bytes = 0
-        """Bytes of them that are only built when they leave."""
+        """Bytes of frames that are not built yet."""
 
     def put(self, frame: bytes) -> None:
-        """Let a frame wait."""
+        """Queue a frame."""
         self._pieces.append(frame)
         self.frames += 1
 
     def put_bulk(self, bulk: Bulk) -> None:
-        """Let many frames wait."""
+        """Queue several frames."""
         self.frames += len(bulk.lengths)
         self.bulk_bytes += sum(bulk.lengths)
         last = self._pieces[-1] if self._pieces else b""
@@ -62,17 +72,17 @@ class Outgoing:
             self._pieces.append(bulk)
 
     def drain_few(self) -> list[bytes] | None:
-        """All frames that wait, by themselves; None, and they go on waiting, where they are many or bulk."""
+        """Take all frames as bytes; return None and take nothing if they are more than FEW or bulk."""
         pieces = self._pieces
         if not pieces:
             return []
         if self.bulk_bytes or len(pieces) > FEW:
             return None
         self._pieces, self.frames = [], 0
-        return pieces  # type: ignore[return-value]  # Without bulk there are only frames.
+        return pieces  # type: ignore[return-value]  # Without bulk all pieces are frames.
 
     def drain(self, now: int, first_number: int) -> FrameBatch:
-        """All frames that wait, as one batch with the time ``now`` (ns) and numbers from ``first_number`` on."""
+        """Take all frames as one batch with the time ``now`` (ns) and numbers from ``first_number``."""
         if not self._pieces:
             return _NOTHING
         pieces, bulky = self._pieces, self.bulk_bytes > 0
@@ -96,8 +106,36 @@ class Outgoing:
         )
 
 
+class Port:
+    """One interface as its endpoints, pulls and name queries see it: identity, counters and the queue of frames."""
+
+    def __init__(self, number: int, address: bytes, hostname: str, dialect: Dialect, profile: Profile) -> None:
+        self.number = number
+        self.address = address
+        """Its Ethernet address."""
+        self.name = hostname
+        """The name in its HOST_REPLYs."""
+        self.dialect = dialect
+        self.profile = profile
+        self.counters = Counters()
+        self.outgoing = Outgoing()
+        self.speaks: Callable[[], bool] = lambda: True
+        """Whether this node, and not another one, answers and announces for the interface."""
+        self.codec = codec_of(dialect)
+        self.tiny, self.tiny_minimum = self.codec.header("tiny")
+        """Packer of the header of a TINY, and the minimum length of its frame."""
+        self.small, self.small_minimum = self.codec.header("small")
+        self.pull_block = self.codec.stretch("pull", "first_frame_offset", "block_length", "frame_index")
+        """Offset and packer of the fields of a PULL that designate its block."""
+
+    def emit(self, counter: Counter, frame: Frame) -> None:
+        """Build a frame and queue it for the link."""
+        self.counters[counter] += 1
+        self.outgoing.put(self.codec.build(frame))
+
+
 def _places(pieces: list[bytes | Bulk]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where each frame starts, and how long it is."""
+    """Offset and length of each frame."""
     lengths: list[int] = []
     evens: set[int] = set()
     for piece in pieces:
@@ -115,7 +153,7 @@ def _places(pieces: list[bytes | Bulk]) -> tuple[NDArray[np.int64], NDArray[np.i
 
 @lru_cache(maxsize=256)
 def _evenly(length: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The same for frames that are all alike: nobody may write to it."""
+    """Offset and length of ``count`` frames of one length; cached, therefore read-only."""
     lengths = np.full(count, length, np.int64)
     offset = np.arange(count, dtype=np.int64) * length
     lengths.flags.writeable = offset.flags.writeable = False
@@ -123,7 +161,7 @@ def _evenly(length: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 def _single(frame: bytes, now: int, number: int) -> FrameBatch:
-    """A batch of one frame, as nearly all are where somebody waits for an answer."""
+    """A batch of one frame, the usual case while a caller waits for an answer."""
     length = np.array((len(frame),), np.int64)
     return FrameBatch(
         buffer=np.frombuffer(frame, np.uint8),

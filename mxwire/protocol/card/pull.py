@@ -1,12 +1,47 @@
 """The puller: fetches the bytes of a large message block by block (behaviour, section 14.1).
 
-A transfer is cut into frames of P bytes; with r the region offset modulo P, frame 0 carries the first P - r bytes of
-the message and frame k starts at message offset k x P - r. Up to four blocks of B frames are under way at a time.
+Theory of operation
+===================
+
+The library starts a pull when a receive has matched a RNDV, and the card runs it to its end without the library: the
+application need not call. The pull ends with an entry in the endpoint's ring, and the library then sends the NOTIFY.
+
+*Geometry.* A transfer is divided into frames of P bytes, the payload of a full PULL_REPLY. With r the region offset
+modulo P, frame 0 carries the first P - r bytes of the message, and frame k > 0 starts at message offset k x P - r.
+Frames are thus aligned with the sender's region, not with the message, which is why the first one is shorter. A block
+is up to B consecutive frames, requested by one PULL.
+
+*Window.* Up to four blocks (``blocks_in_flight``) are requested in parallel. Blocks are retired in order from the
+front, and each retired block is replaced by a new request (``_advance``). Each block has a bit per missing frame, so a
+duplicate and a frame outside of the window are detected without further state.
+
+*Frame numbers* on the wire have 8 bits only. A reply is therefore identified by its distance from the oldest block,
+and the distance must agree with its message offset (``reply``), which has 32 bits.
+
+*Losses* are repaired in two ways:
+
+1. If a block completes before an older one, something of the older block was probably lost: the older block is
+   re-requested at once, but only once between two expiries of the timer (R-PUL-07), since the frames may merely be
+   reordered.
+2. If no useful frame arrives within the pull timer, all incomplete blocks are re-requested (R-PUL-08). Every accepted
+   frame restarts the timer; a dropped one does not (R-PUL-06).
+
+A replier answers every PULL in full, so a re-requested block may be received twice: duplicates are counted and dropped.
+
+*End.* A pull ends with its last frame, with a NACK_MCP, with data outside of the buffer, or when it expires after its
+time limit. Its handle is dead from then on: late replies find no pull. When the endpoint closes, its pulls continue as
+orphans that accept no data (no endpoint has their handle any more) but re-request until the limit, as the real driver
+does (R-CLS-08).
+
+*Two paths.* ``reply`` handles one frame and defines the result; ``replies`` handles a run of frames, and copies the
+data of consecutive full frames by one array operation.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
@@ -14,11 +49,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.protocol.buffers import Segments
+from mxwire.protocol.arguments import Segments
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.machine import Machine, Row, Table
 from mxwire.protocol.peers import Peer
-from mxwire.protocol.profile import Defect
+from mxwire.protocol.profile import Profile
 from mxwire.protocol.status import Status
 from mxwire.wire.numbers import PULL_MAGIC
 from mxwire.wire.packets import Pull as PullFrame
@@ -27,14 +62,14 @@ if TYPE_CHECKING:
     from mxwire.protocol.card.endpoint import CardEndpoint
 
 OUT_OF_ORDER_SHARE: Final = 1 / 16
-"""Share of the transfers whose first PULLs leave out of order with R-MEA-15: between the 1 of 80 and the 9 of 40 that
-were counted on busy hosts."""
+"""Share of the transfers whose first PULLs are transmitted out of order with R-MEA-15: between the 1 of 80 and the 9
+of 40 that were counted on busy hosts."""
 _PUNCTUAL: Final = 2
-"""How many of the first PULLs of such a transfer leave before the replies to the first one are handled."""
+"""Number of PULLs of such a transfer that are transmitted before the replies to the first one are handled."""
 
 
 class PullState(StrEnum):
-    """How far a pull is."""
+    """States of a pull."""
 
     READY = "ready"
     RUNNING = "running"
@@ -43,7 +78,7 @@ class PullState(StrEnum):
 
 
 class PullEvent(StrEnum):
-    """What can happen to a pull."""
+    """Events of a pull."""
 
     START = "start"
     LAST_FRAME = "last frame"
@@ -54,26 +89,52 @@ class PullEvent(StrEnum):
     CLOSED = "endpoint closed"
 
 
+def _request_first(pull: Pull, now: int) -> None:
+    pull.started = now
+    pull.advance(now, pull.endpoint.late_pulls())
+
+
+def _request_again(pull: Pull, now: int) -> None:
+    """Re-request the oldest block and every other incomplete one; allow optimistic re-requests again (R-PUL-07)."""
+    pull.withdraw_late()
+    for place, block in enumerate(pull.blocks):
+        block.rerequested = False
+        if block.missing or place == 0:
+            counter = Counter.PULL_TIMEOUT_NON_FIRST_BLOCK if place else Counter.PULL_TIMEOUT_FIRST_BLOCK
+            pull.endpoint.port.counters[counter] += 1
+            pull.request(block)
+    pull.deadline = now + pull.endpoint.profile.pull_timer
+
+
+def _end(pull: Pull, status: Status) -> None:
+    """Notify the library; the handle is invalid from now on (R-PUL-10)."""
+    pull.endpoint.pull_ended(pull, status, pull.total if status == Status.SUCCESS else 0)
+
+
+def _vanish(pull: Pull, _status: Status) -> None:
+    pull.endpoint.pull_vanished(pull)
+
+
 PULL: Final = Table(
     "pull",
     PullState.READY,
     (
-        Row(PullState.READY, PullEvent.START, PullState.RUNNING, "_request_first", ("R-PUL-01", "R-PUL-02")),
-        Row(PullState.RUNNING, PullEvent.LAST_FRAME, PullState.ENDED, "_end", ("R-PUL-10",)),
-        Row(PullState.RUNNING, PullEvent.EXPIRED, PullState.RUNNING, "_request_again", ("R-PUL-08",)),
-        Row(PullState.RUNNING, PullEvent.OVERDUE, PullState.ENDED, "_end", ("R-PUL-09",)),
-        Row(PullState.RUNNING, PullEvent.NACKED, PullState.ENDED, "_end", ("R-NAK-09",)),
-        Row(PullState.RUNNING, PullEvent.OUTSIDE, PullState.ENDED, "_end", ("R-PUL-05",)),
-        Row(PullState.RUNNING, PullEvent.CLOSED, PullState.ORPHANED, "", ("R-CLS-08",)),
-        Row(PullState.ORPHANED, PullEvent.EXPIRED, PullState.ORPHANED, "_request_again", ("R-CLS-08",)),
-        Row(PullState.ORPHANED, PullEvent.OVERDUE, PullState.ENDED, "_vanish", ("R-CLS-08",)),
+        Row(PullState.READY, PullEvent.START, PullState.RUNNING, _request_first, ("R-PUL-01", "R-PUL-02")),
+        Row(PullState.RUNNING, PullEvent.LAST_FRAME, PullState.ENDED, _end, ("R-PUL-10",)),
+        Row(PullState.RUNNING, PullEvent.EXPIRED, PullState.RUNNING, _request_again, ("R-PUL-08",)),
+        Row(PullState.RUNNING, PullEvent.OVERDUE, PullState.ENDED, _end, ("R-PUL-09",)),
+        Row(PullState.RUNNING, PullEvent.NACKED, PullState.ENDED, _end, ("R-NAK-09",)),
+        Row(PullState.RUNNING, PullEvent.OUTSIDE, PullState.ENDED, _end, ("R-PUL-05",)),
+        Row(PullState.RUNNING, PullEvent.CLOSED, PullState.ORPHANED, None, ("R-CLS-08",)),
+        Row(PullState.ORPHANED, PullEvent.EXPIRED, PullState.ORPHANED, _request_again, ("R-CLS-08",)),
+        Row(PullState.ORPHANED, PullEvent.OVERDUE, PullState.ENDED, _vanish, ("R-CLS-08",)),
     ),
 )
 
 
 @dataclass(slots=True, eq=False)
-class Block:
-    """What one PULL asks for."""
+class PullBlock:
+    """A block, the range of frames that one PULL requests."""
 
     first: int
     """Number of its first frame in the transfer (``frame_index``)."""
@@ -83,14 +144,14 @@ class Block:
     length: int
     """``block_length`` in bytes."""
     missing: int
-    """Bit i is set while frame ``first`` + i has not arrived."""
-    asked_again: bool = False
-    """Whether it was requested again since the last expiry (R-PUL-07)."""
+    """Bit i is set while frame ``first`` + i is missing."""
+    rerequested: bool = False
+    """Whether it was re-requested since the last expiry (R-PUL-07)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where to pull from: what the RNDV said."""
+class PullSource:
+    """The region to pull from, as announced by the RNDV."""
 
     peer: Peer
     endpoint: int
@@ -103,8 +164,8 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Replies:
-    """Several PULL_REPLYs of one pull that arrived in a row, field by field."""
+class PullReplyRun:
+    """Consecutive PULL_REPLYs of one pull, as one list per field."""
 
     sequences: list[int]
     """``frame_seqnum`` of each."""
@@ -113,12 +174,12 @@ class Replies:
     lengths: list[int]
     """``frame_length`` of each, in bytes."""
     starts: list[int]
-    """Where in ``buffer`` the data of each starts."""
+    """Offset in ``buffer`` of the data of each."""
     buffer: NDArray[np.uint8]
 
 
 class Pull(Machine):
-    """One transfer under way."""
+    """One running transfer."""
 
     __slots__ = (
         "_late",
@@ -140,7 +201,7 @@ class Pull(Machine):
     table = PULL
 
     def __init__(
-        self, endpoint: CardEndpoint, handle: int, source: Source, memory: Segments, total: int, context: Any
+        self, endpoint: CardEndpoint, handle: int, source: PullSource, memory: Segments, total: int, context: Any
     ) -> None:
         super().__init__()
         self.endpoint = endpoint
@@ -151,13 +212,13 @@ class Pull(Machine):
         self.total = total
         """T: bytes to transfer (R-RDV-04)."""
         self.context = context
-        self.blocks: deque[Block] = deque()
-        """The blocks under way, oldest first."""
+        self.blocks: deque[PullBlock] = deque()
+        """The requested blocks that are not retired, oldest first."""
         self.started = 0
         self.deadline = 0
         """When the timer expires, in ns."""
-        self._late: list[Block] = []
-        """Blocks in the window whose first PULL has not left yet (R-MEA-15)."""
+        self._late: list[PullBlock] = []
+        """Blocks in the window whose first PULL is delayed (R-MEA-15)."""
         self._requested = 0
         self._next_frame = 0
         self._reserve = source.offset % endpoint.dialect.reply_payload
@@ -165,40 +226,15 @@ class Pull(Machine):
 
     @property
     def asked(self) -> int:
-        """How much has been asked for so far, in bytes."""
+        """Number of bytes requested so far."""
         return self._requested
-
-    # What the table's rows do.
-
-    def _request_first(self, now: int) -> None:
-        self.started = now
-        self._advance(now, self.endpoint.late_pulls())
-
-    def _request_again(self, now: int) -> None:
-        """Ask again for the oldest block and every other incomplete one; forget R-PUL-07's memory."""
-        self._late.clear()
-        for place, block in enumerate(self.blocks):
-            block.asked_again = False
-            if block.missing or place == 0:
-                counter = Counter.PULL_TIMEOUT_NON_FIRST_BLOCK if place else Counter.PULL_TIMEOUT_FIRST_BLOCK
-                self.endpoint.interface.counters[counter] += 1
-                self._request(block)
-        self.deadline = now + self.endpoint.profile.pull_timer
-
-    def _end(self, status: Status) -> None:
-        """Tell the library; the handle dies at once (R-PUL-10)."""
-        transferred = self.total if status == Status.SUCCESS else 0
-        self.endpoint.pull_ended(self, status, transferred)
-
-    def _vanish(self, _status: Status) -> None:
-        self.endpoint.pull_vanished(self)
 
     # Blocks.
 
-    def _advance(self, now: int, late: bool = False) -> None:
-        """Retire the complete blocks at the front and request as many new ones (R-PUL-02).
+    def advance(self, now: int, late: bool = False) -> None:
+        """Retire the complete blocks at the front and request new ones in their place (R-PUL-02).
 
-        With ``late`` all but the first two of them are requested behind the next ones (R-MEA-15), if there are any.
+        With ``late`` all but the first two of them are requested after the next ones (R-MEA-15), if there are any.
         """
         while self.blocks and not self.blocks[0].missing:
             self.blocks.popleft()
@@ -207,7 +243,7 @@ class Pull(Machine):
             block = self._next_block()
             self.blocks.append(block)
             if not (late and len(self.blocks) - before > _PUNCTUAL):
-                self._request(block)
+                self.request(block)
             else:
                 self._late.append(block)
         if self._late and not (late and self._requested < self.total):
@@ -215,43 +251,45 @@ class Pull(Machine):
         self.deadline = now + self.endpoint.profile.pull_timer
 
     def _request_late(self) -> None:
-        """Request the blocks whose PULL has not left yet."""
+        """Request the blocks whose PULL was delayed."""
         late, self._late = self._late, []
         for block in late:
             if block.missing:
-                self._request(block)
+                self.request(block)
 
-    def _next_block(self) -> Block:
-        """The block behind the last one requested (R-PUL-01)."""
+    def withdraw_late(self) -> None:
+        """Cancel the delay of PULLs: the expiry of the timer requests all blocks anyway."""
+        self._late.clear()
+
+    def _next_block(self) -> PullBlock:
+        """Create the block after the last one requested (R-PUL-01)."""
         dialect = self.endpoint.dialect
         offset = self._reserve if not self._requested else 0
         length = min(dialect.block_length - offset, self.total - self._requested)
         frames = -(-(offset + length) // dialect.reply_payload)
-        block = Block(self._next_frame, frames, offset, length, (1 << frames) - 1)
+        block = PullBlock(self._next_frame, frames, offset, length, (1 << frames) - 1)
         self._requested += length
         self._next_frame += frames
         return block
 
-    def _request(self, block: Block) -> None:
-        """Send a PULL: the first one of this transfer, with what the block asks for put into its place."""
-        interface = self.endpoint.interface
-        index = self.source.peer.index_for(interface.number)
+    def request(self, block: PullBlock) -> None:
+        """Queue a PULL: a prepared frame of this transfer, with the fields of the block filled in."""
+        port = self.endpoint.port
+        index = self.source.peer.index_for(port.number)
         if self._request_frame is None or self._request_frame[0] != index:
             self._request_frame = index, self._first_request(index)
         frame = self._request_frame[1]
-        at, asked = interface.pull_block
-        interface.counters[Counter.SEND_PULL_REQUEST] += 1
-        interface.outgoing.put(
-            frame[:at] + asked.pack(block.offset, block.length, block.first) + frame[at + asked.size :]
-        )
+        at, asked = port.pull_block
+        port.counters[Counter.SEND_PULL_REQUEST] += 1
+        port.outgoing.put(frame[:at] + asked.pack(block.offset, block.length, block.first) + frame[at + asked.size :])
 
     def _first_request(self, index: int) -> bytes:
-        """A PULL that asks for nothing yet, for a peer that knows us by ``index``."""
+        """Build a PULL without a block; ``index`` is the local host's index in the peer's table."""
         source, endpoint = self.source, self.endpoint
-        return endpoint.interface.codec.build(
+        return endpoint.port.codec.build(
             PullFrame(
                 dst_mac=source.peer.address,
-                src_mac=endpoint.interface.address,
+                src_mac=endpoint.port.address,
                 dst_src_peer_index=index,
                 dst_endpoint=source.endpoint,
                 src_endpoint=endpoint.number,
@@ -271,9 +309,9 @@ class Pull(Machine):
     # Frames.
 
     def reply(self, sequence: int, offset: int, data: NDArray[np.uint8], now: int) -> Counter | None:
-        """Take one PULL_REPLY: ``frame_seqnum``, ``msg_offset`` and the data. Returns why it was dropped, or None.
+        """Take one PULL_REPLY: ``frame_seqnum``, ``msg_offset`` and data. Return the reason if it is dropped, or None.
 
-        The checks and their order are those of R-PUL-05, from step 4 on; "outside" is outside of the buffer (R-MEA-08).
+        The checks and their order are those of R-PUL-05 from step 4; "outside" means outside of the buffer (R-MEA-08).
         """
         payload = self.endpoint.dialect.reply_payload
         blocks = self.blocks
@@ -303,11 +341,11 @@ class Pull(Machine):
             self._completed(place, now)
         return None
 
-    def replies(self, run: Replies, now: int) -> list[Counter]:
-        """Take several PULL_REPLYs in a row; what :meth:`reply` would do with one after the other.
+    def replies(self, run: PullReplyRun, now: int) -> list[Counter]:
+        """Take consecutive PULL_REPLYs, with the same result as one call of :meth:`reply` per frame.
 
-        Returns why some of them were dropped. Those that follow each other as a replier sends them are taken a block
-        at a time, their data copied by one array operation.
+        Return the reason for each dropped frame. Regular runs, as a replier transmits them, are taken one block at a
+        time, and their data is copied by one array operation.
         """
         dropped: list[Counter] = []
         place, count = 0, len(run.sequences)
@@ -324,8 +362,8 @@ class Pull(Machine):
         dropped += [Counter.DROP_REPLY_BAD_HANDLE] * (count - place)
         return dropped
 
-    def _follow_each_other(self, run: Replies) -> bool:
-        """Whether the frames are full ones with consecutive numbers, all but the last, and evenly spaced."""
+    def _follow_each_other(self, run: PullReplyRun) -> bool:
+        """Whether the frames have consecutive numbers, are full except the last, and are evenly spaced."""
         payload = self.endpoint.dialect.reply_payload
         count = len(run.offsets)
         first, gap = run.offsets[0], run.starts[1] - run.starts[0]
@@ -338,8 +376,8 @@ class Pull(Machine):
             and 0 <= gap - payload <= run.starts[0]
         )
 
-    def _take_together(self, run: Replies, place: int, now: int) -> int:
-        """Take the full frames from ``place`` on that blocks wait for; returns how many, 0 if any is unusual."""
+    def _take_together(self, run: PullReplyRun, place: int, now: int) -> int:
+        """Take the missing full frames from ``place``; return their number, 0 if any is unusual."""
         payload = self.endpoint.dialect.reply_payload
         offset = run.offsets[place]
         frame = (offset + self._reserve) // payload
@@ -359,9 +397,10 @@ class Pull(Machine):
                 self._completed(self.blocks.index(block), now)
         return count
 
-    def _awaited(self, frame: int, count: int) -> tuple[list[tuple[Block, int]], int]:
-        """Which blocks wait for ``frame`` and those behind it, with their bits; and how many of ``count`` these are."""
-        parts: list[tuple[Block, int]] = []
+    def _awaited(self, frame: int, count: int) -> tuple[list[tuple[PullBlock, int]], int]:
+        """The blocks that miss ``frame`` and the frames after it, each with its bits; and the number of these frames,
+        at most ``count``."""
+        parts: list[tuple[PullBlock, int]] = []
         found = 0
         for block in self.blocks:
             within = frame + found - block.first
@@ -382,22 +421,75 @@ class Pull(Machine):
         return start, min(self.total, (frame + 1) * payload - self._reserve) - start
 
     def _completed(self, place: int, now: int) -> None:
-        """A block has no frame missing any more."""
+        """Handle the completion of the block at ``place``."""
         if place == 0:
-            self._advance(now)
+            self.advance(now)
             if not self.blocks:
                 self.fire(PullEvent.LAST_FRAME, Status.SUCCESS)
             return
-        self.endpoint.interface.counters[Counter.PULL_OUT_OF_ORDER] += 1
+        self.endpoint.port.counters[Counter.PULL_OUT_OF_ORDER] += 1
         for older in list(self.blocks)[:place]:
-            # Optimistic re-request: what overtook it shows that something of it was lost (R-PUL-07).
-            if older.missing and not older.asked_again:
-                older.asked_again = True
-                self._request(older)
+            # Optimistic re-request: a newer block overtook this one, so a frame of it was probably lost (R-PUL-07).
+            if older.missing and not older.rerequested:
+                older.rerequested = True
+                self.request(older)
         if self._late:
             self._request_late()
 
 
-def is_lenient(defects: frozenset[Defect]) -> bool:
-    """Whether a reply of an unexpected length counts as complete (D-10)."""
-    return Defect.REPLY_LENGTH_UNCHECKED in defects
+class PullTimers:
+    """The timers of the pulls of an interface (R-PUL-06, R-PUL-08, R-PUL-09).
+
+    The heap has one entry per pull. An accepted reply moves the deadline of its pull without touching the heap: an
+    entry that turns out to be too early is pushed again with the actual deadline.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._heap: list[tuple[int, int, Pull]] = []
+        self._order = 0
+        self._live: dict[Pull, None] = {}
+
+    def __len__(self) -> int:
+        """Number of running pulls, orphans included."""
+        return len(self._live)
+
+    def __iter__(self) -> Iterator[Pull]:
+        """Iterate over the running pulls, in the order of their start."""
+        return iter(self._live)
+
+    def watch(self, pull: Pull) -> None:
+        """Watch the timer of a pull until :meth:`forget`."""
+        self._live[pull] = None
+        self._push(pull)
+
+    def forget(self, pull: Pull) -> None:
+        """Stop watching a pull that has ended; its heap entry is removed when it is due."""
+        self._live.pop(pull, None)
+
+    def deadline(self) -> int | None:
+        """Time at which the next timer expires, in ns; None without a pull."""
+        heap = self._heap
+        while heap:
+            deadline, _, pull = heap[0]
+            if pull in self._live and pull.deadline == deadline:
+                return deadline
+            heapq.heappop(heap)
+            if pull in self._live:
+                self._push(pull)
+        return None
+
+    def expire(self, now: int) -> None:
+        """Fire every timer that is due: the pull re-requests, or ends at its time limit."""
+        while (deadline := self.deadline()) is not None and deadline <= now:
+            _, _, pull = heapq.heappop(self._heap)
+            if now - pull.started > self._profile.pull_limit:
+                pull.fire(PullEvent.OVERDUE, Status.REMOTE_ENDPOINT_UNREACHABLE)
+            else:
+                pull.fire(PullEvent.EXPIRED, now)
+            if pull.state != PullState.ENDED:
+                self._push(pull)
+
+    def _push(self, pull: Pull) -> None:
+        self._order += 1
+        heapq.heappush(self._heap, (pull.deadline, self._order, pull))

@@ -1,14 +1,19 @@
-"""Answering PULLs: the replies to one block are built at once, when they leave (R-PUL-12, R-PUL-13)."""
+"""Answering PULLs: the regions that peers may pull from, and the replies to a block (R-RDV-01, R-PUL-12, R-PUL-13).
+
+The replies to a block are queued as one object and built only when the link takes them, so a payload is copied once,
+from the application's memory into the batch.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.protocol.card.regions import Region
+from mxwire.protocol.arguments import Segments
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.formats import PULL_REPLY
@@ -22,14 +27,79 @@ _HEADER_SIZE: Final = _LAYOUT.header_end
 _SHORTEST: Final = PULL_REPLY.minimum_length
 _MODULO: Final = 1 << 32
 FRAMES_MAXIMUM: Final = 256
-"""Most frames that are built at once."""
+"""Maximum number of frames per object."""
 _STRETCH: Final = 512
-"""Most headers of a transfer that are made at once."""
+"""Maximum number of headers of a transfer that are built in advance."""
 _NUMBERS: Final = np.arange(_STRETCH)
 
 
+@dataclass(slots=True, eq=False)
+class Region:
+    """One registered message."""
+
+    number: int
+    """Its id on the wire, 0 to 255."""
+    use: int
+    """The use counter of its slot (``pulled_rdma_seqnum``)."""
+    offset: int
+    """Offset of the message in the region, in bytes (R-RDV-02)."""
+    memory: Segments
+    asked: int = 0
+    """End of the furthest range that was requested, in bytes from the start of the region."""
+
+    @property
+    def length(self) -> int:
+        """Length of the region in bytes."""
+        return self.offset + self.memory.length
+
+    def view(self, start: int, length: int) -> NDArray[np.uint8] | None:
+        """A view of bytes of the region; None if they are not in one segment of the message."""
+        return self.memory.view(start - self.offset, length) if start >= self.offset else None
+
+    def take(self, start: int, out: NDArray[np.uint8]) -> None:
+        """Copy bytes of the region from ``start`` into ``out``; bytes before the message are zero."""
+        before = min(len(out), max(0, self.offset - start))
+        out[:before] = 0
+        self.memory.take(start + before - self.offset, out[before:])
+
+
+class RegionTable:
+    """The regions of an endpoint; the id freed last is reused first, then the lowest."""
+
+    def __init__(self, maximum: int, first_use: int) -> None:
+        self._free = list(range(maximum - 1, -1, -1))
+        self._uses = [first_use] * maximum
+        self._live: dict[int, Region] = {}
+
+    def __len__(self) -> int:
+        """Number of regions in use."""
+        return len(self._live)
+
+    @property
+    def available(self) -> bool:
+        """Whether a region is free."""
+        return bool(self._free)
+
+    def register(self, memory: Segments, offset: int) -> Region:
+        """Make a message available for pulling; the use counter of the slot increases by one, modulo 256."""
+        number = self._free.pop()
+        region = Region(number, self._uses[number], offset, memory)
+        self._uses[number] = (self._uses[number] + 1) & 0xFF
+        self._live[number] = region
+        return region
+
+    def release(self, region: Region) -> None:
+        """Free a region: from now on PULLs of it are refused."""
+        del self._live[region.number]
+        self._free.append(region.number)
+
+    def at(self, number: int) -> Region | None:
+        """The region with an id, or None."""
+        return self._live.get(number)
+
+
 def replies_needed(pull: Pull, dialect: Dialect) -> int:
-    """How many frames a PULL asks for; in `omx` the sum of 32-bit fields wraps (R-PUL-12, R-MEA-03)."""
+    """Number of frames that a PULL requests; in `omx` the sum of 32-bit fields wraps (R-PUL-12, R-MEA-03)."""
     asked = pull.first_frame_offset + pull.block_length
     if dialect.family == "omx":
         asked %= _MODULO
@@ -37,34 +107,37 @@ def replies_needed(pull: Pull, dialect: Dialect) -> int:
 
 
 def message_offset(pull: Pull, dialect: Dialect) -> int:
-    """Where in the message the block starts, modulo 2^32 (R-PUL-13, R-MEA-03)."""
+    """Offset of the block in the message, modulo 2^32 (R-PUL-13, R-MEA-03)."""
     payload = dialect.reply_payload
     start = pull.frame_index * payload - pull.pulled_rdma_offset % payload + pull.first_frame_offset
     return start % _MODULO
 
 
 def region_offset(pull: Pull, dialect: Dialect) -> int:
-    """Where in the region the block starts: this sum wraps too, so that an offset can lead back to the region."""
+    """Offset of the block in the region; this sum wraps too, so a large offset can designate the region's start."""
     return (pull.pulled_rdma_offset + message_offset(pull, dialect)) % _MODULO
 
 
-class _Headers:
-    """The headers of the replies of one transfer. Those of full ones follow from where they lie in the message, so a
-    stretch of them is made at once, for all the blocks that will be asked for."""
+class _ReplyHeaders:
+    """The headers of the replies of one transfer.
+
+    The header of a full reply follows from its position in the message, so the headers of several blocks are built in
+    advance, before their PULLs arrive.
+    """
 
     __slots__ = ("_payload", "_stretch", "template")
 
     def __init__(self, template: NDArray[np.uint8], payload: int) -> None:
         self.template = template
-        """What all have in common; shape (header size,)."""
+        """The fields that all headers share; shape (header size,)."""
         self._payload = payload
         self._stretch = (0, 0, np.empty((0, len(template)), np.uint8))
-        """Number and place in the message of the first one, and the headers; one value, since hosts in other threads
-        may have the same."""
+        """Frame number and message offset of the first header, and the headers; one tuple, since hosts in other threads
+        may use the same object."""
 
     def full(self, number: int, offset: int, count: int, expected: int) -> NDArray[np.uint8]:
-        """The headers of ``count`` full replies, of shape (count, header size). The first has a frame number and lies
-        at ``offset`` in the message; ``expected`` says how many there may be from there on."""
+        """The headers of ``count`` full replies, of shape (count, header size), from frame ``number`` at ``offset`` in
+        the message; ``expected`` is the number of replies that may follow from there."""
         first, place, rows = self._stretch
         skip = number - first
         known = 0 <= skip <= len(rows) - count
@@ -82,8 +155,10 @@ class _Headers:
 
 
 def _fill(headers: NDArray[np.void], number: int, offset: int, length: int) -> None:
-    """Write into headers of shape (n,) what tells replies of a transfer apart: they have ``length`` bytes of data each,
-    and the first has a frame number and lies at ``offset`` in the message."""
+    """Write the distinguishing fields into headers of shape (n,), for replies with ``length`` bytes of data each.
+
+    The first reply has frame ``number`` and lies at ``offset`` in the message.
+    """
     numbers = _NUMBERS[: len(headers)]
     headers["frame_seqnum"] = (numbers + number) & 0xFF
     headers["frame_length"] = length
@@ -91,7 +166,7 @@ def _fill(headers: NDArray[np.void], number: int, offset: int, length: int) -> N
 
 
 class PullReplies:
-    """Replies to one PULL, or to several that ask for what follows: how long each is and where its data lies."""
+    """Replies to one PULL, or to several PULLs of consecutive blocks: the length and data of each."""
 
     __slots__ = (
         "_data",
@@ -107,8 +182,8 @@ class PullReplies:
     )
 
     def __init__(self, pull: Pull, length: int, region: Region, dialect: Dialect, source: bytes, count: int) -> None:
-        """Replies to ``pull``, in ``count`` frames with ``length`` bytes of data: its block, or this and what follows
-        it, which other PULLs have asked for."""
+        """Reply to ``pull`` in ``count`` frames with ``length`` bytes of data in total: its block, and the following
+        blocks if other PULLs have requested them."""
         self._payload = dialect.reply_payload
         self._data = _data_lengths(pull.first_frame_offset, length, self._payload, count)
         self._total = sum(self._data)
@@ -116,13 +191,13 @@ class PullReplies:
         self._headers = _headers(dialect, pull.src_mac, source, pull.src_pull_handle, pull.src_magic)
         self._sequence = pull.frame_index
         self._start = message_offset(pull, dialect)
-        # Where in the region the data of the first frame lies.
+        # Offset in the region of the data of the first frame.
         self._first = (pull.pulled_rdma_offset + self._start) % _MODULO
         self.lengths = _frame_lengths(self._data, self._payload)
         self.even = self.lengths[0] if self.lengths[0] == self.lengths[-1] and self._data[0] == self._payload else 0
 
     def append(self, more: PullReplies) -> bool:
-        """Take over the replies to the next PULL where they go on as these do; False where they do not."""
+        """Absorb the replies to the next PULL if they continue these; return False if they do not."""
         count = len(self._data)
         # Not all frames need be full: a block may start within its first one (R-PUL-13).
         data = self._total
@@ -162,12 +237,12 @@ class PullReplies:
             taken += alike * length
 
     def _full(self, place: int, count: int, taken: int) -> NDArray[np.uint8]:
-        """The headers of ``count`` full frames; ``taken`` bytes of data went before them."""
+        """The headers of ``count`` full frames after ``taken`` bytes of data."""
         expected = (self._region.length - self._first - taken) // self._payload
         return self._headers.full(self._sequence + place, (self._start + taken) % _MODULO, count, expected)
 
     def _write_one(self, out: NDArray[np.uint8], place: int, taken: int) -> None:
-        """Build a frame by itself; ``taken`` bytes of data went before it."""
+        """Build one frame, after ``taken`` bytes of data."""
         length = self._data[place]
         out[:_HEADER_SIZE] = self._headers.template
         _fill(np.ndarray((1,), _HEADER, out), self._sequence + place, self._start + taken, length)
@@ -175,7 +250,7 @@ class PullReplies:
         out[_HEADER_SIZE + length :] = 0
 
     def _alike(self, place: int) -> int:
-        """How many frames from ``place`` on are full and can be written together."""
+        """Number of full frames from ``place`` that can be written together, at least 1."""
         rest = self._data[place:]
         full = [self._payload] * len(rest)
         if rest == full:
@@ -184,8 +259,8 @@ class PullReplies:
 
 
 @lru_cache(maxsize=256)
-def _headers(dialect: Dialect, destination: bytes, source: bytes, handle: int, magic: int) -> _Headers:
-    """The headers of the replies of a transfer."""
+def _headers(dialect: Dialect, destination: bytes, source: bytes, handle: int, magic: int) -> _ReplyHeaders:
+    """The headers of the replies of a transfer, cached by its identity."""
     reply = PullReply(
         dst_mac=destination,
         src_mac=source,
@@ -197,18 +272,18 @@ def _headers(dialect: Dialect, destination: bytes, source: bytes, handle: int, m
         data=b"",
     )
     template = np.frombuffer(codec_of(dialect).build(reply), np.uint8)[:_HEADER_SIZE]
-    return _Headers(template, dialect.reply_payload)
+    return _ReplyHeaders(template, dialect.reply_payload)
 
 
 def _frame_lengths(data: list[int], payload: int) -> list[int]:
-    """How long each frame is, whose bytes of data are given; nearly always all are full."""
+    """Length of each frame, given its bytes of data; nearly always all are full."""
     if data[0] == payload and data.count(payload) == len(data) and payload >= _SHORTEST - _HEADER_SIZE:
         return [_HEADER_SIZE + payload] * len(data)
     return [max(_SHORTEST, _HEADER_SIZE + length) for length in data]
 
 
 def _data_lengths(offset: int, length: int, payload: int, count: int) -> list[int]:
-    """Bytes of data in each frame; an offset beyond the first frame makes that frame carry everything (R-MEA-04)."""
+    """Bytes of data in each frame; with an offset beyond the first frame, that frame carries everything (R-MEA-04)."""
     first = payload - offset
     if first < 0:
         return [length] + [0] * (count - 1)

@@ -1,4 +1,63 @@
-"""The library's side of an endpoint, and what an application calls (behaviour, sections 1 and 4)."""
+"""The library's side of an endpoint, and the calls of an application (behaviour, sections 1 and 4).
+
+Theory of operation
+===================
+
+An endpoint is two machines. The *card* (``protocol/card/``) checks frames, answers PULLs, runs pulls and sends nacks,
+always. The *library* (this folder) connects, numbers, matches, acks and retransmits, and runs only while the
+application lets it (R-GEN-01). Between them is a ring of events (``corridor.py``), from the card to the library. The
+library works in *passes* (:meth:`Endpoint.progress`): the node makes one when the ring has events and when a frame or
+a timer is due. Calls of the application only enqueue; nothing is transmitted before the next pass, which lets one pass
+use one piggyback for what several packets owe.
+
+One verb per layer: an application *sends* or *receives*, which posts a request; the library *enqueues* a packet and
+*assigns* it a number; the packet *emits* its frames to the port; the link *sends* what the node hands out.
+
+Life of a message
+-----------------
+
+1. ``Endpoint.send`` checks the arguments and chooses the packet: up to 32 bytes TINY, up to 128 SMALL, up to 32 KiB
+   MEDIUM, above that, or if synchronous, RNDV (``outbound.py``). It returns a request, and the packet waits as a
+   ``Delivery`` in the queue of its partner (``Partner.enqueue``). Without a session the request ends here.
+2. The node's ``transmit`` makes a pass. ``Partner.assign`` gives the packet the next sequence number, if fewer than
+   8191 are unacked, the partner is connected in both directions, and a RNDV has a region.
+3. The delivery changes from *waiting* to *unacked* (``reliability.py``): its packet emits the frames to the port
+   (``card/outgoing.py``) with the current piggyback, and enters the queue of retransmissions.
+4. A buffered request is now complete (R-SND-06). The application may reuse its memory: the packet holds a copy.
+5. The node hands the frames to the link as a batch; payloads of MEDIUMs are copied only now.
+6. Every 500 ms without an ack the packet is emitted again, with a new piggyback. After the limit the partner is
+   abandoned (``Partner.abandon``), and everything unfinished with it ends as unreachable.
+7. The partner's ack, piggybacked or by liback, ends the delivery (``Partner.acknowledge``). A nack ends it as lost: the
+   application learns of a buffered send that failed by an *undelivered* event.
+8. A large send continues: the partner's card pulls the region from this card, without the library of either side. The
+   partner's NOTIFY ends the request, with the number of bytes pulled.
+
+Life of a received frame
+------------------------
+
+1. The link hands a batch to ``Node.receive``. ``card/bulk.py`` splits it into runs: single frames are parsed one by
+   one, runs of bulk packets by columns.
+2. The card checks EtherType, destination, format, then source, endpoint and session (``HostInterface.take``). A frame
+   that fails is counted and dropped, and for some failures a nack is emitted (R-NAK-01).
+3. Packets of the card end here: a PULL queues its replies, a PULL_REPLY is copied into the receive's memory, a
+   HOST_QUERY is answered. All others enter the endpoint's ring; if it is full, they are dropped.
+4. The node makes a pass. Connect packets, libacks and nacks are handled at once, by type; numbered packets by their
+   partner's ``Window``. A packet from an unknown partner is dropped.
+5. The window (``inbound.py``) drops packets of another session number, processes the piggyback, and compares the
+   number: next, a further fragment, early (kept), or a duplicate (dropped; the newest one hurries the ack).
+6. The next packet in sequence is matched with the posted receives (``matching.py``). Its data is copied into the
+   receive's memory, or it is kept as an unexpected message, after the unexpected handler has seen it.
+7. TINY and SMALL complete their receive at once, a MEDIUM with its last fragment. A RNDV starts a pull at the end of
+   the pass; the card's event of its end makes the library enqueue a NOTIFY, whose transmission completes the receive.
+8. ``rx_done`` advances, and an ack is owed: by the next piggyback, at the end of the pass, or after a short delay.
+
+Order of a pass
+---------------
+
+Arrivals, ended pulls, retransmissions, submissions, acks (R-GEN-02). Acks are last because any packet submitted before
+settles them by its piggyback; submissions come after arrivals because an ack may have made room, and a receive that
+matched may have a NOTIFY to send.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +65,21 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
-from mxwire.protocol.arguments import checked_integer
-from mxwire.protocol.buffers import Segments
+from mxwire.protocol.arguments import Segments, checked_integer
 from mxwire.protocol.card.endpoint import CardEndpoint
-from mxwire.protocol.corridor import Arrival, Fragments, LocalMessage
-from mxwire.protocol.errors import ArgumentTypeError, LocalProtocolError
-from mxwire.protocol.event import Event
-from mxwire.protocol.library import connect, local
-from mxwire.protocol.library.acks import AckEvent, Acknowledging, AckState
-from mxwire.protocol.library.connect import Connecting
-from mxwire.protocol.library.delivery import Delivery
-from mxwire.protocol.library.local import LocalSend
-from mxwire.protocol.library.matching import ALL_BITS, Handler, Matching, Unexpected
-from mxwire.protocol.library.packets import EagerPacket, MediumPacket, RndvPacket
-from mxwire.protocol.library.partner import Partner
-from mxwire.protocol.library.receiving import Receiving, Unclaimed, notify_later
-from mxwire.protocol.library.request import ListedRequest, Request
-from mxwire.protocol.library.resends import Resends
-from mxwire.protocol.library.sending import BufferedSend, LargeSend
+from mxwire.protocol.corridor import Arrival, LocalMessage
+from mxwire.protocol.library import connect
+from mxwire.protocol.library.connect import NACKS, ConnectCall
+from mxwire.protocol.library.inbound import Unexpected
+from mxwire.protocol.library.local import LocalSend, LocalState
+from mxwire.protocol.library.matching import ALL_BITS
+from mxwire.protocol.library.outbound import BufferedSend, EagerPacket, LargeSend, MediumPacket, Packet, RndvPacket
+from mxwire.protocol.library.partner import LibraryEndpoint, Partner
+from mxwire.protocol.library.receive import NoReceive, Receive, enqueue_notify
+from mxwire.protocol.library.reliability import AckEvent, AckState, Delivery
+from mxwire.protocol.library.request import Request
 from mxwire.protocol.peers import Peer
-from mxwire.protocol.status import Status
-from mxwire.wire.enums import NackType
+from mxwire.protocol.status import ArgumentTypeError, LocalProtocolError, Status
 from mxwire.wire.formats import MEDIUM_MXOE
 from mxwire.wire.numbers import SMALL_MAXIMUM
 from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, Truc
@@ -35,73 +88,40 @@ if TYPE_CHECKING:
     from mxwire.protocol.node import Node
 
 LENGTH_MAXIMUM: Final = (1 << 32) - 1
-"""Longest message in bytes (wire format, section 7)."""
+"""Maximum length of a message in bytes (wire format, section 7)."""
 CONTEXT_BITS_MAXIMUM: Final = 16
 KEY_MAXIMUM: Final = 0xFFFF_FFFF
 ENDPOINT_NUMBER_MAXIMUM: Final = 0xFF
 RESEND_MAXIMUM: Final = 0xFFFF_FFFF
-"""More retransmissions than anybody waits for."""
+"""Maximum value of a limit of retransmissions: 68 years, at 500 ms each."""
 
-_NACKS: Final = {
-    NackType.BAD_ENDPT: Status.REMOTE_ENDPOINT_BAD_ID,
-    NackType.ENDPT_CLOSED: Status.REMOTE_ENDPOINT_CLOSED,
-    NackType.BAD_SESSION: Status.REMOTE_ENDPOINT_BAD_SESSION,
-}
-_INTRODUCED: Final = (Status.SUCCESS, Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY, *_NACKS.values())
-"""How a connect back may end so that what has waited for it is sent."""
+Handler = Callable[[Unexpected], bool]
+"""An application's unexpected handler: True if it has consumed the message (R-MAT-06)."""
 
 
-class Endpoint:
-    """One open endpoint. Calls take effect at once or, where a frame must leave, at the node's next ``transmit``."""
+class Endpoint(LibraryEndpoint):
+    """One open endpoint. Calls take effect at once, but frames leave at the node's next ``transmit``."""
 
     def __init__(self, node: Node, card: CardEndpoint, key: int, *, context_bits: int, context_shift: int) -> None:
+        super().__init__(card, key, node.report, node.handler_calls)
         self.node = node
-        self.tell: Callable[[Event], None] = node.tell
-        """Lets the application know."""
-        self.card = card
-        self.key = key
-        """What a connect request must present (R-EP-04)."""
-        self.number = card.number
-        self.session = card.session
-        """Random number of this opening (R-EP-02)."""
-        self.profile = node.profile
-        self.resend_maximum = node.profile.resend_maximum
-        """Retransmissions of one request, unless it asks for others (R-RTX-03)."""
         self.open = True
         self.progressing = True
         """Whether the application lets the library work; while it does not, only the card does (R-GEN-01)."""
-        self.partners: dict[tuple[int, int], Partner] = {}
-        """Remote endpoints by peer index and endpoint number."""
-        self.requests: dict[ListedRequest, None] = {}
-        """What has not ended yet, and does not end with a partner, in the order of the calls."""
-        self.matching = Matching(node.profile, node.handler_calls)
-        self.matching.consumed = self._consumed
-        self.resends = Resends(node.profile)
-        self.delayed_acks: deque[tuple[int, Acknowledging]] = deque()
-        self.immediate_acks: list[Acknowledging] = []
-        self.flushing: dict[Partner, None] = {}
-        """Partners with numbered packets that wait to be submitted."""
+        self.matching.consumed = self._answer_consumed
         self.starving: dict[Partner, None] = {}
-        """Partners whose next message waits for a region, in the order in which they have begun to."""
+        """Partners whose next message waits for a region, the one that has waited longest first."""
         self._fed: Partner | None = None
-        """The one of them whose turn it is."""
-        self.connecting: deque[Connecting] = deque()
+        """The partner among them that may take a region now."""
         self.local_sends: deque[LocalSend] = deque()
-        self.pull_starts: deque[Receiving] = deque()
-        self.pulling: dict[Receiving, None] = {}
-        self.rendezvous = 0
-        """RNDVs that wait for their NOTIFY."""
-        self.early_bytes = 0
-        """Bytes of early packets that are kept, of all partners."""
-        self.now_tick = 0
-        self._tick, self._ack_delay = node.profile.tick, node.profile.ack_delay
+        self._tick, self._ack_delay = self.profile.tick, self.profile.ack_delay
         self._context_mask = ((1 << context_bits) - 1) << context_shift
 
     def __repr__(self) -> str:
-        """For people who debug."""
-        return f"<Endpoint {self.card.interface.name}/{self.number} session={self.session:#010x}>"
+        """Show interface, number and session, for debugging."""
+        return f"<Endpoint {self.card.port.name}/{self.number} session={self.session:#010x}>"
 
-    # What an application calls.
+    # Calls of an application.
 
     def connect(
         self,
@@ -110,11 +130,11 @@ class Endpoint:
         key: SupportsIndex,
         *,
         resend_maximum: SupportsIndex | None = None,
-    ) -> Connecting:
+    ) -> ConnectCall:
         """Connect to endpoint ``number`` of a peer, given as such, by address, host name or index (R-CON-01).
 
-        What is sent to its ``partner`` meanwhile leaves when the request has succeeded. Raises
-        :class:`~mxwire.protocol.errors.LocalProtocolError` for a peer that is not in the table.
+        Messages sent to its ``partner`` before the request has succeeded are transmitted then. Raises
+        :class:`~mxwire.protocol.status.LocalProtocolError` for a peer that is not in the table.
         """
         self._must_be_open()
         number = checked_integer("endpoint number", number, ENDPOINT_NUMBER_MAXIMUM)
@@ -125,7 +145,7 @@ class Endpoint:
             raise LocalProtocolError(
                 Status.NO_RESOURCES, f"endpoint {self.number} has {len(self.partners)} partners, and no room for more"
             )
-        request = Connecting(partner, key, maximum)
+        request = ConnectCall(partner, key, maximum)
         self.connecting.append(request)
         return request
 
@@ -138,21 +158,23 @@ class Endpoint:
         synchronous: bool = False,
         resend_maximum: SupportsIndex | None = None,
     ) -> Request:
-        """Send a message: any buffer, or a sequence of up to 256 (R-SND-01).
+        """Send a message from any buffer, or a sequence of up to 256 buffers (R-SND-01).
 
-        A synchronous send is complete only when the receiver has matched it. Memory of a large or synchronous send
-        must stay as it is until the request is done; that of others may be used anew at once.
-        Raises :class:`~mxwire.protocol.errors.LocalProtocolError` for wrong arguments.
+        A synchronous send is complete only when its receiver has matched it. The memory of a large or synchronous send
+        must not change until the request is done; other memory may be reused at once.
+        Raises :class:`~mxwire.protocol.status.LocalProtocolError` for wrong arguments.
         """
         self._must_be_open()
-        self._must_be_ours(partner)
+        self._must_own(partner)
         match_info = checked_integer("match info", match_info, ALL_BITS)
         maximum = self._resends(resend_maximum)
         if type(data) is bytes and len(data) <= SMALL_MAXIMUM and not (synchronous or partner.local):
             return self._send_eager(partner, data, match_info, maximum)
         memory = Segments(data)
         if memory.length > LENGTH_MAXIMUM:
-            raise LocalProtocolError(Status.BAD_INFO_LENGTH, f"{memory.length} bytes are more than a message can have")
+            raise LocalProtocolError(
+                Status.BAD_INFO_LENGTH, f"{memory.length} bytes exceed the maximum length of a message"
+            )
         if partner.local:
             request = LocalSend(partner, match_info, memory, synchronous=synchronous)
             self.local_sends.append(request)
@@ -161,19 +183,19 @@ class Endpoint:
             return self._send_large(partner, memory, match_info, maximum)
         return self._send_buffered(partner, memory, match_info, maximum)
 
-    def receive(self, buffer: Any, match_info: SupportsIndex = 0, mask: SupportsIndex = ALL_BITS) -> Receiving:
-        """Post a receive into any writable buffer, or a sequence of up to 256 (R-MAT-01).
+    def receive(self, buffer: Any, match_info: SupportsIndex = 0, mask: SupportsIndex = ALL_BITS) -> Receive:
+        """Post a receive into any writable buffer, or a sequence of up to 256 buffers (R-MAT-01).
 
-        With ``buffer`` None, memory of the message's length is allocated at the match: the request's ``buffer``.
-        It takes the first message whose match information, masked, equals ``match_info``.
-        Raises :class:`~mxwire.protocol.errors.LocalProtocolError` for a value outside of the mask, or a mask that
-        the context ids do not allow (R-MAT-04).
+        With ``buffer`` None, memory of the message's length is allocated at the match: the ``buffer`` of the request.
+        The receive takes the first message whose match information, masked, equals ``match_info``.
+        Raises :class:`~mxwire.protocol.status.LocalProtocolError` for bits outside of the mask, or a mask
+        without the context id (R-MAT-04).
         """
         self._must_be_open()
         self._must_not_be_in_handler()
         match_info, mask = self._checked_match(match_info, mask)
         memory = None if buffer is None else Segments(buffer, writable=True)
-        request = Receiving(self, memory, match_info, mask)
+        request = Receive(self, memory, match_info, mask)
         message = self.matching.post(request)
         if message is not None:
             request.waiting = False
@@ -181,7 +203,7 @@ class Endpoint:
         return request
 
     def probe(self, match_info: SupportsIndex = 0, mask: SupportsIndex = ALL_BITS) -> Unexpected | None:
-        """The unexpected message that a receive would take now, or None; it stays where it is."""
+        """The unexpected message that a receive would take now, or None; it is not removed."""
         self._must_be_open()
         match_info, mask = self._checked_match(match_info, mask)
         return self.matching.probe(match_info, mask)
@@ -189,22 +211,22 @@ class Endpoint:
     def cancel(self, request: Request) -> bool:
         """Cancel a receive that is not matched, or a connect that is not answered (R-MSC-02).
 
-        False where it is too late. Raises :class:`~mxwire.protocol.errors.LocalProtocolError` for a send, and for a
+        Return False if it is too late. Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a send, and for a
         request of another endpoint.
         """
         if not isinstance(request, Request):
-            raise LocalProtocolError(Status.BAD_REQUEST, f"{request!r} is no request")
+            raise LocalProtocolError(Status.BAD_REQUEST, f"{request!r} is not a request")
         if request.endpoint is not self:
             raise LocalProtocolError(Status.BAD_REQUEST, f"{request!r} is a request of another endpoint")
-        if not isinstance(request, (Receiving, Connecting)):
+        if not isinstance(request, (Receive, ConnectCall)):
             raise LocalProtocolError(Status.BAD_REQUEST, "a send cannot be cancelled")
         return request.cancel()
 
     def disconnect(self, partner: Partner) -> None:
-        """Forget a partner completely; it is not told (R-CLS-03). Native MX keeps it."""
+        """Forget a partner completely, without a packet to it (R-CLS-03). Native MX keeps the partner."""
         self._must_be_open()
         self._must_not_be_in_handler()
-        self._must_be_ours(partner)
+        self._must_own(partner)
         place = (partner.peer.index, partner.number)
         if self.profile.keeps_partner_on_disconnect or self.partners.get(place) is not partner:
             return
@@ -215,11 +237,11 @@ class Endpoint:
         self.flushing.pop(partner, None)
 
     def handle_unexpected(self, handler: Handler | None) -> None:
-        """Set the handler that sees each unexpected message first, and may consume it (R-MAT-06).
+        """Set the handler that is called first with each unexpected message, and may consume it (R-MAT-06).
 
-        It may send, but not receive, disconnect or close: that raises
-        :class:`~mxwire.protocol.errors.LocalProtocolError`. What it raises comes out of the node's ``receive`` or
-        ``transmit`` when their work is done; the message then counts as not consumed.
+        The handler may send, but not receive, disconnect or close, which raises
+        :class:`~mxwire.protocol.status.LocalProtocolError`. An exception of the handler is raised by the node's
+        ``receive`` or ``transmit`` when its work is done; the message then counts as not consumed.
         """
         self._must_be_open()
         if handler is not None and not callable(handler):
@@ -227,9 +249,9 @@ class Endpoint:
         self.matching.handler = handler
 
     def close(self) -> None:
-        """Close the endpoint: owed acks are sent, everything unfinished ends as cancelled (R-CLS-02, R-ACK-09).
+        """Close the endpoint: owed acks are transmitted, everything unfinished ends as cancelled (R-CLS-02, R-ACK-09).
 
-        No partner is told: there is no packet for it (R-CLS-01).
+        Partners are not notified: there is no packet for this (R-CLS-01).
         """
         if not self.open:
             return
@@ -240,7 +262,6 @@ class Endpoint:
         self.open = False
         waiting = list(self.card.ring.received)
         self.node.detach(self)
-        self.card.close()
         for event in waiting:
             if isinstance(event, LocalMessage):
                 event.source.dropped()
@@ -258,7 +279,7 @@ class Endpoint:
 
     @property
     def medium_threshold(self) -> int:
-        """Longest message that is sent as MEDIUM, in bytes (R-SND-01)."""
+        """Maximum length in bytes of a message that is sent as MEDIUM (R-SND-01)."""
         return min(self.profile.medium_threshold, self._fragment * self.card.dialect.fragments_maximum)
 
     @property
@@ -283,7 +304,7 @@ class Endpoint:
         return self._enqueue(partner, packet, request, maximum)
 
     def _send_eager(self, partner: Partner, data: bytes, match_info: int, maximum: int) -> Request:
-        """A message that fits into one TINY or SMALL frame (R-SND-01)."""
+        """Send a message that fits into one TINY or SMALL frame (R-SND-01)."""
         request = BufferedSend(self, partner, match_info, len(data))
         return self._enqueue(partner, EagerPacket(match_info, data), request, maximum)
 
@@ -291,102 +312,100 @@ class Endpoint:
         packet = RndvPacket(match_info, memory)
         return self._enqueue(partner, packet, LargeSend(self, partner, packet), maximum)
 
-    def _enqueue(self, partner: Partner, packet: Any, request: Any, maximum: int) -> Request:
+    def _enqueue(self, partner: Partner, packet: Packet, request: BufferedSend | LargeSend, maximum: int) -> Request:
         if partner.fwd is None and not self.connects_to(partner):
-            # It was given up or forgotten since.
+            # The partner was abandoned or forgotten since the connect.
             request.lost(Status.REMOTE_ENDPOINT_UNREACHABLE)
         else:
             partner.enqueue(Delivery(partner, packet, request, maximum))
-        result: Request = request
-        return result
-
-    def connects_to(self, partner: Partner) -> bool:
-        """Whether a connect to a partner is under way."""
-        waiting = (each for each in self.connecting if each.partner is partner)
-        return bool(partner.pending_connects) or any(each.status is None for each in waiting)
+        return request
 
     def provide(self, delivery: Delivery) -> bool:
-        """Whether a delivery has all it needs to be submitted: a session, and a region if it is a RNDV."""
+        """Whether a delivery has all that it needs to be transmitted: a session, and a region if it is a RNDV."""
         if delivery.partner.fwd is None:
             return False
         owner = delivery.owner
         if not isinstance(owner, LargeSend):
             return True
         partner = delivery.partner
-        if not self.region_to_be_had or (self.starving and self._fed is not partner):
+        if not self.region_available or (self.starving and self._fed is not partner):
             self.starving[partner] = None
             return False
         owner.provide_region()
         return True
 
     @property
-    def region_to_be_had(self) -> bool:
+    def region_available(self) -> bool:
         """Whether another large send may be announced now (R-RDV-05)."""
         return self.rendezvous < self.profile.rendezvous_maximum and self.card.regions.available
 
     def _feed(self) -> None:
-        """Let those go on that have waited for a region longest, as far as there are any."""
-        while self.starving and self.region_to_be_had:
+        """Offer free regions to the partners that have waited longest, one after another."""
+        while self.starving and self.region_available:
             self._fed = next(iter(self.starving))
             del self.starving[self._fed]
-            self._fed.flush()
+            self._fed.assign()
         self._fed = None
 
-    # Connecting back.
+    def connect_back(self, partner: Partner) -> None:
+        """Connect to a partner that has connected to this endpoint, before the first message to it (R-CON-12).
 
-    def introduce(self, partner: Partner) -> None:
-        """Connect to a partner that has connected to us, before anything is sent to it (R-CON-12).
-
-        It could be sent to at once (R-CON-11), but could not ack what is sent, nor pull (R-CON-13).
+        A message could be sent at once (R-CON-11), but the partner could neither ack nor pull it (R-CON-13).
         """
         if not partner.pending_connects:
-            self.connecting.append(Connecting(partner, self.key, self.resend_maximum, own=True))
-
-    def introduced(self, partner: Partner, status: Status) -> None:
-        """The connect back was answered. A refused key does no harm, since the partner knows us now (D-2); nor does a
-        nack, which may be a late one for something else (R-NAK-06): what waits is sent, and finds out."""
-        if status in _INTRODUCED:
-            partner.introduced = True
-            self.flushing[partner] = None
+            self.connecting.append(ConnectCall(partner, self.key, self.resend_maximum, own=True))
 
     # The progress pass.
 
     def progress(self, now: int) -> None:
-        """One pass, in the order of R-GEN-02."""
+        """Make one pass, in the order of R-GEN-02."""
         self.now_tick = self.resends.tick = now // self._tick
         ring = self.card.ring
         while ring.received:
-            self._handle(ring.pop())
+            event = ring.pop()
+            if isinstance(event, LocalMessage):
+                self._take_local(event)
+                continue
+            take = _BY_TYPE.get(type(event.frame))
+            if take is not None:
+                take(self, event)
+                continue
+            partner = self.partners.get((event.peer.index, event.frame.src_endpoint))
+            # A packet from an unknown partner is dropped silently (R-ORD-01).
+            if partner is not None:
+                partner.window.arrive(event)
         self.resends.left()
-        if ring.ended:
-            self._finish_pulls()
+        while ring.ended:
+            ended = ring.ended.popleft()
+            ended.context.pull_ended(ended.status, ended.transferred)
         if self.resends.any_due:
-            self._resend()
-        if self.connecting or self.flushing or self.starving or self.pull_starts or self.local_sends:
-            self._submit(now)
+            self._retransmit()
+        # Submissions can cause others: an answered connect flushes, and a message to a new partner connects back.
+        while self.connecting or self.flushing or self.starving or self.pull_starts or self.local_sends:
+            while self.connecting:
+                self.connecting.popleft().submit()
+            waiting, self.flushing = self.flushing, {}
+            for partner in waiting:
+                partner.assign()
+            if self.starving:
+                self._feed()
+            while self.local_sends and self.local_sends[0].submit():
+                self.local_sends.popleft()
+            while self.pull_starts and self.card.slots.available:
+                self.pull_starts.popleft().start(now)
+            # The other queues may wait for a region, for room in a ring or for a handle, which no loop here provides.
+            if not (self.connecting or self.flushing):
+                break
         if self.immediate_acks or self.delayed_acks:
             self._acknowledge()
 
-    def _handle(self, event: Arrival | Fragments | LocalMessage) -> None:
-        if isinstance(event, LocalMessage):
-            local.arrive(self, event)
-            return
-        handle = _BY_TYPE.get(type(event.frame))
-        if handle is not None:
-            handle(self, event)
-            return
-        partner = self.partners.get((event.peer.index, event.frame.src_endpoint))
-        # An unknown partner is dropped silently (R-ORD-01).
-        if partner is not None:
-            partner.window.arrive(event)
-
     def _take_request(self, event: Arrival) -> None:
-        connect.requested(self, event.peer, event.frame)
+        connect.take_request(self, event.peer, event.frame)
 
     def _take_reply(self, event: Arrival) -> None:
         partner = self.partners.get((event.peer.index, event.frame.src_endpoint))
         if partner is not None:
-            connect.replied(partner, event.frame)
+            connect.take_reply(partner, event.frame)
 
     def _take_liback(self, event: Arrival) -> None:
         partner = self.partners.get((event.peer.index, event.frame.src_endpoint))
@@ -394,46 +413,41 @@ class Endpoint:
             partner.liback(event.frame.liback_lib_seqnum, event.frame.liback_acknum)
 
     def _take_nack(self, event: Arrival) -> None:
-        """A refusal; from a partner never seen, or of an unknown type, it is ignored (R-NAK-04, R-NAK-07, R-MEA-12)."""
+        """Take a nack; unknown types and unknown partners are ignored (R-NAK-04, R-NAK-07, R-MEA-12)."""
         partner = self.partners.get((event.peer.index, event.frame.src_endpoint))
-        status = _NACKS.get(event.frame.nack_type)
+        status = NACKS.get(event.frame.nack_type)
         if partner is not None and status is not None:
             partner.refused(event.frame.lib_seqnum, status)
 
-    def _finish_pulls(self) -> None:
-        ended = self.card.ring.ended
-        while ended:
-            event = ended.popleft()
-            event.context.pull_ended(event.status, event.transferred)
+    def _take_local(self, event: LocalMessage) -> None:
+        """Match a message from an endpoint of the same host."""
+        send: LocalSend = event.source
+        if send.state is not LocalState.OFFERED:
+            return
+        source = self.partner(send.endpoint.own_peer, send.endpoint.number)
+        assert source is not None
+        source.fwd = source.rev = send.endpoint.session
+        receive = self.matching.arrive(send.match_info)
+        if receive is None:
+            held = {"data": send.memory.copy()} if send.buffered else {"local": send}
+            if not self.matching.keep(Unexpected(source, send.match_info, send.length, **held)):
+                send.dropped(Status.NO_RESOURCES)
+        elif send.buffered:
+            receive.take_message(source, send.match_info, send.memory.copy())
+        else:
+            receive.take_local(source, send)
 
-    def _resend(self) -> None:
+    def _retransmit(self) -> None:
         for each in self.resends.take_due():
             if not each.waits:
-                # Its partner was given up a moment ago.
+                # Its partner was abandoned earlier in this loop.
                 continue
             if each.exhausted:
-                assert isinstance(each, (Delivery, Connecting))
+                assert isinstance(each, (Delivery, ConnectCall))
                 assert each.partner is not None
-                each.partner.give_up()
+                each.partner.abandon()
             else:
                 each.due()
-
-    def _submit(self, now: int) -> None:
-        """What waits to leave: connects, messages, starts of pulls."""
-        while True:
-            while self.connecting:
-                self.connecting.popleft().submit()
-            waiting, self.flushing = self.flushing, {}
-            for partner in waiting:
-                partner.flush()
-            if self.starving:
-                self._feed()
-            while self.local_sends and self.local_sends[0].submit():
-                self.local_sends.popleft()
-            while self.pull_starts and self.card.slots.available:
-                self.pull_starts.popleft().start(now)
-            if not (self.connecting or self.flushing):
-                break
 
     def _acknowledge(self) -> None:
         immediate, self.immediate_acks = self.immediate_acks, []
@@ -448,11 +462,11 @@ class Endpoint:
 
     @property
     def works(self) -> bool:
-        """Whether the library works now, or sleeps with its application (R-GEN-01)."""
+        """Whether the library works now, or stops with its application (R-GEN-01)."""
         return self.progressing or self.profile.progress_in_background
 
     def deadline(self) -> int | None:
-        """When the library wants to be called again, in ns; 0 where something waits already."""
+        """Time of the next pass, in ns; 0 if something waits already, None if nothing does."""
         if self.eager():
             return 0
         if not self.works:
@@ -467,70 +481,38 @@ class Endpoint:
         return ack if resend is None else min(ack, resend)
 
     def overdue(self, now: int) -> bool:
-        """Whether the library wants to be called by now."""
+        """Whether the next pass is due at time ``now``."""
         due = self.deadline()
         return due is not None and due <= now
 
     def eager(self) -> bool:
-        """Whether something waits that the library would do at once, if it was called."""
+        """Whether a pass would have work at once."""
         if not self.works:
             return False
         ring = self.card.ring
         if ring.received or ring.ended or self.connecting or self.flushing or self.local_sends or self.immediate_acks:
             return True
-        return bool((self.pull_starts and self.card.slots.available) or (self.starving and self.region_to_be_had))
+        return bool((self.pull_starts and self.card.slots.available) or (self.starving and self.region_available))
 
-    # Partners.
-
-    def partner(self, peer: Peer, number: int) -> Partner | None:
-        """The partner with a peer and endpoint number, new if need be; None where there is no room for it."""
-        found = self.partners.get((peer.index, number))
-        if found is None and len(self.partners) < self.profile.partner_maximum:
-            found = self.partners[peer.index, number] = Partner(self, peer, number)
-        return found
-
-    # Our own host.
+    # The local host.
 
     @property
     def own_peer(self) -> Peer:
-        """The peer that our own interface is."""
-        return self.node.peer(self.card.interface.address)
+        """The peer that stands for the local interface."""
+        return self.node.peer(self.card.port.address)
 
     def neighbour(self, partner: Partner) -> Endpoint | None:
-        """The open endpoint of our own host that a local partner stands for."""
+        """The open endpoint of the same host that a local partner stands for."""
         return self.node.endpoint_at(partner.peer, partner.number)
 
-    def local_connect(self, partner: Partner, key: int) -> Status:
-        """Connect to an endpoint of our own host: nothing is on the wire (R-CON-07, R-LOC-02)."""
-        target = self.neighbour(partner)
-        if target is None:
-            too_big = partner.number >= self.profile.endpoint_maximum
-            return Status.REMOTE_ENDPOINT_BAD_ID if too_big else Status.REMOTE_ENDPOINT_CLOSED
-        if target.key != key:
-            return Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY
-        partner.fwd = partner.rev = target.session
-        return Status.SUCCESS
-
-    def deliver_local(self, source: Partner, send: LocalSend) -> None:
-        """Match a message from our own host."""
-        receive = self.matching.arrive(send.match_info)
-        if receive is None:
-            held = {"data": send.memory.copy()} if send.buffered else {"local": send}
-            if not self.matching.keep(Unexpected(source, send.match_info, send.length, **held)):
-                send.dropped(Status.NO_RESOURCES)
-        elif send.buffered:
-            receive.take_message(source, send.match_info, send.memory.copy())
-        else:
-            receive.take_local(source, send)
-
-    # Odds and ends.
-
-    def _consumed(self, message: Unexpected) -> None:
-        """The unexpected handler has taken a message: a RNDV is answered all the same (R-MAT-06)."""
+    def _answer_consumed(self, message: Unexpected) -> None:
+        """Answer a message that the unexpected handler has consumed: a RNDV needs its NOTIFY (R-MAT-06)."""
         if message.rendezvous is not None:
-            notify_later(message.partner, message.rendezvous, 0, Unclaimed())
+            enqueue_notify(message.partner, message.rendezvous, 0, NoReceive())
         elif message.local is not None:
             message.local.received(0)
+
+    # Checks of arguments.
 
     def _must_be_open(self) -> None:
         if not self.open:
@@ -542,7 +524,7 @@ class Endpoint:
                 Status.NOT_SUPPORTED_IN_HANDLER, "an unexpected handler may not receive, disconnect or close"
             )
 
-    def _must_be_ours(self, partner: Partner) -> None:
+    def _must_own(self, partner: Partner) -> None:
         if not isinstance(partner, Partner):
             raise ArgumentTypeError(
                 Status.BAD_REQUEST,
@@ -552,7 +534,7 @@ class Endpoint:
             raise LocalProtocolError(Status.BAD_REQUEST, f"{partner!r} is a partner of another endpoint")
 
     def _resends(self, maximum: SupportsIndex | None) -> int:
-        """The limit of retransmissions of one request (R-RTX-03)."""
+        """The limit of retransmissions of a request (R-RTX-03)."""
         return self.resend_maximum if maximum is None else checked_integer("resend maximum", maximum, RESEND_MAXIMUM)
 
     def _checked_match(self, value: SupportsIndex, mask: SupportsIndex) -> tuple[int, int]:
@@ -564,7 +546,7 @@ class Endpoint:
             )
         if self._context_mask & ~mask:
             raise LocalProtocolError(
-                Status.BAD_MATCHING_FOR_CONTEXT_ID_MASK, f"mask {mask:#x} leaves out bits of the context id"
+                Status.BAD_MATCHING_FOR_CONTEXT_ID_MASK, f"mask {mask:#x} does not contain the context id"
             )
         return value, mask
 

@@ -1,7 +1,8 @@
-"""Matching: posted receives and unexpected messages find each other (behaviour, section 9).
+"""Matching of posted receives with arriving messages, and of unexpected messages with new receives (section 9).
 
-Both sides are kept by mask: under each mask that is in use, a table from the masked match information to those that
-have it, in order. So the first that matches is found without looking at the others, however many there are.
+Both queues are indexed by mask: for each mask in use there is a table from masked match information to the items that
+have it, in order. The oldest match is thus found without a search, however many items wait. Applications use few
+different masks, so there are few tables. Nothing here depends on the kind of message.
 """
 
 from __future__ import annotations
@@ -9,87 +10,76 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from mxwire.protocol.profile import Profile
-from mxwire.wire.packets import Rndv
-
-if TYPE_CHECKING:
-    from mxwire.protocol.library.local import LocalSend
-    from mxwire.protocol.library.partner import Partner
-    from mxwire.protocol.library.reassembly import Reassembly
-    from mxwire.protocol.library.receiving import Receiving
 
 ALL_BITS: Final = (1 << 64) - 1
-"""The mask that lets only equal match information match."""
+"""The mask that compares all bits of the match information."""
 _STALE_ALLOWED: Final = 1024
-
-Handler = Callable[["Unexpected"], bool]
-"""The application's unexpected handler: True where it has consumed the message (R-MAT-06)."""
+"""Removed items that may stay in the tables before a sweep, so that a sweep is rare for small queues too."""
 
 
 class HandlerCalls:
-    """The calls of the unexpected handlers of a host."""
+    """The calls of unexpected handlers on a host."""
 
     __slots__ = ("raised", "running")
 
     def __init__(self) -> None:
         self.running = False
-        """Whether a handler is being called right now."""
+        """Whether a handler is running."""
         self.raised: list[Exception] = []
-        """What handlers have raised; whoever has let the node work is told when the work is done."""
+        """Exceptions of handlers, raised by the node's ``receive`` or ``transmit`` when its work is done."""
 
 
-class Unexpected:
-    """A message that nobody has asked for yet."""
+class Postable(Protocol):
+    """A receive that can be posted."""
 
-    __slots__ = ("data", "length", "local", "match_info", "order", "partner", "reassembly", "rendezvous", "waiting")
+    value: int
+    mask: int
+    order: int
+    waiting: bool
 
-    def __init__(
-        self,
-        partner: Partner,
-        match_info: int,
-        length: int,
-        *,
-        data: bytes | None = None,
-        reassembly: Reassembly | None = None,
-        rendezvous: Rndv | None = None,
-        local: LocalSend | None = None,
-    ) -> None:
-        self.partner = partner
-        self.match_info = match_info
-        self.length = length
-        """Length of the whole message in bytes."""
-        self.data = data
-        """The message, where it is all there."""
-        self.reassembly = reassembly
-        self.rendezvous = rendezvous
-        self.local = local
-        self.order = 0
-        self.waiting = True
+
+class Keepable(Protocol):
+    """A message that can be kept until a receive is posted."""
+
+    match_info: int
+    order: int
+    waiting: bool
+
+    @property
+    def partner(self) -> Any:
+        """The source."""
 
     @property
     def buffered(self) -> int:
-        """Bytes of memory that it takes."""
-        return self.length if self.rendezvous is None and self.local is None else 0
+        """Bytes of memory that the message occupies."""
 
 
-Item = TypeVar("Item", "Receiving", Unexpected)
+class _Queued(Protocol):
+    order: int
+    waiting: bool
+
+
+Item = TypeVar("Item", bound=_Queued)
+Posted = TypeVar("Posted", bound=Postable)
+Kept = TypeVar("Kept", bound=Keepable)
 
 
 class _Queue(ABC, Generic[Item]):
-    """Things in order, found by masked match information; what was taken out is skipped, and swept now and then."""
+    """Items in order, found by masked match information; removed items are skipped, and swept from time to time."""
 
     def __init__(self) -> None:
         self._order = 0
         self._stale = 0
         self.live: dict[int, Item] = {}
-        """What waits, by order of arrival."""
+        """The items that wait, by order of arrival."""
         self.by_mask: dict[int, dict[int, deque[Item]]] = {}
 
     @abstractmethod
     def _key(self, item: Item, mask: int) -> int:
-        """Under what an item is found in the table of a mask."""
+        """The key of an item in the table of a mask."""
 
     def add(self, item: Item, masks: tuple[int, ...]) -> None:
         self._order += 1
@@ -99,7 +89,7 @@ class _Queue(ABC, Generic[Item]):
             self.by_mask.setdefault(mask, {}).setdefault(self._key(item, mask), deque()).append(item)
 
     def index(self, mask: int) -> dict[int, deque[Item]]:
-        """The table of a mask, made if it is new."""
+        """The table of a mask, created if it is new."""
         table = self.by_mask.get(mask)
         if table is None:
             table = self.by_mask[mask] = {}
@@ -108,7 +98,7 @@ class _Queue(ABC, Generic[Item]):
         return table
 
     def first(self, mask: int, value: int) -> Item | None:
-        """The oldest that waits under a mask and value."""
+        """The oldest item that waits under a mask and a value."""
         table = self.by_mask.get(mask)
         queue = table.get(value) if table else None
         if not queue:
@@ -133,10 +123,10 @@ class _Queue(ABC, Generic[Item]):
             elif len(queue) > 1:
                 queue.popleft()
             else:
-                # What is taken in order, as nearly all is, leaves nothing behind: its memory may be large.
+                # Nearly all items are taken in order, and leave no entry behind that would keep their memory alive.
                 del table[key]
         if not self.live and (self._stale or len(self.by_mask) > 1):
-            # Masks that are not used any more cost nothing for ever.
+            # Drop the tables of masks that are no longer used: each costs a step per message.
             self.by_mask.clear()
             self._stale = 0
         elif self._stale > _STALE_ALLOWED + 2 * len(self.live) * len(self.by_mask):
@@ -153,44 +143,44 @@ class _Queue(ABC, Generic[Item]):
                     del table[value]
 
 
-class _Posted(_Queue["Receiving"]):
-    def _key(self, item: Receiving, mask: int) -> int:
+class _PostedQueue(_Queue[Posted]):
+    def _key(self, item: Posted, mask: int) -> int:
         return item.value
 
 
-class _Kept(_Queue[Unexpected]):
-    def _key(self, item: Unexpected, mask: int) -> int:
+class _KeptQueue(_Queue[Kept]):
+    def _key(self, item: Kept, mask: int) -> int:
         return item.match_info & mask
 
 
-class Matching:
+class Matching(Generic[Posted, Kept]):
     """The posted receives and the unexpected messages of an endpoint."""
 
     def __init__(self, profile: Profile, calls: HandlerCalls) -> None:
         self._profile = profile
         self._calls = calls
-        self._posted = _Posted()
-        self._unexpected = _Kept()
-        self._by_partner: dict[Partner, dict[Unexpected, None]] = {}
-        """The unexpected messages by who has sent them."""
+        self._posted: _PostedQueue[Posted] = _PostedQueue()
+        self._unexpected: _KeptQueue[Kept] = _KeptQueue()
+        self._by_partner: dict[Any, dict[Kept, None]] = {}
+        """The unexpected messages by their source."""
         self._bytes = 0
-        self.handler: Handler | None = None
-        """Called with each message that no posted receive takes, before it is kept."""
-        self.consumed: Callable[[Unexpected], Any] | None = None
-        """Told of a message that the handler has consumed."""
+        self.handler: Callable[[Kept], bool] | None = None
+        """Unexpected handler: called with each message without a receive, before it is kept; True if it consumes it."""
+        self.consumed: Callable[[Kept], Any] | None = None
+        """Called with each message that the handler has consumed."""
 
     @property
     def posted(self) -> int:
-        """How many receives wait."""
+        """Number of posted receives."""
         return len(self._posted.live)
 
     @property
     def unexpected(self) -> int:
-        """How many messages wait."""
+        """Number of unexpected messages."""
         return len(self._unexpected.live)
 
-    def post(self, receive: Receiving) -> Unexpected | None:
-        """The first unexpected message that a new receive takes; without one the receive waits (R-MAT-02)."""
+    def post(self, receive: Posted) -> Kept | None:
+        """Return the first unexpected message that matches a new receive; without one the receive waits (R-MAT-02)."""
         found = self.probe(receive.value, receive.mask)
         if found is not None:
             self._take(found)
@@ -198,9 +188,9 @@ class Matching:
         self._posted.add(receive, (receive.mask,))
         return None
 
-    def arrive(self, match_info: int) -> Receiving | None:
-        """The receive that was posted first of those that match a message (R-MAT-01 to R-MAT-03)."""
-        best: Receiving | None = None
+    def arrive(self, match_info: int) -> Posted | None:
+        """Take the oldest posted receive that matches a message (R-MAT-01 to R-MAT-03)."""
+        best: Posted | None = None
         posted = self._posted
         for mask in posted.by_mask:
             receive = posted.first(mask, match_info & mask)
@@ -210,15 +200,15 @@ class Matching:
             posted.remove(best)
         return best
 
-    def probe(self, value: int, mask: int) -> Unexpected | None:
-        """The first unexpected message that would be taken; it stays where it is."""
+    def probe(self, value: int, mask: int) -> Kept | None:
+        """The first unexpected message that a receive would take; it is not removed."""
         if not self._unexpected.live:
             return None
         self._unexpected.index(mask)
         return self._unexpected.first(mask, value)
 
-    def keep(self, message: Unexpected) -> bool:
-        """Keep a message that nobody has asked for; False where there is no memory for it (R-MAT-05)."""
+    def keep(self, message: Kept) -> bool:
+        """Keep a message without a receive; return False if there is no memory for it (R-MAT-05)."""
         if self.handler is not None and self._offer(self.handler, message):
             message.waiting = False
             if self.consumed is not None:
@@ -232,8 +222,8 @@ class Matching:
         self._unexpected.add(message, tuple(self._unexpected.by_mask))
         return True
 
-    def _offer(self, handler: Handler, message: Unexpected) -> bool:
-        """Whether the handler consumes a message; one that fails does not."""
+    def _offer(self, handler: Callable[[Kept], bool], message: Kept) -> bool:
+        """Whether the handler consumes a message; a handler that raises does not."""
         calls = self._calls
         calls.running = True
         try:
@@ -244,21 +234,21 @@ class Matching:
         finally:
             calls.running = False
 
-    def cancel(self, receive: Receiving) -> None:
-        """Take a posted receive back."""
+    def cancel(self, receive: Posted) -> None:
+        """Remove a posted receive."""
         self._posted.remove(receive)
 
-    def drop(self, partner: Partner) -> None:
-        """Throw away the unmatched messages of a partner (R-CLS-05)."""
-        for message in list(self._by_partner.get(partner, ())):
+    def drop(self, partner: Any) -> list[Kept]:
+        """Remove the unexpected messages of a partner (R-CLS-05), and return them."""
+        dropped = list(self._by_partner.get(partner, ()))
+        for message in dropped:
             self._take(message)
-            if message.local is not None:
-                message.local.dropped()
+        return dropped
 
-    def _take(self, message: Unexpected) -> None:
+    def _take(self, message: Kept) -> None:
         self._bytes -= message.buffered
-        theirs = self._by_partner[message.partner]
-        del theirs[message]
-        if not theirs:
+        others = self._by_partner[message.partner]
+        del others[message]
+        if not others:
             del self._by_partner[message.partner]
         self._unexpected.remove(message)

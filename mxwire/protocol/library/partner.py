@@ -1,18 +1,55 @@
-"""Partners: what an endpoint remembers of one remote endpoint (behaviour, section 1)."""
+"""Partners: the state of one remote endpoint, and the state that all partners of a local endpoint share.
+
+Theory of operation
+===================
+
+A partner is the memory of one remote endpoint: its sessions, the sequence numbers of both directions, and everything
+that is unfinished with it (behaviour, section 1). Field names are those of the specification.
+
+*Sessions.* ``fwd`` is the session that the partner expects in messages to it (TINY, SMALL, MEDIUM, RNDV), ``rev`` the
+one in packets that answer its messages (liback, PULL, NOTIFY). They are learnt by different packets: ``fwd`` from the
+reply to a connect request, ``rev`` from the partner's own request. A partner can therefore be reachable in one
+direction only, and an endpoint connects back before its first message (R-CON-12).
+
+*Sending.* ``tx_next`` is the next number to assign, ``tx_una`` the oldest that is not acked; ``deliveries`` holds those
+between, in order. New messages are enqueued in ``waiting`` and receive a number only when they may be transmitted:
+when fewer than 8191 are unacked, when the connect back is answered, and, for a RNDV, when a region is free. NOTIFYs
+have a queue of their own. A NOTIFY never needs a region, and releases one at the partner: if it waited behind a RNDV
+that needs a region, two endpoints that exchange large messages could block each other.
+
+*Receiving.* ``rx_next`` is the next number expected, ``rx_done`` the oldest that is not complete (an incomplete MEDIUM
+holds it back), ``rx_acked`` the value acked last. ``Window`` (inbound.py) moves them, ``OwedAck`` (reliability.py)
+decides when they are acked.
+
+*Session numbers.* The two upper bits of a sequence number identify a run of numbers between the same two sessions.
+Packets with other bits are dropped, so that packets from before a reset have no effect after it (R-SEQ-07).
+
+*Resets.* There are three, and they differ in the numbers that they leave behind:
+
+* ``restart``: the partner has reappeared with another session. Reception starts from the first number again, in the
+  same session number (R-CLS-05).
+* ``abandon``: the partner has not answered up to the limit. The session number advances, since packets of the old one
+  may still be in the network, and unusual numbers mark the partner as abandoned (R-RTX-05).
+* ``forget``: the local endpoint disconnects or closes.
+
+All of them end everything unfinished (``_clear``). The order matters: sessions and numbers are reset first, since
+requests that end read them (a connect that ends without a session abandons the messages that wait for it). ``epoch``
+counts resets; work that spans a reset (a pull, a run of early packets) compares it and stops.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from mxwire.protocol.counters import Counter
-from mxwire.protocol.event import Event, EventKind
-from mxwire.protocol.library.acks import AckEvent, Acknowledging
-from mxwire.protocol.library.delivery import Delivery, DeliveryEvent
-from mxwire.protocol.library.window import Window
+from mxwire.protocol.card.endpoint import CardEndpoint
+from mxwire.protocol.library.inbound import MessageTarget, Reassembly, Unexpected, Window
+from mxwire.protocol.library.matching import HandlerCalls, Matching
+from mxwire.protocol.library.reliability import AckEvent, Delivery, DeliveryEvent, OwedAck, Resends
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.sequence import NO_NUMBER, distance, same_session, session_bits, successor
-from mxwire.protocol.status import Status
+from mxwire.protocol.status import EventKind, Reporter, Status
 from mxwire.wire.numbers import (
     ABANDONED_DONE,
     ABANDONED_NEXT,
@@ -21,17 +58,116 @@ from mxwire.wire.numbers import (
     SESSION_NUMBER_MASK,
     SESSION_NUMBER_STEP,
 )
-from mxwire.wire.packets import Frame
 
-if TYPE_CHECKING:
-    from mxwire.protocol.library.connect import Connecting
-    from mxwire.protocol.library.endpoint import Endpoint
-    from mxwire.protocol.library.reassembly import Reassembly
-    from mxwire.protocol.library.sending import LargeSend
+
+class PendingConnect(Protocol):
+    """A connect request without an answer."""
+
+    status: Status | None
+
+    @property
+    def partner(self) -> Partner | None:
+        """The remote endpoint."""
+
+    def submit(self) -> None:
+        """Transmit the first request."""
+
+    def refuse(self, status: Status) -> None:
+        """End the request without an answer."""
+
+
+class PullableSend(Protocol):
+    """A large send whose receiver pulls the message."""
+
+    @property
+    def asked(self) -> int:
+        """Number of bytes requested by the receiver."""
+
+    def notified(self, transferred: int) -> None:
+        """Note the NOTIFY of the receiver."""
+
+    def reset(self, status: Status) -> None:
+        """End the send, since the partner was reset."""
+
+
+class DeferredPull(Protocol):
+    """A receive whose pull waits for a handle."""
+
+    def start(self, now: int) -> None:
+        """Begin the pull."""
+
+
+class LibraryEndpoint(ABC):
+    """The state of the library's side of an endpoint that partners and requests share; see ``endpoint.py``."""
+
+    def __init__(self, card: CardEndpoint, key: int, report: Reporter, handler_calls: HandlerCalls) -> None:
+        profile = card.profile
+        self.card = card
+        self.key = key
+        """The key that a connect request must present (R-EP-04)."""
+        self.number = card.number
+        self.session = card.session
+        """Random number of this opening (R-EP-02)."""
+        self.profile = profile
+        self.report = report
+        """Reports an event to the application."""
+        self.resend_maximum = profile.resend_maximum
+        """Maximum number of retransmissions per request, unless the request sets its own (R-RTX-03)."""
+        self.now_tick = 0
+        """Tick of the current pass."""
+        self.partners: dict[tuple[int, int], Partner] = {}
+        """Remote endpoints by peer index and endpoint number."""
+        self.requests: dict[Any, None] = {}
+        """The unfinished ``ListedRequest`` objects, in the order of the calls; an ordered set."""
+        self.matching: Matching[MessageTarget, Unexpected] = Matching(profile, handler_calls)
+        self.resends = Resends(profile)
+        self.delayed_acks: deque[tuple[int, OwedAck]] = deque()
+        self.immediate_acks: list[OwedAck] = []
+        self.flushing: dict[Partner, None] = {}
+        """Partners with numbered packets that wait for their number; an ordered set."""
+        self.connecting: deque[PendingConnect] = deque()
+        """Connects that are not submitted yet."""
+        self.pull_starts: deque[DeferredPull] = deque()
+        """Receives whose pull is not started yet."""
+        self.pulling: dict[DeferredPull, None] = {}
+        """Receives whose pull is not finished; an ordered set."""
+        self.rendezvous = 0
+        """Number of RNDVs that wait for their NOTIFY."""
+        self.early_bytes = 0
+        """Bytes of early packets of all partners."""
+
+    def partner(self, peer: Peer, number: int) -> Partner | None:
+        """The partner with a peer and an endpoint number, created if necessary; None if there is no room for it."""
+        found = self.partners.get((peer.index, number))
+        if found is None and len(self.partners) < self.profile.partner_maximum:
+            found = self.partners[peer.index, number] = Partner(self, peer, number)
+        return found
+
+    def connects_to(self, partner: Partner) -> bool:
+        """Whether a connect to a partner is pending."""
+        waiting = (each for each in self.connecting if each.partner is partner)
+        return bool(partner.pending_connects) or any(each.status is None for each in waiting)
+
+    @abstractmethod
+    def connect_back(self, partner: Partner) -> None:
+        """Connect to a partner that has connected to this endpoint, before the first message to it (R-CON-12)."""
+
+    @abstractmethod
+    def provide(self, delivery: Delivery) -> bool:
+        """Whether a delivery has all that it needs to be transmitted: a session, and a region if it is a RNDV."""
+
+    @abstractmethod
+    def neighbour(self, partner: Partner) -> LibraryEndpoint | None:
+        """The open endpoint of the same host that a local partner stands for."""
+
+    @property
+    @abstractmethod
+    def own_peer(self) -> Peer:
+        """The peer that stands for the local interface."""
 
 
 class Partner:
-    """One remote endpoint, known by peer and endpoint number. Field names are those of the specification."""
+    """One remote endpoint, identified by peer and endpoint number."""
 
     __slots__ = (
         "acks",
@@ -49,6 +185,7 @@ class Partner:
         "number",
         "peer",
         "pending_connects",
+        "port",
         "rev",
         "rx_acked",
         "rx_done",
@@ -59,102 +196,99 @@ class Partner:
         "window",
     )
 
-    def __init__(self, endpoint: Endpoint, peer: Peer, number: int) -> None:
+    def __init__(self, endpoint: LibraryEndpoint, peer: Peer, number: int) -> None:
         self.endpoint = endpoint
+        self.port = endpoint.card.port
+        """The local interface."""
         self.peer = peer
         self.number = number
         """Its endpoint number."""
         self.fwd: int | None = None
-        """Its session id for TINY, SMALL, MEDIUM and RNDV."""
+        """Its session for TINY, SMALL, MEDIUM and RNDV."""
         self.rev: int | None = None
-        """Its session id for liback, PULL and NOTIFY."""
+        """Its session for liback, PULL and NOTIFY."""
         self.tx_next = NO_NUMBER
         self.tx_una = NO_NUMBER
         self.rx_next = FIRST_NUMBER
         self.rx_done = FIRST_NUMBER
         self.rx_acked = FIRST_NUMBER
         self.connects = 0
+        """Number of connect requests, modulo 256."""
         self.liback_out = 0
         self.liback_in = 0
         self.epoch = 0
-        """Counts resets: what began in another epoch must not go on in this one."""
+        """Number of resets."""
         self.introduced = False
-        """Whether a connect request of ours was answered in this epoch (R-CON-12)."""
+        """Whether a connect request of this endpoint was answered in this epoch (R-CON-12)."""
         self.deliveries: deque[Delivery] = deque()
         """The numbers from ``tx_una`` to before ``tx_next``, in order."""
         self.waiting: deque[Delivery] = deque()
-        """Messages that have no number yet."""
+        """Messages without a number."""
         self.notifies: deque[Delivery] = deque()
-        """NOTIFYs that have no number yet; they never wait for a region, so they pass messages that do."""
-        self.pending_connects: dict[int, Connecting] = {}
+        """NOTIFYs without a number."""
+        self.pending_connects: dict[int, PendingConnect] = {}
         """Connect requests by ``connect_seqnum``, oldest first; there may be several (R-CON-06)."""
-        self.large_sends: dict[tuple[int, int], LargeSend] = {}
+        self.large_sends: dict[tuple[int, int], PullableSend] = {}
         """Sends that wait for their NOTIFY, by region id and use counter."""
         self.incomplete: dict[int, Reassembly] = {}
-        """Mediums that miss fragments, by number, oldest first."""
-        self.acks = Acknowledging(self)
+        """MEDIUMs with missing fragments, by number, oldest first."""
+        self.acks = OwedAck(self)
         self.window = Window(self)
 
     @property
     def local(self) -> bool:
-        """Whether it lives on our own host, so that nothing ever is on the wire (R-LOC-02)."""
+        """Whether it is on the same host, so that nothing is ever on the wire (R-LOC-02)."""
         return self.peer.own is not None
 
     def __repr__(self) -> str:
-        """For people who debug."""
+        """Show name and numbers, for debugging."""
         name = self.peer.name or self.peer.address.hex(":")
         return f"<Partner {name}/{self.number} tx {self.tx_una:#x}..{self.tx_next:#x} rx {self.rx_done:#x}>"
 
     # Sending.
 
     def head(self) -> dict[str, Any]:
-        """The fields that all endpoint packets to this partner begin with; the generation stays undefined (R-EP-03)."""
-        interface = self.endpoint.card.interface
+        """The first fields of all endpoint packets to this partner; the generation stays undefined (R-EP-03)."""
         return {
             "dst_mac": self.peer.address,
-            "src_mac": interface.address,
-            "dst_src_peer_index": self.peer.index_for(interface.number),
+            "src_mac": self.port.address,
+            "dst_src_peer_index": self.peer.index_for(self.port.number),
             "dst_endpoint": self.number,
             "src_endpoint": self.endpoint.number,
         }
 
-    def send(self, counter: Counter, frame: Frame) -> None:
-        """Let a frame leave."""
-        self.endpoint.card.interface.send(counter, frame)
-
     def enqueue(self, delivery: Delivery) -> None:
-        """Let a numbered packet leave as soon as it may (R-SEQ-06)."""
+        """Queue a numbered packet until it may have a number (R-SEQ-06)."""
         (self.notifies if delivery.uses_reverse_session else self.waiting).append(delivery)
         self.endpoint.flushing[self] = None
 
-    def flush(self) -> bool:
-        """Submit what may be submitted, in order; False where something still waits."""
-        return self._flush(self.notifies) and self._flush(self.waiting)
+    def assign(self) -> None:
+        """Assign numbers to the queued packets that may be transmitted, in order, and transmit them.
 
-    def _flush(self, queue: deque[Delivery]) -> bool:
-        while queue:
-            if not self._may_submit(queue[0]):
-                return False
-            self._submit(queue.popleft())
-        return True
+        NOTIFYs go first. The first packet that has to wait stops all others: a message never overtakes another.
+        """
+        endpoint = self.endpoint
+        for queue in (self.notifies, self.waiting):
+            while queue:
+                delivery = queue[0]
+                # There is no other window or credit than the number of unacked packets (R-SEQ-06, R-SND-05).
+                if distance(self.tx_next, self.tx_una) >= endpoint.profile.outstanding_maximum:
+                    return
+                if not self.introduced and endpoint.profile.connects_back:
+                    endpoint.connect_back(self)
+                    return
+                if not endpoint.provide(delivery):
+                    return
+                queue.popleft()
+                self.deliveries.append(delivery)
+                delivery.sequence = self.tx_next
+                self.tx_next = successor(self.tx_next)
+                session = self.rev if delivery.uses_reverse_session else self.fwd
+                delivery.session = NO_SESSION if session is None else session
+                delivery.fire(DeliveryEvent.SUBMIT)
+                delivery.owner.posted()
 
-    def _may_submit(self, delivery: Delivery) -> bool:
-        """Whether a number may be used now; there is no other window or credit (R-SEQ-06, R-SND-05)."""
-        if distance(self.tx_next, self.tx_una) >= self.endpoint.profile.outstanding_maximum:
-            return False
-        if not self.introduced and self.endpoint.profile.connects_back:
-            self.endpoint.introduce(self)
-            return False
-        return self.endpoint.provide(delivery)
-
-    def _submit(self, delivery: Delivery) -> None:
-        sequence = self.tx_next
-        self.tx_next = successor(sequence)
-        self.deliveries.append(delivery)
-        session = self.rev if delivery.uses_reverse_session else self.fwd
-        delivery.fire(DeliveryEvent.SUBMIT, sequence, NO_SESSION if session is None else session)
-
-    # What the partner tells.
+    # Acks and nacks.
 
     def acknowledge(self, value: int) -> None:
         """Process an ack value: all numbers before it have arrived (R-ACK-05)."""
@@ -167,6 +301,7 @@ class Partner:
         self.tx_una = value
         for _ in range(count):
             delivery = self.deliveries.popleft()
+            # A nacked delivery keeps its place here, but is done.
             if delivery.waits:
                 delivery.fire(DeliveryEvent.ACK)
         if self.waiting or self.notifies:
@@ -190,41 +325,41 @@ class Partner:
             next(iter(self.pending_connects.values())).refuse(status)
 
     def advance(self) -> None:
-        """Compute ``rx_done`` anew after a packet was handled, and owe an ack if it moved (R-ACK-02)."""
+        """Update ``rx_done`` after a packet was handled, and owe an ack if it moved (R-ACK-02)."""
         done = next(iter(self.incomplete)) if self.incomplete else self.rx_next
         if done != self.rx_done:
             self.rx_done = done
             self.acks.advanced()
 
-    # Ends.
+    # Resets.
 
     def adopt_start(self, start: int) -> None:
-        """Send from the number that the partner asks for, in its session number (R-CON-05 b, R-CON-10 b, R-SEQ-03)."""
+        """Send from the number that the partner requests, in its session number (R-CON-05 b, R-CON-10 b, R-SEQ-03)."""
         self.tx_next = self.tx_una = start
 
     def restart(self) -> None:
-        """The partner came back with another session: full reset (R-CLS-05)."""
+        """Reset completely, since the partner reappeared with another session (R-CLS-05)."""
         self._clear(Status.REMOTE_ENDPOINT_UNREACHABLE)
         self.rx_next = self.rx_done = self.rx_acked = session_bits(self.rx_done) | FIRST_NUMBER
-        self.endpoint.tell(Event(EventKind.PARTNER_RESTARTED, partner=self))
+        self.endpoint.report(EventKind.PARTNER_RESTARTED, partner=self)
 
-    def give_up(self) -> None:
-        """The partner has not answered until the limit: as a reset, and with a new session number (R-RTX-05).
+    def abandon(self) -> None:
+        """Abandon a partner that did not answer up to the limit, and start a new session number (R-RTX-05).
 
-        Connects end as unreachable like everything else, since calls here do not block (R-MEA-19).
+        Connects end as unreachable like everything else, since calls of the engine do not block (R-MEA-19).
         """
         self._clear(Status.REMOTE_ENDPOINT_UNREACHABLE)
         upper = (session_bits(self.rx_done) + SESSION_NUMBER_STEP) & SESSION_NUMBER_MASK
         self.rx_next = upper | ABANDONED_NEXT
         self.rx_done = self.rx_acked = upper | ABANDONED_DONE
-        self.endpoint.tell(Event(EventKind.PARTNER_LOST, partner=self))
+        self.endpoint.report(EventKind.PARTNER_LOST, partner=self)
 
     def forget(self, status: Status) -> None:
         """End everything with this partner (R-CLS-02, R-CLS-03)."""
         self._clear(status)
 
-    def abandon(self, status: Status) -> None:
-        """End what has no number yet."""
+    def abandon_waiting(self, status: Status) -> None:
+        """End the packets without a number."""
         ending = [*self.notifies, *self.waiting]
         self.notifies.clear()
         self.waiting.clear()
@@ -232,12 +367,13 @@ class Partner:
             delivery.fire(DeliveryEvent.RESET, status)
 
     def abandon_incomplete(self, status: Status) -> None:
-        """End the mediums that miss fragments."""
+        """End the MEDIUMs with missing fragments."""
         for reassembly in list(self.incomplete.values()):
             reassembly.fail(status)
         self.incomplete.clear()
 
     def _clear(self, status: Status) -> None:
+        # Sessions and numbers first: requests that end below read them.
         self.epoch += 1
         self.introduced = False
         self.fwd = self.rev = None
@@ -250,10 +386,12 @@ class Partner:
         for delivery in numbered:
             if delivery.waits:
                 delivery.fire(DeliveryEvent.RESET, status)
-        self.abandon(status)
+        self.abandon_waiting(status)
         for send in list(self.large_sends.values()):
             send.reset(status)
         for connecting in list(self.pending_connects.values()):
             connecting.refuse(status)
         self.abandon_incomplete(status)
-        self.endpoint.matching.drop(self)
+        for message in self.endpoint.matching.drop(self):
+            if message.local is not None:
+                message.local.dropped()

@@ -1,0 +1,452 @@
+"""Reception: a packet from the ring passes the window, is handled by its type, and MEDIUMs are reassembled.
+
+``Window`` decides by its sequence number whether a packet is handled now, kept for later or dropped, so that each
+message is handled once and in order (behaviour, section 8). ``_handle`` and the functions below it match the message
+with a receive (sections 9, 13 and 15). ``Reassembly`` collects the fragments of a MEDIUM, which may arrive in any order
+(section 10).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+
+from mxwire.protocol.arguments import Segments
+from mxwire.protocol.corridor import Arrival, Fragments
+from mxwire.protocol.library.matching import Postable
+from mxwire.protocol.library.reliability import AckEvent
+from mxwire.protocol.machine import Machine, Row, Table
+from mxwire.protocol.profile import Defect
+from mxwire.protocol.sequence import JUST_BEFORE, distance, successor
+from mxwire.protocol.status import Status
+from mxwire.wire.numbers import NUMBER_MASK, SESSION_NUMBER_MASK
+from mxwire.wire.packets import Medium, Notify, Rndv
+
+if TYPE_CHECKING:
+    from mxwire.protocol.library.partner import Partner
+
+FRAGMENTS_MAXIMUM: Final = 256
+"""Number of values of ``frag_seqnum``; a length that needs more fragments is not valid (R-MED-03)."""
+_FRAGMENTS_KEPT: Final = 256
+"""Maximum number of early fragments per message: ``frag_seqnum`` has no more values."""
+_PACKET_SIZE: Final = 64
+"""Bytes accounted for an early packet besides its data, so that empty packets are limited too."""
+
+
+# The other side of matching, as arriving messages see it.
+
+
+class MessageTarget(Postable, Protocol):
+    """A posted receive that an arriving message has matched."""
+
+    memory: Segments
+
+    def take_message(self, partner: Partner, match_info: int, data: bytes) -> None:
+        """Take a message that is complete."""
+
+    def take_fragments(self, partner: Partner, match_info: int, reassembly: Reassembly) -> None:
+        """Take a MEDIUM whose first fragment has arrived."""
+
+    def take_rendezvous(self, partner: Partner, match_info: int, frame: Rndv) -> None:
+        """Take a message that must be pulled."""
+
+    def take_local(self, partner: Partner, send: Any) -> None:
+        """Take a large message from the same host."""
+
+    def filled(self) -> None:
+        """Note that all fragments have arrived."""
+
+    def abandoned(self, status: Status) -> None:
+        """Note that the missing fragments will not arrive."""
+
+
+class Unexpected:
+    """A message received before a matching receive was posted."""
+
+    __slots__ = ("data", "length", "local", "match_info", "order", "partner", "reassembly", "rendezvous", "waiting")
+
+    def __init__(
+        self,
+        partner: Partner,
+        match_info: int,
+        length: int,
+        *,
+        data: bytes | None = None,
+        reassembly: Reassembly | None = None,
+        rendezvous: Rndv | None = None,
+        local: Any = None,
+    ) -> None:
+        self.partner = partner
+        self.match_info = match_info
+        self.length = length
+        """Length of the whole message in bytes."""
+        self.data = data
+        """The message, if it is complete."""
+        self.reassembly = reassembly
+        self.rendezvous = rendezvous
+        self.local = local
+        """The :class:`~mxwire.protocol.library.local.LocalSend` of a message from the same host."""
+        self.order = 0
+        self.waiting = True
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of memory that the message occupies."""
+        return self.length if self.rendezvous is None and self.local is None else 0
+
+
+# The receive window.
+
+
+class WindowPlace(StrEnum):
+    """Position of a sequence number relative to the window (R-ORD-03)."""
+
+    NEXT = "next"
+    BEHIND = "behind"
+    EARLY = "early"
+    OBSOLETE = "obsolete"
+    JUST_BEFORE = "just before"
+
+
+class Window:
+    """The receive window of one partner, with its early packets: each packet once and in order (R-ORD-05)."""
+
+    __slots__ = ("_bytes", "early", "partner")
+
+    def __init__(self, partner: Partner) -> None:
+        self.partner = partner
+        self.early: dict[int, list[Arrival | Fragments]] = {}
+        """Early packets by number, in order of arrival."""
+        self._bytes = 0
+
+    def clear(self) -> None:
+        """Drop the early packets."""
+        self.early.clear()
+        self._account(-self._bytes)
+
+    def _account(self, size: int) -> None:
+        """Add to the memory of early packets, in bytes."""
+        self._bytes += size
+        self.partner.endpoint.early_bytes += size
+
+    def _take(self, number: int) -> list[Arrival | Fragments]:
+        """Take the early packets with a number."""
+        kept = self.early.pop(number & NUMBER_MASK, [])
+        self._account(-sum(map(_size, kept)))
+        return kept
+
+    def arrive(self, arrival: Arrival | Fragments) -> None:
+        """Take a numbered packet that the card has accepted (R-ORD-02, R-SEQ-07)."""
+        partner = self.partner
+        frame = arrival.frame
+        if ((frame.lib_seqnum ^ partner.rx_done) | (frame.lib_piggyack ^ partner.tx_next)) & SESSION_NUMBER_MASK:
+            # A packet of another session number, in either direction.
+            return
+        # The piggyback counts whatever becomes of the packet: even a duplicate may carry news.
+        partner.acknowledge(frame.lib_piggyack)
+        place = self.place(frame.lib_seqnum)
+        if place is WindowPlace.NEXT:
+            if self.early and type(arrival) is Fragments and len(arrival.numbers) > 1:
+                # Early packets are handled right after the first fragment, before the others (R-ORD-04).
+                for each in arrival:
+                    self.arrive(each)
+                return
+            if self._next(arrival) and self.early:
+                self._drop_stale(arrival)
+                self._drain()
+        elif place is WindowPlace.BEHIND:
+            self._behind(arrival)
+        elif place is WindowPlace.EARLY:
+            self._keep(arrival)
+        if type(arrival) is Fragments and arrival.surplus:
+            # Fragments after the end of the message are duplicates: their place is that of the number now.
+            place = self.place(frame.lib_seqnum)
+        if place is WindowPlace.JUST_BEFORE:
+            # The ack of the newest packet may have been lost.
+            self.partner.acks.fire(AckEvent.AT_ONCE)
+
+    def place(self, sequence: int) -> WindowPlace:
+        """The position of a sequence number (R-ORD-03)."""
+        partner = self.partner
+        if sequence == partner.rx_next:
+            return WindowPlace.NEXT
+        ahead = distance(sequence, partner.rx_done)
+        width = distance(partner.rx_next, partner.rx_done)
+        if ahead < width:
+            return WindowPlace.BEHIND
+        if ahead <= width + partner.endpoint.profile.early_window:
+            return WindowPlace.EARLY
+        return WindowPlace.JUST_BEFORE if ahead == JUST_BEFORE else WindowPlace.OBSOLETE
+
+    def _next(self, arrival: Arrival | Fragments) -> bool:
+        """Handle the next packet in sequence; return False if there is no memory, as if it had been lost.
+
+        The same applies to a packet that would use the last of the 2^14 numbers while a MEDIUM is incomplete: the
+        oldest number could no longer be distinguished from the newest (R-SEQ-02).
+        """
+        partner = self.partner
+        if distance(partner.rx_next, partner.rx_done) == NUMBER_MASK or not _handle(partner, arrival):
+            return False
+        partner.rx_next = successor(partner.rx_next)
+        partner.advance()
+        if type(arrival.frame) is Notify:
+            _hurry_ack_of_notify(partner)
+        return True
+
+    def _behind(self, arrival: Arrival | Fragments) -> None:
+        """Take a further fragment of an incomplete MEDIUM; a duplicate is dropped without owing an ack (R-MED-05)."""
+        reassembly = self.partner.incomplete.get(arrival.frame.lib_seqnum)
+        if reassembly is not None and isinstance(arrival.frame, Medium):
+            reassembly.add(arrival)
+            self.partner.advance()
+
+    def _keep(self, arrival: Arrival | Fragments) -> None:
+        """Keep an early packet, without an ack; duplicates, and packets for which there is no memory, are dropped."""
+        endpoint, size = self.partner.endpoint, _size(arrival)
+        if endpoint.early_bytes + size > endpoint.profile.early_bytes_maximum:
+            return
+        kept = self.early.setdefault(arrival.frame.lib_seqnum & NUMBER_MASK, [])
+        if kept and not (isinstance(arrival.frame, Medium) and isinstance(kept[0].frame, Medium)):
+            return
+        if isinstance(arrival, Fragments):
+            arrival.detach()
+        if sum(map(_count, kept)) < _FRAGMENTS_KEPT and not _is_duplicate(arrival, kept):
+            kept.append(arrival)
+            self._account(size)
+
+    def _drop_stale(self, arrival: Arrival | Fragments) -> None:
+        """Handle the early packets with the number of ``arrival``, which has been received again (R-ORD-04)."""
+        epoch = self.partner.epoch
+        for kept in self._take(arrival.frame.lib_seqnum):
+            if self.partner.epoch == epoch:
+                self._behind(kept)
+
+    def _drain(self) -> None:
+        """Handle the early packets that are next in sequence; with D-5 only one number (R-ORD-04)."""
+        one_only = self.partner.endpoint.profile.has(Defect.EARLY_DRAINED_BY_ONE)
+        while self.early:
+            kept = self._take(self.partner.rx_next)
+            if not kept:
+                return
+            epoch = self.partner.epoch
+            if not self._next(kept[0]):
+                return
+            for arrival in kept[1:]:
+                # Handling a packet may have reset the partner.
+                if self.partner.epoch == epoch:
+                    self._behind(arrival)
+            if one_only:
+                return
+
+
+def _size(arrival: Any) -> int:
+    """Bytes of memory that an early packet occupies."""
+    data = sum(arrival.lengths) if isinstance(arrival, Fragments) else len(getattr(arrival.frame, "data", b""))
+    return _PACKET_SIZE + data
+
+
+def _count(arrival: Arrival | Fragments) -> int:
+    return len(arrival.numbers) if isinstance(arrival, Fragments) else 1
+
+
+def _numbers(arrival: Any) -> list[int]:
+    return arrival.numbers if isinstance(arrival, Fragments) else [arrival.frame.frag_seqnum]
+
+
+def _is_duplicate(arrival: Arrival | Fragments, kept: list[Arrival | Fragments]) -> bool:
+    """Whether all fragments of an early MEDIUM are kept already."""
+    if not kept:
+        return False
+    known = {number for each in kept for number in _numbers(each)}
+    return known.issuperset(_numbers(arrival))
+
+
+# Packets in sequence.
+
+
+def _handle(partner: Partner, arrival: Arrival | Fragments) -> bool:
+    """Handle a packet in sequence; return False if there is no memory for it, as if it had been lost (R-ORD-03).
+
+    Each type may have any length that its format allows (R-SND-02).
+    """
+    frame: Any = arrival.frame
+    kind = type(frame)
+    if kind is Notify:
+        # The end of a large send, if region and use are those of one (R-NOT-02).
+        send = partner.large_sends.get((frame.pulled_rdma_id, frame.pulled_rdma_seqnum))
+        if send is not None:
+            send.notified(frame.total_length)
+        return True
+    if kind is Medium:
+        return _handle_medium(partner, arrival)
+    matching = partner.endpoint.matching
+    info = match_info_of(frame)
+    receive = matching.arrive(info)
+    if kind is Rndv:
+        # The message is pulled only once it is matched (R-RDV-03, R-MAT-05).
+        if receive is None:
+            return matching.keep(Unexpected(partner, info, frame.msg_length, rendezvous=frame))
+        receive.take_rendezvous(partner, info, frame)
+        return True
+    if receive is None:
+        return matching.keep(Unexpected(partner, info, len(frame.data), data=frame.data))
+    receive.take_message(partner, info, frame.data)
+    return True
+
+
+def _handle_medium(partner: Partner, arrival: Arrival | Fragments) -> bool:
+    """Match a MEDIUM when its first fragment arrives, whichever that is (R-MED-01)."""
+    frame = arrival.frame
+    endpoint = partner.endpoint
+    if frame.length > endpoint.card.dialect.fragment_payload * FRAGMENTS_MAXIMUM:
+        return False
+    info = match_info_of(frame)
+    reassembly = Reassembly(partner, frame.lib_seqnum, info, frame.length)
+    receive = endpoint.matching.arrive(info)
+    if receive is not None:
+        receive.take_fragments(partner, info, reassembly)
+    elif not endpoint.matching.keep(Unexpected(partner, info, frame.length, reassembly=reassembly)):
+        return False
+    else:
+        reassembly.buffer_it()
+    partner.incomplete[frame.lib_seqnum] = reassembly
+    reassembly.add(arrival)
+    return True
+
+
+def _hurry_ack_of_notify(partner: Partner) -> None:
+    """Ack a NOTIFY at once, if the dialect or the profile requires it and nothing is incomplete (R-ACK-08)."""
+    if partner.incomplete:
+        return
+    at_once = partner.endpoint.profile.notify_acked_at_once
+    if at_once if at_once is not None else partner.endpoint.card.dialect.family == "mxoe":
+        partner.acks.fire(AckEvent.AT_ONCE)
+
+
+def match_info_of(frame: Any) -> int:
+    """The 64 bits of match information of a message."""
+    info: int = (frame.match_a << 32) | frame.match_b
+    return info
+
+
+# Reassembly.
+
+
+class ReassemblyState(StrEnum):
+    """States of a MEDIUM that is being received."""
+
+    INCOMPLETE = "incomplete"
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+
+class ReassemblyEvent(StrEnum):
+    """Events of a MEDIUM that is being received."""
+
+    FRAGMENT = "fragment"
+    LAST_FRAGMENT = "last fragment"
+    RESET = "partner reset"
+
+
+def _complete(reassembly: Reassembly) -> None:
+    del reassembly.partner.incomplete[reassembly.sequence]
+    if reassembly.receive is not None:
+        reassembly.receive.filled()
+
+
+def _failed(reassembly: Reassembly, status: Status) -> None:
+    if reassembly.receive is not None:
+        reassembly.receive.abandoned(status)
+
+
+REASSEMBLY: Final = Table(
+    "medium",
+    ReassemblyState.INCOMPLETE,
+    (
+        Row(ReassemblyState.INCOMPLETE, ReassemblyEvent.FRAGMENT, ReassemblyState.INCOMPLETE, None, ("R-MED-05",)),
+        Row(
+            ReassemblyState.INCOMPLETE,
+            ReassemblyEvent.LAST_FRAGMENT,
+            ReassemblyState.COMPLETE,
+            _complete,
+            ("R-MED-04",),
+        ),
+        Row(ReassemblyState.INCOMPLETE, ReassemblyEvent.RESET, ReassemblyState.FAILED, _failed, ("R-CLS-05",)),
+    ),
+)
+
+
+class Reassembly(Machine):
+    """One MEDIUM that is being received."""
+
+    __slots__ = ("_received", "_seen", "length", "match_info", "memory", "partner", "receive", "sequence")
+
+    table = REASSEMBLY
+
+    def __init__(self, partner: Partner, sequence: int, match_info: int, length: int) -> None:
+        super().__init__()
+        self.partner = partner
+        self.sequence = sequence
+        self.match_info = match_info
+        self.length = length
+        """Length of the whole message in bytes."""
+        self.memory: Segments | None = None
+        """Destination of the data."""
+        self.receive: MessageTarget | None = None
+        """The receive that has matched the message, if any."""
+        self._seen = 0
+        """Bit i is set if fragment i has arrived."""
+        self._received = 0
+
+    def buffer_it(self) -> None:
+        """Store the data in a buffer of the engine, until a receive is posted (R-MAT-05)."""
+        self.memory = Segments(bytearray(self.length), writable=True)
+
+    def add(self, arrival: Arrival | Fragments) -> None:
+        """Take fragments; duplicates are dropped (R-MED-03)."""
+        if isinstance(arrival, Fragments):
+            buffer = arrival.buffer
+            for number, start, length in zip(arrival.numbers, arrival.starts, arrival.lengths, strict=True):
+                if self.state is not ReassemblyState.INCOMPLETE:
+                    arrival.surplus = True
+                    return
+                self._fragment(arrival.frame, number, buffer[start : start + length])
+        else:
+            frame = arrival.frame
+            self._fragment(frame, frame.frag_seqnum, np.frombuffer(frame.data, np.uint8))
+
+    def _fragment(self, frame: Any, number: int, data: Any) -> None:
+        """Take one fragment; any number and any length are valid, even no bytes (R-MEA-13)."""
+        bit = 1 << number
+        if self._seen & bit:
+            return
+        self._seen |= bit
+        self._received += len(data)
+        if self.memory is not None:
+            self.memory.put(self._offset(frame, number), data)
+        last = self._received == self.length
+        self.fire(ReassemblyEvent.LAST_FRAGMENT if last else ReassemblyEvent.FRAGMENT)
+
+    def _offset(self, frame: Any, number: int) -> int:
+        """Offset of a fragment in the message, in bytes (R-MED-02)."""
+        endpoint = self.partner.endpoint
+        if frame.frag_pipeline is None or endpoint.profile.pipeline_ignored:
+            return number * endpoint.card.dialect.fragment_payload
+        place: int = number << frame.frag_pipeline
+        return place
+
+    def fail(self, status: Status) -> None:
+        """End without the missing fragments, since the partner was reset."""
+        self.fire(ReassemblyEvent.RESET, status)
+
+    def hand_over(self, receive: MessageTarget) -> None:
+        """Continue in the memory of a receive that has matched the message, complete or not."""
+        data = self.memory
+        self.memory = receive.memory
+        self.receive = receive
+        if data is not None:
+            receive.memory.put(0, np.frombuffer(data.copy(), np.uint8))
+        if self.state is ReassemblyState.COMPLETE:
+            receive.filled()

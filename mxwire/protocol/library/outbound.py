@@ -1,0 +1,421 @@
+"""Transmission: the sends of an application, and the packets that carry messages and NOTIFYs.
+
+A send is *buffered* up to 32 KiB: its data is copied into a TINY, SMALL or MEDIUM packet, and the request ends when the
+packet is first transmitted. A larger or synchronous send is announced by a RNDV, and ends when its receiver has pulled
+the message and sent a NOTIFY (behaviour, sections 7 and 13).
+
+Each kind of packet builds its own frames when it is emitted, and again when it is retransmitted, since the piggyback
+differs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.ethernet import ETHERTYPE_MXOE
+from mxwire.protocol.arguments import Segments
+from mxwire.protocol.card.replies import Region
+from mxwire.protocol.counters import Counter
+from mxwire.protocol.library.partner import LibraryEndpoint, Partner
+from mxwire.protocol.library.reliability import Delivery
+from mxwire.protocol.library.request import Request, RequestKind
+from mxwire.protocol.machine import Row, Table
+from mxwire.protocol.status import EventKind, Status
+from mxwire.wire.enums import PacketType
+from mxwire.wire.headers import header_type
+from mxwire.wire.layout import layout_of
+from mxwire.wire.numbers import TINY_MAXIMUM
+from mxwire.wire.packets import Notify, Rndv
+
+_LOW: Final = 0xFFFF_FFFF
+
+# Packets.
+
+# Looking up a member of an enumeration takes as long as packing a number, and these are used for each message.
+_TINY: Final = int(PacketType.TINY)
+_SMALL: Final = int(PacketType.SMALL)
+_SEND_TINY: Final = Counter.SEND_TINY
+_SEND_SMALL: Final = Counter.SEND_SMALL
+_NO_CHECKSUM: Final = 0
+"""The checksum of a release build (wire format, section 8)."""
+
+
+class Packet(ABC):
+    """A packet with a sequence number."""
+
+    __slots__ = ()
+
+    @property
+    def uses_reverse_session(self) -> bool:
+        """Whether it carries the session of the reverse direction."""
+        return False
+
+    @property
+    def fragmented(self) -> bool:
+        """Whether it has several frames."""
+        return False
+
+    @abstractmethod
+    def emit(self, delivery: Delivery, piggyback: int) -> None:
+        """Build the frame, and queue it at the port."""
+
+
+class EagerPacket(Packet):
+    """A message of up to 128 bytes in one frame: TINY or SMALL (R-SND-01)."""
+
+    __slots__ = ("data", "match_info")
+
+    def __init__(self, match_info: int, data: bytes) -> None:
+        self.match_info = match_info
+        self.data = data
+
+    def emit(self, delivery: Delivery, piggyback: int) -> None:
+        """Build the frame, and queue it at the port."""
+        partner = delivery.partner
+        port = partner.port
+        length = len(self.data)
+        if length <= TINY_MAXIMUM:
+            header, shortest, kind, counter = port.tiny, port.tiny_minimum, _TINY, _SEND_TINY
+        else:
+            header, shortest, kind, counter = port.small, port.small_minimum, _SMALL, _SEND_SMALL
+        port.counters[counter] += 1
+        packed = header.pack(
+            partner.peer.address,
+            port.address,
+            ETHERTYPE_MXOE,
+            partner.peer.index_for(port.number),
+            kind,
+            partner.number,
+            partner.endpoint.number,
+            length,
+            _NO_CHECKSUM,
+            delivery.sequence,
+            piggyback,
+            self.match_info >> 32,
+            self.match_info & _LOW,
+            delivery.session,
+        )
+        port.outgoing.put((packed + self.data).ljust(shortest, b"\0"))
+
+
+class MediumPacket(Packet):
+    """A message in several fragments, which are always transmitted together (R-SND-03, R-RTX-02)."""
+
+    __slots__ = ("_data", "_fragment", "_pipeline", "match_info")
+
+    def __init__(self, match_info: int, data: bytes, fragment: int, pipeline: int | None) -> None:
+        self.match_info = match_info
+        self._data = data
+        self._fragment = fragment
+        self._pipeline = pipeline
+
+    @property
+    def fragmented(self) -> bool:
+        """Return True: nearly all MEDIUMs have several frames."""
+        return True
+
+    def emit(self, delivery: Delivery, piggyback: int) -> None:
+        """Queue all fragments at the port."""
+        partner = delivery.partner
+        port = partner.port
+        layout = layout_of(port.dialect.medium_format)
+        count = max(1, -(-len(self._data) // self._fragment))
+        headers = np.zeros(count, header_type(layout))
+        headers["dst_mac"] = np.frombuffer(partner.peer.address, np.uint8)
+        headers["src_mac"] = np.frombuffer(port.address, np.uint8)
+        headers["ethertype"] = ETHERTYPE_MXOE
+        headers["dst_src_peer_index"] = partner.peer.index_for(port.number)
+        headers["ptype"] = PacketType.MEDIUM
+        headers["dst_endpoint"] = partner.number
+        headers["src_endpoint"] = partner.endpoint.number
+        headers["length"] = len(self._data)
+        headers["lib_seqnum"] = delivery.sequence
+        headers["lib_piggyack"] = piggyback
+        headers["match_a"] = self.match_info >> 32
+        headers["match_b"] = self.match_info & _LOW
+        headers["session"] = delivery.session
+        sizes = [min(self._fragment, len(self._data) - at) for at in range(0, count * self._fragment, self._fragment)]
+        headers["frag_length"] = sizes
+        headers["frag_seqnum"] = np.arange(count)
+        if "frag_pipeline" in layout.by_name:
+            headers["frag_pipeline"] = self._pipeline
+        port.counters[Counter.SEND_MEDIUM_SQ_FRAG] += count
+        port.outgoing.put_bulk(_FragmentFrames(headers, self._data, sizes, layout.format.minimum_length))
+
+
+class _FragmentFrames:
+    """The frames of a MEDIUM, built when the link takes them."""
+
+    __slots__ = ("_data", "_headers", "_sizes", "even", "lengths")
+
+    def __init__(self, headers: NDArray[np.void], data: bytes, sizes: list[int], shortest: int) -> None:
+        self._headers = headers
+        self._data = data
+        self._sizes = sizes
+        self.lengths = [max(shortest, headers.itemsize + size) for size in sizes]
+        # The last fragment is nearly always shorter.
+        self.even = 0
+
+    def append(self, _more: _FragmentFrames) -> bool:
+        """Return False: two messages have different headers."""
+        return False
+
+    def write(self, out: NDArray[np.uint8]) -> None:
+        """Write header, data and padding of each frame."""
+        head = self._headers.itemsize
+        data = np.frombuffer(self._data, np.uint8)
+        at = taken = 0
+        rows = self._headers.view(np.uint8).reshape(len(self._sizes), head)
+        for row, size, length in zip(rows, self._sizes, self.lengths, strict=True):
+            out[at : at + head] = row
+            out[at + head : at + head + size] = data[taken : taken + size]
+            out[at + head + size : at + length] = 0
+            at += length
+            taken += size
+
+
+class RndvPacket(Packet):
+    """The announcement of a message that may be pulled (R-RDV-01)."""
+
+    __slots__ = ("match_info", "memory", "region")
+
+    def __init__(self, match_info: int, memory: Segments) -> None:
+        self.match_info = match_info
+        self.memory = memory
+        self.region: Region | None = None
+        """Set before the first transmission."""
+
+    def emit(self, delivery: Delivery, piggyback: int) -> None:
+        """Build the frame, and queue it at the port."""
+        region = self.region
+        assert region is not None
+        delivery.partner.port.emit(
+            Counter.SEND_RNDV,
+            Rndv(
+                **delivery.partner.head(),
+                lib_seqnum=delivery.sequence,
+                lib_piggyack=piggyback,
+                match_a=self.match_info >> 32,
+                match_b=self.match_info & _LOW,
+                session=delivery.session,
+                msg_length=self.memory.length,
+                pulled_rdma_id=region.number,
+                pulled_rdma_seqnum=region.use,
+                pulled_rdma_offset=region.offset,
+            ),
+        )
+
+
+class NotifyPacket(Packet):
+    """The announcement to the sender that its message was pulled (R-NOT-01)."""
+
+    __slots__ = ("region", "transferred", "use")
+
+    def __init__(self, region: int, use: int, transferred: int) -> None:
+        self.region = region
+        self.use = use
+        self.transferred = transferred
+        """Number of bytes pulled, 0 if the pull failed."""
+
+    @property
+    def uses_reverse_session(self) -> bool:
+        """Return True: a NOTIFY answers a message of the partner."""
+        return True
+
+    def emit(self, delivery: Delivery, piggyback: int) -> None:
+        """Build the frame, and queue it at the port."""
+        delivery.partner.port.emit(
+            Counter.SEND_NOTIFY,
+            Notify(
+                **delivery.partner.head(),
+                session=delivery.session,
+                total_length=self.transferred,
+                pulled_rdma_id=self.region,
+                pulled_rdma_seqnum=self.use,
+                lib_seqnum=delivery.sequence,
+                lib_piggyack=piggyback,
+            ),
+        )
+
+
+# Sends.
+
+
+class SendState(StrEnum):
+    """States of a buffered send, as the application sees it."""
+
+    WAITING = "waiting"
+    POSTED = "posted"
+    DONE = "done"
+
+
+class SendEvent(StrEnum):
+    """Events of a buffered send."""
+
+    POSTED = "posted"
+    ACK = "acked"
+    LOST = "lost"
+
+
+def _complete(send: BufferedSend) -> None:
+    send.finish(Status.SUCCESS, send.length)
+
+
+def _fail(send: BufferedSend, status: Status) -> None:
+    send.finish(status)
+
+
+def _report_undelivered(send: BufferedSend, status: Status) -> None:
+    send.late_status = status
+    send.endpoint.report(EventKind.UNDELIVERED, send)
+
+
+BUFFERED_SEND: Final = Table(
+    "buffered send",
+    SendState.WAITING,
+    (
+        Row(SendState.WAITING, SendEvent.POSTED, SendState.POSTED, _complete, ("R-SND-06",)),
+        Row(SendState.WAITING, SendEvent.LOST, SendState.DONE, _fail, ("R-CLS-05",)),
+        Row(SendState.POSTED, SendEvent.ACK, SendState.DONE, None, ("R-ACK-05",)),
+        Row(SendState.POSTED, SendEvent.LOST, SendState.DONE, _report_undelivered, ("R-CLS-02", "R-NAK-05")),
+    ),
+)
+
+
+class BufferedSend(Request):
+    """A send of a TINY, SMALL or MEDIUM: complete for the application as soon as it is posted (R-SND-06)."""
+
+    __slots__ = ("late_status",)
+
+    kind = RequestKind.SEND
+    table = BUFFERED_SEND
+
+    def __init__(self, endpoint: LibraryEndpoint, partner: Partner, match_info: int, length: int) -> None:
+        super().__init__(endpoint, partner, match_info, length)
+        self.late_status: Status | None = None
+        """The reason if the message was lost after it had been reported complete."""
+
+    def posted(self) -> None:
+        """Note the first transmission."""
+        self.fire(SendEvent.POSTED)
+
+    def acked(self) -> None:
+        """Note that the partner has the message."""
+        self.fire(SendEvent.ACK)
+
+    def lost(self, status: Status) -> None:
+        """Note that the partner will not have the message."""
+        self.fire(SendEvent.LOST, status)
+
+
+class LargeSendState(StrEnum):
+    """States of a large send."""
+
+    WAITING = "waiting"
+    ANNOUNCED = "announced"
+    PULLABLE = "acked, waits for notify"
+    NOTIFIED = "notified, not acked"
+    DONE = "done"
+
+
+class LargeSendEvent(StrEnum):
+    """Events of a large send."""
+
+    POSTED = "rndv posted"
+    ACK = "rndv acked"
+    NOTIFY = "notify"
+    LOST = "rndv lost"
+    RESET = "partner reset"
+
+
+def _complete_large(send: LargeSend, _status: Status = Status.SUCCESS) -> None:
+    short = send.pulled < send.length
+    send.finish(Status.MESSAGE_TRUNCATED if short else Status.SUCCESS, send.pulled)
+
+
+def _fail_large(send: LargeSend, status: Status) -> None:
+    send.release_region()
+    send.finish(status)
+
+
+LARGE_SEND: Final = Table(
+    "large send",
+    LargeSendState.WAITING,
+    (
+        Row(LargeSendState.WAITING, LargeSendEvent.POSTED, LargeSendState.ANNOUNCED, None, ("R-RDV-01",)),
+        Row(LargeSendState.WAITING, LargeSendEvent.LOST, LargeSendState.DONE, _fail_large, ("R-CLS-05",)),
+        Row(LargeSendState.ANNOUNCED, LargeSendEvent.ACK, LargeSendState.PULLABLE, None, ("R-RTX-02",)),
+        Row(LargeSendState.ANNOUNCED, LargeSendEvent.NOTIFY, LargeSendState.NOTIFIED, None, ("R-NOT-03",)),
+        Row(LargeSendState.ANNOUNCED, LargeSendEvent.LOST, LargeSendState.DONE, _fail_large, ("R-NAK-05", "R-CLS-05")),
+        Row(LargeSendState.PULLABLE, LargeSendEvent.NOTIFY, LargeSendState.DONE, _complete_large, ("R-NOT-02",)),
+        Row(LargeSendState.PULLABLE, LargeSendEvent.RESET, LargeSendState.DONE, _fail_large, ("R-CLS-05",)),
+        Row(LargeSendState.NOTIFIED, LargeSendEvent.ACK, LargeSendState.DONE, _complete_large, ("R-NOT-03",)),
+        Row(LargeSendState.NOTIFIED, LargeSendEvent.LOST, LargeSendState.DONE, _complete_large, ("R-NOT-03",)),
+    ),
+)
+
+
+class LargeSend(Request):
+    """A send of a RNDV: complete when the receiver's NOTIFY has announced the number of bytes pulled."""
+
+    __slots__ = ("packet", "pulled")
+
+    kind = RequestKind.SEND
+    table = LARGE_SEND
+
+    def __init__(self, endpoint: LibraryEndpoint, partner: Partner, packet: RndvPacket) -> None:
+        super().__init__(endpoint, partner, packet.match_info, packet.memory.length)
+        self.packet = packet
+        self.pulled = 0
+        """Number of bytes in the NOTIFY."""
+
+    @property
+    def asked(self) -> int:
+        """Number of bytes requested by the receiver."""
+        return 0 if self.packet.region is None else self.packet.region.asked
+
+    def posted(self) -> None:
+        """Note the first transmission of the RNDV."""
+        self.fire(LargeSendEvent.POSTED)
+
+    def acked(self) -> None:
+        """Note that the partner has the RNDV, which is not retransmitted from now on (R-RTX-02)."""
+        self.fire(LargeSendEvent.ACK)
+
+    def lost(self, status: Status) -> None:
+        """Note that the partner will not have the RNDV."""
+        self.fire(LargeSendEvent.LOST, status)
+
+    def notified(self, transferred: int) -> None:
+        """Note that the partner has pulled ``transferred`` bytes (R-NOT-02)."""
+        if self.can(LargeSendEvent.NOTIFY):
+            self.pulled = min(transferred, self.length)
+            self.release_region()
+            self.fire(LargeSendEvent.NOTIFY)
+
+    def reset(self, status: Status) -> None:
+        """End the send, if it waits for its NOTIFY, since the partner was reset."""
+        if self.can(LargeSendEvent.RESET):
+            self.fire(LargeSendEvent.RESET, status)
+
+    def provide_region(self) -> None:
+        """Register the message as a region (R-RDV-01)."""
+        endpoint, partner = self.endpoint, self.partner
+        assert partner is not None
+        region = endpoint.card.regions.register(self.packet.memory, endpoint.profile.region_offset)
+        self.packet.region = region
+        endpoint.rendezvous += 1
+        partner.large_sends[region.number, region.use] = self
+
+    def release_region(self) -> None:
+        """Release the region; the packet keeps its numbers, since the RNDV may be retransmitted."""
+        region, partner = self.packet.region, self.partner
+        assert partner is not None
+        if region is not None and partner.large_sends.pop((region.number, region.use), None) is not None:
+            self.endpoint.card.regions.release(region)
+            self.endpoint.rendezvous -= 1

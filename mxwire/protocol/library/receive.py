@@ -1,0 +1,280 @@
+"""Receives: posted, matched and filled; a large one is pulled, and its sender notified (sections 9, 13, 15, 17)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from mxwire.protocol.arguments import Segments
+from mxwire.protocol.card.pull import PullSource
+from mxwire.protocol.library.inbound import Reassembly, Unexpected
+from mxwire.protocol.library.local import LocalSend
+from mxwire.protocol.library.outbound import NotifyPacket
+from mxwire.protocol.library.partner import LibraryEndpoint, Partner
+from mxwire.protocol.library.reliability import Delivery, DeliveryOwner
+from mxwire.protocol.library.request import ListedRequest, Request, RequestKind
+from mxwire.protocol.machine import Row, Table
+from mxwire.protocol.profile import Defect
+from mxwire.protocol.status import Status
+from mxwire.wire.numbers import NO_SESSION
+from mxwire.wire.packets import Rndv
+
+_SUCCESS: Final = Status.SUCCESS
+_TRUNCATED: Final = Status.MESSAGE_TRUNCATED
+_NOTHING: Final = (_SUCCESS, 0)
+_UNALLOCATED: Final = Segments(b"")
+"""Placeholder for the memory of a receive that is allocated at the match."""
+
+
+class ReceiveState(StrEnum):
+    """States of a receive."""
+
+    POSTED = "posted"
+    FILLING = "filling"
+    PULLING = "pulling"
+    NOTIFYING = "notifying"
+    DONE = "done"
+
+
+class ReceiveEvent(StrEnum):
+    """Events of a receive."""
+
+    MESSAGE = "whole message"
+    FRAGMENT = "first fragment"
+    COMPLETE = "last fragment"
+    RENDEZVOUS = "rendezvous"
+    EMPTY = "rendezvous with nothing to pull"
+    PULLED = "pull ended"
+    NOTIFIED = "notify posted"
+    CANCEL = "cancelled"
+    RESET = "partner reset"
+    CLOSE = "endpoint closed"
+
+
+def _pull(receive: Receive) -> None:
+    receive.endpoint.pulling[receive] = None
+    receive.endpoint.pull_starts.append(receive)
+
+
+def _notify(receive: Receive, status: Status, transferred: int) -> None:
+    assert receive.rendezvous is not None and receive.partner is not None
+    receive.outcome = (status, transferred)
+    enqueue_notify(receive.partner, receive.rendezvous, transferred, receive)
+
+
+RECEIVE: Final = Table(
+    "receive",
+    ReceiveState.POSTED,
+    (
+        Row(ReceiveState.POSTED, ReceiveEvent.MESSAGE, ReceiveState.DONE, Request.finish, ("R-MAT-02",)),
+        Row(ReceiveState.POSTED, ReceiveEvent.FRAGMENT, ReceiveState.FILLING, None, ("R-MED-01",)),
+        Row(ReceiveState.POSTED, ReceiveEvent.RENDEZVOUS, ReceiveState.PULLING, _pull, ("R-RDV-04",)),
+        Row(ReceiveState.POSTED, ReceiveEvent.EMPTY, ReceiveState.NOTIFYING, _notify, ("R-RDV-04", "R-PUL-11")),
+        Row(ReceiveState.POSTED, ReceiveEvent.CANCEL, ReceiveState.DONE, Request.finish, ("R-MSC-02",)),
+        Row(ReceiveState.POSTED, ReceiveEvent.CLOSE, ReceiveState.DONE, Request.finish, ("R-CLS-02",)),
+        Row(ReceiveState.FILLING, ReceiveEvent.COMPLETE, ReceiveState.DONE, Request.finish, ("R-MED-04",)),
+        Row(ReceiveState.FILLING, ReceiveEvent.RESET, ReceiveState.DONE, Request.finish, ("R-CLS-05",)),
+        Row(ReceiveState.PULLING, ReceiveEvent.PULLED, ReceiveState.NOTIFYING, _notify, ("R-NOT-01",)),
+        Row(ReceiveState.PULLING, ReceiveEvent.RESET, ReceiveState.DONE, Request.finish, ("R-CLS-05",)),
+        Row(ReceiveState.PULLING, ReceiveEvent.CLOSE, ReceiveState.DONE, Request.finish, ("R-CLS-02",)),
+        Row(ReceiveState.NOTIFYING, ReceiveEvent.NOTIFIED, ReceiveState.DONE, Request.finish, ("R-SND-06",)),
+        Row(ReceiveState.NOTIFYING, ReceiveEvent.RESET, ReceiveState.DONE, Request.finish, ("R-CLS-05", "R-NAK-08")),
+    ),
+)
+
+
+class Receive(ListedRequest):
+    """A posted receive, until its message is complete in its memory."""
+
+    __slots__ = ("_epoch", "buffer", "mask", "memory", "order", "outcome", "rendezvous", "value", "waiting")
+
+    kind = RequestKind.RECEIVE
+    table = RECEIVE
+
+    def __init__(self, endpoint: LibraryEndpoint, memory: Segments | None, value: int, mask: int) -> None:
+        super().__init__(endpoint, None, value, 0)
+        self.memory = _UNALLOCATED if memory is None else memory
+        """Destination of the message; None allocates memory of the message's length when the receive is matched."""
+        self.buffer: bytearray | None = None
+        """The memory allocated at the match."""
+        self.value = value
+        self.mask = mask
+        """A message matches if its masked match information is ``value`` (R-MAT-01)."""
+        self.order = 0
+        self.waiting = True
+        self.rendezvous: Rndv | None = None
+        """The RNDV of a message to pull."""
+        self._epoch = 0
+        self.outcome = _NOTHING
+        """Status and number of bytes of a finished pull, until the NOTIFY is transmitted."""
+
+    def _taken(self, partner: Partner, match_info: int, length: int) -> None:
+        self.partner = partner
+        self.match_info = match_info
+        self.length = length
+        if self.memory is _UNALLOCATED:
+            self._allocate(length)
+
+    def _allocate(self, length: int) -> None:
+        """Allocate the memory of a matched message; without memory for it, none of it fits (R-MSC-01)."""
+        try:
+            self.buffer = bytearray(length)
+        except MemoryError:
+            # The length is chosen by the sender: up to 4 GiB in a single RNDV.
+            self.buffer = bytearray()
+        self.memory = Segments(self.buffer, writable=True)
+
+    def _whole(self) -> tuple[Status, int]:
+        """Status and number of bytes of a complete message, truncated to the memory (R-MSC-01)."""
+        room = self.memory.length
+        return (_TRUNCATED, room) if self.length > room else (_SUCCESS, self.length)
+
+    def take_message(self, partner: Partner, match_info: int, data: bytes) -> None:
+        """Take a TINY, a SMALL or a message from the same host."""
+        self._taken(partner, match_info, len(data))
+        self.memory.put_bytes(data)
+        status, transferred = self._whole()
+        self.fire(ReceiveEvent.MESSAGE, status, transferred)
+
+    def take_local(self, partner: Partner, send: LocalSend) -> None:
+        """Take a large message from the memory of a sender on the same host, unless that endpoint has closed."""
+        if send.done:
+            self._taken(partner, send.match_info, send.length)
+            self.fire(ReceiveEvent.MESSAGE, Status.REMOTE_ENDPOINT_CLOSED, 0)
+            return
+        self.take_message(partner, send.match_info, send.memory.copy())
+        send.received(self.transferred)
+
+    def take_fragments(self, partner: Partner, match_info: int, reassembly: Reassembly) -> None:
+        """Take a MEDIUM whose first fragment has arrived."""
+        self._taken(partner, match_info, reassembly.length)
+        reassembly.memory = self.memory
+        reassembly.receive = self
+        self.fire(ReceiveEvent.FRAGMENT)
+
+    def filled(self) -> None:
+        """End the receive, since all fragments have arrived."""
+        self.fire(ReceiveEvent.COMPLETE, *self._whole())
+
+    def abandoned(self, status: Status) -> None:
+        """End the receive, since the missing fragments will not arrive."""
+        self.fire(ReceiveEvent.RESET, status, 0)
+
+    def take_rendezvous(self, partner: Partner, match_info: int, frame: Rndv) -> None:
+        """Take a message that must be pulled; nothing to pull means no PULL (R-RDV-04)."""
+        self._taken(partner, match_info, frame.msg_length)
+        self.rendezvous = frame
+        self._epoch = partner.epoch
+        nothing = not min(frame.msg_length, self.memory.length)
+        if nothing:
+            self.fire(ReceiveEvent.EMPTY, *self._whole())
+        else:
+            self.fire(ReceiveEvent.RENDEZVOUS)
+
+    def take_unexpected(self, message: Unexpected) -> None:
+        """Take an unexpected message that was received before this receive was posted."""
+        if message.rendezvous is not None:
+            self.take_rendezvous(message.partner, message.match_info, message.rendezvous)
+        elif message.reassembly is not None:
+            self._taken(message.partner, message.match_info, message.length)
+            self.fire(ReceiveEvent.FRAGMENT)
+            message.reassembly.hand_over(self)
+        elif message.local is not None:
+            self.take_local(message.partner, message.local)
+        else:
+            assert message.data is not None
+            self.take_message(message.partner, message.match_info, message.data)
+
+    def start(self, now: int) -> None:
+        """Begin the pull (R-PUL-04)."""
+        if self.state is not ReceiveState.PULLING:
+            return
+        frame, partner = self.rendezvous, self.partner
+        assert frame is not None and partner is not None
+        if partner.epoch != self._epoch:
+            self.endpoint.pulling.pop(self, None)
+            self.fire(ReceiveEvent.RESET, Status.REMOTE_ENDPOINT_UNREACHABLE, 0)
+            return
+        source = PullSource(
+            peer=partner.peer,
+            endpoint=partner.number,
+            session=NO_SESSION if partner.rev is None else partner.rev,
+            region=frame.pulled_rdma_id,
+            use=frame.pulled_rdma_seqnum,
+            offset=frame.pulled_rdma_offset,
+        )
+        total = min(frame.msg_length, self.memory.length)
+        self.endpoint.card.start_pull(source, self.memory, total, self, now)
+
+    def pull_ended(self, status: Status, transferred: int) -> None:
+        """Notify the sender of the end of the pull, even if it failed (R-NOT-01)."""
+        self.endpoint.pulling.pop(self, None)
+        if self.state is not ReceiveState.PULLING:
+            return
+        assert self.partner is not None
+        if self.partner.epoch != self._epoch and not self._notifies_next_session(status):
+            self.fire(ReceiveEvent.RESET, Status.REMOTE_ENDPOINT_UNREACHABLE, 0)
+            return
+        if status == Status.SUCCESS:
+            status = self._whole()[0]
+        self.fire(ReceiveEvent.PULLED, status, transferred)
+
+    def _notifies_next_session(self, status: Status) -> bool:
+        """Whether the NOTIFY of a failed pull goes to the session that follows the sender's (R-MEA-14)."""
+        partner = self.partner
+        assert partner is not None
+        connected = partner.fwd is not None
+        return connected and status != _SUCCESS and self.endpoint.profile.has(Defect.NOTIFIES_NEXT_SESSION)
+
+    def posted(self) -> None:
+        """Complete the receive, since the NOTIFY has been transmitted (R-SND-06)."""
+        if self.state is not ReceiveState.NOTIFYING:
+            return
+        status, transferred = self.outcome
+        if status is _TRUNCATED and self.endpoint.profile.has(Defect.TRUNCATION_REPORTED_LATE):
+            status = _SUCCESS
+        self.fire(ReceiveEvent.NOTIFIED, status, transferred)
+
+    def acked(self) -> None:
+        """Note that the sender has the NOTIFY; with R-MEA-18 the truncation shows only from now on."""
+        if self.status is _SUCCESS:
+            self.status = self.outcome[0]
+
+    def lost(self, status: Status) -> None:
+        """Note that the sender will not have the NOTIFY (R-NAK-08)."""
+        if self.state is ReceiveState.NOTIFYING:
+            self.fire(ReceiveEvent.RESET, status, 0)
+
+    def cancel(self) -> bool:
+        """Cancel the receive; return False if it is matched already (R-MSC-02)."""
+        if self.state is not ReceiveState.POSTED:
+            return False
+        self.endpoint.matching.cancel(self)
+        self.fire(ReceiveEvent.CANCEL, Status.CANCELLED, 0)
+        return True
+
+    def close(self) -> None:
+        """End the receive, since its endpoint closes."""
+        if self.state is ReceiveState.POSTED:
+            self.endpoint.matching.cancel(self)
+        if self.can(ReceiveEvent.CLOSE):
+            self.fire(ReceiveEvent.CLOSE, Status.CANCELLED, 0)
+
+
+class NoReceive:
+    """Owner of a NOTIFY without a receive."""
+
+    def posted(self) -> None:
+        """Do nothing."""
+
+    def acked(self) -> None:
+        """Do nothing."""
+
+    def lost(self, status: Status) -> None:
+        """Do nothing."""
+
+
+def enqueue_notify(partner: Partner, frame: Rndv, transferred: int, owner: DeliveryOwner) -> None:
+    """Enqueue a NOTIFY for the end of the pass, so that its piggyback covers the RNDV (R-RDV-04, R-NOT-01)."""
+    packet = NotifyPacket(frame.pulled_rdma_id, frame.pulled_rdma_seqnum, transferred)
+    partner.enqueue(Delivery(partner, packet, owner, partner.endpoint.resend_maximum))

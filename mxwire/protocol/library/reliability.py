@@ -1,0 +1,354 @@
+"""Reliability: numbered packets are retransmitted until they are acked, and received ones are acked in time.
+
+Three parts share this file, since each depends on the others' timing:
+
+* a ``Delivery`` is one sequence number of one direction: transmitted with that number, retransmitted every 500 ms
+  (``resend_delay``), done when an ack covers it (behaviour, sections 6, 7 and 12);
+* ``Resends`` is the queue of everything that waits for an answer, in order of its deadline;
+* an ``OwedAck`` decides when a partner is acked: by a piggyback, by a liback at the end of the pass, or by a liback
+  after a short delay (section 11).
+
+TINY, SMALL, MEDIUM, RNDV and NOTIFY share one sequence of numbers per direction (R-SEQ-04).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, Protocol
+
+from mxwire.protocol.counters import Counter
+from mxwire.protocol.machine import Machine, Row, Table
+from mxwire.protocol.profile import Profile
+from mxwire.protocol.sequence import distance
+from mxwire.protocol.status import Status
+from mxwire.wire.numbers import NO_SESSION
+from mxwire.wire.packets import Truc
+
+if TYPE_CHECKING:
+    from mxwire.protocol.library.partner import Partner
+
+
+# Acknowledgements.
+
+
+class AckState(StrEnum):
+    """States of an owed ack."""
+
+    NOTHING = "nothing owed"
+    DELAYED = "delayed"
+    IMMEDIATE = "immediate"
+
+
+class AckEvent(StrEnum):
+    """Events of an owed ack."""
+
+    ADVANCED = "few numbers unacked"
+    MANY = "threshold reached"
+    AT_ONCE = "duplicate or NOTIFY"
+    PIGGYBACK = "piggyback sent"
+    DUE = "delay over"
+    PASS_END = "pass ends"
+    CLOSE = "endpoint closes"
+    RESET = "partner reset"
+
+
+def _delay(ack: OwedAck) -> None:
+    endpoint = ack.partner.endpoint
+    ack.since = endpoint.now_tick
+    endpoint.delayed_acks.append((ack.since, ack))
+
+
+def _hurry(ack: OwedAck) -> None:
+    ack.partner.endpoint.immediate_acks.append(ack)
+
+
+def _emit_liback(ack: OwedAck) -> None:
+    """Emit a liback (R-ACK-04)."""
+    partner = ack.partner
+    partner.rx_acked = partner.rx_done
+    partner.liback_out = (partner.liback_out + 1) & 0xFFFF_FFFF
+    session = NO_SESSION if partner.rev is None else partner.rev
+    partner.port.emit(
+        Counter.SEND_LIBACK,
+        Truc(
+            **partner.head(),
+            session=session,
+            liback_lib_seqnum=partner.rx_done,
+            liback_session_id=session,
+            liback_acknum=partner.liback_out,
+            liback_send_seq=partner.rx_done,
+        ),
+    )
+
+
+ACK: Final = Table(
+    "acknowledgement",
+    AckState.NOTHING,
+    (
+        Row(AckState.NOTHING, AckEvent.ADVANCED, AckState.DELAYED, _delay, ("R-ACK-02",)),
+        Row(AckState.DELAYED, AckEvent.ADVANCED, AckState.DELAYED, None, ("R-ACK-02",)),
+        Row(AckState.IMMEDIATE, AckEvent.ADVANCED, AckState.IMMEDIATE, None, ("R-ACK-02",)),
+        Row(AckState.NOTHING, AckEvent.MANY, AckState.IMMEDIATE, _hurry, ("R-ACK-02", "R-ACK-07")),
+        Row(AckState.DELAYED, AckEvent.MANY, AckState.IMMEDIATE, _hurry, ("R-ACK-02", "R-ACK-07")),
+        Row(AckState.IMMEDIATE, AckEvent.MANY, AckState.IMMEDIATE, None, ("R-ACK-02",)),
+        Row(AckState.NOTHING, AckEvent.AT_ONCE, AckState.IMMEDIATE, _hurry, ("R-ACK-08", "R-ORD-03")),
+        Row(AckState.DELAYED, AckEvent.AT_ONCE, AckState.IMMEDIATE, _hurry, ("R-ACK-08", "R-ORD-03")),
+        Row(AckState.IMMEDIATE, AckEvent.AT_ONCE, AckState.IMMEDIATE, None, ("R-ACK-08", "R-ORD-03")),
+        Row(AckState.DELAYED, AckEvent.PIGGYBACK, AckState.NOTHING, None, ("R-ACK-03",)),
+        Row(AckState.IMMEDIATE, AckEvent.PIGGYBACK, AckState.NOTHING, None, ("R-ACK-03",)),
+        Row(AckState.IMMEDIATE, AckEvent.PASS_END, AckState.NOTHING, _emit_liback, ("R-ACK-04", "R-GEN-02")),
+        Row(AckState.DELAYED, AckEvent.DUE, AckState.NOTHING, _emit_liback, ("R-ACK-04",)),
+        Row(AckState.DELAYED, AckEvent.CLOSE, AckState.NOTHING, _emit_liback, ("R-ACK-09",)),
+        Row(AckState.NOTHING, AckEvent.RESET, AckState.NOTHING, None, ("R-CLS-05",)),
+        Row(AckState.DELAYED, AckEvent.RESET, AckState.NOTHING, None, ("R-CLS-05",)),
+        Row(AckState.IMMEDIATE, AckEvent.RESET, AckState.NOTHING, None, ("R-CLS-05",)),
+    ),
+)
+
+
+class OwedAck(Machine):
+    """The ack that one partner is owed."""
+
+    __slots__ = ("partner", "since")
+
+    table = ACK
+
+    def __init__(self, partner: Partner) -> None:
+        super().__init__()
+        self.partner = partner
+        self.since = 0
+        """Tick of arrival of the first packet that is not acked yet."""
+
+    def advanced(self) -> None:
+        """Owe an ack, since ``rx_done`` has changed (R-ACK-02)."""
+        partner = self.partner
+        many = distance(partner.rx_done, partner.rx_acked) >= partner.endpoint.profile.ack_threshold
+        self.fire(AckEvent.MANY if many else AckEvent.ADVANCED)
+
+    def piggyback(self) -> int:
+        """Return ``lib_piggyack`` for a frame that is emitted now, which settles the ack (R-ACK-01, R-ACK-03)."""
+        partner = self.partner
+        if self.state is not AckState.NOTHING:
+            self.fire(AckEvent.PIGGYBACK)
+        partner.rx_acked = partner.rx_done
+        return partner.rx_done
+
+
+# Retransmission.
+
+
+class Resendable(Protocol):
+    """A delivery or a connect request."""
+
+    resend_tick: int
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for an answer."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the limit of retransmissions is reached."""
+
+    def due(self) -> None:
+        """Retransmit."""
+
+
+class Resends:
+    """The queue of retransmissions of an endpoint, in constant time per entry (R-RTX-01, R-RTX-02).
+
+    The resend delay is the same for all, so the order of transmission is the order of the deadlines: a plain queue
+    suffices. Entries are not removed when an ack arrives; they are skipped when their time comes.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self._tick_length = profile.tick
+        self._delay = profile.resend_delay
+        self._queue: deque[tuple[int, Resendable]] = deque()
+        self._leaving: list[Resendable] = []
+        self.tick = 0
+        """The current tick."""
+
+    def __len__(self) -> int:
+        """Number of entries that wait for an answer."""
+        return sum(each.waits for _, each in self._queue) + len(self._leaving)
+
+    def sent(self, each: Resendable) -> None:
+        """Queue an entry that has just been transmitted."""
+        each.resend_tick = self.tick + self._delay
+        self._queue.append((each.resend_tick, each))
+
+    def leaving(self, each: Resendable) -> None:
+        """Note an entry in transmission, whose delay starts when its last fragment has left (R-RTX-02)."""
+        self._leaving.append(each)
+
+    def left(self) -> None:
+        """Queue the entries in transmission, whose frames have been handed to the link.
+
+        Called when the node's frames are taken; and in each pass, so that an endpoint whose frames were taken between
+        two passes, or not at all, does not wait without limit.
+        """
+        if self._leaving:
+            for each in self._leaving:
+                self.sent(each)
+            self._leaving.clear()
+
+    def deadline(self) -> int | None:
+        """Time of the next retransmission, in ns."""
+        queue = self._queue
+        while queue and not (queue[0][1].waits and queue[0][1].resend_tick == queue[0][0]):
+            queue.popleft()
+        return queue[0][0] * self._tick_length if queue else None
+
+    @property
+    def any_due(self) -> bool:
+        """Whether an entry may be due now."""
+        queue = self._queue
+        return bool(queue) and queue[0][0] <= self.tick
+
+    def take_due(self) -> list[Resendable]:
+        """Take the entries that are due now."""
+        found: list[Resendable] = []
+        queue = self._queue
+        while queue and queue[0][0] <= self.tick:
+            due, each = queue.popleft()
+            # An older entry of something that was transmitted again since has another tick.
+            if each.waits and each.resend_tick == due:
+                found.append(each)
+        return found
+
+
+# Numbered packets.
+
+
+class DeliveryState(StrEnum):
+    """States of a numbered packet."""
+
+    WAITING = "waiting"
+    UNACKED = "unacked"
+    DONE = "done"
+
+
+class DeliveryEvent(StrEnum):
+    """Events of a numbered packet."""
+
+    SUBMIT = "submitted"
+    DUE = "resend delay over"
+    ACK = "acked"
+    NACK = "nacked"
+    RESET = "partner reset"
+
+
+class DeliveryOwner(Protocol):
+    """The request, or other object, that is notified of the progress of a delivery."""
+
+    def posted(self) -> None:
+        """Note the first transmission."""
+
+    def acked(self) -> None:
+        """Note that the partner has the packet."""
+
+    def lost(self, status: Status) -> None:
+        """Note that the partner will not have the packet."""
+
+
+class NumberedPacket(Protocol):
+    """The contents of a delivery: builds its own frames."""
+
+    @property
+    def uses_reverse_session(self) -> bool:
+        """Whether it carries the session of the reverse direction."""
+
+    @property
+    def fragmented(self) -> bool:
+        """Whether it has several frames."""
+
+    def emit(self, delivery: Delivery, piggyback: int) -> None:
+        """Queue its frames at the port."""
+
+
+def _transmit(delivery: Delivery) -> None:
+    """Emit the packet, with the current piggyback (R-ACK-03, R-RTX-02)."""
+    delivery.transmissions += 1
+    packet, partner = delivery.packet, delivery.partner
+    assert packet is not None
+    packet.emit(delivery, partner.acks.piggyback())
+    if packet.fragmented:
+        partner.endpoint.resends.leaving(delivery)
+    else:
+        partner.endpoint.resends.sent(delivery)
+
+
+def _acked(delivery: Delivery) -> None:
+    delivery.packet = None
+    delivery.owner.acked()
+
+
+def _lose(delivery: Delivery, status: Status) -> None:
+    delivery.packet = None
+    delivery.owner.lost(status)
+
+
+DELIVERY: Final = Table(
+    "numbered packet",
+    DeliveryState.WAITING,
+    (
+        Row(DeliveryState.WAITING, DeliveryEvent.SUBMIT, DeliveryState.UNACKED, _transmit, ("R-SEQ-06", "R-SND-06")),
+        Row(DeliveryState.WAITING, DeliveryEvent.RESET, DeliveryState.DONE, _lose, ("R-CLS-05",)),
+        Row(DeliveryState.UNACKED, DeliveryEvent.DUE, DeliveryState.UNACKED, _transmit, ("R-RTX-01", "R-RTX-02")),
+        Row(DeliveryState.UNACKED, DeliveryEvent.ACK, DeliveryState.DONE, _acked, ("R-ACK-05",)),
+        Row(DeliveryState.UNACKED, DeliveryEvent.NACK, DeliveryState.DONE, _lose, ("R-NAK-05",)),
+        Row(DeliveryState.UNACKED, DeliveryEvent.RESET, DeliveryState.DONE, _lose, ("R-CLS-05", "R-RTX-05")),
+    ),
+)
+
+
+class Delivery(Machine):
+    """One sequence number of one direction, with the packet that carries it."""
+
+    __slots__ = (
+        "maximum",
+        "owner",
+        "packet",
+        "partner",
+        "resend_tick",
+        "sequence",
+        "session",
+        "transmissions",
+        "uses_reverse_session",
+    )
+
+    table = DELIVERY
+
+    def __init__(self, partner: Partner, packet: NumberedPacket, owner: DeliveryOwner, maximum: int) -> None:
+        self.state = DeliveryState.WAITING
+        self.partner = partner
+        self.packet: NumberedPacket | None = packet
+        """The packet; None once it is done, since the queue of retransmissions may hold the delivery for longer."""
+        self.uses_reverse_session = packet.uses_reverse_session
+        """Whether the packet carries the session of the reverse direction."""
+        self.owner = owner
+        self.maximum = maximum
+        """Maximum number of retransmissions (R-RTX-03)."""
+        self.sequence = 0
+        """The sequence number, with its session number."""
+        self.session = 0
+        """The partner's session at the first transmission, kept in all later ones (R-RTX-04)."""
+        self.transmissions = 0
+        self.resend_tick = 0
+        """Tick of the next retransmission."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the limit of retransmissions is reached (R-RTX-03)."""
+        return self.transmissions > self.maximum
+
+    @property
+    def waits(self) -> bool:
+        """Whether the packet waits for its ack."""
+        return self.state is DeliveryState.UNACKED
+
+    def due(self) -> None:
+        """Retransmit, since the resend delay is over."""
+        self.fire(DeliveryEvent.DUE)
