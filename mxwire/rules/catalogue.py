@@ -203,7 +203,9 @@ _CONNECT: Final = _chapter(
     _wire("R-CON-09", "MUST", "Only the key of a request is checked."),
     _inside("R-CON-10", "fact", "Effects of a request on the target's state.", _PARTNER),
     _permits("R-CON-11", "MAY", "After a request the target may send without connecting itself."),
-    _wire("R-CON-12", "SHOULD", "Connect in your own direction before sending; refuse session 0xFFFFFFFF."),
+    _wire(
+        "R-CON-12", "SHOULD", "A host connects in its own direction before it sends, and refuses session 0xFFFFFFFF."
+    ),
     _inside(
         "R-CON-13",
         "fact",
