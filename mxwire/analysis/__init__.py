@@ -1,1 +1,1 @@
-"""What a capture says: tables, inventories and verdicts made from decoded frames."""
+"""Analysis of captures: tables, inventories and verdicts made from decoded frames."""

@@ -1,4 +1,4 @@
-"""What is in a capture, at a glance: hosts, endpoints, dialects, packets and messages."""
+"""Inventory of a capture: hosts, endpoints, dialects, packets and messages."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Inventory:
             self.messages.observe(decoded)
 
     def finish(self, decoder: Decoder) -> None:
-        """Take over what the decoder has found out about the hosts."""
+        """Take over the dialects that the decoder detected."""
         if self.messages is not None:
             self.messages.finish()
         self.detections = decoder.detections()
@@ -199,7 +199,7 @@ class Inventory:
                     _keep(facts.sessions, session)
 
     def _single_packets(self, decoded: DecodedBatch) -> None:
-        """Names, sessions and keys, from the rare packets that tell them."""
+        """Collect names, sessions and keys from the rare packets that contain them."""
         for block in decoded.columns.of(*_RARE):
             for place in block.place.tolist():
                 frame = decoded.frame(place)

@@ -20,13 +20,13 @@ from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import PacketType
 
 WITHIN_NS: Final = 1_000_000
-"""How much later than it passed a frame may stand in a capture."""
+"""Largest displacement of a frame in a capture, in nanoseconds."""
 PROVEN: Final = 2
 """Frames in the wrong place that show that a capture's order cannot be trusted."""
 HELD: Final = 1024
-"""Findings that are held back at a time; more are told as they are."""
+"""Findings held back at a time; further ones are reported unchanged."""
 _NUMBERS: Final = 256
-"""Numbers of replies, which then begin anew."""
+"""Numbers of replies, which then begin again."""
 
 _MESSAGES: Final = (PacketType.TINY, PacketType.SMALL, PacketType.MEDIUM, PacketType.RNDV, PacketType.NOTIFY)
 ORDERED: Final[dict[str, tuple[int, ...]]] = {
@@ -64,7 +64,7 @@ class OrderedVerification(Verification):
 
     @property
     def disordered(self) -> bool:
-        """Whether the order of the capture cannot be trusted."""
+        """True if the order of the capture cannot be trusted."""
         return self.misplaced >= PROVEN
 
     def observe(self, decoded: DecodedBatch) -> Iterator[Violation]:
@@ -97,7 +97,7 @@ class OrderedVerification(Verification):
         yield from super()._counted(certain)
 
     def _due(self, decoded: DecodedBatch) -> list[Violation]:
-        """What need not be held any more."""
+        """Return findings that need not be held back any longer."""
         times = decoded.batch.timestamp_ns
         if self.disordered:
             due, self._held = self._held, []
@@ -128,7 +128,7 @@ class OrderedVerification(Verification):
 
 
 def _swapped_replies(decoded: DecodedBatch) -> int:
-    """How many replies stand right behind one that their sender has sent after them: n + 1, n, n + 2 or n + 3."""
+    """Count replies directly behind one that was sent later: n + 1, n, n + 2 or n + 3."""
     source, count = decoded.assignment.source, 0
     for block in decoded.columns.blocks:
         if block.layout.name != "pull_reply" or len(block) < 3:
@@ -144,7 +144,7 @@ def _swapped_replies(decoded: DecodedBatch) -> int:
 
 
 def _is_explained(finding: Violation, decoded: DecodedBatch) -> bool:
-    """Whether what should have come first stands behind a finding, within a moment."""
+    """Return whether what should have come first stands behind a finding, within a moment."""
     times, numbers = decoded.batch.timestamp_ns, decoded.batch.number
     near = (times >= finding.time_ns) & (times <= finding.time_ns + WITHIN_NS) & (numbers > finding.frames[-1])
     if not near.any():

@@ -86,7 +86,7 @@ def _rows(decoded: DecodedBatch, block: LayoutBlock) -> Iterator[Row]:
 
 
 def _runs(decoded: DecodedBatch, block: LayoutBlock) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where in a block runs begin, and of how many frames they are."""
+    """Return the starts of runs in a block, and their numbers of frames."""
     located, place, length = decoded.located, block.place, block["frame_length"].astype(np.int64)
     whole = (decoded.columns.reason[place] == Reason.NONE) & (
         located.wire_length[place] == length + PULL_REPLY_DATA_OFFSET

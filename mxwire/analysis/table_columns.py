@@ -92,7 +92,7 @@ def column_of(values: Sequence[Any], kind: ColumnKind) -> TableColumn:
 
 
 def has_polars() -> bool:
-    """Whether polars is installed."""
+    """Return whether polars is installed."""
     return find_spec("polars") is not None
 
 

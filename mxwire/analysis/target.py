@@ -1,4 +1,4 @@
-"""Where a file is to be written: whether its name says a known format, and whether it can be there at all."""
+"""Output files: the format by the name, and a check that they can be written."""
 
 from __future__ import annotations
 

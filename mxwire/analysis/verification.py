@@ -1,4 +1,4 @@
-"""Verification: what a capture's hosts did, held against the rules of the specification."""
+"""Verification: the frames of a capture, checked against the rules of the specification."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from mxwire.wire.packets import PullReply
 
 @dataclass(slots=True)
 class HostRecord:
-    """What one host did."""
+    """The record of one host."""
 
     address: bytes
     frames: Counter[type] = field(default_factory=Counter)
-    """How many frames of each type it sent."""
+    """Number of frames sent, by type."""
     findings: Counter[tuple[str, Severity]] = field(default_factory=Counter)
-    """How often each rule was not kept, by severity."""
+    """Number of findings, by rule and severity."""
     complete: bool = True
     as_sent: bool = False
-    """How its frames were observed (:class:`~mxwire.rules.vantage.Vantage`)."""
+    """The vantage of its frames (:class:`~mxwire.rules.vantage.Vantage`)."""
 
     def count(self, severity: Severity) -> int:
-        """How many findings there are of a severity."""
+        """Return the number of findings of a severity."""
         return sum(number for (_, each), number in self.findings.items() if each == severity)
 
     @property
     def rules(self) -> frozenset[str]:
-        """The rules that at least one of its frames was held against."""
+        """The rules that at least one of its frames was checked against."""
         found = frozenset(rule for rule, _ in self.findings)
         return found.union(*(applied_to(each, self.complete, self.as_sent) for each in self.frames))
 
@@ -60,7 +60,7 @@ _VERDICTS: Final[tuple[tuple[Severity, Verdict], ...]] = (
 
 
 class Verification:
-    """Holds decoded batches against the rules, in the order of the capture.
+    """Checks decoded batches against the rules, in the order of the capture.
 
     ``vantage`` says how the frames were observed. ``hosts`` (addresses of six bytes) and ``rules`` (numbers, or
     beginnings of them such as ``R-ACK``) limit what is reported, not what is looked at.
@@ -78,9 +78,9 @@ class Verification:
         self.frames = 0
         """Frames looked at."""
         self.cooked = False
-        """Whether frames came without the address of their destination: then only single frames can be judged."""
+        """True if frames came without the address of their destination: then only single frames can be judged."""
         self.lossy = not vantage.complete
-        """Whether the capture itself lost frames: then, too."""
+        """True if the capture itself lost frames: then, too."""
         self._only = hosts
         self._rules = tuple(rules) if rules is not None else None
         self._vantage = vantage
@@ -88,7 +88,7 @@ class Verification:
         self._judge = Judge(self._dialect, vantage)
 
     def observe(self, decoded: DecodedBatch) -> Iterator[Violation]:
-        """What is wrong with the frames of the next batch."""
+        """Yield the findings of the next batch."""
         located = decoded.located
         if located.batch.link_type != LINKTYPE_ETHERNET and not self.cooked:
             self.cooked = True
@@ -105,7 +105,7 @@ class Verification:
         yield from self._one_by_one(frames, codecs, place, len(decoded))
 
     def _one_by_one(self, frames: Frames, codecs: list[Codec], first: int, end: int) -> Iterator[Violation]:
-        """What is wrong with the frames from one place up to another."""
+        """Yield the findings of frames from one place up to another."""
         judge = self._judge.observe
         for place in range(first, end):
             raw, length = frames.raw(place), frames.length[place]
@@ -122,11 +122,11 @@ class Verification:
             self._judge_single_frames()
 
     def finish(self) -> Iterator[Violation]:
-        """What only the end of the capture shows."""
+        """Yield findings that only the end of the capture shows."""
         yield from self._counted(self._judge.finish())
 
     def shown(self) -> list[HostRecord]:
-        """The hosts that are reported on; those that were asked for and sent nothing come last."""
+        """Return the hosts that are reported; requested ones that sent nothing come last."""
         if self._only is None:
             return [*self.hosts.values()]
         absent = sorted(each for each in self._only if each not in self.hosts)
@@ -134,7 +134,7 @@ class Verification:
 
     @property
     def violations(self) -> int:
-        """How many there are, of the hosts and rules that are reported on."""
+        """Number of violations, of the hosts and rules that are reported."""
         return sum(each.count("violation") for each in self.shown())
 
     def _judge_single_frames(self) -> None:
@@ -142,7 +142,7 @@ class Verification:
         self._judge = Judge(self._dialect, self._vantage)
 
     def _learn(self, decoded: DecodedBatch) -> None:
-        """What the hosts of a batch speak, as far as it is known by now."""
+        """Update the dialects of the hosts of a batch."""
         assignment, located = decoded.assignment, decoded.located
         pairs = assignment.source.astype(np.int64) << 32 | assignment.destination
         for index in np.unique(pairs, return_index=True)[1].tolist():

@@ -1,4 +1,4 @@
-"""Can two hosts talk? What each of them shows in a capture, and one table of what goes with what."""
+"""Compatibility of hosts: the builds that a capture shows, and one table of the builds that work together."""
 
 from mxwire.analysis.compatibility.build import Build
 from mxwire.analysis.compatibility.judging import CLASSES, Answer, Judgement, judge, judge_sides

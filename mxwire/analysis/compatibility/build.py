@@ -1,4 +1,4 @@
-"""What a host's software was built as, as far as its partners must know."""
+"""Build options of a host's software that its partners must know."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Build:
     fragment: int | None = None
     """Data of a full fragment of a MEDIUM that it sends, where it differs from the dialect's own."""
     pipeline_ignored: bool = False
-    """It places fragments by its own size, whatever they say of theirs."""
+    """True if it places fragments by its own size and ignores theirs."""
     region_offset: int = 0
-    """Where its large messages start in their regions (R-RDV-02)."""
+    """Offset of its large messages in their regions (R-RDV-02)."""
     medium_threshold: int = RENDEZVOUS_THRESHOLD
     """The longest message that it sends as MEDIUM, unless the format allows less (R-SND-01)."""
     swapped: bool = False

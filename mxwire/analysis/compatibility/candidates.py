@@ -16,19 +16,19 @@ _GENERATIONS: Final[tuple[Generation, ...]] = ("N1", "N2", "N3", "N4")
 _OWN_PIPELINE: Final = 12
 _LARGEST_PIPELINE: Final = 15
 _OTHER_FRAGMENT: Final = 2048
-"""What native MX may send instead."""
+"""Fragment sizes that native MX may send instead."""
 
-_NO_FORMAT: Final = "no MEDIUM, PULL or PULL_REPLY of it tells its format"
-_NO_GENERATION: Final = "no MEDIUM of it tells whether it is older than release 1.3.2"
-_OLD_GENERATION: Final = "nothing tells whether it is older than release 0.6.0"
-_NO_LIMIT: Final = "no full frame of a large message tells its frame limit"
-_NO_FRAGMENT: Final = "no MEDIUM of it tells the size of its fragments"
-NO_PIPELINE: Final = "nothing tells whether fragments of another size are honoured (1.0.901 to 1.3.1 do not)"
+_NO_FORMAT: Final = "no MEDIUM, PULL or PULL_REPLY of it shows its format"
+_NO_GENERATION: Final = "no MEDIUM of it shows whether it is older than release 1.3.2"
+_OLD_GENERATION: Final = "nothing shows whether it is older than release 0.6.0"
+_NO_LIMIT: Final = "no full frame of a large message shows its frame limit"
+_NO_FRAGMENT: Final = "no MEDIUM of it shows the size of its fragments"
+NO_PIPELINE: Final = "nothing shows whether fragments of another size are accepted (not by 1.0.901 to 1.3.1)"
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a host has shown."""
+    """The evidence of a host's frames."""
 
     detection: Detection | None
     longest: int
@@ -40,13 +40,13 @@ class Shown:
 
     @property
     def is_piped(self) -> bool:
-        """Whether its fragments tell their size."""
+        """True if its fragments state their size."""
         dialect = self.detection.dialect if self.detection is not None else None
         return dialect is not None and (dialect.family == "mxoe" or dialect.generation in ("N1", "N2"))
 
 
 def candidates(shown: Shown) -> tuple[tuple[Build, ...], tuple[str, ...]]:
-    """The builds, and what would have to be seen to tell them apart."""
+    """The possible builds, and the evidence that would distinguish them."""
     unknown: list[str] = []
     dialects = tuple(_dialects(shown, unknown))
     if dialects == (MXOE,) and len(_fragments(shown, MXOE)) > 1:
@@ -69,7 +69,7 @@ def candidates(shown: Shown) -> tuple[tuple[Build, ...], tuple[str, ...]]:
 
 
 def _fragments(shown: Shown, dialect: Dialect) -> tuple[int | None, ...]:
-    """What it may send where fragments tell their size; None is the dialect's own."""
+    """Fragment sizes it may send where fragments state them; None is the dialect's own."""
     if dialect.family != "mxoe":
         return (None,)
     told = [each for each in shown.pipelines if each <= _LARGEST_PIPELINE]

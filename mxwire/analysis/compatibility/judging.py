@@ -1,4 +1,4 @@
-"""Whether two builds can talk, for each class of messages; and two sides of which not everything is known."""
+"""True if two builds can talk, for each class of messages; and two sides of which not everything is known."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ CLASSES: Final[dict[MessageClass, str]] = {
     "medium": "129 to 32768 bytes",
     "large": "more, and synchronous sends",
 }
-"""What two hosts exchange, from the first step on."""
+"""Exchanges of two hosts, from the first step on."""
 _WORSE: Final[dict[Word, int]] = {"yes": 0, "unknown": 1, "partly": 2, "no": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Whether one class of messages passes, both ways."""
+    """Return whether one class of messages passes, both ways."""
 
     word: Word
     why: str = ""
     change: str = ""
-    """What to change so that it does."""
+    """The change that makes it work."""
 
 
 YES: Final = Answer("yes")
@@ -46,7 +46,7 @@ Judgement = dict[MessageClass, Answer]
 
 
 def judge(one: Build, other: Build) -> Judgement:
-    """Whether two builds can talk."""
+    """Return whether two builds can talk."""
     apart = _apart(one, other)
     if apart is not None:
         return apart
@@ -108,7 +108,7 @@ def _worst(answers: Sequence[Answer]) -> Answer:
 
 
 def judge_sides(one: Side, other: Side, arrived: Collection[MessageClass] = ()) -> Judgement:
-    """Whether two sides can talk, of which only some things are known: what depends on the others is unknown.
+    """Return whether two sides can talk, of which only some things are known: what depends on the others is unknown.
 
     ``arrived`` are classes of messages that were seen to arrive between them: whatever would not let them pass, is not.
     """

@@ -1,4 +1,4 @@
-"""How long messages from one build to another may be: the table, worked out in bytes."""
+"""Length limits of messages from one build to another, in bytes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ NO_END: Final = math.inf
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How long messages from one build to another may be so that they arrive, by kind, in bytes."""
+    """Greatest lengths of messages that arrive from one build at another, by kind, in bytes."""
 
     medium: float
     large: float
     threshold: int
     """The longest message that is sent as MEDIUM."""
     why_medium: str = ""
-    """What limits those that are sent as MEDIUM."""
+    """The limit of messages sent as MEDIUM."""
     why_large: str = ""
-    """What limits those that are pulled."""
+    """The limit of messages that are pulled."""
     change_medium: str = ""
-    """What to change so that nothing does."""
+    """The change that removes the limits."""
     change_large: str = ""
 
     def limit(self, length: int, *, synchronous: bool) -> str | None:
@@ -37,7 +37,7 @@ class Reach:
 
 
 def reach(sender: Build, receiver: Build) -> Reach:
-    """How far messages of one build reach another, if they can connect at all."""
+    """Return the limits of messages from one build to another, or None if they cannot connect."""
     medium, why_medium, change_medium = _medium(sender, receiver)
     large, why_large, change_large = _large(sender, receiver)
     return Reach(medium, large, sender.threshold, why_medium, why_large, change_medium, change_large)
@@ -54,13 +54,13 @@ def _medium(sender: Build, receiver: Build) -> _Limit:
     if row.equal == "all" and receiver.pipeline_ignored and medium_format(here) == "piped" and size != other:
         return (
             size,
-            "the receiver ignores the fragment size that the pipeline field tells",
+            "the receiver ignores the fragment size in the pipeline field",
             "run 1.3.2 or later on the receiver (1.0.901 to 1.3.1 ignore the field), or send fragments of "
             f"{other} bytes",
         )
     extent = row.equal if size == other else row.unequal
     if extent == "all":
-        # A fragment that is longer than the receiver's slot is refused, whatever it says.
+        # A fragment that is longer than the receiver's slot is refused, whatever its fields.
         if size <= receiver.dialect.receive_slot:
             return _NONE
         return (

@@ -1,4 +1,4 @@
-"""What each host of a capture shows of how it was built and set, with the frames that show it."""
+"""Build and settings of each host of a capture, with the frames that show them."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ class Fact:
     what: str
     value: str
     frames: int = 0
-    """How many frames show it."""
+    """Number of frames that show it."""
     first_frame: int | None = None
     """The first of them."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """One host, as far as a capture shows it."""
+    """One host, by the frames in a capture."""
 
     label: str
     address: int
     candidates: tuple[Build, ...]
     """All builds that would look so."""
     unknown: tuple[str, ...]
-    """What the capture does not show of it."""
+    """Parts of the message that the capture lacks."""
     facts: tuple[Fact, ...]
 
     @property
@@ -64,7 +64,7 @@ class Side:
 
 @dataclass(slots=True)
 class _Host:
-    """What is gathered of one sender."""
+    """Evidence of one sender."""
 
     frames: int = 0
     longest: int = 0
@@ -76,7 +76,7 @@ class _Host:
     offsets: tuple[int, int, int] = (0, 0, 0)
     """Of regions: the largest, its first frame, and how many are not 0."""
     announcements: tuple[int, int] = (0, 0)
-    """How many there are, and the first."""
+    """Their number, and the first."""
     queries: tuple[int, int] = (0, 0)
     transmissions: int = 1
     """The most of one message."""
@@ -111,22 +111,22 @@ class Sides:
             self._finding(found)
 
     def finish(self) -> None:
-        """The capture is over."""
+        """End the capture."""
         for message in self._follower.finish():
             self._message(message)
 
     @property
     def hosts(self) -> list[int]:
-        """Addresses of whoever sent a frame, the busiest first."""
+        """Source addresses, the busiest first."""
         return sorted(self._hosts, key=lambda each: -self._hosts[each].frames)
 
     def between(self, one: int, other: int) -> Exchanged:
-        """What two hosts have sent each other."""
+        """Return the traffic between two hosts."""
         ways = (one, other), (other, one)
         return {(ways.index(key[:2]), key[2]): count for key, count in self.exchanged.items() if key[:2] in ways}
 
     def side(self, address: int, label: str) -> Side:
-        """What one host shows."""
+        """Return the evidence of one host."""
         known = self._hosts[address]
         detection = next((each for each in self._detector.detections() if each.hosts[0] == address), None)
         shown = Shown(

@@ -12,11 +12,11 @@ from typing import Final, Literal
 from mxwire.wire.dialect import Dialect
 
 MediumFormat = Literal["piped", "N3", "N4"]
-"""``piped``: mxoe, N1 and N2, whose fragments tell their own size."""
+"""``piped``: mxoe, N1 and N2, whose fragments state their own size."""
 PullFormat = Literal["narrow", "wide"]
 
 Extent = Literal["all", "one frame", "nothing"]
-"""How much of a message arrives whole: any number of frames, what fits into one, or none of it."""
+"""Extent to which messages arrive: of any number of frames, of one frame, or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,13 @@ MEDIUM: Final[dict[tuple[MediumFormat, MediumFormat], Agreement]] = {
     ("piped", "N3"): Agreement(
         "one frame",
         "one frame",
-        "fragments of {there} tell their size where {here} has none: only the first is placed right",
+        "fragments of {there} state their size where {here} has none: only the first is placed right",
         _SAME_FORMAT,
     ),
     ("N3", "piped"): Agreement(
         "one frame",
         "one frame",
-        "fragments of {there} do not tell their size, which {here} wants: only the first is placed right",
+        "fragments of {there} do not state their size, which {here} needs: only the first is placed right",
         _SAME_FORMAT,
     ),
     ("piped", "N4"): Agreement(
@@ -100,12 +100,12 @@ PULL: Final[dict[tuple[PullFormat, PullFormat], Agreement]] = {
 
 
 def medium_format(dialect: Dialect) -> MediumFormat:
-    """How a dialect lays out MEDIUM."""
+    """Return the layout of MEDIUM in a dialect."""
     if dialect.family == "mxoe" or dialect.generation in ("N1", "N2"):
         return "piped"
     return "N3" if dialect.generation == "N3" else "N4"
 
 
 def pull_format(dialect: Dialect) -> PullFormat:
-    """How a dialect lays out PULL."""
+    """Return the layout of PULL in a dialect."""
     return "narrow" if dialect.family == "mxoe" else "wide"

@@ -1,4 +1,4 @@
-"""Who talked to whom in a capture, and every message they exchanged, followed frame by frame in bounded memory."""
+"""Conversations of a capture and all their messages, followed frame by frame in bounded memory."""
 
 from mxwire.analysis.conversations.follower import Follower
 from mxwire.analysis.conversations.message import Acknowledgement, Message, Notice, Pulled, Refusal

@@ -50,7 +50,7 @@ def acknowledge(books: Books, row: Row, flow: Flow, value: int, how: How, *, eff
         _acknowledge_unseen(flow, value)
         return
     if (value ^ stream.bits) & SESSION_NUMBER_MASK and flow.former is not None:
-        # The sender has begun anew, and the receiver does not know it yet.
+        # The sender has restarted, and the receiver does not know it yet.
         stream = flow.former
     if value == stream.ack_value or (value ^ stream.bits) & SESSION_NUMBER_MASK:
         return
@@ -83,7 +83,7 @@ def _acknowledge_unseen(flow: Flow, value: int) -> None:
 
 
 def _says_nothing(flow: Flow, stream: Stream, value: int) -> bool:
-    """Whether an acknowledgement only says that nothing has come since a partner was abandoned (R-RTX-05)."""
+    """Return whether an acknowledgement only says that nothing has come since a partner was abandoned (R-RTX-05)."""
     return stream.first & NUMBER_MASK == ABANDONED_NEXT or value & SESSION_NUMBER_MASK | ABANDONED_NEXT in flow.told
 
 

@@ -1,4 +1,4 @@
-"""What the follower remembers, and when it lets a message go."""
+"""The memory of the follower: conversations, messages, and the time of their release."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PULL_TIMER_NS: Final = pull_timer_least(CAPTURE)
 REORDER_NS: Final = slack(CAPTURE)
 """A capture may have the wrong order within this time."""
 LINGER_NS: Final = 1_200_000_000
-"""How long a message that is done waits for late copies of its frames: two resend delays."""
+"""Time for which a finished message waits for late duplicates of its frames: two resend delays."""
 LINGERING: Final = 8192
 """Messages of all conversations that may wait so."""
 ROOM: Final = 512
-"""How many are handed out at once where too many wait."""
+"""Number of messages reported at once when too many wait."""
 NEVER: Final = 1 << 63
 IN_FLIGHT: Final = 1 << 16
 """Messages of all conversations that may be unfinished; beyond that the oldest are handed out as they are."""
@@ -41,7 +41,7 @@ class Books:
         self.watch = watch
         self.flights: list[tuple[int, int, int, int]] | None = [] if flights else None
         """Blocks that were pulled: when they were asked for, when they were there, their bytes and their frames; None
-        where nobody wants to know."""
+        if not recorded."""
         self.ways: dict[WayKey, Way] = {}
         self.partners: dict[WayKey, Partners] = {}
         self.conversations: dict[int, Conversation] = {}
@@ -196,7 +196,7 @@ class Books:
         message.flow.messages[message.kind] -= 1
 
     def saw(self, message: Message, role: Role) -> None:
-        """The frame at hand belongs to a message: tell who watches."""
+        """Notify the watch that the current frame belongs to a message."""
         watch = self.watch
         if watch is not None and watch.message is message:
             watch.saw(self.place, role)
@@ -237,7 +237,7 @@ class Books:
                 return
 
     def hand_out_all(self) -> None:
-        """The capture is over."""
+        """End the capture."""
         for message in [*self.in_flight.values()]:
             if message.sender in ("open", "acked"):
                 message.lacks("the capture ends first")

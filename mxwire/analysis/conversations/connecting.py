@@ -28,7 +28,7 @@ class Connecting:
             known.requests += 1
 
     def reply(self, row: Row) -> None:
-        """The answer tells the target's session, and repeats that of who asked (R-CON-08)."""
+        """A reply, with the session of the target and a copy of the requester's (R-CON-08)."""
         _, _, time_ns, number, wire_length, key, asker, target, start, connect_number, status = row
         way = self.books.ways.get(key) or self.books.meet(key, time_ns)
         flow = self._answered(way, asker, target, time_ns)
@@ -71,13 +71,13 @@ class Connecting:
 
 
 def _is_over(known: Connect, key: int, time_ns: int) -> bool:
-    """Whether a request is a new one, although its number was used before."""
+    """Return whether a request is a new one, although its number was used before."""
     answered = known.answered_ns
     return (known.key is not None and known.key != key) or (answered is not None and time_ns - answered > REORDER_NS)
 
 
 def _begins_again(conversation: Conversation, known: Connect) -> bool:
-    """Whether number 0 comes after others: the partner was forgotten in between (R-CLS-03)."""
+    """Return whether number 0 comes after others: the partner was forgotten in between (R-CLS-03)."""
     latest = next(each for each in reversed(conversation.connects) if each.side == known.side)
     return known is not latest and known.number == 0 and known.answered_ns is not None
 

@@ -1,4 +1,4 @@
-"""The bytes of one message, put together from the frames that carried them."""
+"""The bytes of one message, reassembled from the frames that carried them."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ class Content:
 
 
 def _new(ranges: Ranges, start: int, end: int) -> list[tuple[int, int]]:
-    """What of some bytes is not there yet."""
+    """Return the missing parts of some bytes."""
     return [(max(first, start), last) for first, last in ranges.gaps(end) if last > start]

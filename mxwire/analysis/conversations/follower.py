@@ -27,10 +27,10 @@ NAMES: Final = 1 << 14
 class Follower:
     """Works out who talks to whom, and follows every message from its first frame to its last.
 
-    Messages are handed out once they are done and no copies of their frames are expected any more, or when the capture
-    ends; memory grows with the conversations and with what is in flight, never with the length of the capture, and both
-    are bounded. What was seen is the same however the capture is cut into batches. ``watch`` is told every frame of one
-    message; with ``flights`` the follower notes when the blocks of large messages were under way.
+    A message is returned once it is done and no duplicates of its frames are expected, or when the capture ends. Memory
+    grows with the conversations and the messages in flight, not with the length of the capture, and both are bounded.
+    The result does not depend on how the capture is cut into batches. ``watch`` receives every frame of one message;
+    with ``flights`` the follower records when the blocks of large messages were in flight.
     """
 
     def __init__(self, watch: Watch | None = None, *, flights: bool = False) -> None:
@@ -42,7 +42,7 @@ class Follower:
         self.malformed = 0
         """Of them those that say nothing certain."""
         self.cooked = False
-        """Whether frames came without the address of their destination, so that nothing fits together."""
+        """True if frames came without the address of their destination, so that nothing fits together."""
         numbered, connecting = Numbered(self._books), Connecting(self._books)
         self._handlers: dict[str, Handler] = {
             "tiny": numbered.tiny,
@@ -111,22 +111,22 @@ class Follower:
 
     @property
     def forgotten_conversations(self) -> int:
-        """How many conversations were forgotten, for want of room."""
+        """Number of conversations forgotten to bound memory."""
         return self._books.conversation_count - len(self._books.conversations)
 
     @property
     def evicted(self) -> int:
-        """How many messages were handed out unfinished, for want of room."""
+        """Number of messages reported unfinished to bound memory."""
         return self._books.evicted
 
     @property
     def messages(self) -> int:
-        """How many messages have appeared."""
+        """Number of messages that have appeared."""
         return self._books.message_count
 
     @property
     def names(self) -> dict[int, str]:
-        """Host names by Ethernet address, as far as HOST_REPLYs told them."""
+        """Host names by Ethernet address, from HOST_REPLYs."""
         return self._books.names
 
     def _take_out(self) -> list[Message]:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 Kind = Literal["TINY", "SMALL", "MEDIUM", "RNDV"]
 How = Literal["piggyback", "liback"]
 SenderKnows = Literal["acked", "notified", "truncated", "failed", "nacked", "abandoned", "open"]
-"""What the sender of a message knows of its end. ``open``: nothing, as far as the capture goes; of a large message
+"""End of a message, as known to its sender. ``open``: unknown up to the end of the capture; of a large message
 ``acked`` means that its announcement arrived, no more (R-MAT-05)."""
 ReceiverKnows = Literal["received", "truncated", "failed", "refused", "announced", "unknown"]
-"""What the receiver of a message knows of it. ``announced``: it has heard of a large message."""
+"""State of a message, as known to its receiver. ``announced``: a large message was announced."""
 
 RUNS_KEPT: Final = 4096
 """Runs of consecutive frame numbers that are remembered of one message."""
@@ -55,7 +55,7 @@ class Refusal:
 
 
 class Entry:
-    """What consumes a sequence number: a message, or the NOTIFY at the end of a large one."""
+    """A holder of a sequence number: a message, or the NOTIFY at the end of a large one."""
 
     __slots__ = ("ack", "first_ns", "last_ns", "nack", "piggyack", "position", "refused_ack")
 
@@ -81,7 +81,7 @@ class Notice(Entry):
         """Number of the first frame that carried it."""
         self.first_ns = self.last_ns = time_ns
         self.total_length = total
-        """Bytes that the puller says it has."""
+        """Bytes that the puller reports."""
         self.piggyack = piggyack
         self.transmissions = 1
         self.duplicates = 0
@@ -90,12 +90,12 @@ class Notice(Entry):
 
     @property
     def is_refused(self) -> bool:
-        """Whether all frames that carried it were refused (one nack each, R-NAK-02)."""
+        """True if all frames that carried it were refused (one nack each, R-NAK-02)."""
         return self.ack is None and self.nacks >= self.transmissions + self.duplicates
 
 
 class Repeat:
-    """Something that was sent again: a message, or a request for a block."""
+    """A repetition: of a message, or of a request for a block."""
 
     __slots__ = ("after_ns", "cause", "end", "explained", "frame", "longest_gap", "missing", "quiet_ns", "time_ns")
 
@@ -121,13 +121,13 @@ class Repeat:
         self.missing, self.longest_gap = missing
         """Of a request: how many bytes of the block had not been seen, and how many of them at a stretch."""
         self.quiet_ns = after_ns if quiet_ns is None else quiet_ns
-        """How long nothing of it had passed, in nanoseconds: less than ``after_ns`` where replies came."""
+        """Silence before it, in nanoseconds: less than ``after_ns`` where replies arrived."""
         self.explained = explained
         """Of a request: whether a later block was complete first, and had been requested first (R-MEA-15)."""
 
 
 class Pulled:
-    """How a large message was pulled."""
+    """The pull of a large message."""
 
     __slots__ = (
         "asked_replies",
@@ -159,7 +159,7 @@ class Pulled:
         self.requested: int | None = None
         """Bytes that the receiver wants: ``total_length`` of its PULLs."""
         self.pulls = 0
-        """Requests, those for a block that was asked for before included."""
+        """Requests, repeated ones included."""
         self.duplicate_pulls = 0
         """Copies of requests that the network or the capture made."""
         self.asked_replies = 0
@@ -172,9 +172,9 @@ class Pulled:
         """The first of the repeated requests."""
         self.replies = 0
         self.repeated_replies = 0
-        """Replies with bytes that were sent before, since they were asked for again."""
+        """Replies with bytes that were sent before, as they were re-requested."""
         self.duplicate_replies = 0
-        """Replies with bytes that were seen before, though nobody asked again."""
+        """Replies with bytes that were seen before, without a repeated request."""
         self.ranges = Ranges()
         """The bytes that were seen."""
         self.first_pull_ns: int | None = None
@@ -186,12 +186,12 @@ class Pulled:
 
     @property
     def blocks_asked(self) -> int:
-        """How many blocks were asked for, each counted once."""
+        """Number of different blocks requested."""
         return self.pulls - self.re_requests - self.duplicate_pulls
 
     @property
     def is_withdrawn(self) -> bool:
-        """Whether its sender said, before anything else ended it, that it does not hold the message any more."""
+        """True if its sender reported, before any other end, that it no longer holds the message."""
         refusal, notice = self.refusal, self.notice
         if refusal is None or refusal.reason not in ("ENDPT_CLOSED", "BAD_RDMAWIN"):
             return False
@@ -244,14 +244,14 @@ class Message(Entry):
         self.number = number
         """Its place in the order in which messages appear in the capture, from 1."""
         self.flow = flow
-        """From whom to whom."""
+        """The endpoints, in the direction of the message."""
         self.kind: Kind = kind
         self.position = position
         """Its sequence number, counted on beyond 14 bits; -1 where its announcement was not seen."""
         self.length = length
-        """In bytes; None where nothing tells it."""
+        """In bytes; None if unknown."""
         self.match = match
-        """Match information, 64 bits; None where nothing tells it."""
+        """Match information, 64 bits; None if unknown."""
         self.first_ns = self.last_ns = self.last_sent_ns = time_ns
         self.complete_ns: int | None = None
         """When the last of its bytes was seen."""
@@ -263,7 +263,7 @@ class Message(Entry):
         self.frame_count = 0
         """Its own frames: data or announcement, PULLs, replies, NOTIFY, nacks; no frames that only acknowledge it."""
         self.transmissions = 1
-        """How often the message, or its announcement, was sent."""
+        """Number of transmissions of the message, or of its announcement."""
         self.duplicates = 0
         """Copies of its frames that the network or the capture made."""
         self.resends: Sequence[Repeat] = ()
@@ -275,11 +275,11 @@ class Message(Entry):
         self.ack = self.refused_ack = self.nack = None
         self.nacks = 0
         self.pull: Pulled | None = None
-        """How it was pulled, if it is a large one."""
+        """The pull of a large message; None for others."""
         self.abandoned_ns: int | None = None
-        """When it was seen that one side had begun anew before the message was done."""
+        """Time at which one side was seen to have restarted before the message was done."""
         self.half_seen: tuple[str, ...] = ()
-        """What the capture does not show of it."""
+        """Parts of the message that the capture lacks."""
         self.state = FLYING
         self.settled_ns = 0
         """When it was done."""
@@ -302,7 +302,7 @@ class Message(Entry):
 
     @property
     def sender(self) -> SenderKnows:
-        """How it ended, as its sender knows."""
+        """The end of the message, as known to its sender."""
         told = self._is_told
         if self.pull is not None:
             notice = self.pull.notice
@@ -319,7 +319,7 @@ class Message(Entry):
 
     @property
     def receiver(self) -> ReceiverKnows:
-        """How it ended, as its receiver knows."""
+        """The end of the message, as known to its receiver."""
         acked = self.ack is not None or self.refused_ack is not None
         if self.pull is None:
             return "received" if acked else "refused" if self._is_refused else "unknown"
@@ -331,44 +331,44 @@ class Message(Entry):
 
     @property
     def _is_refused(self) -> bool:
-        """Whether all of its frames were refused."""
+        """True if all of its frames were refused."""
         return self.nacks > 0 and 2 * self.nacks >= self.frame_count
 
     def _is_told(self, time_ns: int) -> bool:
-        """Whether the sender still wanted to know at that time."""
+        """Return whether the sender still wanted to know at that time."""
         return self.abandoned_ns is None or time_ns <= self.abandoned_ns
 
     def _transferred(self, pull: Pulled, notice: Notice) -> Literal["received", "truncated", "failed"]:
-        """What a NOTIFY means: who wants nothing does not pull (R-RDV-04), who fails has pulled (R-NOT-01)."""
+        """Return the meaning of a NOTIFY: nothing wanted if there was no pull (R-RDV-04), else failure (R-NOT-01)."""
         if self.length is None or notice.total_length >= self.length:
             return "received"
         return "failed" if pull.pulls and not notice.total_length else "truncated"
 
     @property
     def retransmissions(self) -> int:
-        """How often it, or its announcement, was sent again."""
+        """Number of retransmissions of the message, or of its announcement."""
         return self.transmissions - 1
 
     @property
     def repeated_frames(self) -> int:
-        """How many frames that carried or announced it repeated others."""
+        """Number of frames with its data or announcement that repeated others."""
         if self.kind == "MEDIUM":
             return self.frame_count - self.nacks - self.fragments.bit_count()
         return max(self.transmissions - 1, 0) + self.duplicates
 
     @property
     def is_done(self) -> bool:
-        """Whether it was handed out: what comes later does not belong to it any more."""
+        """True if it was handed out: what comes later does not belong to it any more."""
         return self.state == HANDED_OUT
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether the capture does not show all of it, or not how it ended."""
+        """True if the capture does not show all of it, or not how it ended."""
         return bool(self.half_seen) or self.sender != ("acked" if self.pull is None else "notified")
 
     @property
     def frames(self) -> Iterator[tuple[int, int]]:
-        """First and last number of each run of its frames, ascending, as far as they are remembered."""
+        """First and last number of each run of its frames, ascending, up to a bounded number."""
         if self.run_first < 0:
             return
         runs = sorted([*zip(self.runs[::2], self.runs[1::2], strict=True), (self.run_first, self.run_last)])
@@ -407,6 +407,6 @@ class Message(Entry):
         self.run_first, self.run_last = first, last
 
     def lacks(self, text: str) -> None:
-        """Say what the capture does not show of it."""
+        """Note a part that the capture lacks."""
         if text not in self.half_seen:
             self.half_seen = (*self.half_seen, text)

@@ -1,4 +1,37 @@
-"""Follows what consumes sequence numbers: TINY, SMALL, MEDIUM, RNDV and NOTIFY (R-SEQ-04)."""
+"""Follow the packets that consume sequence numbers: TINY, SMALL, MEDIUM, RNDV and NOTIFY (R-SEQ-04).
+
+Theory of operation
+-------------------
+A capture shows packets, not messages. Each numbered packet is placed in four steps, and at most one message is created
+or extended by it.
+
+1. Conversation. Endpoint numbers are reused, so a conversation lasts from one opening of both endpoints to the next:
+   the session in the packet selects it (``Books.flow``). Each of its two flows has the packets of one direction.
+2. Stream. Within a flow the numbers of 14 bits count up in one stream. A stream ends, and another one begins, when the
+   two bits of the session number change (the sender abandoned its partner, R-RTX-05), when a known number carries
+   another packet (the sender restarted without a visible CONNECT), or when a CONNECT asked for the number and it is not
+   the next one. A packet with the former session number that repeats a known one still belongs to the former stream:
+   the network may hold it back across the change.
+3. Position. The number is extended beyond 14 bits, relative to the next expected one (``Stream.position``). Later
+   steps compare positions only, so the wrap from 16383 to 0 needs no further care. Positions are dictionary keys:
+   packets may arrive in any order, and a gap remains visible as a missing key.
+4. Entry. A position without an entry is a new message (or, for NOTIFY, the end of a message of the other direction). A
+   position with an entry is a repetition, and its cause is decided by time and content, since nothing in the packet
+   distinguishes them: a library retransmits after 500 ms at the earliest (R-RTX-01) and updates the piggybacked ack.
+   The same ack within that time is a duplicate made by the network or by the capture; anything else is a
+   retransmission. The fragments of one MEDIUM share a number, so within that time a fragment that the present round
+   lacks continues the round; afterwards it begins another one.
+
+Piggybacked acks are taken first, before the packet is placed: they concern the flow back, and a message may be
+acknowledged and repeated by the same exchange.
+
+Memory is bounded. A message that is done lingers for little more than a second, so that late duplicates find it, and is
+then reported; later packets with its number only count as late. The oldest entries of a stream are dropped when it
+holds more than a sender may have outstanding.
+
+``mxwire.rules.state.numbered`` decides the same for ``verify``, on frames and with more caution: in doubt it does not
+judge a packet, where this module begins a stream. ``tests/analysis/test_placement.py`` compares the two.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +117,7 @@ class Numbered:
 
     @staticmethod
     def _another_fragment(message: Message, bit: int, time_ns: int, number: int) -> None:
-        """Say whether a fragment continues a transmission, begins another one, or is a copy (R-MED-03, R-RTX-02)."""
+        """Count a fragment that continues a transmission, begins one, or is a duplicate (R-MED-03, R-RTX-02)."""
         since = time_ns - message.last_sent_ns
         flow = message.flow
         if since >= RESEND_NS:
@@ -183,7 +216,7 @@ class Numbered:
         notice.last_ns, notice.piggyack = time_ns, ack
         flow.retransmissions += 1
 
-    # What all of them do
+    # Common to all handlers
 
     def _piggyback(self, row: Row, flow: Flow, ack: int) -> None:
         stream = flow.back.stream
@@ -191,7 +224,7 @@ class Numbered:
             acknowledge(self.books, row, flow.back, ack, "piggyback", effective=True)
 
     def _find(self, flow: Flow, sequence: int, content: tuple[str, int, int]) -> tuple[Stream, int, Entry | None]:
-        """Where a number belongs, and what is known under it; a stream begins where it cannot belong to the last."""
+        """Return stream, position and known entry of a number; begin a stream if it cannot belong to the last one."""
         stream = flow.stream
         if stream is None:
             stream = flow.stream = stream_at(sequence, flow.told[-1] if flow.told else None)
@@ -214,7 +247,7 @@ class Numbered:
         return stream, position, entry
 
     def _begin(self, flow: Flow, sequence: int) -> tuple[Stream, int, None]:
-        """The sender numbers anew: after it gave its partner up, or without a reason that was seen."""
+        """Begin a stream: the sender abandoned its partner, or restarted for a reason that was not captured."""
         self.books.end_stream(flow, abandoned=True)
         if flow.former is not None:
             flow.unseen += flow.former.missing
@@ -247,7 +280,7 @@ class Numbered:
 
     @staticmethod
     def _repeat(message: Message, time_ns: int, number: int, ack: int) -> None:
-        """A message, or its announcement, comes again: sent again, or copied on the way."""
+        """Count a retransmission or a duplicate of a message or of its announcement."""
         since = time_ns - message.last_sent_ns
         if since < RESEND_NS and ack == message.piggyack:
             message.duplicates += 1
@@ -266,7 +299,7 @@ def _note_resend(message: Message, number: int, time_ns: int, since: int) -> Non
 
 
 def _is_same(entry: Entry, content: tuple[str, int, int]) -> bool:
-    """Whether a frame repeats, or continues, what is known under its number."""
+    """Return whether a frame repeats, or continues, what is known under its number."""
     kind, length, match = content
     if isinstance(entry, Message):
         return entry.kind == kind and entry.length == length and entry.match == match

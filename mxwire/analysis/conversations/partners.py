@@ -1,4 +1,4 @@
-"""Partners: two endpoints in the openings that their session ids name, and what they said to each other."""
+"""Partners: two endpoints in the openings that their session ids name, and their packets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mxwire.wire.numbers import NO_SESSION
 CONNECTS_KEPT: Final = 64
 """Connects of one conversation that are remembered; the others are counted."""
 OPENINGS_KEPT: Final = 4
-"""Conversations of the same two endpoints whose late frames are still told apart."""
+"""Conversations of the same two endpoints whose late frames are still distinguished."""
 STARTS_KEPT: Final = 8
 
 
@@ -56,11 +56,11 @@ class Flow:
     told: list[int] = field(default_factory=list)
     """The numbers that the receiver asked the sender to start with, the latest last."""
     restart: bool = False
-    """A CONNECT was seen since the stream began, so that the sender may begin anew."""
+    """A CONNECT was seen since the stream began, so that the sender may begin again."""
     announced: dict[tuple[int | None, int | None], Message] = field(default_factory=dict, repr=False)
     """The large messages of the sender by region and use counter."""
     acked_unseen: int | None = None
-    """What the receiver acknowledged last of numbers of which none was seen."""
+    """The last acknowledgement of numbers of which none was seen."""
     unseen: int = 0
     """Numbers that must have been sent before ``stream``, but were not seen."""
     frames: int = 0
@@ -69,9 +69,9 @@ class Flow:
     messages: Counter[str] = field(default_factory=Counter)
     """By kind."""
     message_bytes: int = 0
-    """Their lengths added up, as far as they are known."""
+    """Sum of the known lengths."""
     retransmissions: int = 0
-    """Frames that were sent again: messages, their fragments, NOTIFYs, and data that was asked for again."""
+    """Frames that were retransmitted: messages, their fragments, NOTIFYs, and data that was re-requested."""
     re_requests: int = 0
     duplicates: int = 0
     """Copies that the network or the capture made."""
@@ -109,7 +109,7 @@ class Conversation:
 
     @property
     def half_seen(self) -> list[str]:
-        """What the capture does not show of it."""
+        """Parts of the message that the capture lacks."""
         said = []
         one, other = self.flows
         if not (one.frames and other.frames):
@@ -164,7 +164,7 @@ class Way:
         for each in reversed(self.partners.conversations):
             flow = each.flows[self.side]
             if flow.session == session:
-                # The latest opening has not been told the session yet, so a former one speaks, if answers are seen.
+                # The latest opening does not know the session yet, so a former one sends, if answers are seen.
                 if unknown is None or flow.back.frames:
                     return flow
                 break

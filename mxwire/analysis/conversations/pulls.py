@@ -27,7 +27,7 @@ _MAGIC: Final = PULL_MAGIC_PREFIX << 8 | 0x80
 
 
 class Block:
-    """What one PULL asks for."""
+    """The block that one PULL requests."""
 
     __slots__ = ("asked_ns", "done_ns", "end", "requests", "start", "time_ns")
 
@@ -35,7 +35,7 @@ class Block:
         self.start = start
         self.end = end
         self.asked_ns = self.time_ns = time_ns
-        """When it was asked for first, and last."""
+        """Times of its first and last request."""
         self.done_ns: int | None = None
         """When the last of its bytes was seen."""
         self.requests = 1
@@ -58,7 +58,7 @@ class Transfer:
         self.blocks: dict[int, Block] = {}
         """By ``frame_index``."""
         self.highest = 0
-        """Where the latest block begins that was requested."""
+        """Start of the latest requested block."""
 
 
 class Pulls:
@@ -206,7 +206,7 @@ class Pulls:
             pull.passed_pulls.append((number, block.asked_ns))
 
     def _ask_again(self, transfer: Transfer, block: Block, time_ns: int, number: int, flow: Flow) -> None:
-        """Say why a block is asked for again: the timer, or a later block that is complete (R-PUL-07, R-PUL-08)."""
+        """Say why a block is re-requested: the timer, or a later block that is complete (R-PUL-07, R-PUL-08)."""
         pull = transfer.message.pull
         assert pull is not None
         since = time_ns - block.time_ns
@@ -249,7 +249,7 @@ class Pulls:
         self._remember(Transfer(replies.key, message, self._dialects[replies.dialect]))
 
     def _stray_conversation(self, replier: int, puller: int, magic: int, endpoint: int | None) -> Conversation:
-        """Where messages belong of which only replies were seen: these name no endpoints."""
+        """Return the conversation of messages of which only replies were seen: replies name no endpoints."""
         books = self.books
         key = replier, puller, magic
         conversation = self._strays.get(key)
@@ -299,7 +299,7 @@ class Pulls:
         self._place(transfer, pull, replies, which)
 
     def _place(self, transfer: Transfer, pull: Pulled, replies: Replies, which: slice) -> None:
-        """Note which bytes have come; runs of consecutive replies at once."""
+        """Note received bytes; runs of consecutive replies at once."""
         offset, length = replies.offset[which], replies.length[which]
         for first, last in _runs(offset, length[:-1]):
             start, end = int(offset[first]), int(offset[last] + length[last])
@@ -390,13 +390,13 @@ def _runs(values: NDArray[np.int64], step: NDArray[np.int64] | int) -> list[tupl
 
 
 def _is_overtaken(transfer: Transfer, block: Block) -> bool:
-    """Whether a later block was complete before this one."""
+    """Return whether a later block was complete before this one."""
     done = [each.done_ns for each in transfer.blocks.values() if each.start > block.start]
     return any(each is not None and (block.done_ns is None or each < block.done_ns) for each in done)
 
 
 def _was_passed(transfer: Transfer, block: Block) -> bool:
-    """Whether a later block, which had been requested before this one, was complete before it.
+    """Return whether a later block, which had been requested before this one, was complete before it.
 
     Replies leave in the order of their PULLs (R-PUL-12), so the repeated request (R-PUL-07) needs no loss.
     """
@@ -410,7 +410,7 @@ def _was_passed(transfer: Transfer, block: Block) -> bool:
 
 
 def _merge(message: Message, stray: Message) -> None:
-    """What was seen of a message before it was recognised."""
+    """Frames of a message seen before it was recognised."""
     pull, other = message.pull, stray.pull
     assert pull is not None and other is not None
     pull.replies += other.replies

@@ -19,7 +19,7 @@ class Ranges:
         self._starts: list[int] = []
         self._ends: list[int] = []
         self.total = 0
-        """How many bytes are in it."""
+        """Total number of bytes."""
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """First byte and the byte behind the last one of each range."""
@@ -54,19 +54,19 @@ class Ranges:
         return last - first - known
 
     def holds(self, start: int, end: int) -> bool:
-        """Whether all bytes from ``start`` to before ``end`` are in it."""
+        """Return whether all bytes from ``start`` to before ``end`` are in it."""
         if end <= start:
             return True
         place = bisect_right(self._starts, start) - 1
         return place >= 0 and self._ends[place] >= end
 
     def touches(self, start: int, end: int) -> bool:
-        """Whether any byte from ``start`` to before ``end`` is in it."""
+        """Return whether any byte from ``start`` to before ``end`` is in it."""
         place = bisect_right(self._ends, start)
         return start < end and place < len(self._starts) and self._starts[place] < end
 
     def missing(self, start: int, end: int) -> tuple[int, int]:
-        """How many of the bytes from ``start`` to before ``end`` are not in it, and how many of those at a stretch."""
+        """Return how many bytes of ``start`` to ``end`` (exclusive) are missing, and the longest gap."""
         total = longest = 0
         at = start
         for place in range(bisect_right(self._ends, start), len(self._starts) + 1):

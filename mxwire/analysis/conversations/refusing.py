@@ -61,7 +61,7 @@ def _pending(flow: Flow) -> Connect | None:
 
 
 def _refused(way: Way, sequence: int) -> Entry | None:
-    """What was sent with a number, rather something that is not acknowledged."""
+    """Return the entry of a number, preferably one without an acknowledgement."""
     acked: Entry | None = None
     for conversation in reversed(way.partners.conversations):
         stream = conversation.flows[1 - way.side].stream

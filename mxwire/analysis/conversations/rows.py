@@ -1,4 +1,4 @@
-"""From columns to what the trackers take: a row for each frame that says something alone, and runs of replies."""
+"""From columns to what the trackers take: one row per frame, and runs of replies."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "nack_mcp": ("nack_type", "src_pull_handle", "src_magic"),
     "host_reply": (),
 }
-"""What the trackers want to know of the frames of each layout."""
+"""Fields that the trackers need, by layout."""
 CHUNK: Final = 2048
 """Frames of which the rows are made at once."""
 FIRST_REPLY: Final = "first reply"
@@ -89,12 +89,12 @@ class Replies:
     number: NDArray[np.int64]
     wire_length: NDArray[np.int64]
     offset: NDArray[np.int64]
-    """Where the data belongs in the message."""
+    """Offset of the data in the message."""
     length: NDArray[np.int64]
     dialect: int
     """Place of its dialect among those of the batch."""
     done: int = 0
-    """How many of them have been taken into account."""
+    """Number of replies that were processed."""
 
 
 def rows_of(decoded: DecodedBatch, handlers: Mapping[str, Handler], replies: list[Replies]) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""The numbered packets of one direction, as far as they are still of interest."""
+"""The numbered packets of one direction, in a bounded window."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LAP: Final = NUMBER_MASK + 1
 
 
 class Stream:
-    """Consecutive numbers from one endpoint to another, until one side starts anew (R-SEQ-01 to R-SEQ-04)."""
+    """Consecutive numbers from one endpoint to another, until one side restarts (R-SEQ-01 to R-SEQ-04)."""
 
     __slots__ = ("ack_value", "acked", "bits", "entries", "first", "handed_out", "last_ack", "next", "seen")
 

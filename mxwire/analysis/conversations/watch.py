@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Role(StrEnum):
-    """What a frame is to a message."""
+    """The role of a frame in a message."""
 
     DATA = "data"
     """Carries the message, or a fragment of it."""

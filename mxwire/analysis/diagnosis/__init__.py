@@ -1,4 +1,4 @@
-"""What is wrong with the hosts and the network of a capture: findings with evidence and advice."""
+"""Diagnosis of the hosts and the network of a capture: findings with evidence and advice."""
 
 from mxwire.analysis.diagnosis.examination import Examination
 from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party

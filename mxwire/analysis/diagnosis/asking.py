@@ -1,4 +1,4 @@
-"""Who asked whom, again and again, and was never answered."""
+"""Queries that were repeated and never answered."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUESTIONS: Final = {
     PacketType.MEDIUM: "MEDIUM",
     PacketType.RNDV: "RNDV",
 }
-"""What every host answers or acknowledges, if it knows the one who asks."""
+"""Packet types that every host answers or acknowledges, if it knows their sender."""
 _ANSWERS: Final = (
     PacketType.TRUC,
     PacketType.NOTIFY,
@@ -37,10 +37,10 @@ _ANSWERS: Final = (
     PacketType.NACK_LIB,
     PacketType.NACK_MCP,
 )
-"""What a host only sends to one that it has heard from."""
+"""Packet types that a host sends only in response to another one."""
 _NUMBERED: Final = (PacketType.TINY, PacketType.SMALL, PacketType.MEDIUM, PacketType.RNDV)
 _NOTHING_YET: Final = (FIRST_NUMBER, ABANDONED_DONE)
-"""What a host acknowledges that has received nothing."""
+"""Acknowledgements of a host that has received nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ class Asked:
     first_ns: int
     way: Way
     seen: bool
-    """Whether the other one was seen at all, talking to others or announcing itself."""
+    """True if the other one was seen at all, talking to others or announcing itself."""
     of_names: bool
-    """Whether all questions were for its name."""
+    """True if all questions were for its name."""
 
     def evidence(self) -> Evidence:
         """The questions."""
@@ -85,7 +85,7 @@ def unanswered(facts: Facts) -> Iterator[Asked]:
 
 
 class Heard:
-    """Who shows by what it sends that it hears somebody whom the capture does not show."""
+    """Hosts whose frames prove that they receive frames which the capture lacks."""
 
     def __init__(self, facts: Facts) -> None:
         self._acknowledged = {
@@ -97,12 +97,12 @@ class Heard:
         self._without_session = {(voice.source, voice.destination) for voice in facts.unknown_sessions}
 
     def by_sender(self, way: Way) -> bool:
-        """Whether a host acknowledges, pulls, or knows something of another one that only an answer tells."""
+        """Return whether a host acknowledges, pulls, or knows something of another one that only an answer tells."""
         pair = way.source, way.destination
         return bool(way.count(*_ANSWERS)) or pair in self._acknowledged or self._knows_session(way)
 
     def _knows_session(self, way: Way) -> bool:
-        """Whether a host first asked to connect and then named the other one's session."""
+        """Return whether a host first asked to connect and then named the other one's session."""
         numbered = [way.samples[kind][0][1] for kind in _NUMBERED if kind in way.samples]
         connects = way.samples.get(PacketType.CONNECT, ())
         if not numbered or not connects or connects[0][1] > min(numbered):

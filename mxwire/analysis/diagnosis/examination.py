@@ -1,4 +1,4 @@
-"""Examines a capture, batch by batch, and says at the end what is wrong."""
+"""Examine a capture, batch by batch, for the troubles of the catalogue."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _ORDER: Final[dict[Confidence, int]] = {"high": 0, "medium": 1, "low": 2}
 _SEVERITY: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
 _LESS: Final[dict[Confidence, Confidence]] = {"high": "medium", "medium": "low", "low": "low"}
 _HOLES: Final = ("capture-incomplete", "capture-one-direction")
-"""Where the capture lacks frames, what depends on seeing every frame is less sure."""
+"""Diagnoses of missing frames: they lower the confidence of those that need every frame."""
 
 
 class Examination:
     """Looks for all troubles of the catalogue in one capture.
 
     Batches go through :meth:`watch` on their way to ``decoder``, and decoded ones into :meth:`observe`; after
-    :meth:`finish` :meth:`findings` are complete. They may be asked for before: then they say what is known so far.
+    :meth:`finish` :meth:`findings` are complete. Before, they are preliminary.
     """
 
     def __init__(self, decoder: Decoder) -> None:
@@ -40,7 +40,7 @@ class Examination:
         self._for_any_message = [each for each in self._examiners if _has(each, "any_message")]
 
     def watch(self, batches: Iterable[FrameBatch]) -> Iterator[FrameBatch]:
-        """Hand batches on, and look at what is in them besides MXoE."""
+        """Yield batches unchanged, and examine their frames of other protocols."""
         last_ns = 0
         for batch in batches:
             if len(batch):
@@ -60,19 +60,19 @@ class Examination:
         self._take(done)
 
     def wait_until(self, now_ns: int) -> None:
-        """It is this late, and no frame from before is to come."""
+        """Advance the time: no frame from before is expected."""
         self._take(self.facts.follower.wait_until(now_ns))
 
     def lose(self, frames: int) -> None:
-        """So many frames were lost by whoever made the capture."""
+        """Note the number of frames that the capturing program lost."""
         self.facts.dropped = frames
 
     def finish(self) -> None:
-        """The capture is over."""
+        """End the capture."""
         self._take(self.facts.follower.finish())
 
     def findings(self) -> list[Finding]:
-        """What is wrong, the most costly first, then by severity; nothing that follows from something else."""
+        """Return the findings, the most costly first, then by severity, without those that follow from another one."""
         places = {each.id: place for place, each in enumerate(catalogue())}
         found = [each for examiner in self._examiners for each in examiner.findings(self.facts)]
         found = [each for each in found if not any(_explains(other, each) for other in found)]
@@ -87,7 +87,7 @@ class Examination:
         return sorted(found, key=rank)
 
     def limits(self) -> list[str]:
-        """What could not be judged, a sentence each."""
+        """Return the limits of the examination, one sentence per limit."""
         return limits(self.facts)
 
     def _take(self, messages: list[Message]) -> None:
@@ -101,7 +101,7 @@ class Examination:
 
 
 def is_eventful(message: Message) -> bool:
-    """Whether something happened to a message that it could do without."""
+    """Return whether something happened to a message that it could do without."""
     if message.transmissions > 1 or message.nack is not None or message.ack is None:
         return True
     pull = message.pull
@@ -128,7 +128,7 @@ def _less_sure(found: Finding) -> Finding:
 
 
 def _explains(cause: Finding, finding: Finding) -> bool:
-    """Whether one finding follows from another: the catalogue says so, and they concern the same hosts."""
+    """Return whether one finding follows from another: the catalogue says so, and they concern the same hosts."""
     if cause.id not in CATALOGUE[finding.id].follows_from:
         return False
     hosts = {each.address for each in cause.concerns}

@@ -1,4 +1,4 @@
-"""What several diagnoses stand on, gathered once while a capture passes."""
+"""Facts that several diagnoses use, gathered once per capture."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ class Facts:
 
     def __init__(self, decoder: Decoder) -> None:
         self.decoder = decoder
-        """What decodes the capture."""
+        """The decoder of the capture."""
         self.follower = Follower()
         self.traffic = Traffic()
         self.libraries = Libraries()
         self.sequences = Sequences()
         self.numberings = Numberings()
         self.unknown_sessions: dict[Voice, dict[str, list[tuple[int, int]]]] = {}
-        """Who used the session 0xFFFFFFFF towards whom: number and time of the first frames, by layout."""
+        """Uses of the session 0xFFFFFFFF, by voice: number and time of the first frames, by layout."""
         self.unknown_counts: dict[Voice, dict[str, int]] = {}
-        """How many such frames, by layout."""
+        """Number of such frames, by layout."""
         self.first_ns: int | None = None
         self.last_ns = 0
         self.dropped = 0
-        """Frames that the capture is known to have lost, as whoever made it counted."""
+        """Frames lost by the capturing program, by its own count."""
         self.disordered = 0
         """Frames of any protocol that are behind later ones in the capture."""
         self.backwards = 0
-        """Messages that were acknowledged before they were sent, by the times of the capture."""
+        """Messages acknowledged before they were sent, by the times of the capture."""
         self.first_numbered: dict[Flow, int] = {}
         """When the first numbered packet of each flow was sent, of those that are done."""
         self._senders = Detector(by_sender=True)
@@ -92,7 +92,7 @@ class Facts:
         counts[layout] = counts.get(layout, 0) + len(places)
 
     def note(self, message: Message) -> None:
-        """A message is done."""
+        """Take a finished message into account."""
         if message.ack is not None and message.ack.time_ns < message.first_ns:
             self.backwards += 1
         self.numberings.note(message)
@@ -109,16 +109,16 @@ class Facts:
             self.first_numbered[flow] = time_ns
 
     def dialects(self) -> dict[tuple[int, int], Dialect]:
-        """What pairs of hosts speak, as far as is known, by their addresses, the lower one first."""
+        """Return the known dialects of pairs of hosts, by their addresses, the lower one first."""
         found = ((sorted(each.hosts), each.dialect) for each in self.decoder.detections())
         return {(low, high): dialect for (low, high), dialect in found if dialect is not None}
 
     def senders(self) -> dict[int, Detection]:
-        """What each host speaks by itself, by its address, where its frames decide it."""
+        """Return the dialect shown by the frames of each host, by address, where they decide it."""
         return {each.hosts[0]: each for each in self._senders.detections() if each.dialect is not None}
 
     def name(self, address: int) -> str | None:
-        """What a host is called, where it told."""
+        """Return the name of a host, if known."""
         return self.follower.names.get(address)
 
     @property
@@ -133,7 +133,7 @@ class Facts:
 
 
 def voice_of(flow: Flow) -> Voice:
-    """The sender of a flow, and whom it sends to."""
+    """Return the source and destination endpoints of a flow."""
     return Voice(flow.address, flow.endpoint or 0, flow.back.address, flow.back.endpoint or 0)
 
 
@@ -148,7 +148,7 @@ def ends(flow: Flow) -> tuple[Party, Party]:
 
 
 def waits_for_another(message: Message) -> bool:
-    """Whether the receiver cannot acknowledge a message, as one before it never passed here (R-ACK-01)."""
+    """Return whether the receiver cannot acknowledge a message, as one before it never passed here (R-ACK-01)."""
     stream = stream_of(message)
     return stream is not None and stream.acked < message.position and stream.acked not in stream.entries
 

@@ -1,4 +1,4 @@
-"""What a diagnosis says: what is wrong, how sure that is, whom it concerns, what shows it, and what to do."""
+"""Findings of a diagnosis: trouble, confidence, parties, evidence and advice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Party:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What in the capture shows it."""
+    """The evidence in the capture."""
 
     text: str
     """A sentence without its full stop."""
@@ -48,7 +48,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a trouble costs; None where the capture does not tell."""
+    """The cost of a trouble; None if the capture does not show it."""
 
     ns: int | None = None
     """Nanoseconds during which transfers stood still because of it; waits at the same time count once."""
@@ -68,10 +68,10 @@ class Finding:
     confidence: Confidence
     concerns: tuple[Party, ...]
     summary: str
-    """What happens here, in a sentence."""
+    """Summary of this case, one sentence."""
     evidence: tuple[Evidence, ...]
     advice: tuple[str, ...]
-    """What to do, the likeliest remedy first."""
+    """Advice, the most likely remedy first."""
     severity: Severity = "warning"
     cost: Cost = UNKNOWN_COST
 

@@ -1,4 +1,4 @@
-"""What an examiner keeps of what it sees: the first few of each kind, of a bounded number of kinds."""
+"""Bounded samples of an examiner: the first few of each kind, of a bounded number of kinds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 KEPT: Final = 4096
 """Kinds that are remembered: pairs of hosts, of endpoints, flows."""
 SHOWN: Final = 4
-"""How many of each are kept, to be shown."""
+"""Number of samples kept of each, for display."""
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")

@@ -107,7 +107,7 @@ class Libraries:
                 del counts[next(iter(counts))]
 
     def spoke(self, voice: Voice) -> bool:
-        """Whether an endpoint ever said something to another."""
+        """Return whether the library of an endpoint ever sent something to another."""
         return voice in self._voices
 
     def last_ns(self, voice: Voice) -> int | None:
@@ -130,7 +130,7 @@ class Libraries:
         return None
 
     def card_frames(self, source: int, destination: int, since_ns: int, until_ns: int) -> int:
-        """How many frames the card of a host sent to another one in a period, to a quarter of a second."""
+        """Return the number of frames from one card to another host in a period, to a quarter of a second."""
         counts = self._cards.get((source, destination), {})
         first, last = since_ns // BUCKET_NS + 1, until_ns // BUCKET_NS
         return sum(number for bucket, number in counts.items() if first <= bucket < last)

@@ -1,4 +1,4 @@
-"""What an examination could not judge, because of what the capture does not show."""
+"""Limits of an examination that follow from gaps in the capture."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class _Seen(NamedTuple):
     number: int
     """Number of its first frame."""
     is_first: bool
-    """Whether this was surely its first transmission."""
+    """True if this was surely its first transmission."""
 
 
 class Passed(NamedTuple):
@@ -63,7 +63,7 @@ class Numberings:
         self.found: dict[Flow, Numbering] = {}
 
     def note(self, message: Message) -> None:
-        """A message is done."""
+        """Take a finished message into account."""
         flow, stream = message.flow, stream_of(message)
         if stream is None:
             return

@@ -1,4 +1,4 @@
-"""The catalogue of what can be diagnosed, and who looks for it."""
+"""The catalogue of diagnoses, and their examiners."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mxwire.wire.decoder import DecodedBatch
 
 Need = Literal["whole frames", "both directions", "every frame", "destinations", "all protocols", "exact times"]
-"""What a capture must be like for a diagnosis: if it is not, its absence says nothing."""
+"""Properties of a capture without which the absence of a diagnosis proves nothing."""
 
 Group = Literal["builds", "path", "peers", "connections", "processes", "network", "latency", "capture"]
 GROUPS: Final[dict[Group, str]] = {
@@ -29,7 +29,7 @@ GROUPS: Final[dict[Group, str]] = {
     "latency": "Latency",
     "capture": "The capture itself",
 }
-"""What diagnoses are about, in the order in which they are reported and documented."""
+"""Subjects of diagnoses, in the order in which they are reported and documented."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ class Diagnosis:
     title: str
     group: Group
     users_see: str
-    """What users of MX and Open-MX notice."""
+    """Symptoms for users of MX and Open-MX."""
     capture_shows: str
     distinction: str
     """The diagnoses that look alike, and how they differ."""
     advice: tuple[str, ...]
-    """What to do, the likeliest remedy first; sentences."""
+    """Advice, the most likely remedy first; sentences."""
     severity: Severity = "warning"
     needs: frozenset[Need] = frozenset()
     follows_from: frozenset[str] = frozenset()
@@ -85,7 +85,7 @@ class Examiner(ABC):
 
     @abstractmethod
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """What was found, when the capture is over; must not change anything."""
+        """Yield the findings at the end of the capture, without changing any state."""
 
 
 CATALOGUE: Final[dict[str, Diagnosis]] = {}
@@ -96,7 +96,7 @@ _Class = TypeVar("_Class", bound=type[Examiner])
 
 
 def examines(*diagnoses: Diagnosis) -> Callable[[_Class], _Class]:
-    """Register a class, and what it looks for."""
+    """Register an examiner and its diagnoses."""
 
     def register(examiner: _Class) -> _Class:
         for each in diagnoses:

@@ -125,7 +125,7 @@ class Sequences:
             self._waiting, self._count = [rows[end:].copy()], len(rows) - end
 
     def disorders(self) -> tuple[dict[tuple[int, int], Disorder], int]:
-        """What was found from one address to another; and blocks whose replies passed before their PULL."""
+        """Return disorders by source and destination, and the number of blocks answered before their PULL."""
         if self._known is not None:
             return self._known
         found: dict[tuple[int, int], Disorder] = {}
@@ -191,7 +191,7 @@ class _Groups:
         self._starts = starts
         pulls = place == _PULL
         self._pulls = pulls
-        # A PULL, and a pause in which a MEDIUM is sent again, begin another run within the group.
+        # A PULL, and a pause in which a MEDIUM is retransmitted, begin another run within the group.
         begins = starts | pulls
         begins[1:] |= (rows["use"][1:] != 0) & (time[1:] - time[:-1] >= RESEND_NS)
         self._begins = np.flatnonzero(begins)
@@ -204,7 +204,7 @@ class _Groups:
         self._highest = np.maximum.accumulate(place + self._run * _PLACES) - self._run * _PLACES
 
     def _is_first_request(self) -> NDArray[np.bool_]:
-        """For each PULL, whether its block is asked for the first time in this transfer."""
+        """For each PULL, whether it is the first request of its block in this transfer."""
         at = np.flatnonzero(self._pulls)
         group, use = self._rows["group"][at], self._rows["use"][at]
         first = use != 0
@@ -212,7 +212,7 @@ class _Groups:
         return np.asarray(first, np.bool_)
 
     def late(self, new: NDArray[np.bool_]) -> _LateRows:
-        """The frames that passed behind one of a higher position, and that nobody sent twice."""
+        """The frames that passed behind one of a higher position, and were transmitted once."""
         place, run = self._place, self._run
         at = np.flatnonzero(self.examined & new & (place < self._highest))
         depth, first = np.zeros(len(place), np.int64), np.zeros(len(place), np.intp)
@@ -272,7 +272,7 @@ class _Groups:
         return originals
 
     def _is_of_second_answer(self, at: NDArray[np.intp], originals: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Whether rows that pass for the first time belong to a second answer, as a copy of the PULL gets one.
+        """Return whether rows that pass for the first time belong to a second answer, as a copy of the PULL gets one.
 
         That is in order, too: after the rows, which were lost of the first answer, come others that were not.
         """

@@ -1,4 +1,4 @@
-"""What one side tells the other to use from now on, and whether it is used: peer indexes, session numbers."""
+"""Values that one side announces and the other must use from then on: peer indexes, session numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Said(NamedTuple):
 
 
 class Misuse:
-    """Frames that use something else than what was told last."""
+    """Frames that use another value than the one announced last."""
 
     __slots__ = ("first_ns", "frames", "numbers", "told", "told_frame", "used")
 
@@ -42,7 +42,7 @@ class Told:
 
     def __init__(self) -> None:
         self.latest: dict[int, tuple[int, int, int]] = {}
-        """By key: the value that was told last, when, and in which frame."""
+        """By key: the value announced last, its time and frame."""
         self.misuses: dict[int, Misuse] = {}
         """The first misuse under each key, and how often it happened."""
 

@@ -1,4 +1,4 @@
-"""Who sent what to whom, in numbers: the ground that the diagnoses stand on."""
+"""Traffic between hosts, in numbers: the basis of the diagnoses."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Way:
     longest: int = 0
     """Length of the longest frame on the wire, in bytes."""
     types: NDArray[np.int64] = field(default_factory=lambda: np.zeros(256, np.int64))
-    """How many frames of each packet type."""
+    """Number of frames by packet type."""
     samples: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     """Number and time of the first frames of each packet type."""
 
     def count(self, *types: PacketType) -> int:
-        """How many frames there are of some types."""
+        """Return the number of frames of some types."""
         return int(sum(self.types[each] for each in types))
 
     def first(self, *types: PacketType) -> tuple[list[int], int | None]:
@@ -92,7 +92,7 @@ class Traffic:
         return way
 
     def way(self, source: int, destination: int) -> Way | None:
-        """What one host sent to another, None if that is nothing."""
+        """Return the traffic from one host to another, or None."""
         return self.ways.get((source, destination))
 
     def sent_by(self, source: int) -> Iterator[Way]:
@@ -100,7 +100,7 @@ class Traffic:
         return (way for way in self.ways.values() if way.source == source)
 
     def hosts(self) -> dict[int, int]:
-        """How many frames each host sent, by its address."""
+        """Return the number of frames sent by each host, by address."""
         found: dict[int, int] = {}
         for way in self.ways.values():
             found[way.source] = found.get(way.source, 0) + way.frames
@@ -114,14 +114,14 @@ class Traffic:
                 yield way, back
 
     def one_way(self) -> Iterator[Way]:
-        """What was sent to one host that was never seen sending back."""
+        """Yield traffic to hosts that were never seen sending back."""
         for (source, destination), way in self.ways.items():
             if destination != _EVERYBODY and not is_group(destination) and (destination, source) not in self.ways:
                 yield way
 
 
 def is_group(address: int) -> bool:
-    """Whether an address is that of a group of hosts, or of all; 0 is where a capture has no destinations."""
+    """Return whether an address is that of a group of hosts, or of all; 0 is where a capture has no destinations."""
     return bool(address >> 40 & 1) or address == 0
 
 

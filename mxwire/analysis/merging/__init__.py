@@ -1,4 +1,4 @@
-"""Two captures of the two ends of a way, put together: which frames are the same, how the clocks differ."""
+"""Two captures of the two ends of a way, reassembled: which frames are the same, how the clocks differ."""
 
 from mxwire.analysis.merging.clocks import Alignment, Clock
 from mxwire.analysis.merging.errors import MergeError

@@ -1,9 +1,43 @@
-"""How the clock of one capture reads against that of another, by frames that both have seen.
+"""Compare the clocks of two captures by the frames that both contain.
 
-A frame that comes from the first capture's end is seen there before it is seen at the second, and the other way round:
-so the difference of the clocks lies above the one kind of points and below the other. The line that keeps the same
-distance from both is taken, which is right as far as the least delay is the same both ways, and wrong by that delay at
-most.
+Theory of operation
+-------------------
+Two computers at the ends of a path capture the same frames, each with its own clock. For each common frame the
+difference d of the two timestamps (second minus first) is known. With an offset o between the clocks and a one-way
+delay D > 0 of the frame:
+
+    frames sent from the first end:    d = o + D     all points lie above o
+    frames sent from the second end:   d = o - D     all points lie below o
+
+::
+
+    d |   x   x      x    x        from the first end
+      | x   x   x  x   x    x  x
+      |------------------------    o lies in this gap
+      | +  +   +  + +   +  +
+      |   +  +     +       +       from the second end
+      +------------------------ time
+
+So the offset is bounded from both sides by the fastest frames, however long the others were queued. The middle of the
+gap is the estimate. It is exact if the least delay is the same in both directions, and wrong by at most half the width
+of the gap, which is reported as the uncertainty; frames of one direction alone cannot separate offset and delay.
+
+Clocks also drift, so the bounds are lines. ``align`` works in five steps:
+
+1. A rough line by medians of pairs (Theil and Sen), which tolerates a minority of wrong points. Frames far from it
+   were not the same frame: one of the two is a retransmission with equal bytes.
+2. The end of each source (``_sides``), by comparing only frames next to each other in time, so that neither drift nor
+   a clock that was set has an influence. A host between the two capture points is at neither end.
+3. Removal of single strays, which would otherwise determine a bound: a minimum is sensitive to one wrong point. If
+   more than a few points are off, they are kept, as then a clock was set.
+4. The drift that leaves the widest gap between the bounds (``_drift``). The width is a concave function of the drift
+   (a minimum of linear functions less a maximum), so a ternary search finds its maximum. Captures of a few
+   seconds cannot show the drift: if no drift explains the points as well, none is assumed.
+5. Bounds that cross prove that frames arrived before they were sent under any linear clock: they are counted, and
+   reported as acausal.
+
+Only the extreme points of each stretch of time can touch a bound, so a bounded number of points is kept. Times are
+relative to the first point and in float64, which is exact to a nanosecond for captures of up to 100 days.
 """
 
 from __future__ import annotations
@@ -20,42 +54,42 @@ from mxwire.analysis.merging.errors import MergeError
 Side = Literal["first", "second"]
 
 DRIFT_MOST: Final = 1e-3
-"""No clock of a computer drifts more against another."""
+"""Largest drift between two computer clocks, as a proportion: crystals stay below a tenth of it."""
 DRIFT_KNOWN: Final = 20e-6
-"""A drift that is less sure than this is not believed if none would explain the frames as well."""
+"""Uncertainty above which a drift is rejected if no drift explains the frames as well: typical of crystals."""
 OUTLIER_NS: Final = 100_000_000
-"""Frames that differ more from the others than this are not the same: one of them was sent again."""
+"""Frames that differ more from the others than this are not the same: one of them was retransmitted."""
 LEAST: Final = 4
 """Frames that must be the same in both captures."""
 _BUCKETS: Final = 1024
 _MEDIANS: Final = 96
 _ROUNDING_NS: Final = 50.0
 _STRAYS: Final = 0.02
-"""More points than this proportion are no strays: then a clock was set."""
+"""A larger proportion of points is not a set of strays: a clock was set."""
 _FAR: Final = 10.0
 _SPREAD_NS: Final = 20_000.0
-"""What delays may differ by, at least."""
+"""Least spread that delays are assumed to have, in nanoseconds."""
 
 Points = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The second capture's clock, read by the first's."""
+    """The clock of the second capture, relative to that of the first."""
 
     base_ns: int
     """A time of the second clock."""
     offset_ns: int
-    """How far it is ahead of the first then."""
+    """Nanoseconds by which it is ahead of the first at that time."""
     drift: float = 0.0
-    """How much it gains on the first, per unit of its own time."""
+    """Gain on the first, per unit of its own time."""
 
     def to_first(self, time_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What the first clock says at times of the second."""
+        """Convert times of the second clock to times of the first."""
         return time_ns - self.ahead_ns(time_ns)
 
     def ahead_ns(self, time_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How far the second clock is ahead, at times of its own."""
+        """Return by how many nanoseconds the second clock is ahead, at times of its own."""
         gained: NDArray[np.int64] = np.rint((time_ns - self.base_ns) * self.drift).astype(np.int64)
         return self.offset_ns + gained
 
@@ -68,20 +102,20 @@ class Alignment:
     compared: int
     """Frames that were compared."""
     sides: dict[int, Side]
-    """At which end a source address is, where that shows: its frames are seen there first."""
+    """The end of each source address, if known: its frames are seen there first."""
     uncertainty_ns: float | None
-    """How wrong the offset may be: the least one-way delay, if it is the same both ways. None where frames of one
-    direction only are the same: then the offset contains the delay."""
+    """Largest error of the offset: the least one-way delay, if it is the same in both directions. None if only frames
+    of one direction are common: the offset then contains the delay."""
     drift_uncertainty: float
-    """How wrong the drift may be, as a proportion."""
+    """Largest error of the drift, as a proportion."""
     drift_seen: bool
-    """False where the captures are too short to tell a drift, and none is assumed."""
+    """False if the captures are too short to show a drift, and none is assumed."""
     acausal: int
-    """Frames that were received before they were sent, whatever is assumed: a clock was set, or does not go evenly."""
+    """Frames received before they were sent, under any assumption: a clock was set, or does not run evenly."""
 
 
 def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], source: NDArray[np.int64]) -> Alignment:
-    """Compare two clocks by the times at which they saw the same frames, and who sent these; shapes (n,).
+    """Compare two clocks by their times of the same frames and the sources of these; shapes (n,).
 
     Raises :class:`~mxwire.analysis.merging.MergeError` where the frames contradict each other.
     """
@@ -92,8 +126,8 @@ def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], source: NDA
     near = np.abs(y - level - slope * x) <= OUTLIER_NS
     if int(near.sum()) < max(LEAST, len(x) // 2):
         raise MergeError(
-            f"of {len(x)} frames that look the same only {int(near.sum())} fit one difference of the clocks: one of "
-            "them was set meanwhile, or the captures are not of the same time"
+            f"of {len(x)} frames that look the same only {int(near.sum())} fit one difference of the clocks: a "
+            "clock was set during the capture, or the captures are not of the same time"
         )
     # Without the drift as it looks at first sight, what is near in time can be compared.
     x, y, source = x[near], (y - slope * x)[near], source[near]
@@ -118,7 +152,7 @@ def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], source: NDA
 
 
 def _without_strays(y: NDArray[np.float64], chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The same without single points far below the others: frames that were taken for others, which were sent again."""
+    """Remove single points far below the others: they pair a frame with its retransmission."""
     if not chosen.any():
         return chosen
     low, middle = np.percentile(y[chosen], (10, 50))
@@ -127,7 +161,7 @@ def _without_strays(y: NDArray[np.float64], chosen: NDArray[np.bool_]) -> NDArra
 
 
 def _bounds(later: Points, earlier: Points, drift: float) -> tuple[float, float]:
-    """Between what the offset lies: above frames from the second end, below frames from the first."""
+    """Return the bounds of the offset: above frames from the second end, below frames from the first."""
     return float((earlier[1] - drift * earlier[0]).max()), float((later[1] - drift * later[0]).min())
 
 
@@ -152,7 +186,7 @@ def _drift(later: Points, earlier: Points, none: float) -> tuple[float, float, b
 
 
 def _summit(room: Callable[[float], float]) -> float:
-    """Where a function that first grows and then shrinks is largest."""
+    """Return the maximum of a function that first grows and then shrinks."""
     low, high = -2 * DRIFT_MOST, 2 * DRIFT_MOST
     for _ in range(120):
         one, other = low + (high - low) / 3, high - (high - low) / 3
@@ -164,7 +198,7 @@ def _summit(room: Callable[[float], float]) -> float:
 
 
 def _edge(room: Callable[[float], float], inside: float, outside: float, enough: float) -> float:
-    """How far towards ``outside`` there still is enough room."""
+    """Return the farthest drift towards ``outside`` with enough room."""
     if room(outside) >= enough:
         return outside
     for _ in range(60):
@@ -177,7 +211,7 @@ def _edge(room: Callable[[float], float], inside: float, outside: float, enough:
 
 
 def _same_place(x: NDArray[np.float64], y: NDArray[np.float64], slope: float, base: int, ahead: int) -> Alignment:
-    """No frame is later at one end than at the other: what most of them say is the offset."""
+    """Align captures of the same place: no frame is later at one end, so the median is the offset."""
     level = float(np.median(y))
     spread = float(np.median(np.abs(y - level)))
     width = 2 * max(spread, _ROUNDING_NS) / max(float(np.ptp(x)), 1.0)
@@ -187,7 +221,7 @@ def _same_place(x: NDArray[np.float64], y: NDArray[np.float64], slope: float, ba
 def _one_way(
     x: NDArray[np.float64], y: NDArray[np.float64], slope: float, base: int, ahead: int, sides: dict[int, Side]
 ) -> Alignment:
-    """Only one end has sent anything that both have seen: the least delay cannot be told from the offset."""
+    """Align by frames of one end only: the least delay cannot be separated from the offset."""
     seen = float(np.ptp(x)) * DRIFT_KNOWN > float(np.ptp(y))
     rest = y if seen else y + slope * x
     clock = Clock(base, ahead + round(float(rest.min())), slope if seen else 0.0)
@@ -206,7 +240,7 @@ def _upper(x: NDArray[np.float64], y: NDArray[np.float64]) -> Points:
 def _extreme(x: NDArray[np.float64], y: NDArray[np.float64], best: np.ufunc) -> Points:
     """The lowest or highest point of each stretch of time, and the lowest or highest ends of it.
 
-    Within a stretch a drift hardly tells; but the points that are kept are ones that were seen.
+    Within a stretch a drift hardly matters; the points kept are original ones.
     """
     if len(x) <= 2 * _BUCKETS:
         return x, y
@@ -219,7 +253,7 @@ def _extreme(x: NDArray[np.float64], y: NDArray[np.float64], best: np.ufunc) -> 
 
 
 def _rough_line(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
-    """Slope and level of a line through most of the points, whatever the others say (Theil and Sen)."""
+    """Slope and level of a line through most of the points, whatever the other points (Theil and Sen)."""
     order = np.argsort(x, kind="stable")
     parts = np.array_split(order, min(_MEDIANS, len(x)))
     middles = np.array([[np.median(x[part]), np.median(y[part])] for part in parts])
@@ -234,7 +268,7 @@ def _rough_line(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, 
 
 
 def _sides(x: NDArray[np.float64], y: NDArray[np.float64], source: NDArray[np.int64]) -> dict[int, Side]:
-    """At which end each source is: its frames are later at the other one than those that come from there.
+    """Return the end of each source: its frames are later at the other end than frames from there.
 
     Those in between, whose frames come to both ends from elsewhere, are at neither.
     """

@@ -1,4 +1,4 @@
-"""What keeps two captures from being put together."""
+"""Errors that prevent the merge of two captures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is remembered of each frame of a capture, to find it again in another: 32 bytes, however long it is."""
+"""Fingerprints of frames, to find them in another capture: 32 bytes per frame, of any length."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Fingerprints:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        """What the capture is called in messages."""
+        """Name of the capture in messages."""
         self.cut = False
-        """Whether frames were cut when they were captured."""
+        """True if frames were cut when they were captured."""
         self._parts: list[tuple[NDArray[np.int64], ...]] = []
         self._whole: NDArray[np.int64] | None = None
 

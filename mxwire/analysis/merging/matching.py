@@ -103,7 +103,7 @@ class _Groups:
 
     @property
     def exist(self) -> bool:
-        """Whether anything is in both."""
+        """True if anything is in both."""
         return bool(len(self._count))
 
     def single(self) -> tuple[Places, Places]:
@@ -114,7 +114,7 @@ class _Groups:
     def certain(self, first_ns: NDArray[np.int64], second_ns: NDArray[np.int64]) -> tuple[Places, Places]:
         """Of each group whose frames are all of one moment, in both captures, the first of them.
 
-        They are one frame, which a mirror port or the network has doubled; frames that were sent again are later.
+        They are one frame, which a mirror port or the network has doubled; frames that were retransmitted are later.
         """
         one, other = self._first[self._start], self._second[self._other_start]
         last = self._first[self._start + self._count - 1]
@@ -174,7 +174,7 @@ def _ways(source: NDArray[np.int64], alignment: Alignment) -> NDArray[np.int64]:
 
 
 def _slack(alignment: Alignment, duration: int) -> float:
-    """How much too early a frame may seem to arrive, in nanoseconds, as the clocks are not known better."""
+    """Largest apparent negative delay of a frame, in nanoseconds, allowed for the uncertainty of the clocks."""
     delay = COPY_NS if alignment.uncertainty_ns is None else 2 * alignment.uncertainty_ns
     return _ROUNDING_NS + delay + min(alignment.drift_uncertainty * duration, OUTLIER_NS)
 
@@ -183,7 +183,7 @@ def _nearest(one: list[int], other: list[int], way: int, slack: float) -> list[t
     """Pairs of places in two lists of times, in order, each with the one that is nearest to it in the right way."""
 
     def apart(here: int, there: int) -> float:
-        """How long it was on its way; one that seems to arrive too early is the last choice, if it is one."""
+        """Return the delay of a frame; a frame that seems to arrive too early is the last choice."""
         delay = (other[there] - one[here]) * (way or 1)
         if delay >= 0 or not way:
             return abs(delay)

@@ -1,4 +1,4 @@
-"""What becomes of each frame of two captures that are put together."""
+"""The plan of a merge: the destination of each frame of two captures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mxwire.analysis.merging.matching import COPY_NS, Places, matched
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What one capture has. All but ``frames`` count frames that only this one has."""
+    """Counts of one capture. All but ``frames`` count frames that only this one has."""
 
     frames: int
     only: int
@@ -30,13 +30,13 @@ class Counts:
 
     @property
     def unknown(self) -> int:
-        """Frames that come from neither end, as far as that is known."""
+        """Frames known to come from neither end."""
         return self.only - self.outside - self.duplicates - self.sent - self.arrived
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """How long frames were on their way, in nanoseconds, by the clocks as they were compared."""
+    """One-way delays of frames, in nanoseconds, by the compared clocks."""
 
     frames: int
     least_ns: float
@@ -45,7 +45,7 @@ class Delay:
 
 @dataclass(frozen=True)
 class Plan:
-    """What two captures have in common, and what is written of each."""
+    """Common frames of two captures, and the frames written of each."""
 
     alignment: Alignment
     both: int

@@ -1,4 +1,4 @@
-"""How long things took in a capture: round trips, transfers, acknowledgements, repetitions, gaps, bytes in flight."""
+"""Durations in a capture: round trips, transfers, acknowledgements, repetitions, gaps, bytes in flight."""
 
 from mxwire.analysis.timing.gaps import GapHistogram
 from mxwire.analysis.timing.line import Line, TimeLine

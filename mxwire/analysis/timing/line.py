@@ -1,4 +1,4 @@
-"""What was in flight when, and what was repeated: a line over the whole capture, in bounded memory."""
+"""Time line of a capture, in bounded memory: bytes in flight, and repetitions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Line:
     frames: NDArray[np.float64]
     """Frames in flight, on average over each step."""
     repeats: NDArray[np.int64]
-    """How often something was sent or asked for again in each step."""
+    """Number of retransmissions or re-requests in each step."""
 
 
 class TimeLine:
@@ -65,7 +65,7 @@ class TimeLine:
             np.add.at(self._moment[measured], step, weight[measured] * (relative / 1e9))
 
     def repeat(self, times: NDArray[np.int64]) -> None:
-        """Something was sent or asked for again at these times, shape (n,)."""
+        """Something was sent or re-requested at these times, shape (n,)."""
         if len(times):
             relative = self._relative(times)
             np.add.at(self._repeats, relative // self._width, 1)

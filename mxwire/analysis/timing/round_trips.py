@@ -10,7 +10,7 @@ from mxwire.analysis.timing.samples import Samples
 
 _Key = TypeVar("_Key", int, str)
 LENGTHS: Final = 4096
-"""Different lengths that are told apart."""
+"""Different lengths that are distinguished."""
 
 
 class Lengths:
@@ -69,7 +69,7 @@ class RoundTrips:
 
 
 def _answers(pong: Message, ping: Message) -> bool:
-    """Whether a message comes back for another one."""
+    """Return whether a message comes back for another one."""
     return (
         pong.flow is ping.flow.back
         and pong.length is not None

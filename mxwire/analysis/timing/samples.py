@@ -1,4 +1,4 @@
-"""Durations, as many as come in bounded memory, and what can be said of all of them."""
+"""Samples of durations in bounded memory, and their statistics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FEWEST: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What durations look like, in nanoseconds."""
+    """Statistics of durations, in nanoseconds."""
 
     count: int
     least: float
@@ -63,7 +63,7 @@ class Samples:
                 self._kept[place] = duration_ns
 
     def estimate(self) -> Estimate | None:
-        """What all of them look like; None where there are none."""
+        """Return the statistics of all samples; None if there are none."""
         if not self.count:
             return None
         ordered = np.sort(np.array(self._kept, np.float64))

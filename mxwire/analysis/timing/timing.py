@@ -47,7 +47,7 @@ class Timing:
         self.message_bytes = 0
         """Bytes of the messages that were received."""
         self.dialects: dict[Dialect, int] = {}
-        """How many frames were read as each dialect, of hosts whose dialect is known."""
+        """Number of frames by dialect, of hosts whose dialect is known."""
         self.first_ns: int | None = None
         self.last_ns = 0
         self._order = InOrder()
@@ -67,7 +67,7 @@ class Timing:
         self._take(self._order.put(self.follower.observe(decoded)))
 
     def finish(self) -> None:
-        """The capture is over."""
+        """End the capture."""
         self._take(self._order.put(self.follower.finish()))
         self._take(self._order.rest())
 
@@ -78,7 +78,7 @@ class Timing:
 
     @property
     def repeated_frames(self) -> int:
-        """Frames that were sent again: messages, data that was asked for again, and requests."""
+        """Frames that were retransmitted: messages, data that was re-requested, and requests."""
         flows = (flow for each in self.follower.conversations for flow in each.flows)
         return sum(flow.retransmissions + flow.re_requests for flow in flows)
 
@@ -95,7 +95,7 @@ class Timing:
 
     @property
     def dialect(self) -> Dialect | None:
-        """What most of the frames are read as."""
+        """Return the dialect of most frames."""
         return max(self.dialects, key=lambda each: self.dialects[each], default=None)
 
     def _count_dialects(self, decoded: DecodedBatch) -> None:

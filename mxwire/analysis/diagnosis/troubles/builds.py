@@ -122,12 +122,12 @@ class Builds(Examiner):
 
 
 def _difference(one: Detection, other: Detection) -> tuple[Diagnosis | None, tuple[str, str]]:
-    """What keeps two hosts apart, and what each of them does."""
+    """Return the mismatch of two hosts, and the choice of each of them."""
     first, second = one.dialect, other.dialect
     assert first is not None and second is not None
     if first.family != second.family:
         compatible, native = (one, other) if first.family == "mxoe" else (other, one)
-        # Old native builds send MEDIUMs in the layout of mxoe; only PULLs tell them apart (differences, section 4.2).
+        # Old native builds send MEDIUMs in the layout of mxoe; only PULLs distinguish them (differences, section 4.2).
         if _has(compatible, Hint.PULL_MXOE) or not _generations(native) & _OLD:
             return DIALECT, (f"speaks {first.name}", f"speaks {second.name}")
         return None, ("", "")
@@ -156,8 +156,8 @@ def _generations(detection: Detection) -> frozenset[str]:
 
 
 def _tells_limit(detection: Detection) -> bool:
-    """Whether more than one frame tells the frame limit of a host: the last reply of a message may look like a full one
-    of another build."""
+    """Return whether more than one frame shows the frame limit of a host: the last reply of a message may look like a
+    full one of another build."""
     dialect = detection.dialect
     assert dialect is not None
     sizes = {HINTS[hint].text for hint in (Hint.REPLY_FULL, Hint.REPLY_LARGE, Hint.MEDIUM_LENGTH_32)}

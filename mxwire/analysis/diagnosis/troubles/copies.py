@@ -86,7 +86,7 @@ class Copies(Examiner):
             self._twice_frames += decoded.batch.number[again[: SHOWN - len(self._twice_frames)]].tolist()
 
     def any_message(self, message: Message, facts: Facts) -> None:
-        """What of it came twice."""
+        """Count the duplicates of a message."""
         pull = message.pull
         pair = message.flow.address, message.flow.back.address
         if message.position < 0 or not (message.flow.frames and message.flow.back.frames):

@@ -112,7 +112,7 @@ class Endpoints(Examiner):
         self._in_use: dict[int, set[int]] = {}
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
-        """Which endpoints speak."""
+        """Note the endpoints that send."""
         for block in decoded.columns.blocks:
             if "src_endpoint" not in block.names or block.layout.name.startswith("nack"):
                 continue

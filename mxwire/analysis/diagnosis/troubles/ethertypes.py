@@ -135,7 +135,7 @@ class EtherTypes(Examiner):
             self._others[key] = number + len(members), int(located.batch.timestamp_ns[members[-1]]), frame
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Both kinds."""
+        """Yield both kinds of findings."""
         yield from self._changed(facts)
         for each in unanswered(facts):
             found = self._filtered(each)

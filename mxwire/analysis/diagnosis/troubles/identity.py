@@ -1,4 +1,4 @@
-"""Two hosts that pass for one: the same Ethernet address, or the same name."""
+"""Two hosts with the same identity: Ethernet address or name."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ _VALUES: Final = 8
 
 @dataclass
 class _Identities:
-    """The different values that somebody told, and whether it went back to a former one."""
+    """The different values that a host reported, and its returns to former ones."""
 
     current: object
     seen: dict[object, int] = field(default_factory=dict)
     returns: list[tuple[int, int]] = field(default_factory=list)
 
     def tell(self, value: object, frame: int, time_ns: int) -> None:
-        """It says this now."""
+        """Take a reported value into account."""
         if value == self.current:
             self.seen.setdefault(value, frame)
             return
@@ -69,7 +69,7 @@ class _Identities:
 
 @examines(MAC, NAME)
 class Identity(Examiner):
-    """Remembers what each address says of itself."""
+    """Remembers the names, serials and sessions of each address."""
 
     def __init__(self) -> None:
         self._of_host: dict[tuple[int, str, int], _Identities] = {}

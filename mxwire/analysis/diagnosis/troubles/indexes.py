@@ -1,4 +1,4 @@
-"""Peer indexes: by them a host knows whose frame it has, so a wrong one gives a frame to somebody else."""
+"""Peer indexes: they identify the source of a frame, so a wrong one attributes it to another host."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ _LEAST: Final = 3
 
 @examines(STALE, REUSED)
 class Indexes(Examiner):
-    """Follows which index each host was told, and which it uses."""
+    """Follows the index that each host received, and the index that it uses."""
 
     def __init__(self) -> None:
         self._told = Told()
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
-        """Take over what is told and what is used."""
+        """Take over announced and used indexes."""
         if not decoded.located.has_destination:
             return
         used = self._said(decoded, _USING, "dst_src_peer_index", turned=False)

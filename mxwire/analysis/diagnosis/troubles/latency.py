@@ -140,7 +140,7 @@ class Latency(Examiner):
             trips.ping, trips.last_ns = None, message.last_ns
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Both kinds."""
+        """Yield both kinds of findings."""
         for (source, destination), (kept, _) in self._gaps.items():
             found = _comb(np.concatenate(kept))
             if found is None:

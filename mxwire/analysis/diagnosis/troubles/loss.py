@@ -20,7 +20,7 @@ from mxwire.words import count_of
 
 _RECENT: Final = 256
 _KEPT_OF_RECENT: Final = _RECENT // 2
-"""How many of the most recent are kept when there are too many of a kind: those with the longest gaps."""
+"""Number kept of the most recent when there are too many of a kind: those with the longest gaps."""
 _BURST_FRAMES: Final = 4
 _RESET_NS: Final = 1_000_000_000
 
@@ -29,7 +29,7 @@ Pair = tuple[int, int]
 
 @examines(LOST, TAIL, BURST)
 class Loss(Examiner):
-    """Collects what had to be sent again, by what must have been lost."""
+    """Collects retransmissions, by the frames that must have been lost."""
 
     def __init__(self) -> None:
         self._pulled: list[Message] = []
@@ -38,7 +38,7 @@ class Loss(Examiner):
         self._gaps: dict[Pair, list[tuple[Message, Repeat]]] = {}
 
     def message(self, message: Message, facts: Facts) -> None:
-        """A message that was repeated, or asked for again."""
+        """A message that was repeated, or re-requested."""
         pair = message.flow.address, message.flow.back.address
         if self._may_be_lost(message, facts) and len(self._repeated) < KEPT:
             self._repeated.append(message)
@@ -70,7 +70,7 @@ class Loss(Examiner):
 
     @staticmethod
     def _may_be_lost(message: Message, facts: Facts) -> bool:
-        """Whether a message was sent again although its receiver was there."""
+        """Return whether a message was retransmitted although its receiver was up."""
         if not message.retransmissions or message.nacks or message.position < 0 or message.ack is None:
             return False
         voice = voice_of(message.flow.back)
@@ -117,7 +117,7 @@ class Loss(Examiner):
 
 
 def _is_pull_lost(message: Message, reordered: bool) -> bool:
-    """Whether blocks were requested again because replies, or PULLs, were lost.
+    """Return whether blocks were requested again because replies, or PULLs, were lost.
 
     An early request (R-PUL-07) is no evidence where the puller itself had requested the later block first (R-MEA-15),
     or where ``reordered`` replies explain it.
@@ -130,7 +130,7 @@ def _is_pull_lost(message: Message, reordered: bool) -> bool:
 
 
 def _is_reset(message: Message, facts: Facts) -> bool:
-    """Whether the receiver began to count anew, as it was connected to late (R-CON-12)."""
+    """Return whether the receiver restarted its numbers because of a late connect (R-CON-12)."""
     connected = connected_ns(message.flow)
     first = facts.first_numbered.get(message.flow)
     if connected is None or first is None:
@@ -173,12 +173,12 @@ def _waits(repeats: Iterable[Repeat]) -> list[tuple[int, int]]:
 
 
 def _at_least(number: int, kept: int) -> str:
-    """What stands before a number of things of which no more than so many are surely kept."""
+    """Return the words before a number that is a lower bound once ``kept`` is reached."""
     return "at least " if number >= kept else ""
 
 
 def _missing(pull: Pulled) -> int:
-    """Replies that were asked for and never seen: every valid PULL is answered in full (R-PUL-12)."""
+    """Replies that were requested and never seen: every valid PULL is answered in full (R-PUL-12)."""
     return 0 if pull.nacks else max(pull.asked_replies - pull.replies, 0)
 
 
@@ -199,7 +199,7 @@ def _pull_evidence(number: int, pull: Pulled) -> Evidence:
 
 
 def _is_burst(again: Repeat, dialect: Dialect) -> bool:
-    """Whether several consecutive frames of a block were missing, but not all of them."""
+    """Return whether several consecutive frames of a block were missing, but not all of them."""
     start = (again.end - 1) // dialect.block_length * dialect.block_length
     return again.longest_gap >= _BURST_FRAMES * dialect.reply_payload and again.missing < again.end - start
 

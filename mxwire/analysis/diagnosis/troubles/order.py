@@ -64,7 +64,7 @@ Pair = tuple[int, int]
 
 @dataclass(slots=True)
 class Reordered:
-    """What passed out of order from one host to another."""
+    """Frames and messages out of order from one host to another."""
 
     frames: Disorder = field(default_factory=Disorder)
     messages: list[Numbering] = field(default_factory=list)
@@ -106,7 +106,7 @@ class Order(Examiner):
 
 
 def reordered(facts: Facts) -> dict[Pair, Reordered]:
-    """What the network reordered, by source and destination; nothing where the capture itself may have done it."""
+    """Return frames reordered by the network, by source and destination; none if the capture may have done it."""
     frames, answers_first = facts.sequences.disorders()
     if answers_first >= PROVEN:
         return {}

@@ -46,15 +46,15 @@ _REPEATS: Final = 2
 _OFTEN: Final = 4
 """Transmissions of which a network that only loses now and then lets one pass."""
 _PATIENT: Final = 20
-"""Transmissions after which a sender has given up by itself, rather than been restarted."""
+"""Transmissions after which a sender has abandoned its partner, rather than been restarted."""
 _WINDOW: Final = 4
-"""Blocks that are asked for before the first one is there (R-PUL-02)."""
+"""Blocks that are requested before the first one is complete (R-PUL-02)."""
 _IP_AND_ICMP: Final = 28
 
 
 @dataclass
 class _Lengths:
-    """What got through from one host to another, and what did not."""
+    """Lengths that passed from one host to another, and messages that did not."""
 
     fragment: int = 0
     """Longest message, in bytes, of an acknowledged MEDIUM; what is longer than a fragment counts as one."""
@@ -77,7 +77,7 @@ class Path(Examiner):
         self._ways: dict[tuple[int, int], _Lengths] = {}
 
     def any_message(self, message: Message, facts: Facts) -> None:
-        """How long it was, and whether it arrived."""
+        """Note the length of a message, and whether it arrived."""
         key = message.flow.address, message.flow.back.address
         way = self._ways.get(key)
         if way is None:
@@ -121,13 +121,13 @@ def _keep(kept: list[Message], message: Message) -> None:
 
 
 def _is_excused(message: Message) -> bool:
-    """Whether something else explains that a message was not acknowledged: a refusal, or a restart of one side."""
+    """Return whether a refusal, or a restart of one side, explains that a message was not acknowledged."""
     restarted = message.abandoned_ns is not None and message.transmissions < _PATIENT
     return message.nack is not None or restarted
 
 
 def _never_begins(message: Message) -> bool:
-    """Whether a large message is pulled again and again, and not even the first block is ever complete."""
+    """Return whether a large message is pulled again and again, and not even the first block is ever complete."""
     pull = message.pull
     assert pull is not None
     timers = sum(each.cause == "timer" for each in pull.requests)
@@ -140,7 +140,7 @@ def _never_begins(message: Message) -> bool:
 
 
 def _is_heard(message: Message, facts: Facts) -> bool:
-    """Whether the receiver was alive all the time: it said something after the message had been repeated."""
+    """Return whether the receiver was alive all the time: it said something after the message had been repeated."""
     if message.pull is not None:
         # Who pulls is alive, and what it asks for is announced and acknowledged: only the data is missing.
         return message.ack is not None or message.pull.pulls > 0

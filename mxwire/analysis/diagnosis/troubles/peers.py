@@ -1,4 +1,4 @@
-"""Hosts that do not answer: mute ones, and ones that do not know who asks."""
+"""Hosts that do not answer: mute ones, and ones that do not know the querying host."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _QUERY_SPAN_NS: Final = 9_000_000_000
 
 @examines(MUTE, INCOMPLETE)
 class Peers(Examiner):
-    """Looks for questions that nobody answers."""
+    """Looks for unanswered queries."""
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Hosts that never answer another one."""
@@ -88,7 +88,7 @@ class Peers(Examiner):
 
     @staticmethod
     def _nameless(facts: Facts) -> Iterator[Finding]:
-        """Hosts that talk, but do not tell their name."""
+        """Yield hosts that send, but do not report their name."""
         for one, other in facts.traffic.pairs():
             for way, back in ((one, other), (other, one)):
                 queries = way.count(PacketType.HOST_QUERY)

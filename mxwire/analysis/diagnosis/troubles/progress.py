@@ -1,4 +1,4 @@
-"""Receivers whose application does not let its library work."""
+"""Receivers whose application does not call its library."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _UNDER_WAY_NS: Final = 100_000_000
 """Answers that were under way when the receiver fell silent."""
 _OFTEN: Final = 4
 _STORED_NS: Final = 20_000_000
-"""Who acknowledges so long after the last transmission had the message before."""
+"""A receiver that acknowledges this long after the last transmission had the message before."""
 
 
 class _Stopped:
@@ -142,6 +142,6 @@ class Progress(Examiner):
 
 
 def _is_prompt(message: Message) -> bool:
-    """Whether the last transmission of a message was acknowledged at once."""
+    """Return whether the last transmission of a message was acknowledged at once."""
     ack = message.ack
     return ack is not None and ack.time_ns - message.last_sent_ns <= _STORED_NS

@@ -1,4 +1,4 @@
-"""Faults of the capture itself: they limit what else can be said."""
+"""Faults of the capture itself: they limit all other findings."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Recording(Examiner):
 
 
 def _began_before(message: Message, facts: Facts) -> bool:
-    """Whether a message may have begun before the capture did."""
+    """Return whether a message may have begun before the capture did."""
     begun = message.first_ns - (facts.first_ns or 0) > _BEGINNING_NS
     return not message.flow.conversation.connect_count and not begun
 

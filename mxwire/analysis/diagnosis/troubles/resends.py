@@ -1,4 +1,4 @@
-"""Partners that are about to be given up, or were."""
+"""Partners that are about to be abandoned, or were."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _LONG_PULL_NS: Final = 250_000_000_000
 
 @examines(NEAR, REACHED)
 class Resends(Examiner):
-    """Counts how often things were sent."""
+    """Counts transmissions."""
 
     def __init__(self) -> None:
         self._near: dict[tuple[Party, Party], list[Evidence]] = {}
@@ -74,7 +74,7 @@ class Resends(Examiner):
             keep(self._near, (other, one), evidence(text, [last.frame], last.time_ns))
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
-        """Requests of hosts that have given up before."""
+        """Collect connect requests of hosts that abandoned a partner."""
         for block in decoded.columns.of("connect_request"):
             start = block["target_recv_seqnum_start"]
             good = decoded.columns.reason[block.place] == 0
@@ -88,7 +88,7 @@ class Resends(Examiner):
                 keep(self._given_up, (one, other), evidence(text, [number], time_ns))
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Both kinds."""
+        """Yield both kinds of findings."""
         near = {key: list(shown) for key, shown in self._near.items()}
         for conversation in facts.follower.conversations:
             for connect in conversation.connects:

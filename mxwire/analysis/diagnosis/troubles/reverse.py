@@ -54,14 +54,14 @@ _KINDS: Final = {"truc": "acknowledgement", "pull": "PULL", "notify": "NOTIFY"}
 
 @examines(NONE, LATE)
 class Reverse(Examiner):
-    """Looks for sessions that nobody has told, and for what had to be sent again after a late connect."""
+    """Looks for unknown sessions, and for retransmissions after a late connect."""
 
     def __init__(self) -> None:
         self._late: dict[Flow, list[tuple[Message, int]]] = {}
         self._unacked: dict[Voice, int] = {}
 
     def message(self, message: Message, facts: Facts) -> None:
-        """A message, or its NOTIFY, that was sent again after its sender had connected."""
+        """Note a message, or its NOTIFY, that was retransmitted after its sender had connected."""
         self._compare(message.flow, message.first_ns, message.last_sent_ns, message.transmissions, message)
         notice = message.pull.notice if message.pull is not None else None
         if notice is not None:
@@ -79,7 +79,7 @@ class Reverse(Examiner):
         keep(self._late, flow, (message, last_ns))
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Both kinds."""
+        """Yield both kinds of findings."""
         requested = _requested(facts)
         for voice, frames in facts.unknown_sessions.items():
             frames = {kind: each for kind, each in frames.items() if kind in _KINDS}

@@ -61,7 +61,7 @@ _NUMBERED: Final = ("tiny", "small", "medium", "rndv", "notify")
 
 @examines(CHANGED, BITS)
 class Sessions(Examiner):
-    """Collects refused sessions, and follows the session numbers that are asked for and used."""
+    """Collects refused sessions, and follows requested and used session numbers."""
 
     def __init__(self) -> None:
         self._refused: dict[tuple[Party, Party], list[Evidence]] = {}
@@ -89,13 +89,13 @@ class Sessions(Examiner):
             self._counts[key] = self._counts.get(key, 0) + 1
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
-        """Take over which session numbers are asked for and used."""
+        """Take over requested and used session numbers."""
         if decoded.located.has_destination:
             batch = decoded.batch
             self._told.observe(_asked(decoded), _used(decoded), batch.timestamp_ns, batch.number)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Both kinds."""
+        """Yield both kinds of findings."""
         for (target, sender), shown in self._refused.items():
             number = self._counts[target, sender]
             summary = f"{sender} uses a session that {target} does not have: {count_of(number, 'refusal')}"

@@ -1,4 +1,4 @@
-"""Pulls that go on although nobody waits for the data any more."""
+"""Pulls that continue although no process waits for the data."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LATE_NS: Final = 100_000_000
 
 @examines(ZOMBIE)
 class Zombies(Examiner):
-    """Looks for blocks that are asked for again and again, for no reason."""
+    """Looks for blocks that are re-requested repeatedly without a reason."""
 
     def __init__(self) -> None:
         self._closed: dict[Party, list[tuple[int, int]]] = {}
@@ -60,7 +60,7 @@ class Zombies(Examiner):
                 keep(self._closed, party, (int(decoded.batch.timestamp_ns[place]), int(decoded.batch.number[place])))
 
     def message(self, message: Message, facts: Facts) -> None:
-        """A large message that was asked for several times."""
+        """Examine a large message that was requested several times."""
         pull = message.pull
         if pull is None or not pull.requests or pull.first_pull_ns is None:
             return
@@ -105,7 +105,7 @@ class Zombies(Examiner):
 
     @staticmethod
     def _is_silent(message: Message, facts: Facts) -> bool:
-        """Whether the puller had got somewhere, and its library has said nothing since."""
+        """Return whether the puller had made progress, and its library has been silent since."""
         pull = message.pull
         assert pull is not None
         last = facts.libraries.last_ns(voice_of(message.flow.back))
