@@ -147,7 +147,7 @@ class Segments:
 
 
 def _is_buffer(data: Any) -> bool:
-    """Whether a sequence is also one buffer, as an ``array.array`` is."""
+    """Return whether a sequence is also one buffer, as an ``array.array`` is."""
     try:
         memoryview(data).release()
     except (TypeError, ValueError):

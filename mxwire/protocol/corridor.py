@@ -46,7 +46,7 @@ class Fragments:
     """``frag_length`` of each."""
     buffer: NDArray[np.uint8]
     surplus: bool = False
-    """Whether fragments remained when the message was complete."""
+    """True if fragments remained when the message was complete."""
 
     def __iter__(self) -> Iterator[Fragments]:
         """Iterate over the fragments, one per item."""
@@ -103,7 +103,7 @@ class Ring:
         """Number of newest arrivals that may point into a batch."""
 
     def __bool__(self) -> bool:
-        """Whether an event waits."""
+        """Return whether an event waits."""
         return bool(self.received or self.ended)
 
     @property

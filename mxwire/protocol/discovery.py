@@ -32,12 +32,12 @@ class RawQueue:
         self._frames: deque[Raw | Announcement] = deque()
 
     def __bool__(self) -> bool:
-        """Whether a frame waits."""
+        """Return whether a frame waits."""
         return bool(self._frames)
 
     @property
     def full(self) -> bool:
-        """Whether another frame would be dropped."""
+        """True if another frame would be dropped."""
         return len(self._frames) >= self.maximum
 
     def put(self, frame: Raw | Announcement) -> bool:

@@ -99,5 +99,5 @@ class Machine:
             act(self, one, other)
 
     def can(self, event: StrEnum) -> bool:
-        """Whether the table has a row for ``event`` in the current state."""
+        """Return whether the table has a row for ``event`` in the current state."""
         return event in self.table.leaving[self.state]

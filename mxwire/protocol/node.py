@@ -62,7 +62,7 @@ class Node:
         self.on_event: Callable[[Event], None] = self._events.append
         """Called with each event; by default it is kept for :meth:`events`."""
         self.tells_completed = True
-        """Whether the end of a request is an event; a caller that polls its requests may set it to False."""
+        """True if the end of a request is an event; a caller that polls its requests may set it to False."""
         self._names = Names(profile, self.report)
         self._raw = RawQueue(profile.raw_queue_maximum)
         self.handler_calls = HandlerCalls()
@@ -271,7 +271,7 @@ class Node:
             self.on_event(Event(kind, request, partner, peer))
 
     def eager(self) -> bool:
-        """Whether ``transmit`` should be called at once, because frames or work wait."""
+        """Return whether ``transmit`` should be called at once, because frames or work wait."""
         for board in self.interfaces:
             if board.outgoing.frames:
                 return True

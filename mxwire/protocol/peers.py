@@ -31,10 +31,10 @@ class Sharing(Protocol):
         """The addresses of all peers, by index."""
 
     def elsewhere(self, interface: int, endpoint: int) -> bool:
-        """Whether another node has an endpoint of that number open."""
+        """Return whether another node has an endpoint of that number open."""
 
     def speaks(self, interface: int) -> bool:
-        """Whether this node answers and announces for the interface."""
+        """Return whether this node answers and announces for the interface."""
 
 
 class Alone:

@@ -80,11 +80,11 @@ class Profile:
     ack_threshold: int = 4
     """Number of unacked packets from which an ack is sent at once (R-ACK-02, R-ACK-07)."""
     notify_acked_at_once: bool | None = None
-    """Whether a NOTIFY is acked at once (R-ACK-08); None: in the dialect `mxoe` only."""
+    """True if a NOTIFY is acked at once (R-ACK-08); None: in the dialect `mxoe` only."""
     progress_in_background: bool = False
-    """Whether the library works while the application does not call it (R-GEN-01)."""
+    """True if the library works while the application does not call it (R-GEN-01)."""
     connects_back: bool = True
-    """Whether an endpoint connects to a partner that has connected to it, before it sends the first message there
+    """True if an endpoint connects to a partner that has connected to it, before it sends the first message there
     (R-CON-12)."""
     keeps_partner_on_disconnect: bool = False
     """Native MX keeps the partner; Open-MX forgets it (R-CLS-03)."""
@@ -121,7 +121,7 @@ class Profile:
     fragment_pipeline: int | None = None
     """Base-2 logarithm of the fragment size in dialect `mxoe`; None: the dialect's own."""
     pipeline_ignored: bool = False
-    """Whether a receiver places fragments by its own size and ignores the pipeline field."""
+    """True if a receiver places fragments by its own size and ignores the pipeline field."""
     region_offset: int = 0
     """Offset of messages in their regions, in bytes (R-RDV-02)."""
     region_first_use: int = 23
@@ -135,7 +135,7 @@ class Profile:
     initial_magic: int = HOST_QUERY_MAGIC
     """Magic of the first HOST_QUERY (R-HOST-03)."""
     reply_echoes_index: bool = False
-    """Whether a HOST_REPLY repeats the query's index instead of the replier's own."""
+    """True if a HOST_REPLY repeats the query's index instead of the replier's own."""
     announcement_count: int = 8
     """Number of announcements per series (R-DISC-02)."""
     announcement_interval: int = ANNOUNCEMENT_INTERVAL
@@ -176,7 +176,7 @@ class Profile:
         return self.resend_delay * 1000 * self.tick
 
     def has(self, defect: Defect) -> bool:
-        """Whether this implementation has a defect."""
+        """Return whether this implementation has a defect."""
         return defect in self.defects
 
     def with_defects(self, *defects: Defect) -> Profile:

@@ -36,5 +36,5 @@ def distance(later: int, earlier: int) -> int:
 
 
 def same_session(one: int, other: int) -> bool:
-    """Whether two values have the same session number (R-SEQ-07)."""
+    """Return whether two values have the same session number (R-SEQ-07)."""
     return not (one ^ other) & SESSION_NUMBER_MASK

@@ -96,7 +96,7 @@ def runs(batch: FrameBatch) -> Iterator[FrameRun]:
 
 
 def _few_pulls(batch: FrameBatch, starts: list[int], lengths: list[int]) -> bool:
-    """Whether a short batch begins with two PULLs, which are worth taking together."""
+    """Return whether a short batch begins with two PULLs, which are worth taking together."""
     return bool(
         len(starts) >= _FEW_PULLS
         and min(lengths) > TYPE_OFFSET

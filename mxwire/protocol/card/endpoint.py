@@ -29,7 +29,7 @@ class HandleSlots:
 
     @property
     def available(self) -> bool:
-        """Whether a slot is free, so that another pull may start."""
+        """True if a slot is free, so that another pull may start."""
         return bool(self._free)
 
     def take(self) -> int:
@@ -66,7 +66,7 @@ class CardEndpoint:
         self.profile = port.profile
         self.dialect = port.dialect
         self.lenient = port.profile.has(Defect.REPLY_LENGTH_UNCHECKED)
-        """Whether a reply of an unexpected length counts as complete (D-10)."""
+        """True if a reply of an unexpected length counts as complete (D-10)."""
         self._disorderly = port.profile.has(Defect.FIRST_PULLS_OUT_OF_ORDER)
         self._timers = timers
         self._ready = ready
@@ -86,7 +86,7 @@ class CardEndpoint:
         return pull
 
     def late_pulls(self) -> bool:
-        """Whether the first PULLs of a transfer are transmitted out of order, as some are on a busy host (R-MEA-15)."""
+        """True if the first PULLs of a transfer are transmitted out of order, as some are on a busy host (R-MEA-15)."""
         return self._disorderly and self._rng.random() < OUT_OF_ORDER_SHARE
 
     def pull_ended(self, pull: Pull, status: Status, transferred: int) -> None:

@@ -109,9 +109,9 @@ class HostInterface(Port):
         self.raw = raw
         self.rng = rng
         self.promiscuous = False
-        """Whether frames to other addresses reach the driver (R-MEA-01)."""
+        """True if frames to other addresses reach the driver (R-MEA-01)."""
         self.elsewhere: Callable[[int], bool] = lambda _endpoint: False
-        """Whether another node on the interface has an endpoint of a number open, and answers for it."""
+        """True if another node on the interface has an endpoint of a number open, and answers for it."""
         self.endpoints: dict[int, CardEndpoint] = {}
         """The open endpoints by number; each belongs to this interface alone (R-EP-05)."""
         self.ready: dict[CardEndpoint, None] = {}
@@ -176,7 +176,7 @@ class HostInterface(Port):
         self._take[type(parsed)](parsed, now)
 
     def is_for_us(self, destination: bytes) -> bool:
-        """Whether a frame, which begins with its destination, passes the card: its own address, broadcast and
+        """Return whether a frame, which begins with its destination, passes the card: its own address, broadcast and
         multicast do (R-MEA-01)."""
         return destination[DESTINATION] == self.address or bool(destination[0] & 1)
 

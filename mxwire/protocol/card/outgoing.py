@@ -120,7 +120,7 @@ class Port:
         self.counters = Counters()
         self.outgoing = Outgoing()
         self.speaks: Callable[[], bool] = lambda: True
-        """Whether this node, and not another one, answers and announces for the interface."""
+        """True if this node, and not another one, answers and announces for the interface."""
         self.codec = codec_of(dialect)
         self.tiny, self.tiny_minimum = self.codec.header("tiny")
         """Packer of the header of a TINY, and the minimum length of its frame."""

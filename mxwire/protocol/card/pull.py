@@ -146,7 +146,7 @@ class PullBlock:
     missing: int
     """Bit i is set while frame ``first`` + i is missing."""
     rerequested: bool = False
-    """Whether it was re-requested since the last expiry (R-PUL-07)."""
+    """True if it was re-requested since the last expiry (R-PUL-07)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +363,7 @@ class Pull(Machine):
         return dropped
 
     def _follow_each_other(self, run: PullReplyRun) -> bool:
-        """Whether the frames have consecutive numbers, are full except the last, and are evenly spaced."""
+        """Return whether the frames have consecutive numbers, are full except the last, and are evenly spaced."""
         payload = self.endpoint.dialect.reply_payload
         count = len(run.offsets)
         first, gap = run.offsets[0], run.starts[1] - run.starts[0]

@@ -77,7 +77,7 @@ class RegionTable:
 
     @property
     def available(self) -> bool:
-        """Whether a region is free."""
+        """True if a region is free."""
         return bool(self._free)
 
     def register(self, memory: Segments, offset: int) -> Region:

@@ -135,7 +135,7 @@ class ConnectCall(ListedRequest):
         self.maximum = maximum
         """Maximum number of retransmissions (R-RTX-03)."""
         self.own = own
-        """Whether it is a connect back of the engine (R-CON-12), whose end is not reported to the application."""
+        """True if it is a connect back of the engine (R-CON-12), whose end is not reported to the application."""
         self.number = 0
         """``connect_seqnum``."""
         self.start = FIRST_NUMBER
@@ -155,12 +155,12 @@ class ConnectCall(ListedRequest):
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for an answer."""
+        """True if it waits for an answer."""
         return self.state is ConnectState.ASKED
 
     @property
     def exhausted(self) -> bool:
-        """Whether the limit of retransmissions is reached (R-RTX-03)."""
+        """True if the limit of retransmissions is reached (R-RTX-03)."""
         return self.transmissions > self.maximum
 
     def due(self) -> None:

@@ -107,7 +107,7 @@ class Endpoint(LibraryEndpoint):
         self.node = node
         self.open = True
         self.progressing = True
-        """Whether the application lets the library work; while it does not, only the card does (R-GEN-01)."""
+        """True if the application lets the library work; while it does not, only the card does (R-GEN-01)."""
         self.matching.consumed = self._answer_consumed
         self.starving: dict[Partner, None] = {}
         """Partners whose next message waits for a region, the one that has waited longest first."""
@@ -321,7 +321,7 @@ class Endpoint(LibraryEndpoint):
         return request
 
     def provide(self, delivery: Delivery) -> bool:
-        """Whether a delivery has all that it needs to be transmitted: a session, and a region if it is a RNDV."""
+        """True if a delivery has all that it needs to be transmitted: a session, and a region if it is a RNDV."""
         if delivery.partner.fwd is None:
             return False
         owner = delivery.owner
@@ -336,7 +336,7 @@ class Endpoint(LibraryEndpoint):
 
     @property
     def region_available(self) -> bool:
-        """Whether another large send may be announced now (R-RDV-05)."""
+        """True if another large send may be announced now (R-RDV-05)."""
         return self.rendezvous < self.profile.rendezvous_maximum and self.card.regions.available
 
     def _feed(self) -> None:
@@ -462,7 +462,7 @@ class Endpoint(LibraryEndpoint):
 
     @property
     def works(self) -> bool:
-        """Whether the library works now, or stops with its application (R-GEN-01)."""
+        """True if the library works now, or stops with its application (R-GEN-01)."""
         return self.progressing or self.profile.progress_in_background
 
     def deadline(self) -> int | None:
@@ -481,12 +481,12 @@ class Endpoint(LibraryEndpoint):
         return ack if resend is None else min(ack, resend)
 
     def overdue(self, now: int) -> bool:
-        """Whether the next pass is due at time ``now``."""
+        """Return whether the next pass is due at time ``now``."""
         due = self.deadline()
         return due is not None and due <= now
 
     def eager(self) -> bool:
-        """Whether a pass would have work at once."""
+        """Return whether a pass would have work at once."""
         if not self.works:
             return False
         ring = self.card.ring

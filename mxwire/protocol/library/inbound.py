@@ -256,7 +256,7 @@ def _numbers(arrival: Any) -> list[int]:
 
 
 def _is_duplicate(arrival: Arrival | Fragments, kept: list[Arrival | Fragments]) -> bool:
-    """Whether all fragments of an early MEDIUM are kept already."""
+    """Return whether all fragments of an early MEDIUM are kept already."""
     if not kept:
         return False
     known = {number for each in kept for number in _numbers(each)}

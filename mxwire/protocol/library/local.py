@@ -63,7 +63,7 @@ class LocalSend(ListedRequest):
     def __init__(self, partner: Partner, match_info: int, memory: Segments, *, synchronous: bool) -> None:
         super().__init__(partner.endpoint, partner, match_info, memory.length)
         self.buffered = memory.length <= SHARED_THRESHOLD and not synchronous
-        """Whether the send is complete as soon as it is posted."""
+        """True if the send is complete as soon as it is posted."""
         self.memory = Segments(memory.copy()) if self.buffered else memory
         self.late_status: Status | None = None
         """The reason if the message was lost after it had been reported complete."""

@@ -27,7 +27,7 @@ class HandlerCalls:
 
     def __init__(self) -> None:
         self.running = False
-        """Whether a handler is running."""
+        """True if a handler is running."""
         self.raised: list[Exception] = []
         """Exceptions of handlers, raised by the node's ``receive`` or ``transmit`` when its work is done."""
 
@@ -223,7 +223,7 @@ class Matching(Generic[Posted, Kept]):
         return True
 
     def _offer(self, handler: Callable[[Kept], bool], message: Kept) -> bool:
-        """Whether the handler consumes a message; a handler that raises does not."""
+        """Return whether the handler consumes a message; a handler that raises does not."""
         calls = self._calls
         calls.running = True
         try:

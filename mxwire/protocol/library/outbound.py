@@ -52,12 +52,12 @@ class Packet(ABC):
 
     @property
     def uses_reverse_session(self) -> bool:
-        """Whether it carries the session of the reverse direction."""
+        """True if it carries the session of the reverse direction."""
         return False
 
     @property
     def fragmented(self) -> bool:
-        """Whether it has several frames."""
+        """True if it has several frames."""
         return False
 
     @abstractmethod

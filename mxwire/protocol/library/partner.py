@@ -144,7 +144,7 @@ class LibraryEndpoint(ABC):
         return found
 
     def connects_to(self, partner: Partner) -> bool:
-        """Whether a connect to a partner is pending."""
+        """Return whether a connect to a partner is pending."""
         waiting = (each for each in self.connecting if each.partner is partner)
         return bool(partner.pending_connects) or any(each.status is None for each in waiting)
 
@@ -154,7 +154,7 @@ class LibraryEndpoint(ABC):
 
     @abstractmethod
     def provide(self, delivery: Delivery) -> bool:
-        """Whether a delivery has all that it needs to be transmitted: a session, and a region if it is a RNDV."""
+        """True if a delivery has all that it needs to be transmitted: a session, and a region if it is a RNDV."""
 
     @abstractmethod
     def neighbour(self, partner: Partner) -> LibraryEndpoint | None:
@@ -219,7 +219,7 @@ class Partner:
         self.epoch = 0
         """Number of resets."""
         self.introduced = False
-        """Whether a connect request of this endpoint was answered in this epoch (R-CON-12)."""
+        """True if a connect request of this endpoint was answered in this epoch (R-CON-12)."""
         self.deliveries: deque[Delivery] = deque()
         """The numbers from ``tx_una`` to before ``tx_next``, in order."""
         self.waiting: deque[Delivery] = deque()
@@ -237,7 +237,7 @@ class Partner:
 
     @property
     def local(self) -> bool:
-        """Whether it is on the same host, so that nothing is ever on the wire (R-LOC-02)."""
+        """True if it is on the same host, so that nothing is ever on the wire (R-LOC-02)."""
         return self.peer.own is not None
 
     def __repr__(self) -> str:

@@ -220,7 +220,7 @@ class Receive(ListedRequest):
         self.fire(ReceiveEvent.PULLED, status, transferred)
 
     def _notifies_next_session(self, status: Status) -> bool:
-        """Whether the NOTIFY of a failed pull goes to the session that follows the sender's (R-MEA-14)."""
+        """Return whether the NOTIFY of a failed pull goes to the session that follows the sender's (R-MEA-14)."""
         partner = self.partner
         assert partner is not None
         connected = partner.fwd is not None

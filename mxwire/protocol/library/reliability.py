@@ -145,11 +145,11 @@ class Resendable(Protocol):
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for an answer."""
+        """True if it waits for an answer."""
 
     @property
     def exhausted(self) -> bool:
-        """Whether the limit of retransmissions is reached."""
+        """True if the limit of retransmissions is reached."""
 
     def due(self) -> None:
         """Retransmit."""
@@ -203,7 +203,7 @@ class Resends:
 
     @property
     def any_due(self) -> bool:
-        """Whether an entry may be due now."""
+        """True if an entry may be due now."""
         queue = self._queue
         return bool(queue) and queue[0][0] <= self.tick
 
@@ -258,11 +258,11 @@ class NumberedPacket(Protocol):
 
     @property
     def uses_reverse_session(self) -> bool:
-        """Whether it carries the session of the reverse direction."""
+        """True if it carries the session of the reverse direction."""
 
     @property
     def fragmented(self) -> bool:
-        """Whether it has several frames."""
+        """True if it has several frames."""
 
     def emit(self, delivery: Delivery, piggyback: int) -> None:
         """Queue its frames at the port."""
@@ -327,7 +327,7 @@ class Delivery(Machine):
         self.packet: NumberedPacket | None = packet
         """The packet; None once it is done, since the queue of retransmissions may hold the delivery for longer."""
         self.uses_reverse_session = packet.uses_reverse_session
-        """Whether the packet carries the session of the reverse direction."""
+        """True if the packet carries the session of the reverse direction."""
         self.owner = owner
         self.maximum = maximum
         """Maximum number of retransmissions (R-RTX-03)."""
@@ -341,12 +341,12 @@ class Delivery(Machine):
 
     @property
     def exhausted(self) -> bool:
-        """Whether the limit of retransmissions is reached (R-RTX-03)."""
+        """True if the limit of retransmissions is reached (R-RTX-03)."""
         return self.transmissions > self.maximum
 
     @property
     def waits(self) -> bool:
-        """Whether the packet waits for its ack."""
+        """True if the packet waits for its ack."""
         return self.state is DeliveryState.UNACKED
 
     def due(self) -> None:

@@ -64,7 +64,7 @@ class Request(Machine):
 
     @property
     def done(self) -> bool:
-        """Whether the request has ended."""
+        """True if the request has ended."""
         return self.status is not None
 
     def finish(self, status: Status, transferred: int = 0) -> None:
