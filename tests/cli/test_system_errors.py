@@ -18,11 +18,11 @@ from tests.cli.support import ROOT
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (OSError(errno.ENETDOWN, "Network is down"), "the system refuses what is needed: Network is down"),
+        (OSError(errno.ENETDOWN, "Network is down"), "operating system error: Network is down"),
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "/x"), "/x: No such file or directory"),
         (OSError(errno.ENOSPC, "No space left on device"), "the output cannot be written: No space left on device"),
         (MemoryError("a message finds no room"), "a message finds no room"),
-        (MemoryError(), "there is not enough memory for this (ulimit -v says what this shell permits)"),
+        (MemoryError(), "not enough memory (ulimit -v prints the limit of this shell)"),
     ],
 )
 def test_what_the_system_refuses_is_told_as_it_is(monkeypatch, capfd, error, line):

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from mxwire.capture import open_capture
-from mxwire.cli import simulate as simulating
+from mxwire.cli import simulate
 from mxwire.cli.main import main
 from mxwire.cli.simulate import command
 from mxwire.protocol.card.replies import RegionTable
@@ -149,7 +149,7 @@ def test_a_capture_on_one_host_has_what_it_sends_and_what_reaches_it(tmp_path: P
 
 def test_waived_invariants_are_reported() -> None:
     _, out = invoke(*SMALL, "--tamper", 0.01)
-    assert "not held against the engine, because bytes were changed and no checksum detected it:" in out
+    assert "not checked against the engine, because bytes were changed and no checksum detected it:" in out
     assert "all 2 invariants held: memory, exception" in out
     _, out = invoke(*SMALL, "--discovery", "nameless", "--profile", "open-mx,open-mx-0.6")
     assert "teaches a wrong index: delivery, status," in " ".join(out.split())
@@ -209,7 +209,7 @@ def test_a_failing_run_is_made_smaller_and_shown(leaky: None) -> None:
     assert "Seed 7: leftovers does not hold" in words
     assert "at the end no request, buffer, region, handle or timer is left (R-PUL-03" in words
     assert "leftovers at " in words and " still has 1 regions" in words
-    shown = words.partition("run it again, made smaller: - mxwire simulate ")[2].split()
+    shown = words.partition("repeat it, reduced, with: - mxwire simulate ")[2].split()
     assert shown[:2] == ["--seed", "7"] and "--loss" not in shown
     assert int(shown[shown.index("--messages") + 1]) < 10
     assert invoke(*shown)[0] == 1
@@ -237,7 +237,7 @@ def test_the_process_ends_with_1_where_an_invariant_breaks(monkeypatch: pytest.M
     def broken(scenario: Scenario, pcap: str | None, at: int | None) -> RunOutcome:
         return RunOutcome(scenario, "0", 0, breaches=(InvariantBreach("once", 0, "planted"),))
 
-    monkeypatch.setattr(simulating, "run_one", broken)
+    monkeypatch.setattr(simulate, "_run", broken)
     with pytest.raises(SystemExit) as ended:
         main(["simulate", "--json"])
     assert ended.value.code == 1
@@ -256,19 +256,19 @@ def test_the_process_ends_with_1_where_an_invariant_breaks(monkeypatch: pytest.M
         (("--seeds", "9-0"), "'--seeds': '9-0' ends before it starts"),
         (("--seeds", "a-b"), "'a-b' is not a range of seeds: write 0-9999, or one number"),
         (("--seeds", "5-"), "'5-' is not a range of seeds"),
-        (("--seeds", "0-3", "--seed", 1), "--seeds makes many runs: use it without --seed and --pcap"),
-        (("--seeds", "0-3", "--pcap", "x.pcap"), "--seeds makes many runs: use it without --seed and --pcap"),
+        (("--seeds", "0-3", "--seed", 1), "--seeds starts many runs: use it without --seed and --pcap"),
+        (("--seeds", "0-3", "--pcap", "x.pcap"), "--seeds starts many runs: use it without --seed and --pcap"),
         (("--seeds", "0-3", "--jobs", 0), "'--jobs': 0 is not in the range x>=1"),
         (("--workload", "chat"), "no workload 'chat': use one of ping-pong, stream, many-to-one, all-to-all"),
         (("--seeds", "0-3", "--workload", "chat"), "no workload 'chat'"),
         (("--discovery", "dns"), "no discovery 'dns': use one of static, nameless, announce"),
         (("--dialect", "tcp"), "tcp"),
         (("--profile", "mx-2"), "no profile 'mx-2': use one of open-mx-1.5, "),
-        (("--profile", "open-mx/fast"), "profile 'open-mx/fast': a clock has 1 to 10000 ticks a second"),
+        (("--profile", "open-mx/fast"), "profile 'open-mx/fast': a clock has 1 to 10000 ticks per second"),
         (("--profile", "open-mx/0"), "for example open-mx/250"),
         (("--resend-maximum", 0), "'--resend-maximum': 0 is not in the range x>=1"),
         (("--pcap", "/no/such/place/x.pcap"), "/no/such/place/x.pcap"),
-        (("--at", 1), "--at chooses the host to capture on: say with --pcap where the frames go"),
+        (("--at", 1), "--at chooses the host to capture on: name the file with --pcap"),
         (("--at", 2, "--pcap", "x.pcap"), "--at 2: the hosts are 0 to 1"),
         (("--jitter", -5), "'--jitter': -5 is not in the range 0<=x<=1000000000"),
         (("extra",), "Got unexpected extra argument (extra)"),

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mxwire.cli import simulate as simulating
+from mxwire.cli import simulate
 from mxwire.cli.simulate import command
 from mxwire.errors import MxwireError
 from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_0_6, OPEN_MX_1_0, OPEN_MX_1_1, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
@@ -48,14 +48,14 @@ def test_impossible_scenarios_are_refused(changes: dict[str, Any], complaint: st
 def test_the_command_of_a_scenario_runs_that_scenario(seed: int) -> None:
     """The command that a failed campaign prints."""
     scenario = replace(draw_scenario(seed), judged=seed % 2 == 0)
-    words = simulating.command_for(scenario).split()
+    words = simulate.command_for(scenario).split()
     assert words[:2] == ["mxwire", "simulate"]
     context = command.make_context("simulate", words[2:])
     options = {
         name: value for name, value in context.params.items() if name not in ("seeds", "jobs", "pcap", "as_json")
     }
     read = options.pop("seed")
-    assert simulating.scenario_of(read, simulating.fixed_by(options)) == scenario
+    assert simulate.scenario_of(read, simulate.fixed_by(options)) == scenario
 
 
 @given(SEEDS)
