@@ -82,7 +82,7 @@ class Introduction:
 
     def receive(self, raw: bytes) -> None:
         """Take any frame from the wire."""
-        to, source = raw[DESTINATION], raw[SOURCE]
+        to, source = raw[: DESTINATION.stop], raw[SOURCE.start : SOURCE.stop]
         if source == self._address:
             return
         frame = parse(raw, MXOE)

@@ -30,7 +30,7 @@ class TapCounts:
             survey.observe(batch)
             for start in batch.offset.tolist():
                 header = batch.buffer[start : start + HEADER_SIZE].tobytes()
-                destination, source = header[DESTINATION], header[SOURCE]
+                destination, source = header[: DESTINATION.stop], header[SOURCE.start : SOURCE.stop]
                 self.left += source == own
                 self.arrived += source != own and destination in (own, BROADCAST)
 

@@ -86,6 +86,10 @@ _FRAME_LENGTH_MAXIMUM: Final = 0xFFFF
 _NEVER: Final = 1 << 32
 _VLAN_TAGS: Final = (b"\x81\x00", b"\x88\xa8")
 _ETHERTYPE: Final = ETHERTYPE_MXOE.to_bytes(2, "big")
+# Bounds, not slice objects: mypyc compiles ``frame[slice]`` of bytes to the access of one byte, which fails.
+_TYPE_START: Final[int] = ETHERTYPE.start
+_TYPE_END: Final[int] = ETHERTYPE.stop
+_DESTINATION_END: Final[int] = DESTINATION.stop
 
 
 class HostInterface(Port):
@@ -161,14 +165,14 @@ class HostInterface(Port):
 
     def take(self, frame: bytes, now: int) -> None:
         """Check one frame, and act on it."""
-        if frame[ETHERTYPE] != _ETHERTYPE:
-            if frame[ETHERTYPE] not in _VLAN_TAGS or not self.promiscuous:
+        if frame[_TYPE_START:_TYPE_END] != _ETHERTYPE:
+            if frame[_TYPE_START:_TYPE_END] not in _VLAN_TAGS or not self.promiscuous:
                 return
             # A tagged frame that passes the card is handled like an untagged one (R-MEA-06).
             frame = frame[:12] + frame[16:]
-            if frame[ETHERTYPE] != _ETHERTYPE:
+            if frame[_TYPE_START:_TYPE_END] != _ETHERTYPE:
                 return
-        if frame[DESTINATION] != self.address and not self.promiscuous and not self.is_for_us(frame):
+        if frame[:_DESTINATION_END] != self.address and not self.promiscuous and not self.is_for_us(frame):
             return
         parsed = self.codec.parse(frame)
         if len(frame) >= self._long_query and type(parsed) is HostQuery:
@@ -178,7 +182,7 @@ class HostInterface(Port):
     def is_for_us(self, destination: bytes) -> bool:
         """Return whether a frame, which begins with its destination, passes the card: its own address, broadcast and
         multicast do (R-MEA-01)."""
-        return destination[DESTINATION] == self.address or bool(destination[0] & 1)
+        return destination[:_DESTINATION_END] == self.address or bool(destination[0] & 1)
 
     def _take_malformed(self, frame: Malformed, _now: int) -> None:
         if frame.reason == Reason.RAW_TOO_LARGE and self.raw.full:
