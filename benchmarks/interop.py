@@ -15,13 +15,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from mxwire.interop.matrix import Selection, plan, report_of, run
-from mxwire.interop.playing import Order, play_simulated
+from mxwire.interop.cell_player import CellOrder, play_simulated
+from mxwire.interop.matrix import CellSelection, plan, report_of, run
 
 MATRIX_SECONDS = 180.0
 """Limit for the whole matrix in CI, on two cores, in seconds."""
 CELL_SECONDS = 1.0
-QUICK = Selection(implementations=("open-mx-1.5", "native-mx"), cases=("sizes", "connecting"))
+QUICK = CellSelection(implementations=("open-mx-1.5", "native-mx"), cases=("sizes", "connecting"))
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Measured:
         return self.matrix < MATRIX_SECONDS and self.cell_slowest < CELL_SECONDS
 
 
-def measure(orders: Sequence[Order], jobs: int) -> Measured:
+def measure(orders: Sequence[CellOrder], jobs: int) -> Measured:
     """Play all cells in processes, then each by itself."""
     begin = time.perf_counter()
     run(orders, report_of(orders, "benchmark"), jobs=jobs)
@@ -72,7 +72,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a part of it only")
     parser.add_argument("--json", action="store_true", help="one object")
     arguments = parser.parse_args()
-    found = measure(plan(QUICK if arguments.quick else Selection()), arguments.jobs)
+    found = measure(plan(QUICK if arguments.quick else CellSelection()), arguments.jobs)
     if arguments.json:
         print(json.dumps(asdict(found) | {"reached": found.reached}))
     else:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-    from mxwire.interop.matrix import Selection
-    from mxwire.interop.result import Cell, Report
+    from mxwire.interop.matrix import CellSelection
+    from mxwire.interop.result import Cell, InteropReport
 
 EPILOG = """\b
 Examples:
@@ -80,11 +80,11 @@ class InteropOptions:
     as_junit: bool
 
     @property
-    def selection(self) -> Selection:
+    def selection(self) -> CellSelection:
         """The selected cells."""
-        from mxwire.interop.matrix import Selection
+        from mxwire.interop.matrix import CellSelection
 
-        return Selection(self.implementations, self.cases, self.impairments, self.cells, self.seed)
+        return CellSelection(self.implementations, self.cases, self.impairments, self.cells, self.seed)
 
     @property
     def target(self) -> Path | None:
@@ -222,9 +222,9 @@ def diff(old: str, new: str, everything: bool, as_json: bool) -> None:
     """Compare two reports of mxwire interop: cells that are worse, better, new or gone."""
     from mxwire.interop.diff import compare
     from mxwire.interop.diff_text import blocks, json_lines
-    from mxwire.interop.result import Report
+    from mxwire.interop.result import InteropReport
 
-    difference = compare(Report.read(old), Report.read(new))
+    difference = compare(InteropReport.read(old), InteropReport.read(new))
     if as_json:
         for line in json_lines(difference):
             click.echo(line)
@@ -295,7 +295,7 @@ def _prepare(options: InteropOptions) -> Path | None:
 
     Raises :class:`~mxwire.errors.MxwireError` if it exists and may not be replaced, or is not a report.
     """
-    from mxwire.interop.playing import captures_in
+    from mxwire.interop.cell_player import captures_in
     from mxwire.interop.result import REPORT_FILE
 
     target = options.target
@@ -319,7 +319,7 @@ def _prepare(options: InteropOptions) -> Path | None:
     return captures
 
 
-def _finish(report: Report, options: InteropOptions, *, whole: bool) -> int:
+def _finish(report: InteropReport, options: InteropOptions, *, whole: bool) -> int:
     """Write and print the report; return the exit code."""
     from mxwire.interop.result import REPORT_FILE
 
@@ -341,32 +341,32 @@ def _finish(report: Report, options: InteropOptions, *, whole: bool) -> int:
     return 0 if report.as_expected else 1
 
 
-def _print_report(report: Report, options: InteropOptions) -> None:
+def _print_report(report: InteropReport, options: InteropOptions) -> None:
     """Print the report in the chosen format."""
-    from mxwire.interop import telling
+    from mxwire.interop import report_text
 
     if options.as_json:
         for line in report.to_json_lines():
             click.echo(line)
     elif options.as_junit:
-        click.echo(telling.junit(report))
-    elif is_coloured() and len(report.cells) > telling.FEW:
+        click.echo(report_text.junit(report))
+    elif is_coloured() and len(report.cells) > report_text.FEW:
         _show_coloured(report)
-        show(telling.blocks(report, drawn=False))
+        show(report_text.blocks(report, drawn=False))
     else:
-        show(telling.blocks(report))
+        show(report_text.blocks(report))
 
 
-def _show_coloured(report: Report) -> None:
+def _show_coloured(report: InteropReport) -> None:
     from rich.text import Text
 
-    from mxwire.interop import telling
+    from mxwire.interop import report_text
 
     console = styled_console(terminal_width())
     console.print(Text(report.title, style="bold cyan"))
     console.print()
-    for line in telling.lines(report):
-        console.print(Text.assemble(*((text, telling.STYLES[style]) for text, style in line)), no_wrap=True)
+    for line in report_text.lines(report):
+        console.print(Text.assemble(*((text, report_text.STYLES[style]) for text, style in line)), no_wrap=True)
     console.print()
 
 
@@ -382,14 +382,14 @@ def _progress(total: int) -> Iterator[Callable[[Cell, int, int], None] | None]:
 
 def _show_list(as_json: bool) -> None:
     """List implementations, cases and impairments."""
-    from mxwire.interop.cases import PARTS
+    from mxwire.interop.cases import ALL_CASES
     from mxwire.interop.impairments import TREATMENTS
     from mxwire.interop.implementations import IMPLEMENTATIONS
 
     if as_json:
         for record, items in (
             ("implementation", IMPLEMENTATIONS.values()),
-            ("case", [each.case for each in PARTS.values()]),
+            ("case", [each.case for each in ALL_CASES.values()]),
             ("impairment", [each.impairment for each in TREATMENTS.values()]),
         ):
             for each in items:
@@ -404,7 +404,7 @@ def _show_list(as_json: bool) -> None:
         Heading("Cases"),
         Table(
             (Column("name", code=True), Column("group"), Column("description", wraps=True)),
-            tuple(Row((each.case.name, each.case.group, each.case.description)) for each in PARTS.values()),
+            tuple(Row((each.case.name, each.case.group, each.case.description)) for each in ALL_CASES.values()),
         ),
         Heading("Impairments"),
         Table(

@@ -12,7 +12,7 @@ from typing import Final
 
 from mxwire.analysis.diagnosis import catalogue
 from mxwire.analysis.table import COLUMN_NAMES
-from mxwire.interop.cases import GROUPS, PARTS
+from mxwire.interop.cases import ALL_CASES, GROUPS
 from mxwire.interop.impairments import TREATMENTS
 from mxwire.interop.implementations import IMPLEMENTATIONS
 from mxwire.protocol.profile import PROFILES
@@ -24,7 +24,7 @@ TARGET: Final = Path(__file__).with_name("names.json")
 def names() -> dict[str, list[str]]:
     """The names by catalogue, in the order in which they are documented."""
     return {
-        "case": [*GROUPS, *PARTS],
+        "case": [*GROUPS, *ALL_CASES],
         "diagnosis": [each.id for each in catalogue()],
         "discovery": list(DISCOVERIES),
         "field": list(COLUMN_NAMES),

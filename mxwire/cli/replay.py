@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mxwire.analysis.selection import FrameRange, FrameSelection
-    from mxwire.replay.raw import Pace, Piece, Player, Preparation, Result
+    from mxwire.replay.raw import Pace, Piece, PiecePreparer, Player, RawReplayResult
     from mxwire.wire.dialect import Dialect
 
 EPILOG = """\b
@@ -391,12 +391,12 @@ class PreparedCapture:
         self.whole = self._rest is None
         self._refuse_dialect()
 
-    def _prepare(self, mtu: int | None) -> Preparation:
-        from mxwire.replay.raw import Preparation, Rewriting
+    def _prepare(self, mtu: int | None) -> PiecePreparer:
+        from mxwire.replay.raw import FrameRewriter, PiecePreparer
 
         options = self._options
-        rewriting = Rewriting(_addresses(options.mapped, self._own), options.new_ethertype)
-        return Preparation(options.file, rewriting, mtu, options.interface or "", options.pad)
+        rewriting = FrameRewriter(_addresses(options.mapped, self._own), options.new_ethertype)
+        return PiecePreparer(options.file, rewriting, mtu, options.interface or "", options.pad)
 
     def _read(self) -> Iterator[Piece]:
         """Read all pieces from the file."""
@@ -479,7 +479,7 @@ def _addresses(mapped: tuple[str, ...], own: bytes | None) -> dict[bytes, bytes]
 # Reports
 
 
-def _summarize(result: Result, source: PreparedCapture, options: ReplayOptions) -> None:
+def _summarize(result: RawReplayResult, source: PreparedCapture, options: ReplayOptions) -> None:
     """Print the frames sent, how closely they followed the pace, and the answers."""
     left_out = 0 if options.pad else source.cut
     if options.as_json:
@@ -493,7 +493,7 @@ def _summarize(result: Result, source: PreparedCapture, options: ReplayOptions) 
     sys.stdout.flush()
 
 
-def _lines(result: Result) -> Iterator[str]:
+def _lines(result: RawReplayResult) -> Iterator[str]:
     times = f" in {result.loops} loops" if result.loops > 1 else ""
     yield (
         f"sent {counted(result.frames, 'frame')}, {counted(result.bytes, 'byte')}{times} "

@@ -24,11 +24,11 @@ from mxwire.frames import FrameBatch
 from mxwire.link import PacketLink
 from mxwire.protocol import Node, profile_by_name
 from mxwire.replay.stateful import live, simulated
-from mxwire.replay.stateful.actor import Actor
+from mxwire.replay.stateful.actor import ReplayActor
 from mxwire.replay.stateful.application import RecordedApplication
-from mxwire.replay.stateful.finding import Finding, Kind
-from mxwire.replay.stateful.script import Script, script_of
-from mxwire.replay.stateful.watching import Keep, Watch
+from mxwire.replay.stateful.finding import Cause, ReplayFinding
+from mxwire.replay.stateful.rule_watch import KeepCallback, RuleWatch
+from mxwire.replay.stateful.script import ReplayScript, script_of
 from mxwire.report.document import Column, Paragraph, Row, Table, show
 from mxwire.report.json_line import json_line
 from mxwire.wire.decoder import Decoder
@@ -103,7 +103,7 @@ def replay_host(options: HostReplayOptions) -> None:
     endpoints, keys = _endpoints(options, script), _keys(options, script)
     with ExitStack() as stack:
         stage = _SimulatedStage(options, script) if options.simulate else _LiveStage(options, script, stack)
-        actor = Actor(
+        actor = ReplayActor(
             script,
             stage.ours,
             stage.theirs,
@@ -113,7 +113,7 @@ def replay_host(options: HostReplayOptions) -> None:
             keys=keys,
             timeout=int(options.timeout * 1e9),
         )
-        watch = Watch(script.dialect, stage.theirs, _keep(options, stack))
+        watch = RuleWatch(script.dialect, stage.theirs, _keep(options, stack))
         reporter = _Reporter(options.file, options.as_json, actor, watch, stage.described)
         reporter.begin()
         wanted = not options.as_json and not options.simulate
@@ -142,7 +142,7 @@ class _SimulatedStage:
 
     ours, theirs = _OURS, _THEIRS
 
-    def __init__(self, options: HostReplayOptions, script: Script) -> None:
+    def __init__(self, options: HostReplayOptions, script: ReplayScript) -> None:
         assert options.simulate is not None
         self.rng = Random(_SEED)
         self.name = options.name or script.name or "replay:0"
@@ -158,7 +158,7 @@ class _SimulatedStage:
         self._application = RecordedApplication(self._node, script, self.ours)
         self.described = f"a simulated {profile.name}"
 
-    def run(self, actor: Actor, watch: Watch, _progress: Callable[[int], object] | None) -> None:
+    def run(self, actor: ReplayActor, watch: RuleWatch, _progress: Callable[[int], object] | None) -> None:
         """Play."""
         simulated.play(actor, self._node, self._application, watch.see)
 
@@ -166,7 +166,7 @@ class _SimulatedStage:
 class _LiveStage:
     """A live host on an Ethernet."""
 
-    def __init__(self, options: HostReplayOptions, script: Script, stack: ExitStack) -> None:
+    def __init__(self, options: HostReplayOptions, script: ReplayScript, stack: ExitStack) -> None:
         assert options.interface is not None
         end_like_interrupt()
         LiveOptions(options.interface).check()
@@ -180,12 +180,12 @@ class _LiveStage:
         called = f"{found.name} ({mac_text(found.address)})" if found.name else mac_text(found.address)
         self.described = f"{called} on {options.interface}"
 
-    def _found(self, options: HostReplayOptions) -> live.Found:
+    def _found(self, options: HostReplayOptions) -> live.FoundHost:
         if options.host is not None and options.host.count(":") > 1:
-            return live.Found(mac_bytes(options.host), "")
+            return live.FoundHost(mac_bytes(options.host), "")
         return live.find(self._link, self.name, options.host, options.timeout, self.rng)
 
-    def run(self, actor: Actor, watch: Watch, progress: Callable[[int], object] | None) -> None:
+    def run(self, actor: ReplayActor, watch: RuleWatch, progress: Callable[[int], object] | None) -> None:
         """Play."""
         live.play(actor, self._link, watch, progress)
 
@@ -193,7 +193,7 @@ class _LiveStage:
 # The script, and replaced numbers
 
 
-def _script(options: HostReplayOptions) -> Script:
+def _script(options: HostReplayOptions) -> ReplayScript:
     decoder = Decoder(options.dialect, (options.ethertype,))
     with capture_of(options.file) as reader:
         decoded = list(decoded_batches(decoder, reader))
@@ -204,7 +204,7 @@ def _script(options: HostReplayOptions) -> Script:
     return script
 
 
-def _endpoints(options: HostReplayOptions, script: Script) -> dict[int, int]:
+def _endpoints(options: HostReplayOptions, script: ReplayScript) -> dict[int, int]:
     found: dict[int, int] = {}
     for each in options.endpoints:
         old, equals, new = each.partition("=") if "=" in each else ("", "", each)
@@ -223,13 +223,13 @@ def _endpoints(options: HostReplayOptions, script: Script) -> dict[int, int]:
     return found
 
 
-def _keys(options: HostReplayOptions, script: Script) -> dict[int, int]:
+def _keys(options: HostReplayOptions, script: ReplayScript) -> dict[int, int]:
     if options.key is not None and not script.keys:
         raise MxwireError(f"--key: no connect succeeds in {options.file}, so there is no key to replace")
     return {} if options.key is None else dict.fromkeys(script.keys, options.key)
 
 
-def _keep(options: HostReplayOptions, stack: ExitStack) -> Keep | None:
+def _keep(options: HostReplayOptions, stack: ExitStack) -> KeepCallback | None:
     """A function that records frames in a capture file; None without ``--write``."""
     if options.write is None:
         return None
@@ -261,7 +261,7 @@ _COLUMNS: Final = (
 class _Reporter:
     """Prints the hosts, their differences and the verdict."""
 
-    def __init__(self, file: str, as_json: bool, actor: Actor, watch: Watch, opponent: str) -> None:
+    def __init__(self, file: str, as_json: bool, actor: ReplayActor, watch: RuleWatch, opponent: str) -> None:
         self._file = file
         self._as_json = as_json
         self._script = actor.script
@@ -272,9 +272,9 @@ class _Reporter:
     @property
     def differs(self) -> bool:
         """True if the live host itself differs, or the capture could not be played to its end."""
-        return bool(self._actor.failure) or any(each.kind is not Kind.APPLICATION for each in self._findings())
+        return bool(self._actor.failure) or any(each.kind is not Cause.APPLICATION for each in self._findings())
 
-    def _findings(self) -> list[Finding]:
+    def _findings(self) -> list[ReplayFinding]:
         return [*self._actor.findings, *self._watch.findings]
 
     def begin(self) -> None:
@@ -303,7 +303,7 @@ class _Reporter:
         if groups and not self._as_json:
             rows = [Row((each.kind.value, each.rule, str(count), str(each))) for each, count in groups]
             show([Table(_COLUMNS, tuple(rows))])
-        kinds = {kind.value: sum(each.kind is kind for each in self._findings()) for kind in Kind}
+        kinds = {kind.value: sum(each.kind is kind for each in self._findings()) for kind in Cause}
         expected = sum(not each.again for each in actor.expectations.all.values())
         came = sum(each.met and not each.again for each in actor.expectations.all.values())
         self._emit(
@@ -329,7 +329,7 @@ class _Reporter:
             return f"interrupted at frame {actor.position} of {len(self._script.records)}"
         if actor.failure:
             return f"the capture could not be played to its end: {actor.failure}"
-        protocol, rules, application = (kinds[each.value] for each in (Kind.PROTOCOL, Kind.RULE, Kind.APPLICATION))
+        protocol, rules, application = (kinds[each.value] for each in (Cause.PROTOCOL, Cause.RULE, Cause.APPLICATION))
         if not any(kinds.values()):
             return "no difference: the live host answers as the recorded one did"
         host = f"the live host differs in {_places(protocol)}" if protocol else "the host itself shows no difference"
@@ -350,14 +350,14 @@ def _places(count: int) -> str:
     return count_of(count, "place")
 
 
-def _grouped(findings: list[Finding]) -> list[tuple[Finding, int]]:
+def _grouped(findings: list[ReplayFinding]) -> list[tuple[ReplayFinding, int]]:
     """The first of each kind of difference and their number, those of the host itself first."""
-    first: dict[tuple[str, ...], Finding] = {}
+    first: dict[tuple[str, ...], ReplayFinding] = {}
     counts: dict[tuple[str, ...], int] = {}
     for each in findings:
         subject = each.field or f"{each.expected.split()[0]} {each.found[:12]}"
         like = each.kind.value, each.rule, subject
         first.setdefault(like, each)
         counts[like] = counts.get(like, 0) + 1
-    order = (Kind.RULE, Kind.PROTOCOL, Kind.APPLICATION)
+    order = (Cause.RULE, Cause.PROTOCOL, Cause.APPLICATION)
     return sorted(((first[like], counts[like]) for like in first), key=lambda each: order.index(each[0].kind))

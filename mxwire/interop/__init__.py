@@ -1,1 +1,1 @@
-"""The interoperability matrix: implementations against implementations, in cases, under impairments."""
+"""The interoperability matrix: pairs of implementations, tested in cases and under impairments."""

@@ -1,4 +1,4 @@
-"""The description of live hosts: a TOML file, checked key by key."""
+"""Configuration of live hosts: a TOML file, checked key by key."""
 
 from __future__ import annotations
 
@@ -11,92 +11,92 @@ from typing import Any, Final, Literal, get_args
 
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes
-from mxwire.interop.casting import ANSWERS, Answer, Role
 from mxwire.interop.implementations import dialect_of, implementation_by_name, live
 from mxwire.interop.live import PATIENCE
 from mxwire.interop.result import Implementation
+from mxwire.interop.roles import ANSWERS, Answer, Role
 from mxwire.wire.numbers import DEFAULT_KEY
 
 How = Literal["command", "ssh", "serial", "hand"]
-"""How a program is started: as a process here, through ssh, by typing into a serial console, or by a person."""
+"""Means of starting a program: as a local process, by ssh, by typing into a serial console, or by the user."""
 
 _NAME_LONGEST: Final = 40
 _READY_SECONDS: Final = 20.0
 _ROLES: Final[tuple[Role, ...]] = get_args(Role)
 _ANSWERS: Final[tuple[Answer, ...]] = get_args(Answer)
 _OF_ROLE: Final[dict[str, int]] = {"echo": 1, "sink": 1, "perf": 0, "nothing": 0}
-"""The endpoint of a program for which none is given: as mxwire serve and omx_perf have it."""
+"""Default endpoints of programs: those of mxwire serve and omx_perf."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """An interface of this machine, perhaps in a network namespace."""
+class InterfaceLocation:
+    """An interface of this machine, optionally in a network namespace."""
 
     interface: str
     namespace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
-    """What is run on an external host so that a case has somebody to talk to."""
+class ProgramDescription:
+    """A program on an external host that serves a role in cases."""
 
     role: Role
     by: How
     start: str
-    """The command line; by hand, what the person is asked to do."""
+    """Command line; for ``hand``, the instruction to the user."""
     stop: str | None = None
-    """Another command line that ends it; None: the process is interrupted."""
+    """Command line that ends the program; None to interrupt the process."""
     target: str | None = None
-    """Whom ssh calls, or the device of the serial console."""
+    """Destination of ssh, or device of the serial console."""
     ready: str | None = None
-    """It is ready when it has said this; None: after ``settle``."""
+    """Output that shows that it is ready; None to wait for ``settle``."""
     settle: float = 1.0
     """Seconds until it is ready."""
     patience: float = _READY_SECONDS
-    """Seconds that it may take to say that it is ready."""
+    """Maximum seconds until it prints ``ready``."""
     endpoint: int = 0
     key: int = DEFAULT_KEY
     answer: Answer = "content"
-    """How it answers, where it does."""
+    """Its answers, if it sends any."""
 
 
 @dataclass(frozen=True, slots=True)
-class External:
-    """A host that is not ours."""
+class ExternalHost:
+    """A host that does not run mxwire's engine under control of the matrix."""
 
     implementation: Implementation
-    """As it stands in the report."""
+    """Its entry in the report."""
     taken_for: Implementation
-    """Of ours: what is expected of it."""
+    """The implementation of mxwire that gives its expected behaviour."""
     host: str | None
     address: bytes | None
-    programs: dict[Role, Program] = field(default_factory=dict)
+    programs: dict[Role, ProgramDescription] = field(default_factory=dict)
     driver: str | None = None
-    """The command line of a program that makes the calls of scenarios there, where there is one."""
+    """Command line of a program that makes the calls of scenarios on the host; None without one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
-    """A file."""
+class LiveConfiguration:
+    """A parsed configuration file."""
 
     path: str
     title: str
-    left: Place
-    right: Place | None
+    left: InterfaceLocation
+    right: InterfaceLocation | None
     make: bool
     mtu: int
     implementations: tuple[Implementation, ...]
-    """Of ours, that are played live."""
-    externals: tuple[External, ...]
+    """Implementations of mxwire to be played live."""
+    externals: tuple[ExternalHost, ...]
     cases: tuple[str, ...]
     impairments: tuple[str, ...]
     patience: float
 
 
-def read_configuration(path: str) -> Configuration:
+def read_configuration(path: str) -> LiveConfiguration:
     """Read and check a file.
 
-    Raises :class:`~mxwire.errors.MxwireError` with file and key for what cannot be.
+    Raises :class:`~mxwire.errors.MxwireError` with file and key for invalid content.
     """
     try:
         with Path(path).open("rb") as file:
@@ -107,17 +107,17 @@ def read_configuration(path: str) -> Configuration:
         raise MxwireError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise MxwireError(f"{path}: not TOML: {error}") from None
-    return _configuration(_Table(path, "", content))
+    return _configuration(_CheckedTable(path, "", content))
 
 
-class _Table:
-    """A table of the file; what is taken from it is checked, and what is left over is refused."""
+class _CheckedTable:
+    """A table of the file; values are checked as they are taken, and remaining keys are refused."""
 
     def __init__(self, path: str, where: str, content: dict[str, Any]) -> None:
         self.path, self.where, self._content = path, where, dict(content)
 
     def wrong(self, key: str, why: str) -> MxwireError:
-        """What to say of a key."""
+        """Return an error about a key."""
         return MxwireError(f"{self.path}: {self._full(key)}: {why}")
 
     def _full(self, key: str) -> str:
@@ -126,7 +126,7 @@ class _Table:
     def take(
         self, key: str, kind: type | tuple[type, ...], what: str, default: Any = None, *, need: bool = False
     ) -> Any:
-        """The value of a key."""
+        """Take the value of a key, of type ``kind``; ``what`` describes valid values in errors."""
         value = self._content.pop(key, None)
         if value is None:
             if need:
@@ -137,21 +137,21 @@ class _Table:
         return value
 
     def text(self, key: str, default: str | None = None, *, need: bool = False) -> Any:
-        """A text that is not empty."""
+        """Take a non-empty text."""
         value = self.take(key, str, "a text", default, need=need)
         if value is not None and not value.strip():
             raise self.wrong(key, "is empty")
         return value
 
     def number(self, key: str, default: float, least: float, most: float) -> float:
-        """A number within limits."""
+        """Take a number within limits."""
         value = self.take(key, (int, float), "a number", default)
         if not least <= value <= most:
-            raise self.wrong(key, f"{value} does not lie between {least:g} and {most:g}")
+            raise self.wrong(key, f"{value} is not between {least:g} and {most:g}")
         return float(value)
 
     def names(self, key: str, check: Callable[[str], object]) -> tuple[str, ...]:
-        """A list of names, each of which is known."""
+        """Take a list of names, each accepted by ``check``."""
         values = self.take(key, list, "a list of names", [])
         for value in values:
             if not isinstance(value, str):
@@ -160,34 +160,34 @@ class _Table:
         return tuple(values)
 
     def checked(self, key: str, check: Callable[[str], Any], value: str) -> Any:
-        """What a check makes of a value."""
+        """Return the result of ``check`` for a value; its errors name the key."""
         try:
             return check(value)
         except MxwireError as error:
             raise self.wrong(key, str(error)) from None
 
-    def table(self, key: str, *, need: bool = False) -> _Table | None:
-        """A table within."""
+    def table(self, key: str, *, need: bool = False) -> _CheckedTable | None:
+        """Take a nested table."""
         found = self.take(key, dict, f"a table: [{self._full(key)}]", need=need)
-        return None if found is None else _Table(self.path, self._full(key), found)
+        return None if found is None else _CheckedTable(self.path, self._full(key), found)
 
-    def tables(self, key: str) -> list[_Table]:
-        """A list of tables within."""
+    def tables(self, key: str) -> list[_CheckedTable]:
+        """Take a list of nested tables."""
         found = self.take(key, list, f"tables: [[{self._full(key)}]]", [])
         for each in found:
             if not isinstance(each, dict):
-                raise self.wrong(key, f"is written as [[{self._full(key)}]]")
-        return [_Table(self.path, f"{self._full(key)}[{place}]", each) for place, each in enumerate(found, 1)]
+                raise self.wrong(key, f"must be written as [[{self._full(key)}]]")
+        return [_CheckedTable(self.path, f"{self._full(key)}[{place}]", each) for place, each in enumerate(found, 1)]
 
     def end(self) -> None:
-        """Refuse what nobody has asked for."""
+        """Refuse remaining keys."""
         for key in self._content:
-            raise self.wrong(key, "is not known here")
+            raise self.wrong(key, "unknown key")
 
 
-def _configuration(top: _Table) -> Configuration:
+def _configuration(top: _CheckedTable) -> LiveConfiguration:
     from mxwire.interop.impairments import treatment_by_name
-    from mxwire.interop.matrix import chosen_parts
+    from mxwire.interop.matrix import selected_cases
 
     left = _place(top.table("left", need=True))
     assert left is not None
@@ -195,7 +195,7 @@ def _configuration(top: _Table) -> Configuration:
     title = top.text("title", "Interoperability, live")
     names = top.names("implementations", implementation_by_name)
     make = top.take("make", bool, "true or false", False)
-    found = Configuration(
+    found = LiveConfiguration(
         path=top.path,
         title=title,
         left=left,
@@ -204,13 +204,13 @@ def _configuration(top: _Table) -> Configuration:
         mtu=int(top.number("mtu", 9000, 576, 65535)),
         implementations=tuple(live(implementation_by_name(each), each) for each in names or ("open-mx-1.5",)),
         externals=tuple(_external(each) for each in top.tables("external")),
-        cases=top.names("cases", lambda name: chosen_parts((name,))),
+        cases=top.names("cases", lambda name: selected_cases((name,))),
         impairments=top.names("impairments", treatment_by_name),
         patience=top.number("patience", PATIENCE, 0.1, 3600),
     )
     top.end()
     if make and (right is None or left.namespace is None or right.namespace is None):
-        raise top.wrong("make", "needs left.namespace and right.namespace: the names of what is to be made")
+        raise top.wrong("make", "needs left.namespace and right.namespace: the names of the namespaces to create")
     if right is None and not found.externals:
         raise top.wrong("right", "is missing: give [right] with an interface, or [[external]] hosts")
     every = [each.name for each in found.implementations] + [each.implementation.name for each in found.externals]
@@ -220,15 +220,15 @@ def _configuration(top: _Table) -> Configuration:
     return found
 
 
-def _place(table: _Table | None) -> Place | None:
+def _place(table: _CheckedTable | None) -> InterfaceLocation | None:
     if table is None:
         return None
-    place = Place(table.text("interface", need=True), table.text("namespace"))
+    place = InterfaceLocation(table.text("interface", need=True), table.text("namespace"))
     table.end()
     return place
 
 
-def _external(table: _Table) -> External:
+def _external(table: _CheckedTable) -> ExternalHost:
     name = table.text("name", need=True)
     if "/" in name or len(name) > _NAME_LONGEST:
         raise table.wrong("name", f"{name!r}: has no slash, and at most {_NAME_LONGEST} characters")
@@ -239,10 +239,10 @@ def _external(table: _Table) -> External:
     table.checked("dialect", dialect_of, dialect)
     host, address = table.text("host"), table.text("address")
     if host is None and address is None:
-        raise table.wrong("host", "is missing: give the name that it tells, or its Ethernet address as address")
+        raise table.wrong("host", "is missing: give its host name, or its Ethernet address as address")
     known = None if address is None else table.checked("address", mac_bytes, address)
     described = table.take("description", str, "a text", "")
-    found = External(
+    found = ExternalHost(
         Implementation(name, name, dialect, None, "external", described),
         Implementation(name, name, dialect, taken.profile, "external", described),
         host,
@@ -259,7 +259,7 @@ def _external(table: _Table) -> External:
     return found
 
 
-def _answer(table: _Table, role: Role) -> Answer:
+def _answer(table: _CheckedTable, role: Role) -> Answer:
     known = ANSWERS.get(role, "content")
     found = table.text("answer", known)
     if role not in ANSWERS and found != known:
@@ -270,7 +270,7 @@ def _answer(table: _Table, role: Role) -> Answer:
     return answer
 
 
-def _program(table: _Table) -> Program:
+def _program(table: _CheckedTable) -> ProgramDescription:
     role = table.text("role", need=True)
     if role not in _ROLES:
         raise table.wrong("role", f"{role!r} is not one of {', '.join(_ROLES)}")
@@ -278,7 +278,7 @@ def _program(table: _Table) -> Program:
     if by not in get_args(How):
         raise table.wrong("by", f"{by!r} is not one of {', '.join(get_args(How))}")
     key = {"ssh": "target", "serial": "device"}.get(by)
-    program = Program(
+    program = ProgramDescription(
         role=role,
         by=by,
         start=table.text("start", need=True),
@@ -297,5 +297,5 @@ def _program(table: _Table) -> Program:
             try:
                 shlex.split(line)
             except ValueError as error:
-                raise table.wrong(key, f"{line!r} is no command line: {error}") from None
+                raise table.wrong(key, f"{line!r} is not a command line: {error}") from None
     return program

@@ -1,4 +1,4 @@
-"""What has changed from one report to another."""
+"""Changes between two reports."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from mxwire.interop.result import INTERRUPTED, Cell, Report
+from mxwire.interop.result import INTERRUPTED, Cell, InteropReport
 from mxwire.rules import Verdict
 
 Kind = Literal["worse", "better", "new", "gone"]
-"""``worse`` and ``better``: the verdict of a cell is another, or it works in one report and is right to fail in the
-other; ``new`` and ``gone``: only one report has the cell."""
+"""``worse`` and ``better``: another verdict, or a change between working and failing as documented; ``new`` and
+``gone``: a cell of only one report."""
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 _BAD_TO_GOOD: Final[tuple[Verdict, ...]] = ("fail", "non-strict", "info", "pass")
@@ -19,7 +19,7 @@ _BAD_TO_GOOD: Final[tuple[Verdict, ...]] = ("fail", "non-strict", "info", "pass"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A cell that is not in both reports with the same verdict."""
+    """A cell whose verdict differs between the reports, or which only one of them has."""
 
     kind: Kind
     old: Cell | None
@@ -27,40 +27,40 @@ class Change:
 
     @property
     def cell(self) -> Cell:
-        """The cell, as the newer report has it if it does."""
+        """The cell of the newer report, or else that of the older."""
         cell = self.new or self.old
         assert cell is not None
         return cell
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """All that has changed."""
+class ReportDifference:
+    """All changes."""
 
-    old: Report
-    new: Report
+    old: InteropReport
+    new: InteropReport
     changes: list[Change]
-    """By kind as in :data:`KINDS`, and within that in the order of the reports."""
+    """By kind as in :data:`KINDS`, and within a kind in the order of the reports."""
     same: int
-    """Cells with the same verdict in both."""
+    """Number of cells with the same verdict in both."""
 
     @property
     def counts(self) -> dict[Kind, int]:
-        """How many changes there are of each kind."""
+        """Number of changes by kind."""
         found = Counter(each.kind for each in self.changes)
         return {kind: found[kind] for kind in KINDS}
 
     @property
     def is_worse(self) -> bool:
-        """Whether any cell has become worse."""
+        """True if any cell is worse."""
         return any(each.kind == "worse" for each in self.changes)
 
 
-def compare(old: Report, new: Report) -> Difference:
+def compare(old: InteropReport, new: InteropReport) -> ReportDifference:
     """Compare two reports, cell by cell.
 
-    What could be run and no longer can is worse, whatever it was; and so is what could not be run and now fails. What
-    an interrupted run has not come to is not in its report.
+    A cell is worse if it could be run and no longer can, whatever its verdict was, or if it could not be run and now
+    fails. Cells that an interrupted run did not reach are not compared.
     """
     before, after = _by_name(old), _by_name(new)
     changes = []
@@ -73,16 +73,16 @@ def compare(old: Report, new: Report) -> Difference:
     changes += [Change("gone", cell, None) for name, cell in before.items() if name not in after]
     changes.sort(key=lambda change: KINDS.index(change.kind))
     kept = sum(each.old is not None and each.new is not None for each in changes)
-    return Difference(old, new, changes, len(before.keys() & after.keys()) - kept)
+    return ReportDifference(old, new, changes, len(before.keys() & after.keys()) - kept)
 
 
-def _by_name(report: Report) -> dict[str, Cell]:
-    """The cells by name, if they were tried; of several with one name, the last."""
+def _by_name(report: InteropReport) -> dict[str, Cell]:
+    """Return the tried cells by name; of several with one name, the last."""
     return {each.name: each for each in report.cells if each.reason != INTERRUPTED}
 
 
 def _kind(was: Cell, now: Cell) -> Kind | None:
-    """What has become of a cell; None where it is as it was."""
+    """Return the change of a cell; None if it is unchanged."""
     if was.verdict == now.verdict:
         if was.works == now.works:
             return None

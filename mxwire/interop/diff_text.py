@@ -1,4 +1,4 @@
-"""The difference of two reports, for people and for programs."""
+"""The difference of two reports as text and as JSON."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from mxwire.capture.text import printable
-from mxwire.interop.diff import KINDS, Change, Difference
-from mxwire.interop.result import Cell, Report
+from mxwire.interop.diff import KINDS, Change, ReportDifference
+from mxwire.interop.result import Cell, InteropReport
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table
 
 SHOWN: Final = 20
-"""Changes of a kind that are shown unless all are asked for; of what is worse, all are."""
+"""Changes shown per kind by default; those of ``worse`` are always shown."""
 _COLUMNS: Final = (Column("verdict"), Column("cell and reason", wraps=True))
 _TITLES: Final = {"worse": "Worse", "better": "Better", "new": "New", "gone": "Gone"}
 
 
-def blocks(difference: Difference, *, everything: bool = False) -> list[Block]:
-    """The changes in tables by their kind, after how many there are."""
+def blocks(difference: ReportDifference, *, everything: bool = False) -> list[Block]:
+    """Return the changes in tables by kind, after their counts."""
     shown: list[Block] = [Paragraph(_summary(difference))]
     shown += [Paragraph(text) for text in _cautions(difference)]
     for kind in KINDS:
@@ -32,38 +32,38 @@ def blocks(difference: Difference, *, everything: bool = False) -> list[Block]:
     return shown
 
 
-def _summary(difference: Difference) -> str:
+def _summary(difference: ReportDifference) -> str:
     counts = ", ".join(f"{count} {kind}" for kind, count in difference.counts.items())
     return f"{counts}, {difference.same} the same"
 
 
-def _cautions(difference: Difference) -> Iterator[str]:
-    """What a reader of the numbers has to know."""
+def _cautions(difference: ReportDifference) -> Iterator[str]:
+    """Yield remarks on the completeness of the numbers."""
     partial = [name for name, report in (("old", difference.old), ("new", difference.new)) if not report.complete]
     if partial:
         which = f"The {partial[0]} report is" if len(partial) == 1 else "Both reports are"
-        yield f"{which} partial: what is not there was not tried."
+        yield f"{which} partial: missing cells were not tried."
     failing = sum(each.kind == "new" and each.cell.verdict == "fail" for each in difference.changes)
     if failing:
-        yield f"Of the new cells {failing} fail{'s' if failing == 1 else ''}."
+        yield f"{failing} of the new cells fail{'s' if failing == 1 else ''}."
 
 
 def _row(change: Change) -> Row:
     cell = change.cell
     verdicts = " → ".join(_verdict(each) for each in (change.old, change.new) if each is not None)
     name = f"{cell.case}, {cell.impairment}: {cell.left} → {cell.right}"
-    # What a cell that is gone said is in the old report, and why it is not here is not known.
+    # The reason of a missing cell is in the old report; the reason of its absence is not known.
     told = [name] if change.new is None or (cell.verdict == "pass" and cell.works) else [name, cell.reason]
     return Row((verdicts, "\n".join(printable(each) for each in told)))
 
 
 def _verdict(cell: Cell) -> str:
-    """The verdict, and what it means where one word has two meanings."""
+    """Return the verdict, marked if "pass" means a documented failure."""
     return "pass (fails)" if cell.verdict == "pass" and not cell.works else cell.verdict
 
 
-def json_lines(difference: Difference) -> Iterator[str]:
-    """A change an object, then one with the counts."""
+def json_lines(difference: ReportDifference) -> Iterator[str]:
+    """Yield one JSON object per change, then one with the counts."""
     for each in difference.changes:
         cell = each.cell
         yield _line(
@@ -91,7 +91,7 @@ def _side(cell: Cell | None) -> dict[str, Any] | None:
     return None if cell is None else {"verdict": cell.verdict, "works": cell.works, "reason": cell.reason}
 
 
-def _report(report: Report) -> dict[str, Any]:
+def _report(report: InteropReport) -> dict[str, Any]:
     return {"version": report.version, "started": report.started, "complete": report.complete}
 
 

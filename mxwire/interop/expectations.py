@@ -1,7 +1,7 @@
-"""What is expected of two implementations in a case, by what their releases put on the wire.
+"""Expected result of a case for two implementations, derived from the frames that their releases send.
 
-The basis is the one table of what goes with what (:mod:`mxwire.analysis.compatibility`): connects and messages of up to
-128 bytes are the same everywhere; MEDIUM and PULL are not. What a pair must not be able to do is expected to fail.
+The basis is the compatibility table (:mod:`mxwire.analysis.compatibility`): connects and messages of up to 128 bytes
+work everywhere; MEDIUM and PULL do not. Pairs that cannot exchange a message of the case are expected to fail.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from mxwire.analysis.compatibility import Build, Reach, reach
-from mxwire.interop.cases.part import Part
-from mxwire.interop.casting import ANSWERS, Answer, Casting
+from mxwire.interop.cases.definition import CaseDefinition
 from mxwire.interop.result import Expectation
+from mxwire.interop.roles import ANSWERS, Answer, HostSetup
 from mxwire.wire.formats import MEDIUM_MXOE
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
-    """What is expected of a cell."""
+class CellExpectation:
+    """Expected result of a cell."""
 
     expectation: Expectation
     text: str
-    """In words."""
+    """Description of the expectation."""
 
 
-WORKS: Final = Expected("works", "works")
+WORKS: Final = CellExpectation("works", "works")
 _KEPT: Final = "fails: native MX keeps a partner after a disconnect, Open-MX forgets it (their numbers disagree)"
 
 
-def build_of(casting: Casting) -> Build:
-    """How a host of ours was built, for the table."""
+def build_of(casting: HostSetup) -> Build:
+    """Return the build of a host of mxwire, for the table."""
     dialect, profile = casting.dialect, casting.profile
     pipeline = profile.fragment_pipeline if dialect.medium_format is MEDIUM_MXOE else None
     return Build(
@@ -44,28 +44,30 @@ def build_of(casting: Casting) -> Build:
 
 
 def expected_of(
-    part: Part, left: Casting, right: Casting, *, echoed: bool = False, answer: Answer | None = None
-) -> Expected:
-    """What is expected of two implementations in a case; ``echoed`` says that all that is sent comes back.
+    part: CaseDefinition, left: HostSetup, right: HostSetup, *, echoed: bool = False, answer: Answer | None = None
+) -> CellExpectation:
+    """Return the expected result of a case for two implementations.
 
-    ``answer`` is how the program on the right answers, None: as its role does. Where it does not return the content,
-    nobody notices a message that is complete but not intact.
+    With ``echoed``, all messages are returned. ``answer`` describes the answers of the program on the right, by default
+    those of its role. If they do not have the content, a message that arrives complete but corrupted is not detected.
     """
     if part.keeps_partner and left.profile.keeps_partner_on_disconnect != right.profile.keeps_partner_on_disconnect:
-        return Expected("fails", _KEPT)
+        return CellExpectation("fails", _KEPT)
     if answer is None and part.role is not None:
         answer = ANSWERS.get(part.role)
     whole = part.whole and answer != "length"
     ways = [(left, right), (right, left)] if part.answered or echoed else [(left, right)]
     for sender, receiver in ways:
         found = reach(build_of(sender), build_of(receiver))
-        # What is answered comes back as long as it was.
+        # An answer has the length of the message that it answers.
         lost = _first_lost(found, part.lengths(left.dialect), part.synchronous(left.dialect))
         if lost is None:
             continue
         if not whole and found.large:
-            return Expected("either", f"may fail: {lost.why}")
-        return Expected("fails", f"fails: {lost.what} from {sender.name} to {receiver.name} cannot arrive: {lost.why}")
+            return CellExpectation("either", f"may fail: {lost.why}")
+        return CellExpectation(
+            "fails", f"fails: {lost.what} from {sender.name} to {receiver.name} cannot arrive: {lost.why}"
+        )
     return WORKS
 
 

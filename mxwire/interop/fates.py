@@ -1,4 +1,4 @@
-"""What became of frames on their way, as the comments in the captures of a report say it."""
+"""Fates of frames in the network, as recorded in the comments of a report's captures."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from mxwire.rules import LOST as NEVER
 
 if TYPE_CHECKING:
-    from mxwire.interop.stage import Recorded
+    from mxwire.interop.stage import RecordedFrame
 
-LOST: Final = "lost on the way"
+LOST: Final = "lost in the network"
 _COPIES: Final = re.compile(r"arrives (\d{1,4}) times")
 _LATE: Final = re.compile(r"arrives (\d{1,9}\.\d{3}) ms later, behind frames that were sent after it")
 _ADDRESSES: Final = slice(0, 12)
@@ -20,28 +20,28 @@ _ADDRESSES: Final = slice(0, 12)
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What befell a frame; nothing, if all is as by default."""
+    """Effect of the network on a frame; by default none."""
 
     copies: int = 1
-    """How often it arrives: 0 if it was lost."""
+    """Number of times it arrives: 0 if it was lost."""
     late_ns: int = 0
-    """How long it was on its way, if others overtook it."""
+    """Additional delay, if other frames overtook it."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether it arrived, once and in its turn."""
+        """True if it arrived once and in order."""
         return self == Fate()
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """In words."""
+        """Describe the fate."""
         copies = () if self.copies == 1 else (f"arrives {self.copies} times",) if self.copies else (LOST,)
         late = f"arrives {self.late_ns / 1e6:.3f} ms later, behind frames that were sent after it"
         return (*copies, late) if self.late_ns else copies
 
     @classmethod
     def from_lines(cls, lines: Iterable[str]) -> Fate:
-        """What the lines of a comment say."""
+        """Parse the lines of a comment."""
         copies, late = 1, 0
         for line in lines:
             if line == LOST:
@@ -53,11 +53,11 @@ class Fate:
         return cls(copies, late)
 
 
-def fates(frames: Sequence[Recorded]) -> dict[int, Fate]:
-    """The fates of the frames that something befell, by their numbers from 1."""
+def fates(frames: Sequence[RecordedFrame]) -> dict[int, Fate]:
+    """Return the fates of affected frames, by their numbers from 1."""
     found: dict[int, Fate] = {}
     earliest: dict[bytes, int] = {}
-    """By addresses: when the first of the frames that were sent later arrives."""
+    """Earliest arrival of the later frames, by addresses."""
     for number, each in reversed(list(enumerate(frames, 1))):
         arrival = each.arrival_ns
         copies = 0 if arrival == NEVER else each.copies

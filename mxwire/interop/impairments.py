@@ -1,13 +1,17 @@
-"""What the link does to frames, by a seed: the same on the simulated network and on a live one."""
+"""Impairments of the link between two hosts, with a seed: the same in the simulated network and on live links."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
+
 from mxwire.ethernet import SOURCE
-from mxwire.interop.naming import named
+from mxwire.frames import FrameBatch
+from mxwire.interop.lookup import named
 from mxwire.interop.result import Impairment
+from mxwire.link import Link, LinkWrapper
 from mxwire.link.faults import Faults
 from mxwire.units import MILLISECOND
 from mxwire.wire.codec import TYPE_OFFSET
@@ -15,25 +19,25 @@ from mxwire.wire.codec import TYPE_OFFSET
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """An impairment and its rates, which are probabilities a frame in both directions."""
+    """An impairment and its rates: probabilities per frame, in both directions."""
 
     impairment: Impairment
     loss: float = 0.0
     duplicate: float = 0.0
     reorder: float = 0.0
     delay_ns: int = 10_000
-    """How long every frame is on its way through the simulated network."""
+    """Delay of each frame in the simulated network."""
     added_ns: int = 0
-    """How much longer than on a plain link."""
+    """Additional delay, compared with the unimpaired link."""
 
     @property
     def name(self) -> str:
-        """Of the impairment."""
+        """Name of the impairment."""
         return self.impairment.name
 
     @property
     def faults(self) -> Faults:
-        """The same for a live link."""
+        """The equivalent faults of a live link."""
         return Faults(
             loss=self.loss, duplicate=self.duplicate, reorder=self.reorder, delay=self.added_ns / 1_000_000_000
         )
@@ -55,7 +59,7 @@ TREATMENTS: Final = {
         _treatment("slow", "slow link", "every frame takes 5 ms longer", added_ns=5 * MILLISECOND),
         _treatment(
             "mixed",
-            "all at once",
+            "all combined",
             "2 % are lost, 5 % arrive twice, 5 % are held back",
             loss=0.02,
             duplicate=0.05,
@@ -63,31 +67,31 @@ TREATMENTS: Final = {
         ),
     )
 }
-"""By name."""
+"""Impairments by name."""
 
 
 def treatment_by_name(name: str) -> Treatment:
-    """The impairment that a user names.
+    """Return an impairment by its name.
 
-    Raises :class:`~mxwire.errors.MxwireError` for a name that is none.
+    Raises :class:`~mxwire.errors.MxwireError` for an unknown name.
     """
     return named(name, TREATMENTS, "impairment")
 
 
 @dataclass(slots=True)
 class Cut:
-    """Loses chosen frames of one packet type, whatever the impairment is: a case asks for it."""
+    """Drops chosen frames of one packet type, at the request of a case, in addition to the impairment."""
 
     packet_type: int
     places: frozenset[int]
-    """Which of them, counted from 0."""
+    """Indexes of the dropped frames among those of the type."""
     source: bytes | None = None
-    """Of the host with this address only."""
+    """Drop only frames of the host with this address."""
     seen: int = field(default=0, init=False)
     lost: int = field(default=0, init=False)
 
     def takes(self, frame: bytes) -> bool:
-        """Whether this frame is lost."""
+        """Return whether a frame is dropped."""
         if frame[TYPE_OFFSET] != self.packet_type or (self.source is not None and frame[SOURCE] != self.source):
             return False
         self.seen += 1
@@ -95,3 +99,32 @@ class Cut:
             return False
         self.lost += 1
         return True
+
+
+class CuttingLink(LinkWrapper):
+    """A link that drops chosen transmitted frames and, with ``both``, received ones."""
+
+    def __init__(self, link: Link, *, both: bool) -> None:
+        super().__init__(link)
+        self._both = both
+        self.cuts: list[Cut] = []
+
+    def send(self, batch: FrameBatch) -> int:
+        """Transmit frames, except dropped ones; return the number of accepted frames, including dropped ones."""
+        kept = self._kept(batch)
+        return self.link.send(kept) + len(batch) - len(kept)
+
+    def receive(self, timeout: float | None = 0.0) -> FrameBatch:
+        """Return received frames, except dropped ones."""
+        batch = self.link.receive(timeout)
+        return self._kept(batch) if self._both else batch
+
+    def _kept(self, batch: FrameBatch) -> FrameBatch:
+        if not self.cuts or not len(batch):
+            return batch
+        lost = np.zeros(len(batch), np.bool_)
+        for index in range(len(batch)):
+            frame = batch.frame(index)
+            for cut in self.cuts:
+                lost[index] |= cut.takes(frame)
+        return batch.select(~lost) if lost.any() else batch

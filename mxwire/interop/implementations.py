@@ -1,4 +1,4 @@
-"""Who is put against whom: the profiles of the engine in the dialects that their releases were built for."""
+"""Implementations of the matrix: profiles of the engine in the dialects of their releases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, get_args
 
 from mxwire.errors import MxwireError
-from mxwire.interop.naming import named
+from mxwire.interop.lookup import named
 from mxwire.interop.result import Implementation, Kind
 from mxwire.protocol import Profile, profile_by_name
 from mxwire.wire.dialect import DEFAULT_FRAME_LIMIT, Dialect, Generation, dialect_by_name, omx
@@ -34,24 +34,24 @@ IMPLEMENTATIONS: Final = {
         _of("open-mx-0.5-omx", "open-mx-0.5", "omx:9000/N1", "Open-MX 0.5, own format"),
     )
 }
-"""By name. All are simulated; :func:`live` makes the live host of one."""
+"""Implementations by name, all simulated; :func:`live` returns the live host of one."""
 
 
 def implementation_by_name(name: str) -> Implementation:
-    """The implementation that a user names.
+    """Return an implementation by its name.
 
-    Raises :class:`~mxwire.errors.MxwireError` for a name that is none.
+    Raises :class:`~mxwire.errors.MxwireError` for an unknown name.
     """
     return named(name, IMPLEMENTATIONS, "implementation")
 
 
 def live(implementation: Implementation, name: str) -> Implementation:
-    """The same as a live host with a name of its own."""
+    """Return the same implementation as a live host with a name of its own."""
     return replace(implementation, name=name, kind="live")
 
 
 def dialect_of(name: str) -> Dialect:
-    """A dialect by name, of any generation: ``mxoe``, ``omx``, ``omx:M`` or ``omx:M/N3``.
+    """Return a dialect of any generation by its name: ``mxoe``, ``omx``, ``omx:M`` or ``omx:M/N3``.
 
     Raises :class:`~mxwire.errors.MxwireError` for anything else.
     """
@@ -62,12 +62,12 @@ def dialect_of(name: str) -> Dialect:
     known: Iterable[Generation] = get_args(Generation)
     found = next((each for each in known if each == generation.upper()), None)
     if found is None or dialect.family != "omx":
-        raise MxwireError(f"no dialect {name!r}: only omx has generations, {', '.join(get_args(Generation))}")
+        raise MxwireError(f"unknown dialect {name!r}: only omx has generations, {', '.join(get_args(Generation))}")
     return omx(dialect.frame_limit if ":" in plain else DEFAULT_FRAME_LIMIT, found)
 
 
 def profile_of(implementation: Implementation) -> Profile:
-    """The profile of an implementation of ours."""
+    """Return the profile of an implementation of mxwire."""
     assert implementation.profile is not None
     return profile_by_name(implementation.profile)
 

@@ -1,6 +1,6 @@
-"""A live stage: hosts on interfaces of this machine, turned by one thread, so that a case is played as in a simulation.
+"""The live stage: hosts on interfaces of this machine, driven by one thread, so that cases run as in a simulation.
 
-What is done to frames is done by links of our own: the case's cuts, and the seeded impairment.
+Links of mxwire apply the impairments: the frames that a case drops, and the seeded faults.
 """
 
 from __future__ import annotations
@@ -12,67 +12,66 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from mxwire.frames import FrameBatch
-from mxwire.interop.casting import Casting, Introduction, Role, Unexpected, Unsuitable, Where
-from mxwire.interop.cutting import CuttingLink
-from mxwire.interop.impairments import Cut, Treatment
+from mxwire.interop.impairments import Cut, CuttingLink, Treatment
 from mxwire.interop.live_side import LiveSide
-from mxwire.interop.side import Side
-from mxwire.interop.stage import Recorded, Stage, Told
+from mxwire.interop.roles import EndpointAddress, HostSetup, Introduction, Role, UnexpectedResult, UnplayableCase
+from mxwire.interop.side import StageSide
+from mxwire.interop.stage import EventLog, RecordedFrame, Stage
 from mxwire.link import FaultyLink, Link
 from mxwire.units import SECOND
 
 PATIENCE: Final = 15.0
-"""Seconds that a case waits for what should work."""
+"""Seconds that a case waits for an event that should occur."""
 _CALM: Final = 2.0
-"""Seconds that a stranger has to acknowledge what was sent, before the next case begins."""
+"""Seconds that an external host has to acknowledge messages before the next case begins."""
 _FORGETTING: Final = 0.8
-"""Seconds after which omx_perf, as a slave, has forgotten who has measured."""
+"""Seconds after which omx_perf, as a slave, has forgotten its last sender."""
 _ASKING: Final = 0.5
-"""Seconds between questions for the name of a stranger that is looked for."""
+"""Seconds between queries for the name of an external host."""
 _REPEATING: Final = 0.6
-"""Seconds after which a stranger has sent again what of ours was lost on the way: longer than a resend delay."""
+"""Seconds after which an external host has retransmitted a lost frame: longer than its resend delay."""
 _LULL: Final = 0.03
-"""Seconds for what is still on its way: longer than an ack may wait."""
+"""Seconds for frames that are still on the path: longer than an ack may be delayed."""
 _LONGEST: Final = 50
-"""Longest sleep, in ms: applications are looked after in between."""
+"""Maximum sleep in ms: applications are driven in between."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stranger:
-    """An external host, as far as it is known."""
+class ExternalPeer:
+    """The known properties of an external host."""
 
     name: str
-    """What it calls itself, with the number of its interface."""
+    """Its host name, with the number of its interface."""
     address: bytes | None
-    """Its Ethernet address; None where its name has to do."""
+    """Its Ethernet address; None to find it by name."""
     roles: frozenset[Role]
-    """What its programs can be."""
-    start: Callable[[Role, Callable[[str], object]], Where]
-    """Makes sure that a program with a role runs there, and returns where; where it had to be restarted, the callable
-    gets a line that says why."""
-    restart: Callable[[Role, str], Where]
-    """Restarts a program with a role, for a reason."""
+    """Roles of its programs."""
+    start: Callable[[Role, Callable[[str], object]], EndpointAddress]
+    """Makes sure that the program with a role runs, and returns its address; after a restart, the callable is called
+    with a line that gives the reason."""
+    restart: Callable[[Role, str], EndpointAddress]
+    """Restarts the program with a role, for a reason."""
 
 
 class LiveStage(Stage):
-    """One or two hosts of ours on links; the left one plays against a stranger where there is no right one.
+    """One or two hosts of mxwire on links; with one, the left host plays against an external host.
 
-    ``links`` are taken over, and closed at the end. Raises :class:`~mxwire.errors.MxwireError` where a dialect does
-    not fit into the MTU of a link.
+    ``links`` are closed at the end. Raises :class:`~mxwire.errors.MxwireError` if a dialect does not fit the MTU of a
+    link.
     """
 
     live: ClassVar[bool] = True
 
     def __init__(
         self,
-        castings: tuple[Casting, ...],
+        castings: tuple[HostSetup, ...],
         links: tuple[Link, ...],
         treatment: Treatment,
         seed: int,
         *,
         introduction: Introduction = "names",
         patience: float = PATIENCE,
-        stranger: Stranger | None = None,
+        stranger: ExternalPeer | None = None,
     ) -> None:
         super().__init__(patience)
         self.reboots: list[tuple[int, bytes]] = []
@@ -83,7 +82,7 @@ class LiveStage(Stage):
         self._hosts: list[LiveSide] = []
         self._started = time.monotonic_ns()
         self._since_1970 = time.time_ns() - self._started
-        # A stranger remembers those who were there before, and must not take us for one of them.
+        # An external host remembers earlier hosts, and must not confuse this one with them.
         fresh = f"/{self._since_1970 + self._started}" if both else ""
         try:
             for place, (casting, link) in enumerate(zip(castings, self._links, strict=True)):
@@ -99,9 +98,9 @@ class LiveStage(Stage):
             each.push()
 
     def _known(
-        self, place: int, castings: tuple[Casting, ...], introduction: Introduction
+        self, place: int, castings: tuple[HostSetup, ...], introduction: Introduction
     ) -> dict[str | bytes, str | None]:
-        """Whom a host knows from the start."""
+        """Return the peer table of a host at the start."""
         if self.stranger is not None:
             return {} if self.stranger.address is None else {self.stranger.address: self.stranger.name}
         if introduction == "announcements":
@@ -111,29 +110,29 @@ class LiveStage(Stage):
         return {self._links[other].address: name}
 
     @property
-    def right(self) -> Side:
+    def right(self) -> StageSide:
         """The second host."""
         if len(self._hosts) < 2:
-            raise Unsuitable("the case needs both hosts in its hand, and the right one is external")
+            raise UnplayableCase("the case must control both hosts, and the right one is external")
         return self._hosts[1]
 
     @property
-    def sides(self) -> tuple[Side, ...]:
-        """The hosts of ours."""
+    def sides(self) -> tuple[StageSide, ...]:
+        """The hosts of mxwire."""
         return tuple(self._hosts)
 
     @property
     def right_is_ours(self) -> bool:
-        """Whether nobody else is on the right."""
+        """True if the right host is one of mxwire."""
         return self.stranger is None
 
     def has(self, role: Role) -> bool:
-        """Ours can be anything; of a stranger the programs must be known."""
+        """Return whether a role is available: any on hosts of mxwire, configured ones on external hosts."""
         return self.stranger is None or role in self.stranger.roles
 
     @property
     def right_address(self) -> bytes:
-        """Of the second host, or of the stranger that is known by now."""
+        """Address of the second host, or of the external host once it is known."""
         if self.stranger is None:
             return super().right_address
         if self.stranger.address is not None:
@@ -142,11 +141,11 @@ class LiveStage(Stage):
         self.find(lambda: peers.by_name(name) is not None, self.patience)
         peer = peers.by_name(name)
         if peer is None:
-            raise Unexpected(f"{name} is not heard within {self.patience:g} s")
+            raise UnexpectedResult(f"{name} was not heard within {self.patience:g} s")
         return peer.address
 
-    def far(self, role: Role) -> Where:
-        """Where a program with a role is."""
+    def far(self, role: Role) -> EndpointAddress:
+        """Return the address of the program with a role."""
         if self.stranger is None:
             return super().far(role)
         found = self.roles.get(role)
@@ -155,22 +154,24 @@ class LiveStage(Stage):
         self.meet(found)
         return found
 
-    def restart(self, role: Role) -> Where:
-        """End the program that plays a role, and start it again."""
+    def restart(self, role: Role) -> EndpointAddress:
+        """Restart the program with a role."""
         if self.stranger is None:
             return super().restart(role)
-        self.roles[role] = self.stranger.restart(role, "the case wants a new one")
-        self._program_restarted(f"the program for {role!r} was restarted, as the case wants it")
+        self.roles[role] = self.stranger.restart(role, "the case needs a new one")
+        self._program_restarted(f"the program for {role!r} was restarted for the case")
         return self.far(role)
 
     def _program_restarted(self, text: str) -> None:
         self.note(text)
-        # With a program the host may have begun anew.
+        # A host of mxwire restarts together with its program.
         self.reboots.append((len(self.frames), self.right_address))
 
     def find(self, found: Callable[[], bool], seconds: float) -> bool:
-        """Wait for a stranger, and ask for names more often than hosts do (R-HOST-02): our first question it may not
-        have answered, as it did not know us yet (R-HOST-04)."""
+        """Wait until an external host is found, with more frequent name queries than R-HOST-02 prescribes.
+
+        It may not have answered the first query, because it did not know this host yet (R-HOST-04).
+        """
         end = self.clock() + round(seconds * SECOND)
         while not self.until(found, min(_ASKING, max(0.0, (end - self.clock()) / SECOND))):
             if self.clock() >= end:
@@ -179,13 +180,13 @@ class LiveStage(Stage):
             self.left.push()
         return True
 
-    def meet(self, where: Where) -> None:
-        """Wait until the stranger is known: it announces itself, or answers a question for its name."""
+    def meet(self, where: EndpointAddress) -> None:
+        """Wait until the external host is known: it announces itself, or answers a name query."""
         if isinstance(where.host, str):
             _ = self.right_address
 
     def renew(self, treatment: Treatment, seed: int, patience: float) -> None:
-        """Begin another case on the same host: a stranger would take one that has forgotten all for a new one."""
+        """Begin another case on the same host: a host without memory would look like a new one to an external host."""
         self.settle(_CALM)
         if self._impaired or any(each.cuts for each in self._links):
             self.let_pass(_REPEATING)
@@ -204,18 +205,18 @@ class LiveStage(Stage):
                 each.link.change(sending=treatment.faults, receiving=treatment.faults, seed=seed)
         self._impaired = treatment.name != "none"
         self.patience = patience
-        self.frames, self.events, self.told = [], Told(), []
+        self.frames, self.events, self.told = [], EventLog(), []
         self.reboots.clear()
         self.applications.clear()
         self.roles.clear()
         self._started = time.monotonic_ns()
 
     def clock(self) -> int:
-        """A clock that never runs backwards, in ns."""
+        """Monotonic clock in ns."""
         return time.monotonic_ns()
 
     def turn(self, limit: int) -> bool:
-        """Sleep until there is something to do, and do it."""
+        """Sleep until there is work to do, and do it."""
         now = time.monotonic_ns()
         if now >= limit:
             return False
@@ -230,17 +231,17 @@ class LiveStage(Stage):
         return True
 
     def cut(self, packet_type: int, *places: int, source: bytes | None = None) -> None:
-        """Lose these frames of a type, counted from 0 from now on."""
+        """Drop these frames of a type, counted from 0 from now on."""
         chosen = Cut(packet_type, frozenset(places), source)
         for each in self._links:
             each.cuts.append(chosen)
 
     def seen(self, batch: FrameBatch, leaving: bool) -> None:
-        """A host of ours sends frames, or has received some: what a stranger sends is only seen as it arrives."""
+        """Record frames of a host of mxwire: transmitted ones, and those of external hosts as they are received."""
         if not leaving and self.stranger is None:
             return
         now = time.monotonic_ns() + self._since_1970
-        self.frames += [Recorded(now, batch.frame(index)) for index in range(len(batch))]
+        self.frames += [RecordedFrame(now, batch.frame(index)) for index in range(len(batch))]
 
     def close(self) -> None:
         """Close hosts and links; owed acks are not sent."""
@@ -249,7 +250,7 @@ class LiveStage(Stage):
 
 
 def _treated(link: Link, treatment: Treatment, seed: int, *, both: bool) -> Link:
-    """A link with the faults of an impairment: in what we send, and in what comes where the other end is not ours."""
+    """Add the faults of an impairment to a link: to transmitted frames, and with ``both`` to received ones."""
     faults = treatment.faults
     if both:
         return FaultyLink(link, seed=seed, sending=faults, receiving=faults)

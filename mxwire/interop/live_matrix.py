@@ -1,4 +1,4 @@
-"""The matrix of live hosts: ours on two interfaces, and ours against external ones."""
+"""The matrix of live hosts: pairs of mxwire's own on two interfaces, and mxwire against external hosts."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from typing import Final
 
 from mxwire.errors import MxwireError
 from mxwire.ethernet import SOURCE
-from mxwire.interop.cases import Part, part_by_name
-from mxwire.interop.cases.measuring import AGREEMENT
-from mxwire.interop.casting import Casting, Introduction, Unsuitable
-from mxwire.interop.configuration import Configuration, External, Place
-from mxwire.interop.expectations import Expected, expected_of
-from mxwire.interop.external import Programs
+from mxwire.interop.cases import CaseDefinition, case_by_name
+from mxwire.interop.cases.perf import AGREEMENT
+from mxwire.interop.cell_player import CellOrder, casting_of, cell_of, perform
+from mxwire.interop.configuration import ExternalHost, InterfaceLocation, LiveConfiguration
+from mxwire.interop.expectations import CellExpectation, expected_of
+from mxwire.interop.external_programs import ExternalPrograms
 from mxwire.interop.impairments import treatment_by_name
-from mxwire.interop.judging import Hosts, judge
-from mxwire.interop.live import LiveStage, Stranger
-from mxwire.interop.matrix import Selection, cell_by_name, chosen_parts
+from mxwire.interop.judge import HostTable, judge
+from mxwire.interop.live import ExternalPeer, LiveStage
+from mxwire.interop.matrix import CellSelection, cell_by_name, selected_cases
 from mxwire.interop.namespaces import inside, made
-from mxwire.interop.playing import Order, casting_of, cell_of, perform
 from mxwire.interop.result import Cell, Implementation
+from mxwire.interop.roles import HostSetup, Introduction, UnplayableCase
 from mxwire.link import Link, PacketLink
 from mxwire.wire.dialect import Dialect
 
 _IMPATIENCE: Final = 1.0
-"""Seconds that a case waits for what must not work."""
-_BOTH: Final = "not played: the case needs both hosts in its hand, and the right one is external"
+"""Seconds that a case waits for an event that must not occur."""
+_BOTH: Final = "not played: the case must control both hosts, and the right one is external"
 _OF_SEVERAL: Final = ("R-DISC-02",)
-"""Rules that programs at one address cannot keep together: each of mxwire announces itself."""
+"""Rules that several programs at one address cannot follow together: each program of mxwire announces itself."""
 _SILENCE: Final = 12.0
-"""Seconds after which an external host that has said nothing is taken for silent: it is asked twice for its name."""
+"""Seconds after which an external host without any frame is considered silent: time for two name queries."""
 
 
-def plan(configuration: Configuration, selection: Selection) -> list[Order]:
-    """The cells of a file, pair by pair; what is selected goes before what the file says.
+def plan(configuration: LiveConfiguration, selection: CellSelection) -> list[CellOrder]:
+    """Return the cells of a configuration, pair by pair; the selection takes precedence over the file.
 
-    Raises :class:`~mxwire.errors.MxwireError` for names that are none.
+    Raises :class:`~mxwire.errors.MxwireError` for unknown names.
     """
 
     def find(name: str) -> Implementation:
@@ -47,7 +47,7 @@ def plan(configuration: Configuration, selection: Selection) -> list[Order]:
         found = next((each for each in every if each.name == name.strip().lower() or each.name == name), None)
         if found is None:
             raise MxwireError(
-                f"{configuration.path}: no host {name!r}: it has {', '.join(each.name for each in every)}"
+                f"{configuration.path}: unknown host {name!r}: use {', '.join(each.name for each in every)}"
             )
         return found
 
@@ -58,11 +58,11 @@ def plan(configuration: Configuration, selection: Selection) -> list[Order]:
     externals = [each.implementation for each in configuration.externals]
     others = [each for each in externals if not chosen or each in chosen]
     rights = (ours if configuration.right is not None else []) + others or externals
-    parts = chosen_parts(selection.cases or configuration.cases)
+    parts = selected_cases(selection.cases or configuration.cases)
     impairments = selection.impairments or configuration.impairments or ("none",)
     names = [treatment_by_name(each).name for each in dict.fromkeys(impairments)]
     return [
-        Order(left, right, part.case.name, impairment, selection.seed, configuration.path)
+        CellOrder(left, right, part.case.name, impairment, selection.seed, configuration.path)
         for left, right in product(ours or list(configuration.implementations), rights)
         for impairment in names
         for part in parts
@@ -70,33 +70,33 @@ def plan(configuration: Configuration, selection: Selection) -> list[Order]:
 
 
 class LivePlayer:
-    """Plays the cells of a file, one after the other; use :func:`opened`."""
+    """Plays the cells of a configuration in sequence; use :func:`opened`."""
 
-    def __init__(self, configuration: Configuration, captures: Path | None, stack: ExitStack) -> None:
+    def __init__(self, configuration: LiveConfiguration, captures: Path | None, stack: ExitStack) -> None:
         self._configuration = configuration
         self._captures = captures
         self._externals = {each.implementation.name: each for each in configuration.externals}
-        self._programs: dict[str, Programs] = {}
+        self._programs: dict[str, ExternalPrograms] = {}
         self._stack = stack
         self._heard: set[str] = set()
         self._last: tuple[tuple[str, str], LiveStage] | None = None
-        """The stage against an external host, and whose it is."""
+        """The stage against an external host, with the names of its pair."""
 
-    def play(self, order: Order) -> Cell:
+    def play(self, order: CellOrder) -> Cell:
         """Play a cell.
 
-        Raises :class:`~mxwire.errors.MxwireError` where interfaces or programs do not work.
+        Raises :class:`~mxwire.errors.MxwireError` if interfaces or programs do not work.
         """
-        part = part_by_name(order.case)
+        part = case_by_name(order.case)
         external = self._externals.get(order.right.name)
         if external is not None and part.role is None:
             return order.cell("missing", _BOTH)
         try:
             return self._play(order, part, external)
-        except Unsuitable as reason:
+        except UnplayableCase as reason:
             return order.cell("missing", f"not played: {reason}")
 
-    def _play(self, order: Order, part: Part, external: External | None) -> Cell:
+    def _play(self, order: CellOrder, part: CaseDefinition, external: ExternalHost | None) -> Cell:
         left = casting_of(order.left, "left")
         right = casting_of(order.right if external is None else external.taken_for, _right_name(order, external))
         expected = _expected(part, left, right, external)
@@ -108,18 +108,18 @@ class LivePlayer:
         stage = self._both(order, part, (left, right), patience)
         try:
             castings = {side.address: each for side, each in zip(stage.sides, (left, right), strict=True)}
-            return self._judged(order, part, stage, expected, Hosts(castings, right.dialect))
+            return self._judged(order, part, stage, expected, HostTable(castings, right.dialect))
         finally:
             stage.close()
 
     def _judged(
         self,
-        order: Order,
-        part: Part,
+        order: CellOrder,
+        part: CaseDefinition,
         stage: LiveStage,
-        expected: Expected,
-        hosts: Hosts,
-        programs: Programs | None = None,
+        expected: CellExpectation,
+        hosts: HostTable,
+        programs: ExternalPrograms | None = None,
     ) -> Cell:
         works = False
         try:
@@ -133,12 +133,14 @@ class LivePlayer:
             findings = [each for each in findings if each.rule not in _OF_SEVERAL]
         return cell_of(order, part, stage, expected, outcome, hosts, findings, self._captures)
 
-    def _both(self, order: Order, part: Part, castings: tuple[Casting, Casting], patience: float) -> LiveStage:
-        """A stage of two hosts of ours, as new."""
+    def _both(
+        self, order: CellOrder, part: CaseDefinition, castings: tuple[HostSetup, HostSetup], patience: float
+    ) -> LiveStage:
+        """Return a new stage with two hosts of mxwire."""
         return between(self._configuration, castings, order.impairment, order.seed, part.introduction, patience)
 
-    def _against(self, external: External, order: Order, left: Casting, patience: float) -> LiveStage:
-        """A stage of one host of ours, which stays the same from case to case."""
+    def _against(self, external: ExternalHost, order: CellOrder, left: HostSetup, patience: float) -> LiveStage:
+        """Return the stage with one host of mxwire, the same for all cases."""
         key = (order.left.name, order.right.name)
         if self._last is not None and self._last[0] != key:
             self._last[1].close()
@@ -152,24 +154,24 @@ class LivePlayer:
         stage.renew(treatment_by_name(order.impairment), order.seed, patience)
         return stage
 
-    def programs(self, external: External) -> Programs:
-        """The programs of an external host; they end with the player."""
+    def programs(self, external: ExternalHost) -> ExternalPrograms:
+        """Return the programs of an external host; they end with the player."""
         name = external.implementation.name
         found = self._programs.get(name)
         if found is None:
-            found = self._programs[name] = Programs(external)
+            found = self._programs[name] = ExternalPrograms(external)
             self._stack.callback(found.close)
         return found
 
-    def must_be_there(self, stage: LiveStage, external: External) -> None:
-        """Wait, once, until an external host has said anything at all.
+    def must_be_there(self, stage: LiveStage, external: ExternalHost) -> None:
+        """Wait, once, until an external host has sent any frame.
 
-        Raises :class:`~mxwire.errors.MxwireError` with who was heard instead.
+        Raises :class:`~mxwire.errors.MxwireError` with the hosts that were heard instead.
         """
         name = external.implementation.name
         if name in self._heard:
             return
-        # A program may be what makes the host a host.
+        # The host may exist only while its program runs.
         role = next(iter(external.programs), None)
         if role is not None:
             self.programs(external).start(role)
@@ -183,41 +185,43 @@ class LivePlayer:
 
         if not stage.find(heard, _SILENCE):
             others = {each.frame[SOURCE].hex(":") for each in stage.frames if each.frame[SOURCE] != own}
-            seen = f"; heard instead: {', '.join(sorted(others))}" if others else "; nobody else was heard either"
+            seen = f"; heard instead: {', '.join(sorted(others))}" if others else "; no other host was heard either"
             raise MxwireError(
-                f"{name}: nothing is heard of {external.host or (known and known.hex(':'))} on "
+                f"{name}: no frame received from {external.host or (known and known.hex(':'))} on "
                 f"{self._configuration.left.interface} within {_SILENCE:g} s{seen}"
             )
         self._heard.add(name)
 
 
-def _expected(part: Part, left: Casting, right: Casting, external: External | None) -> Expected:
-    """What is expected, where a program answers in place of the case."""
+def _expected(
+    part: CaseDefinition, left: HostSetup, right: HostSetup, external: ExternalHost | None
+) -> CellExpectation:
+    """Return the expectation, also where a program answers in place of the case."""
     if external is None or part.role is None:
         return expected_of(part, left, right)
     echoed, role = part.role == "echo", part.role
     if echoed and role not in external.programs and part.lengths(left.dialect):
-        # With omx_perf alone its parameters have to arrive first.
+        # With omx_perf alone, its parameters have to arrive first.
         part, role = replace(part, synchronous=AGREEMENT), "perf"
     program = external.programs.get(role)
     return expected_of(part, left, right, echoed=echoed, answer=None if program is None else program.answer)
 
 
-def _right_name(order: Order, external: External | None) -> str:
+def _right_name(order: CellOrder, external: ExternalHost | None) -> str:
     return "right" if external is None else order.right.name
 
 
 def between(
-    configuration: Configuration,
-    castings: tuple[Casting, Casting],
+    configuration: LiveConfiguration,
+    castings: tuple[HostSetup, HostSetup],
     impairment: str,
     seed: int,
     introduction: Introduction,
     patience: float,
 ) -> LiveStage:
-    """Two hosts of ours on the interfaces of a file.
+    """Return a stage with two hosts of mxwire on the interfaces of a configuration.
 
-    Raises :class:`~mxwire.link.errors.LinkError` where these cannot be used.
+    Raises :class:`~mxwire.link.errors.LinkError` if these cannot be used.
     """
     assert configuration.right is not None
     links = _open([configuration.left, configuration.right], [each.dialect for each in castings])
@@ -226,28 +230,28 @@ def between(
 
 
 def against(
-    configuration: Configuration, external: External, left: Casting, programs: Programs, seed: int
+    configuration: LiveConfiguration, external: ExternalHost, left: HostSetup, programs: ExternalPrograms, seed: int
 ) -> LiveStage:
-    """A host of ours on the left interface of a file, against an external one.
+    """Return a stage with a host of mxwire on the left interface, against an external one.
 
-    Raises :class:`~mxwire.link.errors.LinkError` where the interface cannot be used.
+    Raises :class:`~mxwire.link.errors.LinkError` if the interface cannot be used.
     """
     name = external.host or f"{external.implementation.name}:0"
-    stranger = Stranger(name, external.address, frozenset(external.programs), programs.start, programs.restart)
+    stranger = ExternalPeer(name, external.address, frozenset(external.programs), programs.start, programs.restart)
     links = _open([configuration.left], [left.dialect])
     return LiveStage((left,), links, treatment_by_name("none"), seed, stranger=stranger)
 
 
-def hosts_against(stage: LiveStage, left: Casting, right: Casting, external: External) -> Hosts:
-    """Our host, and one of which only that is known what the file says."""
+def hosts_against(stage: LiveStage, left: HostSetup, right: HostSetup, external: ExternalHost) -> HostTable:
+    """Return the host of mxwire, and the external one with its configured properties."""
     known = {stage.left.address: left}
     if external.address is not None:
         known[external.address] = right
     defects = frozenset(defect.value for defect in right.profile.defects)
-    return Hosts(known, right.dialect, defects, from_start=False)
+    return HostTable(known, right.dialect, defects, from_start=False)
 
 
-def _open(places: list[Place], dialects: list[Dialect]) -> tuple[Link, ...]:
+def _open(places: list[InterfaceLocation], dialects: list[Dialect]) -> tuple[Link, ...]:
     from mxwire.host.base_host import longest_frame
 
     links: list[Link] = []
@@ -257,8 +261,8 @@ def _open(places: list[Place], dialects: list[Dialect]) -> tuple[Link, ...]:
                 links.append(PacketLink.open(place.interface))
         for link, dialect in zip(links, dialects, strict=True):
             if link.mtu < longest_frame(dialect) - 14:
-                raise Unsuitable(
-                    f"the MTU of {link.name} is {link.mtu}, and {dialect} needs {longest_frame(dialect) - 14}"
+                raise UnplayableCase(
+                    f"the MTU of {link.name} is {link.mtu}, but {dialect} needs {longest_frame(dialect) - 14}"
                 )
     except BaseException:
         for link in links:
@@ -268,10 +272,10 @@ def _open(places: list[Place], dialects: list[Dialect]) -> tuple[Link, ...]:
 
 
 @contextmanager
-def opened(configuration: Configuration, captures: Path | None) -> Iterator[LivePlayer]:
-    """A player for a file; at the end no program is left running, and no namespace that was made.
+def opened(configuration: LiveConfiguration, captures: Path | None) -> Iterator[LivePlayer]:
+    """Return a player for a configuration; at the end its programs are ended and the namespaces it created removed.
 
-    Raises :class:`~mxwire.errors.MxwireError` where namespaces are to be made and cannot be.
+    Raises :class:`~mxwire.errors.MxwireError` if namespaces cannot be created.
     """
     with ExitStack() as stack:
         if configuration.make:

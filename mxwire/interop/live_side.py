@@ -1,4 +1,4 @@
-"""A host of ours on a link, as cases use it."""
+"""A host of mxwire on a link, as used by cases."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 from mxwire.frames import FrameBatch
 from mxwire.host.base_host import BaseHost
 from mxwire.host.core import Core
-from mxwire.interop.casting import Casting
-from mxwire.interop.cutting import CuttingLink
-from mxwire.interop.side import Side
+from mxwire.interop.impairments import CuttingLink
+from mxwire.interop.roles import HostSetup
+from mxwire.interop.side import StageSide
 from mxwire.protocol import Node
 
 if TYPE_CHECKING:
     from mxwire.interop.live import LiveStage
 
 
-class LiveSide(Side):
-    """A host of ours on a link."""
+class LiveSide(StageSide):
+    """A host of mxwire on a link."""
 
     def __init__(
         self,
         stage: LiveStage,
-        casting: Casting,
+        casting: HostSetup,
         link: CuttingLink,
         known: dict[str | bytes, str | None],
         *,
@@ -66,8 +66,8 @@ class LiveSide(Side):
         self._stage.seen(batch, leaving)
 
     def reboot(self) -> None:
-        """Start anew, with nothing remembered."""
-        self.note("starts again")
+        """Restart without memory."""
+        self.note("restarts")
         self.ends.clear()
         self._stage.applications = [each for each in self._stage.applications if each not in self.applications]
         self.core = self._boot()
@@ -75,12 +75,12 @@ class LiveSide(Side):
         self.push()
 
     def push(self) -> None:
-        """Let leave what a call has made ready."""
+        """Transmit the frames queued by a call."""
         with self.core.section:
             self.core.transmit()
 
     def step(self) -> None:
-        """Take what has arrived, and do what is due."""
+        """Take received frames, and run expired timers."""
         with self.core.section:
             self.core.step()
             self.core.must_be_open()

@@ -1,4 +1,4 @@
-"""The matrix: which cells there are, and how they are played, one after the other or in several processes."""
+"""The matrix: its cells, and the run that plays them, in sequence or in several processes."""
 
 from __future__ import annotations
 
@@ -14,74 +14,73 @@ from typing import Final
 
 from mxwire import __version__
 from mxwire.errors import MxwireError
-from mxwire.interop.cases import GROUPS, PARTS, Part, part_by_name
+from mxwire.interop.cases import ALL_CASES, GROUPS, CaseDefinition, case_by_name
+from mxwire.interop.cell_player import CellOrder, play_simulated
 from mxwire.interop.impairments import TREATMENTS, treatment_by_name
 from mxwire.interop.implementations import IMPLEMENTATIONS, implementation_by_name
-from mxwire.interop.playing import Order, play_simulated
-from mxwire.interop.result import INTERRUPTED, Cell, Implementation, Report
+from mxwire.interop.result import INTERRUPTED, Cell, Implementation, InteropReport
 
 STANDARD: Final = ("loss", "duplicates", "reorder", "mixed")
-"""Impairments that are played without being asked for: where two hosts speak alike, in the cases that are meant for
-it."""
+"""Impairments played by default, for pairs of compatible hosts and the cases intended for them."""
 _CHUNK: Final = 12
 
-Play = Callable[[Order], Cell]
+Play = Callable[[CellOrder], Cell]
 Progress = Callable[[Cell, int, int], None]
-"""Told of each cell that was played, how many these are, and of how many."""
+"""Callback for each played cell, with the number of played cells and of all."""
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """Which cells are wanted, by the names that a user gives; empty means the standard ones."""
+class CellSelection:
+    """Names given by the user; empty means the standard ones."""
 
     implementations: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
     """Names of cases or of groups."""
     impairments: tuple[str, ...] = ()
     cells: tuple[str, ...] = ()
-    """``left/right/case/impairment`` each; then nothing else counts."""
+    """Cells as ``left/right/case/impairment``; they replace all other selections."""
     seed: int = 1
 
 
-def chosen_parts(names: Sequence[str]) -> list[Part]:
-    """Cases by names of cases and groups, in the order in which they are shown; without names all.
+def selected_cases(names: Sequence[str]) -> list[CaseDefinition]:
+    """Return cases by names of cases and groups, in the order of the report; by default all.
 
-    Raises :class:`~mxwire.errors.MxwireError` for a name that is none.
+    Raises :class:`~mxwire.errors.MxwireError` for an unknown name.
     """
     if not names:
-        return list(PARTS.values())
+        return list(ALL_CASES.values())
     wanted: set[str] = set()
     for name in names:
         group = name.strip().lower()
         if group in GROUPS:
-            wanted |= {part.case.name for part in PARTS.values() if part.case.group == group}
+            wanted |= {part.case.name for part in ALL_CASES.values() if part.case.group == group}
         else:
-            wanted.add(part_by_name(name).case.name)
-    return [part for name, part in PARTS.items() if name in wanted]
+            wanted.add(case_by_name(name).case.name)
+    return [part for name, part in ALL_CASES.items() if name in wanted]
 
 
-def plan(selection: Selection) -> list[Order]:
-    """The simulated cells of a selection, pair by pair.
+def plan(selection: CellSelection) -> list[CellOrder]:
+    """Return the simulated cells of a selection, pair by pair.
 
-    Raises :class:`~mxwire.errors.MxwireError` for names that are none.
+    Raises :class:`~mxwire.errors.MxwireError` for unknown names.
     """
     if selection.cells:
         return [cell_by_name(each, selection.seed, implementation_by_name) for each in selection.cells]
     chosen = [implementation_by_name(each) for each in dict.fromkeys(selection.implementations)]
     hosts = chosen or list(IMPLEMENTATIONS.values())
-    parts = chosen_parts(selection.cases)
+    parts = selected_cases(selection.cases)
     orders = []
     for left, right in product(hosts, hosts):
         for impairment in _impairments(selection, left, right):
             orders += [
-                Order(left, right, part.case.name, impairment, selection.seed)
+                CellOrder(left, right, part.case.name, impairment, selection.seed)
                 for part in parts
                 if impairment == "none" or selection.impairments or part.impaired
             ]
     return orders
 
 
-def _impairments(selection: Selection, left: Implementation, right: Implementation) -> list[str]:
+def _impairments(selection: CellSelection, left: Implementation, right: Implementation) -> list[str]:
     if selection.impairments:
         return [treatment_by_name(each).name for each in dict.fromkeys(selection.impairments)]
     return ["none", *(STANDARD if left.dialect == right.dialect else ())]
@@ -89,19 +88,19 @@ def _impairments(selection: Selection, left: Implementation, right: Implementati
 
 def cell_by_name(
     name: str, seed: int, find: Callable[[str], Implementation], configuration: str | None = None
-) -> Order:
-    """The cell that a user names; ``find`` gives the implementations.
+) -> CellOrder:
+    """Return a cell by its name; ``find`` returns implementations by name.
 
-    Raises :class:`~mxwire.errors.MxwireError` for what is none.
+    Raises :class:`~mxwire.errors.MxwireError` for an invalid name.
     """
     parts = name.split("/")
     if len(parts) != 4:
-        raise MxwireError(f"no cell {name!r}: write LEFT/RIGHT/CASE/IMPAIRMENT, for example {_EXAMPLE}")
+        raise MxwireError(f"invalid cell {name!r}: use the form LEFT/RIGHT/CASE/IMPAIRMENT, for example {_EXAMPLE}")
     left, right, case, impairment = parts
-    return Order(
+    return CellOrder(
         find(left),
         find(right),
-        part_by_name(case).case.name,
+        case_by_name(case).case.name,
         treatment_by_name(impairment).name,
         seed,
         configuration,
@@ -111,34 +110,34 @@ def cell_by_name(
 _EXAMPLE: Final = "open-mx-1.5/native-mx/size-medium/loss"
 
 
-def report_of(orders: Sequence[Order], title: str) -> Report:
-    """A report without cells, with all that they will name."""
+def report_of(orders: Sequence[CellOrder], title: str) -> InteropReport:
+    """Return a report without cells, with the cases, implementations and impairments that the cells refer to."""
     hosts = {each.name: each for order in orders for each in (order.left, order.right)}
     cases = {order.case for order in orders}
     impairments = {order.impairment for order in orders}
-    return Report(
+    return InteropReport(
         title,
         __version__,
         datetime.now(UTC).isoformat(timespec="seconds"),
         complete=False,
         implementations=list(hosts.values()),
-        cases=[part.case for name, part in PARTS.items() if name in cases],
+        cases=[part.case for name, part in ALL_CASES.items() if name in cases],
         impairments=[each.impairment for name, each in TREATMENTS.items() if name in impairments],
     )
 
 
 def run(
-    orders: Sequence[Order],
-    report: Report,
+    orders: Sequence[CellOrder],
+    report: InteropReport,
     *,
     jobs: int = 1,
     captures: Path | None = None,
     play: Play | None = None,
     progress: Progress | None = None,
 ) -> bool:
-    """Play all cells into the report; False where Ctrl-C came first, and the report then says so.
+    """Play all cells and add them to the report; return False after Ctrl-C, which the report then records.
 
-    Without ``play`` they are simulated, in as many processes as ``jobs`` says.
+    Without ``play`` cells are simulated, in ``jobs`` processes.
     """
 
     def take(cell: Cell) -> None:
@@ -160,11 +159,11 @@ def run(
 
 
 def _play_in_processes(
-    orders: Sequence[Order], play: Play, jobs: int, take: Callable[[Cell], None], taken: list[Cell]
+    orders: Sequence[CellOrder], play: Play, jobs: int, take: Callable[[Cell], None], taken: list[Cell]
 ) -> None:
-    """Play in several processes, and take the cells in their order; whatever happens, no process is left.
+    """Play in several processes, and take the cells in order; no process is left behind in any case.
 
-    Ctrl-C ends it: what has been begun by then is taken too.
+    After Ctrl-C, cells that had been started are taken too.
     """
     with ProcessPoolExecutor(jobs, initializer=_leave_ctrl_c_alone) as pool:
         parts = [pool.submit(_several, play, orders[at : at + _CHUNK]) for at in range(0, len(orders), _CHUNK)]
@@ -173,7 +172,7 @@ def _play_in_processes(
                 for cell in part.result():
                     take(cell)
         except BaseException as error:
-            # What sends Ctrl-C to a whole group may send it twice.
+            # Ctrl-C reaches the whole process group, and may do so twice.
             before = signal.signal(signal.SIGINT, signal.SIG_IGN) if isinstance(error, KeyboardInterrupt) else None
             for part in reversed(parts):
                 part.cancel()
@@ -183,7 +182,7 @@ def _play_in_processes(
             raise
 
 
-def _several(play: Play, orders: Sequence[Order]) -> list[Cell]:
+def _several(play: Play, orders: Sequence[CellOrder]) -> list[Cell]:
     return [play(order) for order in orders]
 
 
@@ -195,5 +194,5 @@ def _take_what_was_begun(parts: Sequence[Future[list[Cell]]], taken: list[Cell])
 
 
 def _leave_ctrl_c_alone() -> None:
-    """In a process that plays: the one that has started it sees to the end."""
+    """Ignore Ctrl-C in a playing process: its parent controls its end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

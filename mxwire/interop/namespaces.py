@@ -1,4 +1,4 @@
-"""Network namespaces joined by a virtual cable: two machines on one. Making them wants root and the program ip."""
+"""Network namespaces joined by a virtual cable: two machines in one. Creating them needs root and the program ip."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _FOLDER: Final = Path("/run/netns")
 
 
 class NamespaceError(MxwireError):
-    """A network namespace cannot be made or entered."""
+    """A network namespace cannot be created or entered."""
 
 
 @contextmanager
 def inside(name: str | None) -> Iterator[None]:
-    """What this thread opens belongs to the namespace of that name, and stays there afterwards; None: as it is.
+    """Open sockets of this thread in the namespace ``name``, where they stay afterwards; None for the current one.
 
-    Raises :class:`NamespaceError` where there is none, or it may not be entered.
+    Raises :class:`NamespaceError` if there is no such namespace, or it cannot be entered.
     """
     if name is None:
         yield
@@ -54,15 +54,15 @@ def _enter(descriptor: int, name: str) -> None:
 
 @contextmanager
 def made(ends: tuple[tuple[str, str], tuple[str, str]], mtu: int) -> Iterator[None]:
-    """Two namespaces with an interface each, given as (namespace, interface), and a cable between them; removed at
-    the end.
+    """Create two namespaces with an interface each, given as (namespace, interface), and a cable between them.
 
-    Raises :class:`NamespaceError` where they cannot be made, or are there already: then they are somebody's.
+    All are removed at the end. Raises :class:`NamespaceError` if they cannot be created, or already exist: then they
+    may be in use.
     """
     if os.geteuid() != 0:
-        raise NamespaceError("making network namespaces wants root: run with sudo, or describe interfaces that exist")
+        raise NamespaceError("creating network namespaces needs root: run with sudo, or describe interfaces that exist")
     if shutil.which("ip") is None:
-        raise NamespaceError("making network namespaces wants the program ip (package iproute2)")
+        raise NamespaceError("creating network namespaces needs the program ip (package iproute2)")
     done: list[str] = []
     try:
         for namespace, _ in ends:
@@ -98,7 +98,7 @@ def _wait_for_carrier(namespace: str, interface: str) -> None:
 
 
 def _remove(namespace: str) -> None:
-    """End what runs in a namespace, and remove it with its interfaces."""
+    """End the processes in a namespace, and remove it with its interfaces."""
     with suppress(NamespaceError):
         for process in _ip("netns", "pids", namespace).split():
             if int(process) != os.getpid():

@@ -1,4 +1,4 @@
-"""What a run of the matrix has found: a report of cells, and how it is kept in a file, one object a line."""
+"""Result of a run of the matrix: a report of cells, and its file format with one JSON object per line."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ from mxwire.report.json_line import json_line, without_seconds
 from mxwire.rules import Verdict, Violation
 
 VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
-"""Of a cell. ``pass``: all as expected, which may be a failure in the documented way; ``info``: the same, with notes on
-known defects; ``non-strict``: the same, but what is only recommended was not done; ``fail``: not as expected, or a rule
-was broken; ``missing``: not run, and the reason says why."""
+"""Verdicts of a cell. ``pass``: as expected, which may be a documented failure; ``info``: the same, with notes on known
+defects; ``non-strict``: the same, but a recommendation was not followed; ``fail``: not as expected, or a rule was
+broken; ``missing``: not run, and the reason gives the cause."""
 Kind = Literal["simulated", "live", "external"]
 Expectation = Literal["works", "fails", "either"]
-"""What is expected of a pair in a case: that it works, that it fails in the documented way, or nothing certain."""
+"""Expectation for a pair in a case: it works, it fails in the documented way, or either."""
 
 INTERRUPTED: Final = "not played: the run was interrupted"
-"""The reason of cells that were not tried, as the run has ended before."""
+"""Reason of cells that were not tried before the run ended."""
 REPORT_FILE: Final = "report.jsonl"
-"""The report in its folder."""
+"""Name of the report in its folder."""
 CAPTURES: Final = "captures"
-"""The folder of the captures in the folder of the report."""
+"""Name of the folder of captures in the folder of the report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
-    """One of those who are put against each other."""
+    """An implementation under test."""
 
     name: str
     title: str
     dialect: str
-    """What it speaks, for example ``mxoe`` or ``omx:9000/N3``."""
+    """Its dialect, for example ``mxoe`` or ``omx:9000/N3``."""
     profile: str | None
-    """The profile of ours that it is; None for an external host."""
+    """Its profile of the engine; None for an external host."""
     kind: Kind = "simulated"
     description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Something that two hosts do together."""
+    """An exchange between two hosts."""
 
     name: str
     title: str
     group: str
     description: str
     rules: tuple[str, ...]
-    """Numbers of the rules that it is about."""
+    """Numbers of the rules that it tests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Impairment:
-    """What the link between the hosts does to frames."""
+    """A kind of faults of the link between the hosts."""
 
     name: str
     title: str
@@ -66,7 +66,7 @@ class Impairment:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One case between two implementations under one impairment, and how it went."""
+    """Result of one case between two implementations under one impairment."""
 
     left: str
     right: str
@@ -75,51 +75,51 @@ class Cell:
     seed: int
     verdict: Verdict
     reason: str
-    """Why, in one line."""
+    """Explanation of the verdict in one line."""
     expectation: Expectation = "works"
     expected: str = ""
-    """What was expected, in words."""
+    """Description of the expectation."""
     findings: tuple[Violation, ...] = ()
-    """What the frames show that is against the rules; ``frames`` are numbers in the capture, from 1."""
+    """Breaches of rules in the frames; ``frames`` are numbers in the capture, from 1."""
     rules: tuple[str, ...] = ()
-    """Numbers of the rules that the case is about, and of those that were broken."""
+    """Numbers of the rules that the case tests, and of those that were broken."""
     diagnosis: tuple[str, ...] = ()
-    """What seems to be the matter, where something does not work, a line each."""
+    """Probable causes of a failure, one per line."""
     duration_ns: int = 0
-    """How long it took: virtual time of simulated hosts, real time of others."""
+    """Duration: virtual time of simulated hosts, real time of others."""
     frames: int = 0
-    """How many frames were sent."""
+    """Number of frames sent."""
     digest: str = ""
-    """Of all frames with their times; of simulated hosts it is the same each time."""
+    """Digest of all frames with their times; reproducible for simulated hosts."""
     capture: str | None = None
-    """Name of the pcapng file in the folder of captures; frames of the findings have comments."""
+    """Name of the pcapng file in the folder of captures; frames of findings have comments."""
     command: str = ""
-    """Runs this cell again."""
+    """Command that runs this cell again."""
     events: tuple[str, ...] = ()
-    """What the applications did and saw, a line each, with the time."""
+    """Actions and observations of the applications, one per line, with the time."""
 
     @property
     def name(self) -> str:
-        """``left/right/case/impairment``: unique in a report."""
+        """``left/right/case/impairment``; unique in a report."""
         return f"{self.left}/{self.right}/{self.case}/{self.impairment}"
 
     @property
     def works(self) -> bool:
-        """Whether the two have done it, whatever the verdict on how: the reason begins with that."""
+        """True if the exchange succeeded, whatever the verdict; the reason begins with this."""
         return self.reason.startswith("works")
 
 
 @dataclass(slots=True)
-class Report:
-    """All cells of a run, with what their names stand for."""
+class InteropReport:
+    """All cells of a run, with the descriptions of their cases, implementations and impairments."""
 
     title: str
     version: str
-    """Of mxwire."""
+    """Version of mxwire."""
     started: str
-    """ISO 8601, UTC."""
+    """Start in ISO 8601, UTC."""
     complete: bool = True
-    """False where the run was interrupted, or could not go on."""
+    """False if the run was interrupted, or could not continue."""
     implementations: list[Implementation] = field(default_factory=list)
     cases: list[Case] = field(default_factory=list)
     impairments: list[Impairment] = field(default_factory=list)
@@ -127,7 +127,7 @@ class Report:
 
     @property
     def counts(self) -> dict[Verdict, int]:
-        """How many cells have each verdict, in the order of :data:`VERDICTS`."""
+        """Number of cells by verdict, in the order of :data:`VERDICTS`."""
         found = dict.fromkeys(VERDICTS, 0)
         for each in self.cells:
             found[each.verdict] += 1
@@ -135,11 +135,11 @@ class Report:
 
     @property
     def as_expected(self) -> bool:
-        """Whether no cell failed."""
+        """True if no cell failed."""
         return not any(each.verdict == "fail" for each in self.cells)
 
     def to_json_lines(self) -> Iterator[str]:
-        """The report as JSON, one object a line; ``record`` says what each is."""
+        """Yield the report as JSON, one object per line; ``record`` gives its kind."""
         head = {each: getattr(self, each) for each in ("title", "version", "started", "complete")}
         yield _line("report", {**head, "counts": self.counts})
         for record, items in (
@@ -153,9 +153,9 @@ class Report:
             yield cell_line(cell)
 
     @classmethod
-    def from_json_lines(cls, lines: Iterable[str]) -> Report:
-        """The report that was written so; ValueError says what is wrong with the lines."""
-        report: Report | None = None
+    def from_json_lines(cls, lines: Iterable[str]) -> InteropReport:
+        """Parse such lines; raise ValueError for invalid ones."""
+        report: InteropReport | None = None
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
@@ -164,7 +164,7 @@ class Report:
                 record = entry.pop("record")
                 if report is None:
                     if record != "report":
-                        raise ValueError("the first record is not that of a report")
+                        raise ValueError("the first record is not of kind report")
                     entry.pop("counts", None)
                     report = cls(**entry)
                     continue
@@ -177,10 +177,10 @@ class Report:
         return report
 
     @classmethod
-    def read(cls, path: str | Path) -> Report:
+    def read(cls, path: str | Path) -> InteropReport:
         """Read a report, given as its file or its folder.
 
-        Raises :class:`~mxwire.errors.MxwireError` where there is none, or what is there is none.
+        Raises :class:`~mxwire.errors.MxwireError` if there is none, or it is not a report.
         """
         path = Path(path)
         file = path / REPORT_FILE if path.is_dir() else path
@@ -188,12 +188,12 @@ class Report:
             with file.open(encoding="utf-8") as lines:
                 return cls.from_json_lines(lines)
         except OSError as error:
-            raise MxwireError(f"{file}: no report can be read: {error.strerror or error}") from None
+            raise MxwireError(f"{file}: the report cannot be read: {error.strerror or error}") from None
         except ValueError as error:
             raise MxwireError(f"{file}: not a report of mxwire interop: {error}") from None
 
     def write(self, path: str | Path) -> Path:
-        """Write it into a folder, or into a file; returns the file. The folder is made where it is missing."""
+        """Write the report into a folder, which is created if necessary, or into a file; return the file."""
         path = Path(path)
         file = path if path.suffix == ".jsonl" else path / REPORT_FILE
         try:
@@ -207,7 +207,7 @@ class Report:
 
 
 def cell_line(cell: Cell) -> str:
-    """A cell as a line of JSON."""
+    """Return a cell as a line of JSON."""
     entry = {each.name: getattr(cell, each.name) for each in fields(cell)}
     entry["findings"] = [{**asdict(found), "host": mac_text(found.host)} for found in cell.findings]
     return _line("cell", entry)

@@ -1,14 +1,14 @@
-"""A simulated stage: two nodes, a seeded network and virtual time. The same seed gives the same frames anywhere."""
+"""The simulated stage: two nodes, a seeded network and virtual time. The same seed always gives the same frames."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from mxwire.frames import FrameBatch
-from mxwire.interop.casting import Casting, Introduction
 from mxwire.interop.impairments import Cut, Treatment
-from mxwire.interop.side import Side
-from mxwire.interop.stage import PATIENCE, Recorded, Stage
+from mxwire.interop.roles import HostSetup, Introduction
+from mxwire.interop.side import StageSide
+from mxwire.interop.stage import PATIENCE, RecordedFrame, Stage
 from mxwire.protocol import Node
 from mxwire.rules import LOST
 from mxwire.simulation.network import LOST as NEVER
@@ -23,21 +23,21 @@ _ALWAYS: Final = 1 << 62
 
 
 class _CutIncident(Incident):
-    """Keeps what a case wants lost from arriving."""
+    """Drops the frames that a case has chosen."""
 
     def __init__(self, cut: Cut) -> None:
         super().__init__(0, _ALWAYS)
         self._cut = cut
 
     def hits(self, now: int, source: int, target: int, frame: bytes) -> bool:
-        """Whether it is one of the chosen."""
+        """Return whether the frame is one of them."""
         return self._cut.takes(frame)
 
 
-class SimulatedSide(Side):
+class SimulatedSide(StageSide):
     """A node in virtual time."""
 
-    def __init__(self, stage: SimulatedStage, number: int, casting: Casting, introduction: Introduction) -> None:
+    def __init__(self, stage: SimulatedStage, number: int, casting: HostSetup, introduction: Introduction) -> None:
         super().__init__(stage, casting.name, casting.profile, casting.dialect)
         self._stage = stage
         self._number = number
@@ -73,8 +73,8 @@ class SimulatedSide(Side):
         )
 
     def reboot(self) -> None:
-        """Start anew, with nothing remembered."""
-        self.note("starts again")
+        """Restart without memory."""
+        self.note("restarts")
         self.ends.clear()
         self._stage.applications = [each for each in self._stage.applications if each not in self.applications]
         self._node = self._boot()
@@ -91,7 +91,7 @@ class SimulatedSide(Side):
         self.push()
 
     def push(self) -> None:
-        """Let the node send until nothing happens any more at this moment."""
+        """Transmit until the node has nothing more to send at this time."""
         if self._stepping:
             return
         node, now = self._node, self._stage.schedule.now
@@ -131,8 +131,8 @@ class SimulatedStage(Stage):
 
     def __init__(
         self,
-        left: Casting,
-        right: Casting,
+        left: HostSetup,
+        right: HostSetup,
         treatment: Treatment,
         seed: int,
         *,
@@ -144,7 +144,7 @@ class SimulatedStage(Stage):
         self.castings = (left, right)
         self.schedule = Schedule()
         self.reboots: list[tuple[int, bytes]] = []
-        """After how many frames which host has started anew."""
+        """Restarts of hosts: number of frames before each, and address."""
         scenario = Scenario(
             seed=seed,
             loss=treatment.loss,
@@ -154,7 +154,7 @@ class SimulatedStage(Stage):
         )
         ports: dict[bytes, Port] = {address_of(0): (0, 0), address_of(1): (1, 0)}
         self.slowest = scenario.slowest
-        """No frame is longer on its way than this, in ns."""
+        """Maximum delay of a frame in ns."""
         self.network = Network(scenario, self.schedule, ports, self._deliver)
         self.network.faults_until = _ALWAYS
         self.network.observers.append(self._record)
@@ -166,13 +166,13 @@ class SimulatedStage(Stage):
             each.push()
 
     @property
-    def right(self) -> Side:
+    def right(self) -> StageSide:
         """The second host."""
         return self._hosts[1]
 
     @property
-    def sides(self) -> tuple[Side, ...]:
-        """Both."""
+    def sides(self) -> tuple[StageSide, ...]:
+        """Both hosts."""
         return self._hosts
 
     def clock(self) -> int:
@@ -180,7 +180,7 @@ class SimulatedStage(Stage):
         return self.schedule.now
 
     def turn(self, limit: int) -> bool:
-        """Let the next thing happen, or the time pass."""
+        """Process the next event, or advance the time."""
         schedule = self.schedule
         if not len(schedule) or schedule.next > limit:
             schedule.now = max(schedule.now, limit)
@@ -189,28 +189,28 @@ class SimulatedStage(Stage):
         return True
 
     def cut(self, packet_type: int, *places: int, source: bytes | None = None) -> None:
-        """Lose these frames of a type, counted from 0 from now on."""
+        """Drop these frames of a type, counted from 0 from now on."""
         chosen = Cut(packet_type, frozenset(places), source)
         self.network.incidents.append(_CutIncident(chosen))
 
     def look_at(self, time: int) -> None:
-        """Have the applications turned at ``time``."""
+        """Have the applications driven at ``time``."""
         self.schedule.at(time, _nothing)
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing: there are no resources to release."""
 
     def _deliver(self, target: Port, what: list[FrameBatch | bytes]) -> None:
         self._hosts[target[0]].deliver(what)
 
     def _record(self, frame: bytes, arrival: int, copies: int) -> None:
-        self.frames.append(Recorded(self.schedule.now, frame, LOST if arrival == NEVER else arrival, copies))
+        self.frames.append(RecordedFrame(self.schedule.now, frame, LOST if arrival == NEVER else arrival, copies))
 
 
 def _nothing() -> None:
-    """Let virtual time reach the moment for which it is scheduled."""
+    """Let virtual time reach the scheduled moment."""
 
 
 def address_of(number: int) -> bytes:
-    """The Ethernet address of a simulated host."""
+    """Return the Ethernet address of a simulated host."""
     return bytes((0x02, 0, 0, 0, 0, number + 1))

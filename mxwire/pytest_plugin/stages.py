@@ -10,14 +10,14 @@ from typing import Final
 import pytest
 
 from mxwire.errors import MxwireError
-from mxwire.interop.casting import Introduction
-from mxwire.interop.configuration import Configuration, External, Place, read_configuration
+from mxwire.interop.cell_player import casting_of
+from mxwire.interop.configuration import ExternalHost, InterfaceLocation, LiveConfiguration, read_configuration
 from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.implementations import implementation_by_name
-from mxwire.interop.judging import Hosts, judge
+from mxwire.interop.judge import HostTable, judge
 from mxwire.interop.live import LiveStage
 from mxwire.interop.live_matrix import LivePlayer, against, between, hosts_against, opened
-from mxwire.interop.playing import casting_of
+from mxwire.interop.roles import Introduction
 from mxwire.interop.simulated import SimulatedStage
 from mxwire.rules import Violation
 
@@ -28,7 +28,7 @@ class SimulatedStages:
     """A factory of simulated stages that judges their frames."""
 
     def __init__(self) -> None:
-        self._made: list[tuple[SimulatedStage, Hosts]] = []
+        self._made: list[tuple[SimulatedStage, HostTable]] = []
 
     def __call__(
         self,
@@ -51,7 +51,7 @@ class SimulatedStages:
             patience=patience,
         )
         known = {side.address: casting for side, casting in zip(stage.sides, castings, strict=True)}
-        self._made.append((stage, Hosts(known, castings[0].dialect)))
+        self._made.append((stage, HostTable(known, castings[0].dialect)))
         return stage
 
     def judge(self) -> None:
@@ -64,7 +64,7 @@ class SimulatedStages:
 class Session:
     """The hosts of ``--mxwire-config``, for all tests of a run: namespaces and programs are created once."""
 
-    def __init__(self, configuration: Configuration, player: LivePlayer) -> None:
+    def __init__(self, configuration: LiveConfiguration, player: LivePlayer) -> None:
         self.configuration = configuration
         self.player = player
 
@@ -103,7 +103,7 @@ def live_pair(config: pytest.Config) -> Iterator[LiveStage]:
     try:
         yield stage
         known = {side.address: casting for side, casting in zip(stage.sides, castings, strict=True)}
-        _fail(judge(stage.frames, Hosts(known, castings[0].dialect), exact=False, reboots=stage.reboots))
+        _fail(judge(stage.frames, HostTable(known, castings[0].dialect), exact=False, reboots=stage.reboots))
     finally:
         stage.close()
 
@@ -131,7 +131,7 @@ def external(config: pytest.Config, test: str, failed: Callable[[], bool]) -> It
         stage.close()
 
 
-def external_of(config: pytest.Config) -> tuple[Session, External]:
+def external_of(config: pytest.Config) -> tuple[Session, ExternalHost]:
     """Return the first external host of ``--mxwire-config``; skip the test if there is none."""
     path = config.getoption("--mxwire-config")
     if path is None:
@@ -142,16 +142,16 @@ def external_of(config: pytest.Config) -> tuple[Session, External]:
     return session, session.configuration.externals[0]
 
 
-def _namespaces() -> Configuration:
+def _namespaces() -> LiveConfiguration:
     """Return a configuration with two new namespaces for this process."""
     if os.geteuid() != 0:
         pytest.skip("network namespaces need root: run as root, or name interfaces with --mxwire-config")
     prefix = f"mxwire-{os.getpid()}"
-    return Configuration(
+    return LiveConfiguration(
         path="--mxwire-config",
         title="pytest",
-        left=Place("veth0", f"{prefix}-left"),
-        right=Place("veth1", f"{prefix}-right"),
+        left=InterfaceLocation("veth0", f"{prefix}-left"),
+        right=InterfaceLocation("veth1", f"{prefix}-right"),
         make=True,
         mtu=9000,
         implementations=(implementation_by_name("open-mx-1.5"),),

@@ -1,7 +1,7 @@
 """A stand-in for a real ``omx_perf``, in both roles, as a process: what it puts on the wire is an Open-MX host's.
 
 It is written from the specification of the application protocol and from recordings, and is no part of ``mxwire perf``,
-which is tested against it. The receiver is the one that the matrix plays (``mxwire.interop.applications``). ::
+which is tested against it. The receiver is the one that the matrix plays (``mxwire.interop.programs``). ::
 
     python -m tests.interop.omx_perf -i veth1 --name node7:0 -s
     python -m tests.interop.omx_perf -i veth1 --name node7:0 -d alpha:0 -N 3 -W 1
@@ -15,12 +15,12 @@ import time
 from collections.abc import Sequence
 
 from mxwire.host.perf.parameters import MATCH, PerfParameters
-from mxwire.interop.applications import start
-from mxwire.interop.casting import Where
+from mxwire.interop.cell_player import casting_of
 from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.implementations import implementation_by_name
 from mxwire.interop.live import LiveStage
-from mxwire.interop.playing import casting_of
+from mxwire.interop.programs import start
+from mxwire.interop.roles import EndpointAddress
 from mxwire.interop.stage import Stage
 from mxwire.link import PacketLink
 
@@ -44,7 +44,7 @@ def send(stage: Stage, to: str, parameters: PerfParameters) -> None:
     """
     stage.until(lambda: stage.left.node.peers.by_name(to) is not None)
     end = stage.left.open(SENDERS_ENDPOINT)
-    partner = end.connect(Where(to, 0))
+    partner = end.connect(EndpointAddress(to, 0))
     end.wait(end.send(partner, parameters.pack(), MATCH, synchronous=True))
     end.took(end.receive(0, 0, 0), b"", match_info=0)
     for length in parameters.lengths():

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mxwire.interop.result import Report
+from mxwire.interop.result import InteropReport
 from tests.cli.support import ROOT, mxwire
 
 SMALL = (
@@ -33,7 +33,7 @@ def test_the_matrix_as_text(monkeypatch):
     run = mxwire("interop", *SMALL)
     assert run.code == 0
     assert max(map(len, run.lines)) <= 80
-    report = Report.from_json_lines(mxwire("interop", *SMALL, "--json").lines)
+    report = InteropReport.from_json_lines(mxwire("interop", *SMALL, "--json").lines)
     first, second = (each.name for each in report.implementations)
     of_first = [each for each in report.cells if each.left == first]
     squares = [
@@ -65,7 +65,7 @@ def test_columns_without_room_follow_below(monkeypatch):
 
 def test_json_is_a_report():
     run = mxwire("interop", *SMALL, "--json")
-    report = Report.from_json_lines(run.lines)
+    report = InteropReport.from_json_lines(run.lines)
     assert report.complete and report.as_expected
     assert {each["record"] for each in run.objects} == {"report", "implementation", "case", "impairment", "cell"}
     assert all(each.capture is None for each in report.cells)
@@ -83,11 +83,11 @@ def test_a_report_has_captures_with_comments(tmp_path):
     folder = tmp_path / "report"
     run = mxwire("interop", "--case", "lost-first-reply", "--implementation", "open-mx-1.5", "--report", folder)
     assert run.code == 0, run.err
-    (cell,) = Report.read(folder).cells
+    (cell,) = InteropReport.read(folder).cells
     capture = folder / "captures" / cell.capture
     decoded = [json.loads(line) for line in mxwire("decode", "--json", capture).lines]
     assert len(decoded) == cell.frames
-    assert b"lost on the way" in capture.read_bytes()
+    assert b"lost in the network" in capture.read_bytes()
     assert mxwire("verify", capture).code == 0
 
 
@@ -100,9 +100,9 @@ def test_a_site_is_written(tmp_path):
 
 
 def test_the_command_of_a_cell_plays_it_again():
-    cell = Report.from_json_lines(mxwire("interop", *SMALL, "--seed", "3", "--json").lines).cells[-1]
+    cell = InteropReport.from_json_lines(mxwire("interop", *SMALL, "--seed", "3", "--json").lines).cells[-1]
     assert cell.command.startswith("mxwire ")
-    again = Report.from_json_lines(mxwire(*cell.command.split()[1:], "--json").lines)
+    again = InteropReport.from_json_lines(mxwire(*cell.command.split()[1:], "--json").lines)
     assert again.cells == [cell]
 
 
@@ -133,8 +133,11 @@ def test_a_folder_that_exists_is_left_alone(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--case", "nothing"), "no case 'nothing' (did you mean matching?); mxwire interop --list lists them all"),
-        (("--implementation", "nobody"), "no implementation 'nobody'"),
+        (
+            ("--case", "nothing"),
+            "unknown case 'nothing' (did you mean matching?); mxwire interop --list lists them all",
+        ),
+        (("--implementation", "nobody"), "unknown implementation 'nobody'"),
         (("--json", "--junit"), "--json and --junit are two forms of the same: choose one"),
         (("--report", "a", "--html", "b"), "--html writes the report and its captures too"),
         (("nowhere.toml",), "nowhere.toml: no such file; check the path"),
@@ -167,8 +170,8 @@ def test_ctrl_c_leaves_a_partial_report_and_nothing_that_runs(tmp_path):
     assert process.returncode == 130, err
     assert "mxwire: interrupted after " in err and "the report is partial" in err
     assert "Traceback" not in err
-    assert "The run was interrupted: this is only a" in out
-    report = Report.read(folder)
+    assert "The run was interrupted, so the result" in out
+    report = InteropReport.read(folder)
     assert not report.complete
     assert {"pass", "missing"} <= {each.verdict for each in report.cells}
     kept = {each.capture for each in report.cells if each.capture is not None}

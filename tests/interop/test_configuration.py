@@ -9,7 +9,7 @@ import pytest
 from mxwire.errors import MxwireError
 from mxwire.interop.configuration import read_configuration
 from mxwire.interop.live_matrix import plan
-from mxwire.interop.matrix import Selection
+from mxwire.interop.matrix import CellSelection
 from tests.cli.support import ROOT
 
 EXAMPLES = ROOT / "examples"
@@ -25,7 +25,7 @@ def written(folder: Path, text: str) -> str:
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
 def test_the_examples_are_well_formed(path):
-    assert plan(read_configuration(str(path)), Selection())
+    assert plan(read_configuration(str(path)), CellSelection())
 
 
 def test_a_file_says_who_plays_what(tmp_path):
@@ -34,21 +34,21 @@ def test_a_file_says_who_plays_what(tmp_path):
     )
     assert [each.kind for each in found.implementations] == ["live"]
     assert found.externals[0].taken_for.profile == "open-mx-1.5-as-found"
-    orders = plan(found, Selection())
+    orders = plan(found, CellSelection())
     assert {each.name for each in orders} >= {"native-mx/x/size-tiny/loss"}
     assert all(each.command.endswith(found.path) for each in orders)
-    chosen = plan(found, Selection(cases=("connect",), impairments=("none",), implementations=("native-mx", "x")))
+    chosen = plan(found, CellSelection(cases=("connect",), impairments=("none",), implementations=("native-mx", "x")))
     assert [each.name for each in chosen] == ["native-mx/x/connect/none"]
     for one in ("native-mx", "x"):
-        (alone,) = plan(found, Selection(cases=("connect",), impairments=("none",), implementations=(one,)))
+        (alone,) = plan(found, CellSelection(cases=("connect",), impairments=("none",), implementations=(one,)))
         assert alone.name == "native-mx/x/connect/none"
-    with pytest.raises(MxwireError, match="no host 'y': it has native-mx, x"):
-        plan(found, Selection(implementations=("y",)))
+    with pytest.raises(MxwireError, match="unknown host 'y': use native-mx, x"):
+        plan(found, CellSelection(implementations=("y",)))
 
 
 def test_ours_are_played_against_each_other_where_there_are_two_interfaces(tmp_path):
     found = read_configuration(written(tmp_path, 'implementations = ["native-mx", "open-mx-1.5"]\n' + PAIR))
-    orders = plan(found, Selection(cases=("connect",)))
+    orders = plan(found, CellSelection(cases=("connect",)))
     assert [(each.left.name, each.right.name) for each in orders] == [
         ("native-mx", "native-mx"),
         ("native-mx", "open-mx-1.5"),
@@ -84,16 +84,16 @@ PROGRAM = EXTERNAL + '[[external.program]]\nrole = "echo"\nstart = "x"\n'
         ('[left]\ninterface = "a"\n', "right: is missing: give [right] with an interface, or [[external]] hosts"),
         ('[left]\ninterface = ""\n', "left.interface: is empty"),
         ("[left]\ninterface = 3\n", "left.interface: 3 is not a text"),
-        ('[left]\ninterface = "a"\nmtu = 3\n', "left.mtu: is not known here"),
-        ("colour = 3\n" + PAIR, "colour: is not known here"),
-        ("mtu = 3\n" + PAIR, "mtu: 3 does not lie between 576 and 65535"),
+        ('[left]\ninterface = "a"\nmtu = 3\n', "left.mtu: unknown key"),
+        ("colour = 3\n" + PAIR, "colour: unknown key"),
+        ("mtu = 3\n" + PAIR, "mtu: 3 is not between 576 and 65535"),
         ("mtu = true\n" + PAIR, "mtu: True is not a number"),
         ("make = true\n" + PAIR, "make: needs left.namespace and right.namespace"),
-        ('implementations = ["y"]\n' + PAIR, "implementations: no implementation 'y'"),
+        ('implementations = ["y"]\n' + PAIR, "implementations: unknown implementation 'y'"),
         ("implementations = [3]\n" + PAIR, "implementations: 3 is not a name"),
-        ('cases = ["y"]\n' + PAIR, "cases: no case 'y'"),
-        ('impairments = ["y"]\n' + PAIR, "impairments: no impairment 'y'"),
-        ("external = [3]\n" + PAIR, "external: is written as [[external]]"),
+        ('cases = ["y"]\n' + PAIR, "cases: unknown case 'y'"),
+        ('impairments = ["y"]\n' + PAIR, "impairments: unknown impairment 'y'"),
+        ("external = [3]\n" + PAIR, "external: must be written as [[external]]"),
         (EXTERNAL + 'dialect = "z"\n', "external[1].dialect: no dialect 'z'"),
         (EXTERNAL + 'address = "z"\n', "external[1].address: "),
         ('[left]\ninterface = "a"\n[[external]]\nname = "x"\n', "external[1].host: is missing"),
@@ -106,10 +106,13 @@ PROGRAM = EXTERNAL + '[[external.program]]\nrole = "echo"\nstart = "x"\n'
             "external[1].program[1].answer: a program for 'sink' does not answer",
         ),
         (PROGRAM + 'by = "mail"\n', "external[1].program[1].by: 'mail' is not one of command, ssh, serial, hand"),
-        (PROGRAM + 'stop = "kill \'it"\n', 'external[1].program[1].stop: "kill \'it" is no command line: No closing'),
+        (
+            PROGRAM + 'stop = "kill \'it"\n',
+            'external[1].program[1].stop: "kill \'it" is not a command line: No closing',
+        ),
         (PROGRAM + 'by = "ssh"\n', "external[1].program[1].target: is missing"),
         (PROGRAM + 'by = "serial"\n', "external[1].program[1].device: is missing"),
-        (PROGRAM + "endpoint = 256\n", "external[1].program[1].endpoint: 256 does not lie between 0 and 255"),
+        (PROGRAM + "endpoint = 256\n", "external[1].program[1].endpoint: 256 is not between 0 and 255"),
         (PROGRAM + PROGRAM[len(EXTERNAL) :], "external[1].program[2].role: there are two programs for 'echo'"),
     ],
 )

@@ -12,16 +12,16 @@ from mxwire.cli.interop import diff as command
 from mxwire.errors import MxwireError
 from mxwire.interop.diff import compare
 from mxwire.interop.diff_text import SHOWN, blocks
-from mxwire.interop.result import INTERRUPTED, VERDICTS, Cell, Report
+from mxwire.interop.result import INTERRUPTED, VERDICTS, Cell, InteropReport
 from mxwire.report.document import plain
 
 
-def a_report(*verdicts: tuple[str, str], complete: bool = True) -> Report:
+def a_report(*verdicts: tuple[str, str], complete: bool = True) -> InteropReport:
     cells = [
         Cell("left", "right", case, "none", 7, verdict, f"works, with {verdict}", command="again")
         for case, verdict in verdicts
     ]
-    return Report("a", "1", "now", complete, cells=cells)
+    return InteropReport("a", "1", "now", complete, cells=cells)
 
 
 def test_cells_are_compared_by_name():
@@ -76,7 +76,7 @@ def test_the_text_says_what_changed_and_why():
     new = a_report(("a", "fail"), ("n", "fail"), complete=False)
     text = plain(blocks(compare(old, new)), 80)
     assert text.startswith(f"1 worse, 0 better, 1 new, {SHOWN + 3} gone, 0 the same\n")
-    assert "The new report is partial" in text and "Of the new cells 1 fails." in text
+    assert "The new report is partial" in text and "1 of the new cells fails." in text
     assert "pass → fail  a, none: left → right\n             works, with fail\n" in text
     assert "… and 3 more (--all shows them)" in text
     assert "more (" not in plain(blocks(compare(old, new), everything=True), 80)
@@ -121,5 +121,5 @@ def test_what_is_no_report_is_told_in_a_line(tmp_path):
     (tmp_path / "report.jsonl").write_text("no\n")
     with pytest.raises(MxwireError, match="not a report of mxwire interop: line 1"):
         run(tmp_path, tmp_path)
-    with pytest.raises(MxwireError, match="no report can be read"):
+    with pytest.raises(MxwireError, match="the report cannot be read"):
         run(tmp_path / "nowhere", tmp_path)

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from mxwire.interop.casting import Unsuitable, Where
-from mxwire.interop.configuration import External, Program
-from mxwire.interop.external import ProgramError, Programs, started
+from mxwire.interop.configuration import ExternalHost, ProgramDescription
+from mxwire.interop.external_programs import ExternalPrograms, ProgramError, started
 from mxwire.interop.implementations import implementation_by_name
+from mxwire.interop.roles import EndpointAddress, UnplayableCase
 from mxwire.wire.numbers import DEFAULT_KEY
 
 PYTHON = sys.executable
 
 
-def external(*programs: Program) -> External:
+def external(*programs: ProgramDescription) -> ExternalHost:
     ours = implementation_by_name("open-mx-1.5")
-    return External(ours, ours, "x:0", None, {each.role: each for each in programs})
+    return ExternalHost(ours, ours, "x:0", None, {each.role: each for each in programs})
 
 
 def until(condition) -> None:
@@ -55,23 +55,25 @@ def test_a_program_is_there_when_it_says_so_and_ends_with_its_children(tmp_path)
         "print('ready to go', end='', flush=True)\n"
         "time.sleep(1000)\n",
     )
-    programs = Programs(external(Program("echo", "command", start, ready="ready to go", endpoint=3)))
-    assert programs.start("echo") == Where("x:0", 3, DEFAULT_KEY)
+    programs = ExternalPrograms(external(ProgramDescription("echo", "command", start, ready="ready to go", endpoint=3)))
+    assert programs.start("echo") == EndpointAddress("x:0", 3, DEFAULT_KEY)
     running = programs._running["echo"]
-    assert programs.start("echo") == Where("x:0", 3, DEFAULT_KEY)
+    assert programs.start("echo") == EndpointAddress("x:0", 3, DEFAULT_KEY)
     assert programs._running["echo"] is running, "it was started twice"
     child = int(next(line for line in running._said if line.startswith("child")).split()[1])
     assert not gone(child)
     programs.close()
     until(lambda: gone(child))
     assert running._process.returncode == -signal.SIGINT or running._process.returncode == 1
-    with pytest.raises(Unsuitable, match=r"no program of open-mx-1\.5 is described for 'perf'"):
+    with pytest.raises(UnplayableCase, match=r"no program of open-mx-1\.5 is configured for 'perf'"):
         programs.start("perf")
 
 
 def test_one_program_at_an_endpoint_makes_room_for_another(tmp_path):
     start = script(tmp_path, "import time\ntime.sleep(1000)\n")
-    programs = Programs(external(*(Program(role, "command", start, settle=0) for role in ("echo", "perf"))))
+    programs = ExternalPrograms(
+        external(*(ProgramDescription(role, "command", start, settle=0) for role in ("echo", "perf")))
+    )
     try:
         programs.start("echo")
         first = programs._running["echo"]
@@ -84,8 +86,10 @@ def test_one_program_at_an_endpoint_makes_room_for_another(tmp_path):
 def test_a_program_is_restarted_before_it_is_used_again_after_a_failure(tmp_path):
     start = script(tmp_path, "import time\ntime.sleep(1000)\n")
     roles = ("echo", "perf", "sink")
-    described = (Program(role, "command", start, settle=0, endpoint=number) for number, role in enumerate(roles))
-    programs = Programs(external(*described))
+    described = (
+        ProgramDescription(role, "command", start, settle=0, endpoint=number) for number, role in enumerate(roles)
+    )
+    programs = ExternalPrograms(external(*described))
     said = []
     try:
         for role in roles[:2]:
@@ -94,7 +98,7 @@ def test_a_program_is_restarted_before_it_is_used_again_after_a_failure(tmp_path
         # The sink does not run, so there is nothing to restart.
         programs.suspect(("echo", "sink"), "a/b/size-tiny/none did not succeed")
         assert first.alive, "it is restarted only when a case wants it"
-        assert programs.start("echo", said.append) == Where("x:0", 0, DEFAULT_KEY)
+        assert programs.start("echo", said.append) == EndpointAddress("x:0", 0, DEFAULT_KEY)
         assert not first.alive and programs._running["echo"].alive
         programs.start("perf", said.append)
         assert programs._running["perf"] is other
@@ -108,7 +112,7 @@ def test_a_program_is_restarted_before_it_is_used_again_after_a_failure(tmp_path
 
 
 def test_a_program_that_has_ended_by_itself_is_restarted_and_reported():
-    programs = Programs(external(Program("perf", "command", "sleep 1000", settle=0)))
+    programs = ExternalPrograms(external(ProgramDescription("perf", "command", "sleep 1000", settle=0)))
     said = []
     try:
         programs.start("perf", said.append)
@@ -134,7 +138,7 @@ def test_a_restart_is_tried_again_where_the_host_is_still_busy_with_the_one_befo
         "print('ready', flush=True)\n"
         "time.sleep(1000)\n",
     )
-    programs = Programs(external(Program("perf", "command", start, ready="ready")))
+    programs = ExternalPrograms(external(ProgramDescription("perf", "command", start, ready="ready")))
     try:
         programs.start("perf")
         programs.restart("perf", "it was asked for")
@@ -149,7 +153,7 @@ def test_the_command_that_stops_it_is_run(tmp_path):
     start = script(
         tmp_path, f"import time, pathlib\nwhile not pathlib.Path({str(mark)!r}).exists(): time.sleep(0.01)\n"
     )
-    running = started(Program("echo", "command", start, stop=f"touch {mark}", settle=0), "x")
+    running = started(ProgramDescription("echo", "command", start, stop=f"touch {mark}", settle=0), "x")
     running.end()
     assert mark.exists()
 
@@ -157,16 +161,31 @@ def test_the_command_that_stops_it_is_run(tmp_path):
 @pytest.mark.parametrize(
     ("program", "why"),
     [
-        (Program("echo", "command", "/no/such/program"), "x: /no/such/program: cannot be started: No such file"),
-        (Program("echo", "command", "'"), 'x: "\'": No closing quotation'),
-        (Program("echo", "command", "sh -c 'echo alas; exit 3'", settle=30), "has ended at once, with 3: alas"),
-        (Program("echo", "command", "true", settle=30), "'true' has ended at once, with 0: it said nothing"),
         (
-            Program("echo", "command", "sh -c 'echo hello; sleep 100'", ready="never", patience=2),
-            "has not said 'never' within 2 s, only 'hello'",
+            ProgramDescription("echo", "command", "/no/such/program"),
+            "x: /no/such/program: cannot be started: No such file",
         ),
-        (Program("echo", "hand", "press the button"), "is to be done by hand, and nobody is there: no terminal"),
-        (Program("echo", "serial", "x", target="/no/such/tty"), "x: /no/such/tty: cannot be opened: No such file"),
+        (ProgramDescription("echo", "command", "'"), 'x: "\'": No closing quotation'),
+        (
+            ProgramDescription("echo", "command", "sh -c 'echo alas; exit 3'", settle=30),
+            "ended at once with status 3: alas",
+        ),
+        (
+            ProgramDescription("echo", "command", "true", settle=30),
+            "'true' ended at once with status 0: without output",
+        ),
+        (
+            ProgramDescription("echo", "command", "sh -c 'echo hello; sleep 100'", ready="never", patience=2),
+            "did not print 'never' within 2 s, only 'hello'",
+        ),
+        (
+            ProgramDescription("echo", "hand", "press the button"),
+            "must be done by hand, but there is no terminal to ask on",
+        ),
+        (
+            ProgramDescription("echo", "serial", "x", target="/no/such/tty"),
+            "x: /no/such/tty: cannot be opened: No such file",
+        ),
     ],
 )
 def test_a_program_that_does_not_come_is_told(program, why, monkeypatch):
@@ -197,7 +216,7 @@ def test_a_program_is_typed_into_a_console_and_interrupted():
 
     reader = threading.Thread(target=console, daemon=True)
     reader.start()
-    program = Program("perf", "serial", "omx_perf -s", target=os.ttyname(theirs), ready="running")
+    program = ProgramDescription("perf", "serial", "omx_perf -s", target=os.ttyname(theirs), ready="running")
     running = started(program, "x")
     running.end()
     until(lambda: bytes(heard) == b"omx_perf -s\r\x03")
@@ -208,9 +227,9 @@ def test_a_program_is_typed_into_a_console_and_interrupted():
 
 def test_a_console_that_only_repeats_what_is_typed_is_not_ready():
     ours, theirs = pty.openpty()
-    program = Program("perf", "serial", "say ready", target=os.ttyname(theirs), ready="ready", patience=0.3)
+    program = ProgramDescription("perf", "serial", "say ready", target=os.ttyname(theirs), ready="ready", patience=0.3)
     try:
-        with pytest.raises(ProgramError, match=r"has not said 'ready' within 0\.3 s"):
+        with pytest.raises(ProgramError, match=r"did not print 'ready' within 0\.3 s"):
             started(program, "x")
     finally:
         os.close(theirs)
@@ -230,14 +249,14 @@ def test_a_person_is_asked(monkeypatch, capsys):
 
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdin", terminal)
-    running = started(Program("echo", "hand", "start the echo", stop="end the echo"), "node7")
+    running = started(ProgramDescription("echo", "hand", "start the echo", stop="end the echo"), "node7")
     running.end()
     assert terminal.asked == 2
     assert "node7: please start the echo, then press Enter: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("stop", "asked"), [("end the echo", "end the echo"), (None, "end what you have started (start the echo)")]
+    ("stop", "asked"), [("end the echo", "end the echo"), (None, "end the program (start the echo)")]
 )
 def test_a_person_is_asked_to_restart_a_program_and_told_why(monkeypatch, capsys, stop, asked):
     class Terminal:
@@ -248,14 +267,14 @@ def test_a_person_is_asked_to_restart_a_program_and_told_why(monkeypatch, capsys
             return "\n"
 
     monkeypatch.setattr(sys, "stdin", Terminal())
-    programs = Programs(external(Program("echo", "hand", "start the echo", stop=stop)))
+    programs = ExternalPrograms(external(ProgramDescription("echo", "hand", "start the echo", stop=stop)))
     said = []
     programs.start("echo")
     programs.suspect(("echo",), "a/b/stream/none did not succeed")
     capsys.readouterr()
     programs.start("echo", said.append)
     assert capsys.readouterr().err == (
-        f"open-mx-1.5: a program is to be restarted, as a/b/stream/none did not succeed: please {asked}, "
+        f"open-mx-1.5: a program must be restarted, because a/b/stream/none did not succeed: please {asked}, "
         "then press Enter: open-mx-1.5: please start the echo, then press Enter: "
     )
     assert len(said) == 1
@@ -289,8 +308,8 @@ def test_a_console_gets_the_next_program_when_the_one_before_has_ended():
     ended: list[float] = []
     reader = threading.Thread(target=console, daemon=True)
     reader.start()
-    described = Program("perf", "serial", "omx_perf -s", target=os.ttyname(theirs), ready="running")
-    programs = Programs(external(described))
+    described = ProgramDescription("perf", "serial", "omx_perf -s", target=os.ttyname(theirs), ready="running")
+    programs = ExternalPrograms(external(described))
     programs.start("perf")
     programs.suspect(("perf",), "a/b/perf/none did not succeed")
     programs.start("perf")
@@ -307,7 +326,7 @@ def test_ssh_is_called_without_asking_for_passwords(monkeypatch, tmp_path):
     fake.write_text('#!/bin/sh\necho "called $*"\nsleep 1000\n')
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    running = started(Program("perf", "ssh", "omx_perf -s", target="root@node7", ready="called"), "node7")
+    running = started(ProgramDescription("perf", "ssh", "omx_perf -s", target="root@node7", ready="called"), "node7")
     try:
         assert running._said[-1] == "called -tt -o BatchMode=yes -o ConnectTimeout=10 root@node7 omx_perf -s"
     finally:

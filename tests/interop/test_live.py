@@ -13,7 +13,7 @@ import pytest
 
 from mxwire.errors import MxwireError
 from mxwire.interop.namespaces import NamespaceError, inside, made
-from mxwire.interop.result import Report
+from mxwire.interop.result import InteropReport
 from tests.cli.support import ROOT
 from tests.live.namespaces import missing
 
@@ -62,13 +62,13 @@ def test_live_hosts_play_what_simulated_ones_play(hosts, tmp_path):
     report = tmp_path / "report"
     two = ("--implementation", "open-mx-1.5", "--implementation", "open-mx-1.5-omx-9000")
     code, lines, errors = play(*two, *chosen, "--report", report, hosts)
-    found = {each.name: each for each in Report.read(report).cells}
+    found = {each.name: each for each in InteropReport.read(report).cells}
     bad = [f"{each.name}: {each.reason}" for each in found.values() if each.verdict == "fail"]
     assert (code, bad) == (0, []), "\n".join([*lines, errors])
     assert len(found) == 4 * len(cases)
     apart = found["open-mx-1.5/open-mx-1.5-omx-9000/size-medium/none"]
     assert apart.reason.startswith("fails as expected: ")
-    assert any("speaks mxoe" in line for line in apart.diagnosis)
+    assert any("uses mxoe" in line for line in apart.diagnosis)
     alike = found["open-mx-1.5/open-mx-1.5/lost-last-reply/none"]
     assert alike.reason.startswith("works") and alike.frames > 20
     assert (report / "captures" / alike.capture).is_file()
@@ -78,7 +78,7 @@ def test_live_hosts_play_what_simulated_ones_play(hosts, tmp_path):
 @pytest.mark.realtime
 def test_a_live_link_is_impaired(hosts):
     code, lines, errors = play("--cell", "open-mx-1.5/native-mx/size-medium/mixed", "--json", hosts)
-    (cell,) = Report.from_json_lines(lines).cells
+    (cell,) = InteropReport.from_json_lines(lines).cells
     assert (code, cell.verdict in ("pass", "non-strict")) == (0, True), (cell.reason, errors)
     assert cell.command.endswith(str(hosts))
 
@@ -101,7 +101,7 @@ def test_an_interrupt_takes_the_namespaces_away(hosts, tmp_path, how):
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
     assert not left_over()
-    assert not Report.read(tmp_path / "report").complete
+    assert not InteropReport.read(tmp_path / "report").complete
 
 
 def test_namespaces_of_others_are_left_alone(hosts):
@@ -113,9 +113,9 @@ def test_namespaces_of_others_are_left_alone(hosts):
         as_they_are = hosts.read_text().replace("make = true", "make = false")
         hosts.write_text(as_they_are)
         code, lines, _ = play("--cell", "open-mx-1.5/open-mx-1.5/connect/none", "--json", hosts)
-        (cell,) = Report.from_json_lines(lines).cells
+        (cell,) = InteropReport.from_json_lines(lines).cells
         assert cell.verdict == "missing"
-        assert cell.reason == "not played: the MTU of veth0 is 1500, and mxoe needs 4130"
+        assert cell.reason == "not played: the MTU of veth0 is 1500, but mxoe needs 4130"
     assert not left_over()
     with pytest.raises(NamespaceError, match="No such file"), inside(name("left")):
         raise AssertionError("nobody is there")
@@ -153,16 +153,16 @@ def test_a_host_that_is_not_ours_is_played_against(tmp_path):
         cases = [word for case in (*names, "perf") for word in ("--case", case)]
         code, lines, errors = play(*cases, "--json", external(tmp_path))
         assert subprocess.run(["ip", "netns", "pids", name("right")], capture_output=True, text=True).stdout == ""
-    found = {each.name: each for each in Report.from_json_lines(lines).cells}
+    found = {each.name: each for each in InteropReport.from_json_lines(lines).cells}
     bad = [f"{each.name}: {each.reason}" for each in found.values() if each.verdict == "fail"]
     assert (code, bad) == (0, []), errors
     for ours in ("open-mx-1.5", "native-mx"):
         for case in ("announcements", "names", "connect-bad-key", "restart-endpoint", "restart-host", *names[2:]):
             assert found[f"{ours}/served/{case}/none"].reason.startswith("works")
         assert found[f"{ours}/served/connect-crossing/none"].reason == (
-            "not played: the case needs both hosts in its hand, and the right one is external"
+            "not played: the case must control both hosts, and the right one is external"
         )
-        assert found[f"{ours}/served/perf/none"].reason == ("not played: no program of served is described for 'perf'")
+        assert found[f"{ours}/served/perf/none"].reason == ("not played: no program of served is configured for 'perf'")
 
 
 OMX_PERF = """\
@@ -197,7 +197,7 @@ def test_a_real_omx_perf_is_measured_although_it_answers_from_a_buffer_of_its_ow
     with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
         names = ("measuring", "lost-message", "lost-notify")
         code, lines, errors = play(*(word for each in names for word in ("--case", each)), "--json", omx_perf(tmp_path))
-    cells = Report.from_json_lines(lines).cells
+    cells = InteropReport.from_json_lines(lines).cells
     assert (code, [each.reason for each in cells if not each.works]) == (0, []), errors
     assert [each.case for each in cells] == ["lost-notify", "lost-message", "perf", "perf-one-way"]
     assert not any("was restarted" in line for each in cells for line in each.events)
@@ -209,9 +209,9 @@ def test_a_program_that_a_failed_case_leaves_in_mid_run_is_restarted(tmp_path):
     with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
         code, lines, errors = play("--case", "measuring", "--json", omx_perf(tmp_path, 'answer = "content"'))
         assert subprocess.run(["ip", "netns", "pids", name("right")], capture_output=True, text=True).stdout == ""
-    perf, one_way = Report.from_json_lines(lines).cells
+    perf, one_way = InteropReport.from_json_lines(lines).cells
     assert (code, perf.verdict) == (1, "fail")
-    assert perf.reason == "left: 1 bytes were received with another content"
+    assert perf.reason == "left: received 1 byte, but not the ones sent"
     assert one_way.works, (one_way.reason, errors)
     assert one_way.events[0].endswith("' was restarted: open-mx-1.5/real/perf/none did not succeed")
 
@@ -219,8 +219,8 @@ def test_a_program_that_a_failed_case_leaves_in_mid_run_is_restarted(tmp_path):
 @pytest.mark.parametrize(
     ("serve", "why"),
     [
-        ("--nonsense", "has ended at once, with 2: mxwire: No such option '--nonsense'"),
-        ("--echo --name other:0", "served: nothing is heard of node7:0 on veth0 within 12 s"),
+        ("--nonsense", "ended at once with status 2: mxwire: No such option '--nonsense'"),
+        ("--echo --name other:0", "served: no frame received from node7:0 on veth0 within 12 s"),
     ],
 )
 def test_a_host_that_is_not_there_is_told_in_a_line(tmp_path, serve, why):
@@ -240,7 +240,7 @@ def test_a_host_that_answers_nonsense_fails_and_is_diagnosed(tmp_path):
         path.write_text(path.read_text().replace("patience = 30", "patience = 3"))
         words = ("--cell", "open-mx-1.5/served/size-tiny/none", "--cell", "open-mx-1.5/served/size-medium/none")
         code, lines, _ = play(*words, "--json", path)
-    tiny, medium = Report.from_json_lines(lines).cells
+    tiny, medium = InteropReport.from_json_lines(lines).cells
     assert code == 1
     assert tiny.reason.startswith("works")
     assert medium.verdict == "fail"
@@ -249,5 +249,5 @@ def test_a_host_that_answers_nonsense_fails_and_is_diagnosed(tmp_path):
 
 def test_making_namespaces_says_what_is_wrong(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(MxwireError, match="wants root"), made((("a", "b"), ("c", "d")), 1500):
+    with pytest.raises(MxwireError, match="needs root"), made((("a", "b"), ("c", "d")), 1500):
         raise AssertionError("they were made")

@@ -9,16 +9,16 @@ from itertools import product
 import pytest
 
 from mxwire.errors import MxwireError
-from mxwire.interop import playing
-from mxwire.interop.cases import GROUPS, PARTS
-from mxwire.interop.casting import Unsuitable
+from mxwire.interop import cell_player
+from mxwire.interop.cases import ALL_CASES, GROUPS
+from mxwire.interop.cell_player import CellOrder, play_simulated
 from mxwire.interop.expectations import WORKS
-from mxwire.interop.external import ProgramError
+from mxwire.interop.external_programs import ProgramError
 from mxwire.interop.impairments import TREATMENTS, treatment_by_name
 from mxwire.interop.implementations import IMPLEMENTATIONS, dialect_of, implementation_by_name
-from mxwire.interop.matrix import Selection, plan, report_of, run
-from mxwire.interop.playing import Order, play_simulated
+from mxwire.interop.matrix import CellSelection, plan, report_of, run
 from mxwire.interop.result import Cell
+from mxwire.interop.roles import UnplayableCase
 from mxwire.interop.simulated import SimulatedStage
 from mxwire.link import LinkError
 from mxwire.protocol import LocalProtocolError, Status
@@ -29,13 +29,13 @@ PAIRS = list(product(IMPLEMENTATIONS, IMPLEMENTATIONS))
 
 
 def played(name: str, seed: int = 1) -> Cell:
-    (order,) = plan(Selection(cells=(name,), seed=seed))
+    (order,) = plan(CellSelection(cells=(name,), seed=seed))
     return play_simulated(order)
 
 
 def cells(left: str, right: str) -> list[Cell]:
     """All standard cells of a pair, in the one direction."""
-    orders = plan(Selection(implementations=(left, right)))
+    orders = plan(CellSelection(implementations=(left, right)))
     return [play_simulated(each) for each in orders if (each.left.name, each.right.name) == (left, right)]
 
 
@@ -43,7 +43,7 @@ def cells(left: str, right: str) -> list[Cell]:
 def test_every_cell_is_as_expected(left, right):
     found = cells(left, right)
     assert [f"{each.name}: {each.reason}" for each in found if each.verdict not in ("pass", "info")] == []
-    assert len(found) >= len(PARTS)
+    assert len(found) >= len(ALL_CASES)
     for each in found:
         assert each.events or not each.frames
         if not each.reason.startswith("works"):
@@ -56,7 +56,7 @@ def test_every_cell_is_as_expected(left, right):
 @pytest.mark.parametrize("impairment", ["heavy-loss", "slow"])
 @pytest.mark.parametrize("name", ["open-mx-1.5", "open-mx-1.5-as-found", "native-mx", "open-mx-1.5-omx-1500"])
 def test_hosts_bear_what_is_not_played_as_a_rule(name, impairment):
-    orders = plan(Selection(implementations=(name,), impairments=(impairment,)))
+    orders = plan(CellSelection(implementations=(name,), impairments=(impairment,)))
     found = [play_simulated(each) for each in orders]
     assert [f"{each.name}: {each.reason}" for each in found if each.verdict not in ("pass", "info")] == []
 
@@ -88,21 +88,21 @@ def test_what_is_known_not_to_work_is_diagnosed(cell, why):
 
 
 def test_a_pair_that_ought_to_work_and_does_not_has_failed(monkeypatch):
-    monkeypatch.setattr(playing, "expected_of", lambda *_: WORKS)
+    monkeypatch.setattr(cell_player, "expected_of", lambda *_: WORKS)
     found = played("open-mx-1.5/open-mx-1.5-omx-9000/size-large/none")
     assert found.verdict == "fail"
-    assert "has not ended within 60 s" in found.reason
+    assert "did not complete within 60 s" in found.reason
 
 
 def test_a_pair_that_ought_to_fail_and_works_has_failed(monkeypatch):
     fails = replace(WORKS, expectation="fails", text="fails: so it is said")
-    monkeypatch.setattr(playing, "expected_of", lambda *_: fails)
+    monkeypatch.setattr(cell_player, "expected_of", lambda *_: fails)
     found = played("open-mx-1.5/open-mx-1.5/connect/none")
     assert (found.verdict, found.reason) == ("fail", "works, though it should not: fails: so it is said")
 
 
 def test_a_failure_that_nothing_explains_is_not_strictly_as_expected(monkeypatch):
-    monkeypatch.setattr(playing, "diagnose", lambda *_: [])
+    monkeypatch.setattr(cell_player, "diagnose", lambda *_: [])
     assert played("open-mx-1.5/open-mx-1.5-omx-9000/size-large/none").verdict == "non-strict"
 
 
@@ -118,7 +118,7 @@ def test_a_defect_of_a_case_is_called_so(monkeypatch):
     def broken(stage):
         raise ZeroDivisionError("by hand")
 
-    monkeypatch.setitem(PARTS, "connect", replace(PARTS["connect"], play=broken))
+    monkeypatch.setitem(ALL_CASES, "connect", replace(ALL_CASES["connect"], play=broken))
     found = played("open-mx-1.5/open-mx-1.5/connect/none")
     assert (found.verdict, found.reason) == ("fail", "a defect of mxwire: ZeroDivisionError: by hand")
 
@@ -146,7 +146,7 @@ def test_another_seed_is_another_run():
 
 
 def test_several_processes_find_what_one_finds():
-    orders = plan(Selection(implementations=("open-mx-1.5", "native-mx"), cases=("connecting", "sizes")))
+    orders = plan(CellSelection(implementations=("open-mx-1.5", "native-mx"), cases=("connecting", "sizes")))
     reports = [report_of(orders, "twice") for _ in range(2)]
     for report, jobs in zip(reports, (1, 2), strict=True):
         assert run(orders, report, jobs=jobs)
@@ -155,27 +155,27 @@ def test_several_processes_find_what_one_finds():
 
 
 def test_what_is_not_the_doing_of_hosts_is_not_held_against_them():
-    def outcome(error: MxwireError) -> playing.Outcome:
+    def outcome(error: MxwireError) -> cell_player.CaseOutcome:
         def broken(stage):
             raise error
 
-        (order,) = plan(Selection(cells=("open-mx-1.5/open-mx-1.5/connect/none",)))
-        casting = playing.casting_of(order.left, "left")
+        (order,) = plan(CellSelection(cells=("open-mx-1.5/open-mx-1.5/connect/none",)))
+        casting = cell_player.casting_of(order.left, "left")
         stage = SimulatedStage(casting, casting, treatment_by_name("none"), 1)
-        return playing.perform(replace(PARTS["connect"], play=broken), stage)
+        return cell_player.perform(replace(ALL_CASES["connect"], play=broken), stage)
 
     refused = LocalProtocolError(Status.BAD_REQUEST, "no such partner")
-    assert outcome(refused) == playing.Outcome(False, "a call was refused: no such partner")
-    for error in (ProgramError("node7: nothing: cannot be started"), LinkError("eth0: has gone"), Unsuitable("no")):
+    assert outcome(refused) == cell_player.CaseOutcome(False, "a call was refused: no such partner")
+    for error in (ProgramError("node7: nothing: cannot be started"), LinkError("eth0: has gone"), UnplayableCase("no")):
         with pytest.raises(type(error), match=str(error)):
             outcome(error)
 
 
 def test_an_interrupted_run_says_what_was_not_played():
-    orders = plan(Selection(implementations=("open-mx-1.5",), cases=("connecting",)))
+    orders = plan(CellSelection(implementations=("open-mx-1.5",), cases=("connecting",)))
     report = report_of(orders, "interrupted")
 
-    def play(order: Order) -> Cell:
+    def play(order: CellOrder) -> Cell:
         if len(report.cells) == 3:
             raise KeyboardInterrupt
         return play_simulated(order)
@@ -187,24 +187,24 @@ def test_an_interrupted_run_says_what_was_not_played():
 
 
 def test_every_case_says_what_it_is_about():
-    for name, part in PARTS.items():
+    for name, part in ALL_CASES.items():
         assert part.case.name == name
         assert part.case.description.endswith("."), name
         assert part.case.rules, name
         assert set(part.case.rules) <= set(CATALOGUE), name
-    assert set(Counter(part.case.group for part in PARTS.values())) == set(GROUPS)
-    assert not set(GROUPS) & set(PARTS)
+    assert set(Counter(part.case.group for part in ALL_CASES.values())) == set(GROUPS)
+    assert not set(GROUPS) & set(ALL_CASES)
 
 
 @pytest.mark.parametrize(
     ("selection", "why"),
     [
-        (Selection(implementations=("openmx",)), "no implementation 'openmx' (did you mean open-mx-"),
-        (Selection(impairments=("heavy",)), "no impairment 'heavy' (did you mean heavy-loss?)"),
-        (Selection(implementations=("mx",)), "no implementation 'mx'; mxwire interop --list lists them all"),
-        (Selection(cases=("size",)), "no case 'size' (did you mean sizes or size-"),
-        (Selection(impairments=("bad",)), "no impairment 'bad'; mxwire interop --list"),
-        (Selection(cells=("a/b",)), "no cell 'a/b': write LEFT/RIGHT/CASE/IMPAIRMENT"),
+        (CellSelection(implementations=("openmx",)), "unknown implementation 'openmx' (did you mean open-mx-"),
+        (CellSelection(impairments=("heavy",)), "unknown impairment 'heavy' (did you mean heavy-loss?)"),
+        (CellSelection(implementations=("mx",)), "unknown implementation 'mx'; mxwire interop --list lists them all"),
+        (CellSelection(cases=("size",)), "unknown case 'size' (did you mean sizes or size-"),
+        (CellSelection(impairments=("bad",)), "unknown impairment 'bad'; mxwire interop --list"),
+        (CellSelection(cells=("a/b",)), "invalid cell 'a/b': write LEFT/RIGHT/CASE/IMPAIRMENT"),
     ],
 )
 def test_names_that_are_none_are_told_with_those_that_are(selection, why):

@@ -7,14 +7,14 @@ import json
 import pytest
 
 from mxwire.errors import MxwireError
-from mxwire.interop.result import Case, Cell, Impairment, Implementation, Report
+from mxwire.interop.result import Case, Cell, Impairment, Implementation, InteropReport
 from mxwire.rules import Violation
 
 BREACH = Violation("R-SEQ-05", "violation", (3, 7), 1_000_000, bytes(5) + b"\x01", "number 1", "number 2")
 
 
-def a_report() -> Report:
-    return Report(
+def a_report() -> InteropReport:
+    return InteropReport(
         "a matrix",
         "0.1",
         "2026-11-21T19:00:00Z",
@@ -31,9 +31,9 @@ def a_report() -> Report:
 
 def test_a_report_is_the_same_when_it_is_read_again(tmp_path):
     report = a_report()
-    assert Report.from_json_lines(report.to_json_lines()) == report
+    assert InteropReport.from_json_lines(report.to_json_lines()) == report
     assert report.write(tmp_path / "folder") == tmp_path / "folder" / "report.jsonl"
-    assert Report.read(tmp_path / "folder") == report == Report.read(tmp_path / "folder" / "report.jsonl")
+    assert InteropReport.read(tmp_path / "folder") == report == InteropReport.read(tmp_path / "folder" / "report.jsonl")
 
 
 def test_each_line_says_what_it_is():
@@ -55,7 +55,7 @@ def test_a_report_with_a_failed_cell_is_not_as_expected():
     [
         ("", "it is empty"),
         ("nonsense\n", "line 1"),
-        ('{"record":"cell"}\n', "line 1: the first record is not that of a report"),
+        ('{"record":"cell"}\n', "line 1: the first record is not of kind report"),
         ('{"record":"report","title":"","version":"","started":""}\n{"record":"odd"}\n', "line 2: 'odd'"),
         ('{"record":"report","title":"","version":"","started":""}\n[]\n', "line 2"),
     ],
@@ -63,9 +63,9 @@ def test_a_report_with_a_failed_cell_is_not_as_expected():
 def test_what_is_no_report_is_told_with_its_line(tmp_path, text, why):
     (tmp_path / "report.jsonl").write_text(text)
     with pytest.raises(MxwireError, match=f"not a report of mxwire interop: {why}"):
-        Report.read(tmp_path)
+        InteropReport.read(tmp_path)
 
 
 def test_a_report_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(MxwireError, match="no report can be read: No such file"):
-        Report.read(tmp_path)
+    with pytest.raises(MxwireError, match="the report cannot be read: No such file"):
+        InteropReport.read(tmp_path)

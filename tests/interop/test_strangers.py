@@ -11,15 +11,15 @@ import pytest
 
 from mxwire.capture import open_capture
 from mxwire.host.perf.parameters import MATCH
-from mxwire.interop.applications import start
-from mxwire.interop.cases import PARTS, Part
-from mxwire.interop.casting import Answer, Casting, Role, Unsuitable, Where
+from mxwire.interop.cases import ALL_CASES, CaseDefinition
+from mxwire.interop.cell_player import CaseOutcome, casting_of, perform
 from mxwire.interop.expectations import expected_of
 from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.implementations import implementation_by_name
-from mxwire.interop.judging import Hosts, judge
-from mxwire.interop.playing import Outcome, casting_of, perform
-from mxwire.interop.side import Side
+from mxwire.interop.judge import HostTable, judge
+from mxwire.interop.programs import start
+from mxwire.interop.roles import Answer, EndpointAddress, HostSetup, Role, UnplayableCase
+from mxwire.interop.side import StageSide
 from mxwire.interop.simulated import SimulatedStage
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import dialect_by_name
@@ -27,7 +27,7 @@ from mxwire.wire.packets import Tiny
 
 RECORDED = Path(__file__).parents[1] / "data" / "omx_perf"
 """Recordings of the matrix against a real omx_perf -s."""
-ASKED_OF_PROGRAMS = [part for part in PARTS.values() if part.role is not None]
+ASKED_OF_PROGRAMS = [part for part in ALL_CASES.values() if part.role is not None]
 PAIRS = [
     ("open-mx-1.5", "native-mx"),
     ("native-mx", "open-mx-1.5-as-found"),
@@ -46,20 +46,20 @@ class StrangeStage(SimulatedStage):
         return role in self.programs
 
     @property
-    def right(self) -> Side:
-        raise Unsuitable("the right host is not ours")
+    def right(self) -> StageSide:
+        raise UnplayableCase("the right host is not ours")
 
     @property
-    def sides(self) -> tuple[Side, ...]:
+    def sides(self) -> tuple[StageSide, ...]:
         return (self.left,)
 
     @property
     def right_address(self) -> bytes:
         return self._hosts[1].address
 
-    def far(self, role: Role) -> Where:
+    def far(self, role: Role) -> EndpointAddress:
         if role not in self.programs:
-            raise Unsuitable(f"no program is described for {role!r}")
+            raise UnplayableCase(f"no program is configured for {role!r}")
         if role not in self.roles:
             application = start(self._hosts[1], role)
             self.applications.append(application)
@@ -72,7 +72,7 @@ class LengthOnly(StrangeStage):
 
     answer: Answer = "length"
 
-    def far(self, role: Role) -> Where:
+    def far(self, role: Role) -> EndpointAddress:
         first = role not in self.roles
         where = super().far(role)
         if role == "echo" and first:
@@ -83,30 +83,32 @@ class LengthOnly(StrangeStage):
         return where
 
 
-def hosts(one: str, other: str) -> tuple[Casting, Casting]:
+def hosts(one: str, other: str) -> tuple[HostSetup, HostSetup]:
     return tuple(casting_of(implementation_by_name(each), name) for each, name in ((one, "left"), (other, "right")))
 
 
-def played(part: Part, one: str, other: str, impairment: str = "none", seed: int = 1) -> tuple[Outcome, StrangeStage]:
+def played(
+    part: CaseDefinition, one: str, other: str, impairment: str = "none", seed: int = 1
+) -> tuple[CaseOutcome, StrangeStage]:
     left, right = hosts(one, other)
     treatment = treatment_by_name(impairment)
     stage = StrangeStage(left, right, treatment, seed, introduction=part.introduction, patience=20)
     return perform(part, stage), stage
 
 
-def broken(stage: StrangeStage, part: Part) -> list[str]:
+def broken(stage: StrangeStage, part: CaseDefinition) -> list[str]:
     left, right = stage.castings
-    known = Hosts({stage.left.address: left, stage.right_address: right}, left.dialect)
+    known = HostTable({stage.left.address: left, stage.right_address: right}, left.dialect)
     found = judge(stage.frames, known, exact=True, reboots=stage.reboots, slowest=stage.slowest)
     return [str(each) for each in found if each.severity == "violation" and each.rule not in part.unseen]
 
 
 def test_nearly_all_cases_can_be_played_against_a_host_that_is_not_ours() -> None:
-    assert {name for name, part in PARTS.items() if part.role is None} == {"connect-crossing", "disconnected"}
+    assert {name for name, part in ALL_CASES.items() if part.role is None} == {"connect-crossing", "disconnected"}
 
 
 @pytest.mark.parametrize("part", ASKED_OF_PROGRAMS, ids=lambda part: part.case.name)
-def test_a_case_works_with_programs_alone(part: Part) -> None:
+def test_a_case_works_with_programs_alone(part: CaseDefinition) -> None:
     for one, other in PAIRS:
         outcome, stage = played(part, one, other)
         assert outcome.works, f"{one} to {other}: {outcome.text}"
@@ -124,17 +126,17 @@ def test_a_link_may_be_bad(impairment: str) -> None:
 WITH_PERF_ALONE = {
     *("announcements", "names", "unknown-host", "given-up", "perf", "perf-one-way"),
     *("connect", "connect-bad-key", "connect-closed", "connect-no-endpoint"),
-    *(name for name in PARTS if name.startswith("lost-") and name != "lost-acks"),
+    *(name for name in ALL_CASES if name.startswith("lost-") and name != "lost-acks"),
 }
 
 
 @pytest.mark.parametrize("part", ASKED_OF_PROGRAMS, ids=lambda part: part.case.name)
-def test_half_of_the_cases_want_no_more_than_omx_perf(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_of_the_cases_want_no_more_than_omx_perf(part: CaseDefinition, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every Open-MX host has it."""
     monkeypatch.setattr(StrangeStage, "programs", frozenset({"perf"}))
     for one, other in PAIRS:
         if part.case.name not in WITH_PERF_ALONE:
-            with pytest.raises(Unsuitable, match="no program is described for"):
+            with pytest.raises(UnplayableCase, match="no program is configured for"):
                 played(part, one, other)
             continue
         outcome, stage = played(part, one, other)
@@ -143,7 +145,7 @@ def test_half_of_the_cases_want_no_more_than_omx_perf(part: Part, monkeypatch: p
 
 
 @pytest.mark.parametrize("part", ASKED_OF_PROGRAMS, ids=lambda part: part.case.name)
-def test_what_must_fail_between_dialects_fails(part: Part) -> None:
+def test_what_must_fail_between_dialects_fails(part: CaseDefinition) -> None:
     for one, other in product(("open-mx-1.5", "open-mx-1.5-omx-9000"), repeat=2):
         expected = expected_of(part, *hosts(one, other), echoed=part.role == "echo")
         outcome, _ = played(part, one, other)
@@ -175,12 +177,12 @@ def recorded(name: str) -> list[bytes]:
 def test_the_answer_of_omx_perf_need_not_have_the_content_of_the_message() -> None:
     """A real one answers from a buffer that it never fills (R-MEA-16); so does ours."""
     stage = strange_stage()
-    assert perform(PARTS["perf"], stage).works
-    assert not broken(stage, PARTS["perf"])
+    assert perform(ALL_CASES["perf"], stage).works
+    assert not broken(stage, ALL_CASES["perf"])
     stage = strange_stage()
     says(stage, "content")
-    outcome = perform(PARTS["perf"], stage)
-    assert outcome.text == "left: 1 bytes were received with another content"
+    outcome = perform(ALL_CASES["perf"], stage)
+    assert outcome.text == "left: received 1 byte, but not the ones sent"
 
 
 def test_a_real_omx_perf_answered_with_the_length_and_match_info_but_another_content() -> None:
@@ -196,11 +198,11 @@ def test_the_next_case_meets_omx_perf_in_mid_run_as_recorded() -> None:
     """After a case that has failed a slave still waits for the next message of that measurement."""
     stage = strange_stage()
     says(stage, "content")
-    assert not perform(PARTS["perf"], stage).works
+    assert not perform(ALL_CASES["perf"], stage).works
     stage.left.ends[-1].close()
     stage.let_pass(0.8)
     before = len(stage.frames)
-    outcome = perform(PARTS["perf-one-way"], stage)
+    outcome = perform(ALL_CASES["perf-one-way"], stage)
     assert outcome.text == "left: send of 44 bytes ended as message truncated, not as success"
     stage.settle()
     assert kinds(each.frame for each in stage.frames[before:]) == kinds(recorded("mid-run.pcapng"))
@@ -223,7 +225,7 @@ def test_an_echo_may_be_described_as_one_that_does_not_return_the_content(answer
 def test_a_slave_forgets_its_sender_half_a_second_after_the_last_answer() -> None:
     """It does not look at the network until then: a connect has to wait."""
     stage = strange_stage()
-    assert perform(PARTS["perf"], stage).works
+    assert perform(ALL_CASES["perf"], stage).works
     (application,) = stage.applications
     last = next(each.time_ns for each in reversed(stage.frames) if kinds([each.frame]) == ["Notify"])
     asked = stage.left.open(9).ask(stage.far("perf"))
@@ -232,13 +234,13 @@ def test_a_slave_forgets_its_sender_half_a_second_after_the_last_answer() -> Non
     assert [each.number for each in application.end.engine.partners.values()] == [9]
     for each in stage.left.ends:
         each.close()
-    assert perform(PARTS["perf-one-way"], stage).works
+    assert perform(ALL_CASES["perf-one-way"], stage).works
 
 
 def test_what_only_the_content_shows_is_not_expected_of_a_program_that_does_not_return_it() -> None:
     """native MX and Open-MX 1.1 exchange MEDIUMs that are complete but not intact."""
-    pair, part = hosts("native-mx", "open-mx-1.1"), PARTS["perf"]
+    pair, part = hosts("native-mx", "open-mx-1.1"), ALL_CASES["perf"]
     assert expected_of(part, *pair).expectation == "either"
     assert expected_of(part, *pair, answer="content").expectation == "fails"
-    assert expected_of(PARTS["size-medium"], *pair, echoed=True).expectation == "fails"
-    assert expected_of(PARTS["size-medium"], *pair, echoed=True, answer="length").expectation == "either"
+    assert expected_of(ALL_CASES["size-medium"], *pair, echoed=True).expectation == "fails"
+    assert expected_of(ALL_CASES["size-medium"], *pair, echoed=True, answer="length").expectation == "either"

@@ -49,7 +49,7 @@ def test_hosts_of_a_simulated_network_talk(pytester, run):
     )
     result = run()
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*Stalled: right: receive of up to 5 bytes has not ended within 60 s*"])
+    result.stdout.fnmatch_lines(["*WaitTimeout: right: receive of up to 5 bytes did not complete within 60 s*"])
 
 
 def test_a_broken_rule_fails_the_test(pytester, run):
@@ -176,7 +176,7 @@ def test_a_program_that_a_failed_test_has_used_is_restarted(pytester, run):
         """
         import pytest
         from mxwire.host.perf import MATCH, PerfParameters
-        from mxwire.interop.casting import Unexpected
+        from mxwire.interop.roles import UnexpectedResult
 
         def begin(stage):
             end = stage.left.open(7)
@@ -194,7 +194,7 @@ def test_a_program_that_a_failed_test_has_used_is_restarted(pytester, run):
             assert any("was restarted: test_one has failed" in line for line in mxwire_external.events.lines)
 
         def test_three(mxwire_external):
-            with pytest.raises(Unexpected, match="message truncated"):
+            with pytest.raises(UnexpectedResult, match="message truncated"):
                 begin(mxwire_external)
         """
     )

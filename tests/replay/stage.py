@@ -10,11 +10,11 @@ from typing import Any
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Node, Profile
 from mxwire.protocol.profile import OPEN_MX_1_5_AS_FOUND
-from mxwire.replay.stateful.actor import Actor
+from mxwire.replay.stateful.actor import ReplayActor
 from mxwire.replay.stateful.application import RecordedApplication
-from mxwire.replay.stateful.script import Script, script_of
+from mxwire.replay.stateful.rule_watch import RuleWatch
+from mxwire.replay.stateful.script import ReplayScript, script_of
 from mxwire.replay.stateful.simulated import play
-from mxwire.replay.stateful.watching import Watch
 from mxwire.wire.decoder import Decoder
 from tests.wire.support import dialect_of, read_capture
 
@@ -27,7 +27,7 @@ Between = Callable[[bytes, bool], list[bytes]]
 """What becomes of a frame on its way; told whether it is the live host's."""
 
 
-def script(capture: str, host: str) -> Script:
+def script(capture: str, host: str) -> ReplayScript:
     """A capture with one of its hosts to be played."""
     decoded = Decoder(dialect_of(capture)).decode(read_capture(capture))
     return script_of([decoded], capture, HOSTS[host], dialect=dialect_of(capture))
@@ -54,22 +54,27 @@ class Network:
         return self.node.deadline()
 
 
-def live_node(chosen: Script, profile: Profile = OPEN_MX_1_5_AS_FOUND) -> Node:
+def live_node(chosen: ReplayScript, profile: Profile = OPEN_MX_1_5_AS_FOUND) -> Node:
     """A host that knows us."""
     peers = {OURS: "alpha:0"}
     return Node(THEIRS, "beta", dialect=chosen.dialect, profile=profile, rng=Random(2), peers=peers)
 
 
 def played(
-    chosen: Script, node: Node, between: Between | None = None, seed: int = 1, timeout: int | None = None, **rest: Any
-) -> Actor:
+    chosen: ReplayScript,
+    node: Node,
+    between: Between | None = None,
+    seed: int = 1,
+    timeout: int | None = None,
+    **rest: Any,
+) -> ReplayActor:
     """The played host after all is over, against a node that does what the recorded host did."""
     if timeout is not None:
         rest["timeout"] = timeout
-    actor = Actor(chosen, OURS, THEIRS, rng=Random(seed), **rest)
+    actor = ReplayActor(chosen, OURS, THEIRS, rng=Random(seed), **rest)
     application = RecordedApplication(node, chosen, OURS)
     met: Any = node if between is None else Network(node, between)
-    watch = Watch(chosen.dialect, THEIRS)
+    watch = RuleWatch(chosen.dialect, THEIRS)
     play(actor, met, application, watch.see)
     actor.findings += watch.findings
     return actor

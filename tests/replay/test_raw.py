@@ -18,11 +18,11 @@ from mxwire.replay.raw import (
     AtBitRate,
     AtFrameRate,
     AtTopSpeed,
+    FrameRewriter,
     Pace,
     Piece,
+    PiecePreparer,
     Player,
-    Preparation,
-    Rewriting,
     pace_at,
 )
 from mxwire.wire.codec import TYPE_OFFSET, codec_of
@@ -39,7 +39,7 @@ SECOND = 10**9
 def pieces(batch: FrameBatch, **options: Any) -> list[Piece]:
     """All frames of a batch, made ready."""
     decoded = Decoder().decode(batch)
-    return list(Preparation("trace", **options).pieces([(decoded, np.arange(len(decoded)))]))
+    return list(PiecePreparer("trace", **options).pieces([(decoded, np.arange(len(decoded)))]))
 
 
 def prepared(batch: FrameBatch, **options: Any) -> list[bytes]:
@@ -118,7 +118,7 @@ def test_frames_are_sent_as_they_were_recorded() -> None:
 
 def test_addresses_are_rewritten_wherever_they_stand() -> None:
     batch = read_capture("mxoe-discovery-omxoed")
-    changed = prepared(batch, rewriting=Rewriting({A: OURS, B: THEIRS}))
+    changed = prepared(batch, rewriting=FrameRewriter({A: OURS, B: THEIRS}))
     swapped = {A: OURS, B: THEIRS, b"\xff" * 6: b"\xff" * 6}
     codec = codec_of(MXOE)
     announcements = 0
@@ -137,14 +137,14 @@ def test_addresses_are_rewritten_wherever_they_stand() -> None:
 
 def test_two_addresses_may_change_places() -> None:
     batch = read_capture("mxoe-connect")
-    changed = prepared(batch, rewriting=Rewriting({A: B, B: A}))
+    changed = prepared(batch, rewriting=FrameRewriter({A: B, B: A}))
     assert [each[:12] for each in changed] == [each[6:12] + each[:6] for each in frames_of(batch)]
 
 
 def test_another_ethertype_goes_behind_the_tag() -> None:
     plain = frames_of(read_capture("mxoe-connect"))[:2]
     tagged = [each[:12] + bytes.fromhex("8100000a") + each[12:] for each in plain]
-    changed = prepared(FrameBatch.from_frames([plain[0], tagged[1]]), rewriting=Rewriting(ethertype=0x88B5))
+    changed = prepared(FrameBatch.from_frames([plain[0], tagged[1]]), rewriting=FrameRewriter(ethertype=0x88B5))
     assert changed[0] == plain[0][:12] + b"\x88\xb5" + plain[0][14:]
     assert changed[1] == tagged[1][:16] + b"\x88\xb5" + tagged[1][18:]
 
@@ -316,7 +316,7 @@ def test_a_link_in_memory_carries_it() -> None:
     sender, receiver = network.attach(address=OURS), network.attach(address=THEIRS)
     batch = read_capture("mxoe-connect")
     player = Player(sender, AtTopSpeed())
-    player.play(pieces(batch, rewriting=Rewriting({A: OURS, B: THEIRS})))
+    player.play(pieces(batch, rewriting=FrameRewriter({A: OURS, B: THEIRS})))
     arrived = receiver.receive(0)
     assert len(arrived) == sum(frame[:6] == B for frame in frames_of(batch)) == 6
     sender.close()

@@ -11,7 +11,7 @@ from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Profile
 from mxwire.protocol.profile import OPEN_MX_0_5, OPEN_MX_1_0, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
-from mxwire.replay.stateful.finding import Finding, Kind
+from mxwire.replay.stateful.finding import Cause, ReplayFinding
 from mxwire.replay.stateful.script import script_of
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import MXOE
@@ -92,7 +92,7 @@ def test_an_endpoint_that_is_not_there_is_told_at_once() -> None:
     assert chosen.endpoints == {3} and chosen.keys == {0x12345678}
     actor = played(chosen, live_node(chosen), endpoints={3: 9})
     assert actor.failure == "its endpoint 9 is not open (--endpoint gives another one)"
-    assert {each.kind for each in actor.findings} <= {Kind.APPLICATION}
+    assert {each.kind for each in actor.findings} <= {Cause.APPLICATION}
 
 
 def test_a_wrong_key_is_told_at_once() -> None:
@@ -126,7 +126,7 @@ def test_another_kind_of_host_is_told_by_what_it_does(what: str) -> None:
     capture, host, profile, fields = OTHERWISE[what]
     chosen = script(capture, host)
     actor = played(chosen, live_node(chosen, profile), timeout=10**9)
-    assert {each.field for each in actor.findings if each.kind is Kind.PROTOCOL and each.field} == fields, summary(
+    assert {each.field for each in actor.findings if each.kind is Cause.PROTOCOL and each.field} == fields, summary(
         actor.findings
     )
 
@@ -142,7 +142,7 @@ WITHOUT_DEFECTS = {("mxoe-every-type", "B"), ("mxoe-no-reverse-connect", "B")}
 def test_the_engine_as_it_should_be_differs_only_in_the_known_defect(capture: str, host: str) -> None:
     chosen = script(capture, host)
     actor = played(chosen, live_node(chosen, OPEN_MX_1_5))
-    own = {each.field for each in actor.findings if each.kind is not Kind.APPLICATION}
+    own = {each.field for each in actor.findings if each.kind is not Cause.APPLICATION}
     assert own == ({"Pull.session", "Notify.session"} if (capture, host) in WITHOUT_DEFECTS else set())
     assert not actor.failure
 
@@ -153,7 +153,7 @@ def test_a_host_without_the_known_defect_differs_in_it() -> None:
     assert "R-CON-12" in {each.rule for each in actor.findings}
 
 
-def summary(findings: list[Finding]) -> str:
+def summary(findings: list[ReplayFinding]) -> str:
     return "\n".join(sorted({f"{each.kind} {each.rule} {each}" for each in findings}))
 
 

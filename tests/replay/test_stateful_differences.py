@@ -14,12 +14,12 @@ import pytest
 from mxwire.frames import FrameBatch
 from mxwire.protocol.sequence import distance
 from mxwire.replay.stateful import simulated
-from mxwire.replay.stateful.actor import Actor
+from mxwire.replay.stateful.actor import ReplayActor
 from mxwire.replay.stateful.application import RecordedApplication
-from mxwire.replay.stateful.comparing import FIELDS, How
-from mxwire.replay.stateful.finding import Kind
-from mxwire.replay.stateful.pair import Pair
-from mxwire.replay.stateful.watching import Watch
+from mxwire.replay.stateful.comparison import FIELDS, FieldRelation
+from mxwire.replay.stateful.finding import Cause
+from mxwire.replay.stateful.pair import EndpointPair
+from mxwire.replay.stateful.rule_watch import RuleWatch
 from mxwire.wire.codec import codec_of
 from mxwire.wire.packets import FRAME_CLASSES, Announcement, ConnectReply, HostQuery, HostReply, Raw
 from tests.replay.stage import OURS, THEIRS, live_node, played, script
@@ -74,7 +74,7 @@ def tries(capture: str, host: str) -> Iterable[tuple[int, str]]:
     for place, frame in enumerate(frames_of(capture, host)):
         for name, wanted in FIELDS[type(frame)].items():
             value = getattr(frame, name)
-            if wanted.how is not How.FREE and value not in (None, b"") and name not in REPAIRED:
+            if wanted.how is not FieldRelation.FREE and value not in (None, b"") and name not in REPAIRED:
                 yield place, name
 
 
@@ -109,7 +109,7 @@ def test_what_is_lost_on_the_way_is_sent_again(capture: str, seed: int) -> None:
     chosen = script(capture, "B")
     actor = played(chosen, live_node(chosen), lose, timeout=60 * 10**9)
     assert not actor.failure
-    own = [each for each in actor.findings if each.kind is not Kind.APPLICATION]
+    own = [each for each in actor.findings if each.kind is not Cause.APPLICATION]
     assert not own, own
 
 
@@ -140,9 +140,9 @@ def test_an_application_that_does_nothing_is_told_as_such() -> None:
     chosen = script("mxoe-unexpected", "A")
     node = live_node(chosen)
     node.open_endpoint(3, 0x12345678)
-    actor = Actor(chosen, OURS, THEIRS, rng=Random(1), timeout=10**9)
+    actor = ReplayActor(chosen, OURS, THEIRS, rng=Random(1), timeout=10**9)
     simulated.play(actor, node)
-    assert {each.kind for each in actor.findings} == {Kind.APPLICATION} and not actor.failure
+    assert {each.kind for each in actor.findings} == {Cause.APPLICATION} and not actor.failure
     assert {each.rule for each in actor.findings} == {"R-PUL-01", ""} or actor.skipped
 
 
@@ -155,16 +155,16 @@ def test_a_rule_that_the_live_host_breaks_is_told_whatever_was_recorded() -> Non
         return [codec.build(replace(frame, length=17))] if theirs and isinstance(frame, ConnectReply) else [raw]
 
     actor = played(chosen, live_node(chosen), too_long, timeout=10**9)
-    broken = [each for each in actor.findings if each.kind is Kind.RULE]
+    broken = [each for each in actor.findings if each.kind is Cause.RULE]
     assert broken and all(each.rule.startswith("W-") for each in broken), broken
 
 
 def test_what_passes_can_be_kept() -> None:
     chosen = script("mxoe-connect", "A")
     kept: list[bytes] = []
-    watch = Watch(chosen.dialect, THEIRS, lambda _now, raw: kept.append(raw))
+    watch = RuleWatch(chosen.dialect, THEIRS, lambda _now, raw: kept.append(raw))
     node = live_node(chosen)
-    actor = Actor(chosen, OURS, THEIRS, rng=Random(1))
+    actor = ReplayActor(chosen, OURS, THEIRS, rng=Random(1))
     simulated.play(actor, node, RecordedApplication(node, chosen, OURS), watch.see)
     assert not watch.findings
     assert sum(each[6:12] == OURS for each in kept) >= actor.played
@@ -176,7 +176,7 @@ def test_what_passes_can_be_kept() -> None:
 
 
 def test_numbers_move_up_where_one_is_left_out() -> None:
-    pair = Pair(5, 3)
+    pair = EndpointPair(5, 3)
     assert pair.live_number(1) is None
     pair.begin(1, 0x4010)
     assert [pair.live_number(each) for each in (1, 2, 3)] == [0x4010, 0x4011, 0x4012]
@@ -185,13 +185,13 @@ def test_numbers_move_up_where_one_is_left_out() -> None:
 
 
 def test_numbers_go_round() -> None:
-    pair = Pair(5, 3)
+    pair = EndpointPair(5, 3)
     pair.begin(0x3FFF, 0x7FFE)
     assert [pair.live_number(each) for each in (0x3FFF, 0, 1)] == [0x7FFE, 0x7FFF, 0x4000]
 
 
 def test_acks_say_no_more_than_the_recorded_ones() -> None:
-    pair = Pair(5, 3)
+    pair = EndpointPair(5, 3)
     pair.expect_from(0x8007)
     for place, recorded in enumerate((1, 2, None, 3)):
         pair.arrive(0x8007 + place, recorded, now=place)
@@ -202,7 +202,7 @@ def test_acks_say_no_more_than_the_recorded_ones() -> None:
 
 
 def test_a_gap_holds_acks_back() -> None:
-    pair = Pair(5, 3)
+    pair = EndpointPair(5, 3)
     pair.arrive(2, 2, now=0)
     assert pair.ack() == 1
     pair.arrive(1, 1, now=0, complete=False)

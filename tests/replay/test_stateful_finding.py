@@ -11,7 +11,7 @@ from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.link import MemoryLink, MemoryNetwork
 from mxwire.protocol.introduction import announcement, answer, query
-from mxwire.replay.stateful.live import Found, find
+from mxwire.replay.stateful.live import FoundHost, find
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import Frame
@@ -35,9 +35,11 @@ def say(link: MemoryLink, *frames: Frame) -> None:
     link.send(FrameBatch.from_frames([build(each, MXOE) for each in frames]))
 
 
-@pytest.mark.parametrize(("wanted", "found"), [(None, Found(BETA, "beta:0")), ("alpha:0", Found(ALPHA, "alpha:0"))])
+@pytest.mark.parametrize(
+    ("wanted", "found"), [(None, FoundHost(BETA, "beta:0")), ("alpha:0", FoundHost(ALPHA, "alpha:0"))]
+)
 def test_it_is_found_by_its_name_or_by_being_the_first(
-    links: tuple[MemoryLink, MemoryLink], wanted: str | None, found: Found
+    links: tuple[MemoryLink, MemoryLink], wanted: str | None, found: FoundHost
 ) -> None:
     ours, others = links
     say(others, announcement(ALPHA, 1), told("beta:0", BETA), told("alpha:0", ALPHA))
@@ -56,6 +58,6 @@ def test_who_is_there_instead_is_told(links: tuple[MemoryLink, MemoryLink]) -> N
 
 
 def test_an_ethernet_without_hosts_is_told(links: tuple[MemoryLink, MemoryLink]) -> None:
-    text = r"^wire0: no host was found within 0\.01 s; nothing was heard \(mxwire doctor -i wire0 looks why\)$"
+    text = r"^wire0: no host was found within 0\.01 s; nothing was heard \(mxwire doctor -i wire0 finds the reason\)$"
     with pytest.raises(MxwireError, match=text):
         find(links[0], "ours:0", None, 0.01, Random(1))

@@ -9,8 +9,8 @@ import pytest
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.protocol.profile import OPEN_MX_1_5
-from mxwire.replay.stateful.finding import Kind
-from mxwire.replay.stateful.script import Script, script_of
+from mxwire.replay.stateful.finding import Cause
+from mxwire.replay.stateful.script import ReplayScript, script_of
 from mxwire.simulation import Scenario, Simulation
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import MXOE, omx
@@ -27,7 +27,7 @@ SCENARIOS = (
 )
 
 
-def recorded(scenario: Scenario, host: bytes) -> Script:
+def recorded(scenario: Scenario, host: bytes) -> ReplayScript:
     kept: list[bytes] = []
     times: list[int] = []
 
@@ -45,7 +45,7 @@ def recorded(scenario: Scenario, host: bytes) -> Script:
 def test_what_simulated_hosts_did_can_be_played(scenario: Scenario, host: bytes) -> None:
     chosen = recorded(scenario, host)
     actor = played(chosen, live_node(chosen, OPEN_MX_1_5))
-    own = [each for each in actor.findings if each.kind is not Kind.APPLICATION]
+    own = [each for each in actor.findings if each.kind is not Cause.APPLICATION]
     assert not own and not actor.failure, Counter(map(str, own))
     missing = [each for each in actor.expectations.all.values() if not each.met and not each.again]
     assert not missing and actor.played > 50

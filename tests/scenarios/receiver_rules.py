@@ -118,7 +118,7 @@ NOT_TO_BE_SHOWN = {
 """Lines of section 21 that cannot be seen from outside, and why."""
 
 HISTORIC = (
-    ("0.1.0", "last instead of the next number"),
+    ("0.1.0", "last number instead of the next"),
     ("0.1.0", "pipeline"),
     ("0.1.0", "no counter"),
     ("0.1.0", "nothing to request"),

@@ -1,29 +1,29 @@
-"""The cases, a small file a group, in the order in which they are shown."""
+"""The cases, one file per group, in the order of the report."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from mxwire.interop.cases import connecting, discovering, ending, lossy, matching, measuring, sizes, streaming
-from mxwire.interop.cases.part import Part
-from mxwire.interop.naming import named
+from mxwire.interop.cases import connects, discovery, ends, losses, matching, perf, sizes, streams
+from mxwire.interop.cases.definition import CaseDefinition
+from mxwire.interop.lookup import named
 
-PARTS: Final[dict[str, Part]] = {
+ALL_CASES: Final[dict[str, CaseDefinition]] = {
     part.case.name: part
-    for group in (discovering, connecting, sizes, matching, streaming, lossy, ending, measuring)
-    for part in group.CASES.parts
+    for group in (discovery, connects, sizes, matching, streams, losses, ends, perf)
+    for part in group.CASES.definitions
 }
-"""By name."""
+"""Cases by name."""
 
 
-def part_by_name(name: str) -> Part:
-    """The case that a user names.
+def case_by_name(name: str) -> CaseDefinition:
+    """Return a case by its name.
 
-    Raises :class:`~mxwire.errors.MxwireError` for a name that is none.
+    Raises :class:`~mxwire.errors.MxwireError` for an unknown name.
     """
-    return named(name, PARTS, "case", GROUPS)
+    return named(name, ALL_CASES, "case", GROUPS)
 
 
-GROUPS: Final = tuple(dict.fromkeys(part.case.group for part in PARTS.values()))
+GROUPS: Final = tuple(dict.fromkeys(part.case.group for part in ALL_CASES.values()))
 
-__all__ = ["GROUPS", "PARTS", "Part", "part_by_name"]
+__all__ = ["ALL_CASES", "GROUPS", "CaseDefinition", "case_by_name"]

@@ -1,16 +1,16 @@
-"""What receives take: synchronous sends, unexpected messages, wildcards, buffers that are too short."""
+"""Matching of receives: synchronous sends, unexpected messages, wildcards, truncation."""
 
 from __future__ import annotations
 
-from mxwire.interop.cases.part import Group, data, of
-from mxwire.interop.casting import stage_wants
+from mxwire.interop.cases.definition import CaseGroup, data, of
+from mxwire.interop.roles import stage_wants
 from mxwire.interop.stage import Stage
 from mxwire.protocol import Defect, Status
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
-CASES = Group("matching")
+CASES = CaseGroup("matching")
 _KINDS = (20, 100, 5000, 40_000)
-"""A length of each kind of message."""
+"""One length of each kind of message."""
 
 
 @CASES.case(
@@ -21,13 +21,13 @@ _KINDS = (20, 100, 5000, 40_000)
     role="echo",
 )
 def synchronous(stage: Stage) -> None:
-    """0, 44 and 5000 bytes; each send ends when a receive has taken it, and not before."""
+    """0, 44 and 5000 bytes; each send completes when a receive has matched, and not before."""
     joined = stage.join()
     for number, length in enumerate((0, 44, 5000)):
         sent = joined.one.send(joined.to_two, data(number, length), number, synchronous=True)
         if stage.right_is_ours:
             stage.let_pass(0.05)
-            stage_wants(not sent.done, f"a synchronous send of {length} bytes has ended before anybody took it")
+            stage_wants(not sent.done, f"a synchronous send of {length} bytes completed before it was received")
         taken = joined.two.receive(length, number)
         joined.two.took(taken, data(number, length))
         joined.one.wait(sent)
@@ -42,7 +42,7 @@ def synchronous(stage: Stage) -> None:
     role="echo",
 )
 def unexpected(stage: Stage) -> None:
-    """One of each kind is sent before anybody asks for it, and taken in another order, by its match information."""
+    """One message of each kind is sent before a receive is posted, and received in another order, by match info."""
     for sender, partner, receiver in stage.join().ways():
         for number, length in enumerate(_KINDS):
             sender.send(partner, data(number, length), number)
@@ -54,7 +54,7 @@ def unexpected(stage: Stage) -> None:
 
 @CASES.case(
     "wildcards",
-    "receives are tried in their order",
+    "receives match in the order of posting",
     "R-MAT-01 R-MAT-02 R-MAT-03 R-ORD-05",
     lengths=of(8),
     answered=True,
@@ -75,32 +75,32 @@ def wildcards(stage: Stage) -> None:
 
 @CASES.case(
     "truncated",
-    "a buffer that is too short takes what fits",
+    "a short buffer truncates the message",
     "R-MSC-01 R-RDV-04 R-NOT-02",
     lengths=of(*_KINDS),
     role="echo",
     whole=False,
 )
 def truncated(stage: Stage) -> None:
-    """One of each kind into a buffer of ten bytes: the receiver is told, and the sender of a large one too."""
+    """One message of each kind into a buffer of ten bytes: the receive ends as truncated, and so does a large send."""
     joined = stage.join()
     for number, length in enumerate(_KINDS):
         taken = joined.two.receive(10, number)
         sent = joined.one.send(joined.to_two, data(number, length), number)
         large = length > RENDEZVOUS_THRESHOLD
-        # Whoever waits for a large one looks before its NOTIFY is acked.
+        # The receiver of a large message polls before its NOTIFY is acked.
         late = large and joined.two.engine.profile.has(Defect.TRUNCATION_REPORTED_LATE)
         joined.two.took(taken, data(number, length)[:10], Status.SUCCESS if late else Status.MESSAGE_TRUNCATED)
         told = large and stage.right_is_ours
         joined.one.wait(sent, Status.MESSAGE_TRUNCATED if told else Status.SUCCESS)
 
 
-@CASES.case("cancelled", "a receive is taken back", "R-MSC-02 R-MAT-02", lengths=of(8), role="echo")
+@CASES.case("cancelled", "a receive is cancelled", "R-MSC-02 R-MAT-02", lengths=of(8), role="echo")
 def cancelled(stage: Stage) -> None:
     """The first of two receives is cancelled; the message goes to the second."""
     joined = stage.join()
     first, second = joined.two.receive(8, 1), joined.two.receive(8, 1)
-    stage_wants(joined.two.engine.cancel(first.request), "a receive that nothing has matched cannot be cancelled")
+    stage_wants(joined.two.engine.cancel(first.request), "an unmatched receive cannot be cancelled")
     joined.one.send(joined.to_two, b"for both", 1)
     joined.two.took(second, b"for both")
     stage_wants(first.request.status is Status.CANCELLED, "the first receive did not end as cancelled")

@@ -1,15 +1,15 @@
-"""Every kind of message at its edges, there and back."""
+"""Boundary lengths of each kind of message, in both directions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mxwire.interop.cases.part import Group, Lengths, data, of
+from mxwire.interop.cases.definition import CaseGroup, Lengths, data, of
 from mxwire.interop.stage import Stage
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
-CASES = Group("sizes")
+CASES = CaseGroup("sizes")
 
 
 def _single(dialect: Dialect) -> Sequence[int]:
@@ -34,7 +34,7 @@ def _blocks(dialect: Dialect) -> Sequence[int]:
 
 
 def _echoed(stage: Stage, lengths: Lengths) -> None:
-    """Each length goes to an application that sends it back."""
+    """Send each length to an application that echoes it."""
     where = stage.far("echo")
     end = stage.left.open(5)
     partner = end.connect(where)
@@ -52,7 +52,7 @@ def _case(name: str, title: str, rules: str, lengths: Lengths, description: str,
     CASES.case(name, title, rules, lengths=lengths, answered=True, role="echo", impaired=impaired)(play)
 
 
-_case("size-empty", "messages of no bytes", "R-SND-01", of(0, 0), "Two messages without a byte.")
+_case("size-empty", "empty messages", "R-SND-01", of(0, 0), "Two messages of 0 bytes.")
 _case("size-tiny", "TINY: 1 to 32 bytes", "R-SND-01", of(1, 31, 32), "1, 31 and 32 bytes.", impaired=True)
 _case("size-small", "SMALL: 33 to 128 bytes", "R-SND-01", of(33, 127, 128), "33, 127 and 128 bytes.")
 _case(
@@ -60,14 +60,14 @@ _case(
     "MEDIUM of one fragment",
     "R-SND-01 R-SND-03 R-MED-04",
     _single,
-    "129 bytes, 1000 bytes, and as many as the sender's dialect has in a fragment.",
+    "129 bytes, 1000 bytes, and a full fragment of the sender's dialect.",
 )
 _case(
     "size-medium",
     "MEDIUM of several fragments",
     "R-SND-01 R-SND-03 R-MED-01 R-MED-02 R-MED-04",
     _fragments,
-    "A byte more than a fragment, two fragments, a byte more, and 32 KiB.",
+    "One byte more than a fragment, two fragments, one byte more, and 32 KiB.",
     impaired=True,
 )
 _case(
@@ -75,13 +75,13 @@ _case(
     "large: one block",
     "R-SND-01 R-RDV-01 R-PUL-01 R-PUL-12 R-PUL-13 R-NOT-01",
     _large,
-    "A byte more than 32 KiB, then lengths at the edge of a frame.",
+    "One byte more than 32 KiB, then lengths at the boundary of a frame.",
 )
 _case(
     "size-blocks",
     "large: several blocks",
     "R-PUL-01 R-PUL-02 R-PUL-13 R-NOT-01",
     _blocks,
-    "Exactly a block, a byte more, and a byte more than the four blocks that are pulled at a time.",
+    "Exactly one block, one byte more, and one byte more than the four blocks that are pulled at a time.",
     impaired=True,
 )

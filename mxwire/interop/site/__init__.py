@@ -1,4 +1,4 @@
-"""The report as static pages: the matrix, a page for each cell and each case, nothing from elsewhere."""
+"""The report as static pages: the matrix, one page per cell and per case, without external resources."""
 
 from __future__ import annotations
 

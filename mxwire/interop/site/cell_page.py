@@ -1,4 +1,4 @@
-"""The page of a cell: its verdict, why, and the ladder of its exchange."""
+"""The page of a cell: its verdict, the reason, and the ladder of its exchange."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
 from mxwire.interop.implementations import dialect_of
 from mxwire.interop.result import CAPTURES, Cell
-from mxwire.interop.site.exchange import Exchange, Readings, Seen, read_exchange
-from mxwire.interop.site.fields import FieldTables, Records
-from mxwire.interop.site.ladder import MOST_HOSTS, Drawing
+from mxwire.interop.site.exchange import Exchange, ReadingCache, ShownFrame, read_exchange
+from mxwire.interop.site.fields import FieldRecords, FieldTables
+from mxwire.interop.site.ladder import MOST_HOSTS, LadderDrawing
 from mxwire.interop.site.pages import page
-from mxwire.interop.site.rows import MOST_ROWS_WHOLE, Omission, Row, Step, is_everything, rows_of
-from mxwire.interop.site.views import Matrix, View
+from mxwire.interop.site.rows import MOST_ROWS_WHOLE, FrameStep, Omission, Row, is_everything, rows_of
+from mxwire.interop.site.views import CellView, Matrix
 from mxwire.rules import Violation
 from mxwire.wire.dialect import Dialect
 
@@ -26,8 +26,8 @@ FINDINGS_SHOWN: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A finding with its host as text."""
+class FindingRow:
+    """A finding, with its host as text."""
 
     rule: str
     severity: str
@@ -37,41 +37,41 @@ class Told:
     expected: str
 
     @classmethod
-    def of(cls, found: Violation) -> Told:
-        """The finding."""
+    def of(cls, found: Violation) -> FindingRow:
+        """Return the row of a finding."""
         return cls(found.rule, found.severity, mac_text(found.host), found.frames, found.found, found.expected)
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
-    """The exchange as the page shows it."""
+class PageLadder:
+    """The exchange as shown on the page."""
 
     exchange: Exchange
     drawing: Markup
     note: str
-    frames: list[Seen]
-    """Those that can be looked at on this page."""
+    frames: list[ShownFrame]
+    """Frames with details on this page."""
     records: dict[str, Any]
     whole_page: str | None = None
-    """The page that shows all frames, where this one does not."""
+    """The page with all frames, if this one does not show them."""
 
     def name(self, address: int) -> str:
-        """Of a host."""
+        """Return the name of a host."""
         return self.exchange.name(address)
 
 
 class CellPages:
-    """Makes the pages of cells; what their frames have in common is gathered in ``fields``."""
+    """Creates the pages of cells; ``fields`` collects the layouts that their frames share."""
 
     def __init__(self, matrix: Matrix, folder: Path) -> None:
         self._matrix = matrix
         self._folder = folder
         self._dialects = {each.name: each.dialect for each in matrix.report.implementations}
-        self._readings = Readings()
+        self._readings = ReadingCache()
         self.fields = FieldTables()
 
-    def of(self, view: View) -> dict[str, str]:
-        """The pages of a cell by their places: one, and one with all frames where they are many."""
+    def of(self, view: CellView) -> dict[str, str]:
+        """Return the pages of a cell by path: one, and if there are many frames, a second one with all of them."""
         cell = view.cell
         exchange, complaint = self._exchange(cell)
         pages: dict[str, str] = {}
@@ -95,22 +95,22 @@ class CellPages:
             shown=shown,
             capture=f"../{CAPTURES}/{cell.capture}" if exchange is not None else None,
             duration=f"{cell.duration_ns / 1e6:.3f} ms",
-            findings=[Told.of(each) for each in cell.findings[:FINDINGS_SHOWN]],
+            findings=[FindingRow.of(each) for each in cell.findings[:FINDINGS_SHOWN]],
             more_findings=max(len(cell.findings) - FINDINGS_SHOWN, 0),
             rules=list(dict.fromkeys([*(each.rule for each in cell.findings), *cell.rules])),
             siblings=self._matrix.siblings(view),
         )
         return pages
 
-    def _page(self, template: str, view: View, **values: Any) -> str:
+    def _page(self, template: str, view: CellView, **values: Any) -> str:
         return page(template, self._matrix.report, "../", view=view, **values)
 
     def _exchange(self, cell: Cell) -> tuple[Exchange | None, str]:
-        """The frames of a cell, or why there are none."""
+        """Return the frames of a cell, or the reason why there are none."""
         if cell.capture is None:
             return None, "No frames were recorded."
         if not _is_plain_name(cell.capture):
-            return None, "The report names a capture that is not in its folder."
+            return None, "The capture named in the report is not in its folder."
         concerned: dict[int, dict[str, None]] = defaultdict(dict)
         for found in cell.findings:
             for number in found.frames:
@@ -120,7 +120,7 @@ class CellPages:
             exchange = read_exchange(self._folder / CAPTURES / cell.capture, self._readings, self._spoken(cell), marks)
         except MxwireError as error:
             return None, f"The capture cannot be shown: {error}"
-        return exchange, "" if exchange.frames else "Nothing was sent."
+        return exchange, "" if exchange.frames else "No frames were sent."
 
     def _spoken(self, cell: Cell) -> tuple[Dialect | None, ...]:
         return tuple(self._dialect(each) for each in (cell.left, cell.right))
@@ -131,18 +131,20 @@ class CellPages:
         except (KeyError, MxwireError):
             return None
 
-    def _ladder(self, view: View, exchange: Exchange, rows: list[Row], whole: str | None = None) -> Ladder:
-        steps = [row for row in rows if isinstance(row, Step)]
+    def _ladder(self, view: CellView, exchange: Exchange, rows: list[Row], whole: str | None = None) -> PageLadder:
+        steps = [row for row in rows if isinstance(row, FrameStep)]
         frames = [
             seen for step in steps for seen in ([step.first] if len(step.frames) == 1 else [step.first, step.last])
         ]
-        records = Records(self.fields)
+        records = FieldRecords(self.fields)
         for each in frames:
             records.add(each)
-        title = f"Ladder of the {len(exchange.frames)} frames of {view.case.title}; the table below says the same"
-        return Ladder(
+        title = (
+            f"Ladder of the {len(exchange.frames)} frames of {view.case.title}; the table below has the same content"
+        )
+        return PageLadder(
             exchange,
-            Drawing(exchange, rows, title).markup(),
+            LadderDrawing(exchange, rows, title).markup(),
             _note(exchange, rows, whole),
             frames,
             records.as_object(),
@@ -151,26 +153,26 @@ class CellPages:
 
 
 def _is_plain_name(name: str) -> bool:
-    """Whether it names a file, and not a way out of its folder."""
+    """Return whether a name is a plain file name, which cannot lead out of its folder."""
     return bool(name) and not set(name) & set("/\\\0:?#%") and name not in (".", "..")
 
 
 def _note(exchange: Exchange, rows: list[Row], whole: str | None) -> str:
-    """What a reader has to know of what is shown."""
+    """Return notes on the completeness of the shown frames."""
     total = len(exchange.frames)
-    said = [f"{total} frame{'s' if total != 1 else ''}, as they were sent. Choose one to see its fields."]
-    folded = sum(isinstance(row, Step) and len(row.frames) > 1 for row in rows)
+    said = [f"{total} frame{'s' if total != 1 else ''}, in the order of transmission. Select one to see its fields."]
+    folded = sum(isinstance(row, FrameStep) and len(row.frames) > 1 for row in rows)
     left_out = sum(row.frames for row in rows if isinstance(row, Omission))
     if folded:
-        said.append("Like frames that follow each other are one step.")
+        said.append("Consecutive similar frames form one step.")
     if left_out and whole:
-        said.append(f"{left_out} of the frames are not shown here: those are that begin and end it, or matter.")
+        said.append(f"{left_out} of the frames are not shown here; shown are the first, the last and the notable ones.")
     elif left_out:
-        said.append(f"Only the first {MOST_ROWS_WHOLE} are shown; the capture has all.")
+        said.append(f"Only the first {MOST_ROWS_WHOLE} are shown; the capture contains all.")
     if exchange.dropped:
-        said.append(f"{exchange.dropped} more were not looked at.")
+        said.append(f"{exchange.dropped} more were not examined.")
     if exchange.skipped:
         said.append(f"{exchange.skipped} frames of other protocols are left out.")
     if len(exchange.hosts) > MOST_HOSTS:
-        said.append(f"Of {len(exchange.hosts)} hosts the first {MOST_HOSTS} have lines.")
+        said.append(f"The ladder shows the first {MOST_HOSTS} of {len(exchange.hosts)} hosts.")
     return " ".join(said)

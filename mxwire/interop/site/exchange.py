@@ -1,4 +1,4 @@
-"""The frames of a cell's capture, as its page tells them."""
+"""The exchange of a cell: the frames of its capture, as shown on its page."""
 
 from __future__ import annotations
 
@@ -22,59 +22,59 @@ from mxwire.wire.packets import HostReply
 from mxwire.wire.text import hostname_text
 
 MOST_READINGS: Final = 20_000
-"""That are remembered."""
+"""Maximum number of cached readings."""
 MOST_FRAMES: Final = 200_000
-"""Frames of a capture beyond these are counted, and not looked at."""
+"""Maximum number of frames examined per capture; further ones are only counted."""
 _GROUP_BIT: Final = 1 << 40
-"""In an address: it belongs to no single host."""
+"""Bit of an address that marks groups of hosts."""
 
 _NOTHING: Final = Fate()
 
 
 @dataclass(slots=True)
 class Reading:
-    """What a frame says; frames that are alike in all bytes share one."""
+    """The content of a frame; frames with equal bytes share it."""
 
     type: str
     text: str
-    """In a line."""
+    """Description in one line."""
     endpoints: str
     malformed: bool
     name: str | None = None
-    """Of its sender, if it says that."""
+    """Host name in the frame, if it carries that of its sender."""
     lines: tuple[FieldLine, ...] | None = None
-    """Its fields, when somebody has asked for them."""
+    """Its fields, once requested."""
 
 
 @dataclass(slots=True)
-class Seen:
+class ShownFrame:
     """One frame."""
 
     number: int
-    """In the capture, from 1."""
+    """Number in the capture, from 1."""
     time_ns: int
-    """Since the first frame."""
+    """Time since the first frame."""
     source: int
     destination: int
     reading: Reading
     fate: Fate = _NOTHING
-    """What befell it on its way."""
+    """Effect of the network on it."""
     comments: tuple[str, ...] = ()
-    """What the capture says of it, besides its fate."""
+    """Comments in the capture, except on its fate."""
     concerned: tuple[str, ...] = ()
-    """Numbers of the rules that findings see broken in it."""
+    """Numbers of the rules that it breaks according to findings."""
     batch: DecodedBatch | None = field(default=None, repr=False)
     index: int = 0
-    """Where its fields are decoded from."""
+    """Index in the decoded batch, for its fields."""
 
     @property
     def type(self) -> str:
-        """Of the packet."""
+        """Packet type."""
         return self.reading.type
 
     @property
     def text(self) -> str:
-        """What it says, in a line."""
+        """Description in one line."""
         return self.reading.text
 
     def lines(self) -> tuple[FieldLine, ...]:
@@ -87,18 +87,18 @@ class Seen:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is worth saying of it besides its content."""
-        broken = tuple(f"shows that {rule} is broken" for rule in self.concerned)
+        """Remarks beside its content."""
+        broken = tuple(f"breaks {rule}" for rule in self.concerned)
         return (*self.fate.lines, *(self.comments or broken))
 
     @property
     def is_plain(self) -> bool:
-        """Whether there is nothing about it that a reader must see."""
+        """True if it has no property that must be shown."""
         return self.fate.is_plain and not (self.reading.malformed or self.comments or self.concerned)
 
     @property
     def is_group(self) -> bool:
-        """Whether it is for all hosts."""
+        """True if its destination is a group."""
         return bool(self.destination & _GROUP_BIT)
 
 
@@ -106,34 +106,34 @@ class Seen:
 class Exchange:
     """All frames of a capture."""
 
-    frames: list[Seen]
+    frames: list[ShownFrame]
     names: dict[int, str]
-    """What hosts call themselves, by their addresses."""
+    """Host names by address."""
     skipped: int = 0
-    """Frames that are not MXoE."""
+    """Number of frames that are not MXoE."""
     dropped: int = 0
-    """Frames beyond those that are looked at."""
+    """Number of frames beyond the limit."""
 
     @cached_property
     def hosts(self) -> list[int]:
-        """Addresses of hosts: those with a name, others in the order in which they first send, then mere receivers."""
+        """Addresses of hosts: named ones, then other senders in the order of their first frame, then mere receivers."""
         senders = dict.fromkeys(each.source for each in self.frames)
         receivers = dict.fromkeys(each.destination for each in self.frames if not each.is_group)
         return list(dict.fromkeys(self.names) | senders | receivers)
 
     def name(self, address: int) -> str:
-        """A host's name, or its address."""
+        """Return a host's name, or its address."""
         return self.names.get(address) or mac_text(address)
 
 
-class Readings:
-    """Reads frames, and remembers: in cells of one seed most of them are the same, to the last byte."""
+class ReadingCache:
+    """Cache of readings: in cells with the same seed most frames are equal to the last byte."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], Reading] = {}
 
     def of(self, decoded: DecodedBatch, index: int) -> Reading:
-        """What a frame of a batch says."""
+        """Return the reading of a frame in a batch."""
         digest = blake2b(decoded.batch.frame(index), digest_size=16).digest()
         located = decoded.located
         place = int(located.wire_length[index]), int(located.shift[index]), located.has_destination
@@ -159,15 +159,15 @@ def _read(decoded: DecodedBatch, index: int) -> Reading:
 
 def read_exchange(
     path: Path,
-    readings: Readings,
+    readings: ReadingCache,
     dialects: Sequence[Dialect | None] = (None,),
     concerned: Mapping[int, tuple[str, ...]] | None = None,
 ) -> Exchange:
-    """Read a cell's capture.
+    """Read the capture of a cell.
 
-    ``dialects`` are those of its hosts, in the order in which the capture names them, or else in which they first
-    send; the last is that of all others too, and None is found out. ``concerned`` has the rules that are broken by
-    the numbers of frames. Raises :class:`~mxwire.errors.CaptureError` where the file cannot be read.
+    ``dialects`` are those of its hosts, in the order in which the capture names them, or else of their first frames;
+    the last one also applies to further hosts, and None means detection. ``concerned`` maps frame numbers to the rules
+    broken there. Raises :class:`~mxwire.errors.CaptureError` if the file cannot be read.
     """
     notes = read_notes(path)
     hosts = [int.from_bytes(each, "big") for each in notes.names]
@@ -196,8 +196,8 @@ def read_exchange(
     return exchange
 
 
-def _seen(decoded: DecodedBatch, index: int, start_ns: int, reading: Reading) -> Seen:
-    return Seen(
+def _seen(decoded: DecodedBatch, index: int, start_ns: int, reading: Reading) -> ShownFrame:
+    return ShownFrame(
         number=int(decoded.batch.number[index]),
         time_ns=int(decoded.batch.timestamp_ns[index]) - start_ns,
         source=int(decoded.located.source[index]),
@@ -208,19 +208,19 @@ def _seen(decoded: DecodedBatch, index: int, start_ns: int, reading: Reading) ->
     )
 
 
-def _annotate(seen: Seen, comment: str, concerned: Mapping[int, tuple[str, ...]]) -> None:
+def _annotate(seen: ShownFrame, comment: str, concerned: Mapping[int, tuple[str, ...]]) -> None:
     lines = [each.strip() for each in comment.splitlines() if each.strip()]
     seen.fate = Fate.from_lines(lines)
     seen.comments = tuple(each for each in lines if each not in seen.fate.lines)
     seen.concerned = concerned.get(seen.number, ())
 
 
-def runs(frames: list[Seen], shortest: int) -> Iterator[list[Seen]]:
-    """The frames in order, with those together that follow each other, are alike and have nothing about them.
+def runs(frames: list[ShownFrame], shortest: int) -> Iterator[list[ShownFrame]]:
+    """Yield the frames in order, grouped into runs of consecutive frames that are similar and without remarks.
 
-    Fewer than ``shortest`` of them stay apart.
+    Runs shorter than ``shortest`` are split into single frames.
     """
-    run: list[Seen] = []
+    run: list[ShownFrame] = []
     for frame in [*frames, None]:
         if run and frame is not None and _continues(run[-1], frame):
             run.append(frame)
@@ -229,7 +229,7 @@ def runs(frames: list[Seen], shortest: int) -> Iterator[list[Seen]]:
         run = [frame] if frame is not None else []
 
 
-def _continues(last: Seen, frame: Seen) -> bool:
+def _continues(last: ShownFrame, frame: ShownFrame) -> bool:
     return (
         frame.is_plain
         and last.is_plain

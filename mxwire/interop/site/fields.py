@@ -1,33 +1,33 @@
-"""The decoded fields of frames, so that what frames of a layout have in common is written once for the whole site."""
+"""Decoded fields of frames, stored so that the common part of each layout is written once for the whole site."""
 
 from __future__ import annotations
 
 from hashlib import blake2b
 from typing import Any, Final
 
-from mxwire.interop.site.exchange import Seen
+from mxwire.interop.site.exchange import ShownFrame
 from mxwire.report.tree import FieldLine
 
 _BYTES_SHOWN: Final = 16
-"""Of data and padding."""
+"""Maximum number of bytes shown of data and padding."""
 _FIXED: Final = 16
-"""Fields up to this size are shown with all their bytes."""
+"""Maximum size of fields shown with all their bytes."""
 
 
 Described = tuple[int, int, str, str, bool]
-"""Offset, size, name, meaning and definedness of a field."""
+"""Offset, size, name, meaning of a field, and whether it is defined."""
 
 
 class FieldTables:
-    """Gathers the layouts that the frames of all pages refer to."""
+    """Collects the layouts that frames of all pages refer to."""
 
     def __init__(self) -> None:
         self.layouts: dict[str, tuple[Described, ...]] = {}
-        """By names that are made of what they hold, so that pages made apart fit together."""
+        """By names derived from their content, so that pages made by separate processes agree."""
         self._names: dict[tuple[Described, ...], str] = {}
 
     def name(self, layout: tuple[Described, ...]) -> str:
-        """The name of a layout."""
+        """Return the name of a layout."""
         name = self._names.get(layout)
         if name is None:
             name = self._names[layout] = blake2b(repr(layout).encode(), digest_size=4).hexdigest()
@@ -35,16 +35,16 @@ class FieldTables:
         return name
 
 
-class Records:
-    """The fields of the frames of one page, small: texts that they share are written once too."""
+class FieldRecords:
+    """The fields of the frames of one page in compact form: shared texts are stored once."""
 
     def __init__(self, tables: FieldTables) -> None:
         self._tables = tables
         self._texts: dict[str, int] = {}
         self._frames: dict[int, list[Any]] = {}
 
-    def add(self, seen: Seen) -> None:
-        """Take the fields of a frame."""
+    def add(self, seen: ShownFrame) -> None:
+        """Add the fields of a frame."""
         lines = seen.lines()
         fixed = 0
         while fixed < len(lines) and _is_fixed(lines[fixed]):
@@ -63,10 +63,10 @@ class Records:
         ]
 
     def as_object(self) -> dict[str, Any]:
-        """``texts``, and ``frames`` by number: ``[layout, bytes, places of texts, rest]`` each.
+        """Return ``texts``, and ``frames`` by number, each as ``[layout, bytes, indexes of texts, rest]``.
 
-        ``bytes`` are those of the fields of the layout, in hexadecimal. The rest are fields that are as long as they
-        like: ``[offset, size, name, text, bytes, place of the meaning]`` each.
+        ``bytes`` are those of the layout's fields, in hexadecimal. ``rest`` are the fields of variable length, each as
+        ``[offset, size, name, text, bytes, index of the meaning]``.
         """
         return {"texts": list(self._texts), "frames": self._frames}
 
@@ -75,5 +75,5 @@ class Records:
 
 
 def _is_fixed(line: FieldLine) -> bool:
-    """Whether the field is whole, and as long in each frame of the layout."""
+    """Return whether a field is complete, and equally long in each frame of the layout."""
     return line.size <= _FIXED and len(line.raw) == line.size and line.name != "padding"

@@ -1,8 +1,8 @@
-"""The ladder of an exchange as SVG: the lines of hosts, and an arrow for each frame between them.
+"""The ladder of an exchange as SVG: vertical lines for hosts, and an arrow per frame between them.
 
-The drawing is as wide as its place on the page: across, everything is in per cent. What repeats, such as an arrow from
-the first host to the second, is defined once; labels come in two lengths, for wide and for narrow places. Some rows at
-a time are a picture of their own, as paper cannot break one.
+The drawing has the width of the page: horizontal positions are percentages. Repeated elements, such as an arrow from
+the first host to the second, are defined once; labels have two lengths, for wide and narrow pages. Each picture holds
+a few rows, because a printer cannot break a picture across pages.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
-from mxwire.interop.site.exchange import Exchange, Seen
-from mxwire.interop.site.rows import Omission, Pause, Row, Step
+from mxwire.interop.site.exchange import Exchange, ShownFrame
+from mxwire.interop.site.rows import FrameStep, Omission, Pause, Row
 
 MOST_HOSTS: Final = 6
-"""Lines beside each other; frames of other hosts have no arrow."""
+"""Maximum number of lines side by side; frames of further hosts have no arrow."""
 _HEAD: Final = 34
 _ROW: Final = 30
 _NOTE: Final = 24
 _BASE: Final = 13
-"""Where in a row its words stand; what follows counts from there."""
+"""Vertical position of the text in a row; other positions count from there."""
 _LINE: Final = 6
-"""Where an arrow begins; it ends lower, as time goes on while a frame travels."""
+"""Vertical position of the start of an arrow; its end is lower, since time passes while a frame travels."""
 _FALL: Final = 5
 _BESIDE: Final = 3
-"""Between the two lines of an arrow that stands for several frames."""
+"""Distance between the two lines of an arrow that stands for several frames."""
 _FIRST: Final = 23.0
 _LAST: Final = 97.5
-"""The first and the last line of a host, in per cent of the width."""
+"""Horizontal positions of the first and the last host, in percent of the width."""
 _WIDE: Final = 80
 _NARROW: Final = 31
-"""Characters of the two lengths of labels, between the first and the last host."""
+"""Maximum characters of the two lengths of labels, between the first and the last host."""
 _NAME: Final = 22
 _ROWS: Final = 6
-"""In a picture."""
+"""Rows per picture."""
 
 KINDS: Final = {
     "RAW": "discovery",
@@ -53,9 +53,9 @@ KINDS: Final = {
     "NACK_LIB": "nack",
     "NACK_MCP": "nack",
 }
-"""What the packet types are for: their colours."""
+"""Purposes of packet types, which select their colours."""
 
-# Plain text, as markup that escapes by itself takes far longer: words from outside are escaped where they are put in.
+# Plain strings, because self-escaping markup takes far longer: text from captures is escaped where it is inserted.
 _LADDER: Final = '<div class="ladder" role="group" aria-label="{}">{}</div>'
 _SVG: Final = '<svg width="100%" height="{}">{}</svg>'
 _DEFINITIONS: Final = (
@@ -67,15 +67,15 @@ _HOST: Final = '<text class="host{}" x="{}%" y="20">{}</text>'
 _STEP: Final = (
     '<a class="{classes}" href="#f{first}"{last} transform="translate(0 {y})"><rect y="-13"/>'
     '<text>{number}</text><text class="at" x="{at}%">{ms:.3f}</text>{flag}'
-    '<text class="says" x="{middle}%">{says}</text>{arrows}</a>'
+    '<text class="label" x="{middle}%">{label}</text>{arrows}</a>'
 )
 _FLAG: Final = '<text class="flag" x="{}%" y="12">{}</text>'
 _BAND: Final = '<g class="{}" transform="translate(0 {})"><rect/><text x="{}%" y="16">{}</text></g>'
 _ARROW: Final = '<line x1="{}%" y1="{}" x2="{}%" y2="{}"/><use href="#{}" x="{}%" y="{}"/>'
 
 
-class Drawing:
-    """Draws one ladder; the frames' arrows are links to ``#fNUMBER``."""
+class LadderDrawing:
+    """Draws one ladder; the arrows of frames are links to ``#fNUMBER``."""
 
     def __init__(self, exchange: Exchange, rows: list[Row], title: str) -> None:
         self._exchange = exchange
@@ -85,10 +85,10 @@ class Drawing:
         gap = (_LAST - _FIRST) / max(len(hosts) - 1, 1)
         self._across = {host: round(_FIRST + gap * place, 2) for place, host in enumerate(hosts)}
         self._arrows: dict[tuple[float, float, str], str] = {}
-        """The name of each arrow's definition, by its hosts and its look."""
+        """Names of arrow definitions, by hosts and appearance."""
 
     def markup(self) -> Markup:
-        """The pictures, one below the other."""
+        """Return the pictures, one below the other."""
         pictures = [self._picture(self._rows[at : at + _ROWS], head=at == 0) for at in range(0, len(self._rows), _ROWS)]
         definitions = _DEFINITIONS.format("".join(_arrow(name, *which) for which, name in self._arrows.items()))
         first = _SVG.format(_HEAD, definitions + "".join(self._names()))
@@ -98,8 +98,8 @@ class Drawing:
         y = 0
         drawn = []
         for row in rows:
-            drawn.append(self._step(row, y) if isinstance(row, Step) else _band(row, y))
-            y += _ROW if isinstance(row, Step) else _NOTE
+            drawn.append(self._step(row, y) if isinstance(row, FrameStep) else _band(row, y))
+            y += _ROW if isinstance(row, FrameStep) else _NOTE
         lines = [_LIFE.format(across, -6 if head else 0, y) for across in self._across.values()]
         return _SVG.format(y, "".join(lines + drawn))
 
@@ -110,7 +110,7 @@ class Drawing:
             name = _cut(self._exchange.name(host), _NAME)
             yield _HOST.format(side, 100 if side == " end" else across, escape(name))
 
-    def _step(self, step: Step, y: int) -> str:
+    def _step(self, step: FrameStep, y: int) -> str:
         seen = step.first
         source = self._across.get(seen.source, _FIRST)
         targets = self._targets(seen)
@@ -127,12 +127,12 @@ class Drawing:
             ms=seen.time_ns / 1e6,
             flag=_FLAG.format(_FIRST - 1.5, escape(_flag(seen))) if seen.concerned else "",
             middle=round((source + end) / 2, 2),
-            says=_says(step, int(_WIDE * room), int(_NARROW * room)),
+            label=_label(step, int(_WIDE * room), int(_NARROW * room)),
             arrows="".join(arrows),
         )
 
-    def _targets(self, seen: Seen) -> list[float]:
-        """Where the arrows of a frame end: at all others, if it is for all."""
+    def _targets(self, seen: ShownFrame) -> list[float]:
+        """Return the ends of a frame's arrows: all other hosts for a group."""
         if seen.is_group:
             return [across for host, across in self._across.items() if host != seen.source]
         return [self._across[seen.destination]] if seen.destination in self._across else []
@@ -149,7 +149,7 @@ def _band(row: Pause | Omission, y: int) -> str:
     return _BAND.format(kind, y, (_FIRST + _LAST) / 2, text)
 
 
-def _classes(step: Step) -> str:
+def _classes(step: FrameStep) -> str:
     seen = step.first
     return " ".join(
         [
@@ -161,18 +161,18 @@ def _classes(step: Step) -> str:
     )
 
 
-def _flag(seen: Seen) -> str:
+def _flag(seen: ShownFrame) -> str:
     return seen.concerned[0] + ("…" if len(seen.concerned) > 1 else "")
 
 
-def _look(step: Step) -> str:
+def _look(step: FrameStep) -> str:
     if step.first.fate.copies == 0:
         return "lost"
     return "many" if step.first.fate.copies > 1 or len(step.frames) > 1 else "plain"
 
 
 def _arrow(name: str, source: float, target: float, look: str) -> str:
-    """The definition of an arrow; that of a lost frame ends in a cross half way."""
+    """Return the definition of an arrow; that of a lost frame ends in a cross half way."""
     bottom = _LINE + _FALL
     head = "hr" if target > source else "hl"
     if look == "lost":
@@ -186,10 +186,10 @@ def _arrow(name: str, source: float, target: float, look: str) -> str:
     return f'<g id="{name}">{drawn}</g>'
 
 
-def _says(step: Step, wide: int, narrow: int) -> str:
-    """The type and the beginning of what the frame says; what befell it comes first.
+def _label(step: FrameStep, wide: int, narrow: int) -> str:
+    """Return the type and the beginning of the frame's description, after its fate.
 
-    In narrow places the end of it is left out.
+    On narrow pages the end of the description is hidden.
     """
     seen = step.first
     fate = _fate(seen)
@@ -197,16 +197,16 @@ def _says(step: Step, wide: int, narrow: int) -> str:
     kind = f"{seen.type} ({len(step.frames)} frames)" if folded else seen.type
     taken = len(kind) + len(fate) + 2
     text = _cut(f"{seen.text} … {step.last.text}" if folded else seen.text, max(wide - taken, 0))
-    says = f'<tspan class="fate">{fate}</tspan> ' if fate else ""
-    says += f"<tspan>{escape(kind)}</tspan> "
+    label = f'<tspan class="fate">{fate}</tspan> ' if fate else ""
+    label += f"<tspan>{escape(kind)}</tspan> "
     room = max(narrow - taken, 0)
     if len(text) <= room:
-        return f"{says}{escape(text)}"
-    return f'{says}{escape(text[:room])}<tspan class="more">{escape(text[room:])}</tspan><tspan class="less">…</tspan>'
+        return f"{label}{escape(text)}"
+    return f'{label}{escape(text[:room])}<tspan class="more">{escape(text[room:])}</tspan><tspan class="less">…</tspan>'
 
 
-def _fate(seen: Seen) -> str:
-    """In a word, as readers must see it at once."""
+def _fate(seen: ShownFrame) -> str:
+    """Return the fate in one word, since it must be visible at once."""
     if seen.fate.copies == 0:
         return "LOST"
     if seen.fate.copies > 1:

@@ -1,4 +1,4 @@
-"""The templates, and what they have in common."""
+"""Templates, and their common filters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from mxwire.interop.result import Report
+from mxwire.interop.result import InteropReport
 from mxwire.interop.site.views import MEANINGS, SYMBOLS
 from mxwire.rules import CATALOGUE
 
@@ -32,17 +32,17 @@ def _environment() -> Environment:
     return environment
 
 
-def page(template: str, report: Report, root: str, **values: Any) -> str:
-    """A page from a template; ``root`` leads from its folder to that of the report."""
+def page(template: str, report: InteropReport, root: str, **values: Any) -> str:
+    """Render a template; ``root`` is the path from its folder to that of the report."""
     return _environment().get_template(template).render(report=report, root=root, **values)
 
 
 def _breakable(text: str) -> Markup:
-    """A name that may be broken into lines after its hyphens and the like."""
+    """Return a name that may be broken into lines after hyphens and similar characters."""
     return Markup("<wbr>").join(escape(each) for each in _BREAKS.split(text))
 
 
 def _moment(text: str) -> str:
-    """A time in ISO 8601, for people; anything else as it is."""
+    """Format an ISO 8601 time for readers; return other text unchanged."""
     found = _MOMENT.fullmatch(text)
     return f"{found[1]} {found[2]} UTC" if found else text

@@ -1,4 +1,4 @@
-"""Which frames a ladder shows: runs of like ones folded, and of a long exchange what matters."""
+"""Rows of a ladder: similar frames are folded, and of a long exchange only notable frames are shown."""
 
 from __future__ import annotations
 
@@ -6,73 +6,73 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from mxwire.interop.site.exchange import Seen, runs
+from mxwire.interop.site.exchange import ShownFrame, runs
 
 FEWEST_FOLDED: Final = 4
-"""Fewer like frames than this are shown one by one."""
+"""Minimum number of similar frames that are folded."""
 MOST_ROWS: Final = 120
-"""Steps of a ladder on the page of a cell; where there are no more frames, each has its own."""
+"""Maximum number of steps on the page of a cell; with fewer frames, each has a step of its own."""
 MOST_ROWS_WHOLE: Final = 2_000
-"""Steps on the page that shows all, one for each frame."""
+"""Maximum number of steps on the page with all frames, one per frame."""
 _HEAD: Final = 60
 _TAIL: Final = 30
 _AROUND: Final = 3
-"""Steps before and after one that matters."""
+"""Steps shown before and after a notable one."""
 _PAUSE_NS: Final = 20_000_000
-"""How long nothing must be sent for the ladder to show it."""
+"""Minimum silence that the ladder shows as a pause."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A frame, or a run of like frames."""
+class FrameStep:
+    """A frame, or a run of similar frames."""
 
-    frames: Sequence[Seen]
+    frames: Sequence[ShownFrame]
 
     @property
-    def first(self) -> Seen:
-        """The frame that stands for the step."""
+    def first(self) -> ShownFrame:
+        """The first frame, which represents the step."""
         return self.frames[0]
 
     @property
-    def last(self) -> Seen:
-        """The end of the run."""
+    def last(self) -> ShownFrame:
+        """The last frame of the run."""
         return self.frames[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Time in which nothing was sent."""
+    """Time without frames."""
 
     duration_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """Frames that are not shown here."""
+    """Frames that are not shown."""
 
     frames: int
 
 
-Row = Step | Pause | Omission
+Row = FrameStep | Pause | Omission
 
 
-def rows_of(frames: list[Seen], *, whole: bool = False) -> list[Row]:
-    """What a ladder of the frames shows, from its top to its bottom; ``whole`` folds nothing."""
+def rows_of(frames: list[ShownFrame], *, whole: bool = False) -> list[Row]:
+    """Return the rows of a ladder from top to bottom; with ``whole`` nothing is folded."""
     if whole or len(frames) <= MOST_ROWS:
-        steps = [Step([frame]) for frame in frames]
+        steps = [FrameStep([frame]) for frame in frames]
     else:
-        steps = [Step(each) for each in runs(frames, FEWEST_FOLDED)]
+        steps = [FrameStep(each) for each in runs(frames, FEWEST_FOLDED)]
     kept = set(range(MOST_ROWS_WHOLE)) if whole else _chosen(steps)
     return list(_with_pauses(_with_omissions(steps, kept)))
 
 
 def is_everything(rows: list[Row]) -> bool:
-    """Whether each frame has a step of its own."""
-    return all(isinstance(row, Pause) or (isinstance(row, Step) and len(row.frames) == 1) for row in rows)
+    """Return whether each frame has a step of its own."""
+    return all(isinstance(row, Pause) or (isinstance(row, FrameStep) and len(row.frames) == 1) for row in rows)
 
 
-def _chosen(steps: list[Step]) -> set[int]:
-    """The places of the steps that are shown: all, or the first, the last and those that matter."""
+def _chosen(steps: list[FrameStep]) -> set[int]:
+    """Return the indexes of the shown steps: all, or the first, the last and the notable ones."""
     if len(steps) <= MOST_ROWS:
         return set(range(len(steps)))
     chosen = {*range(_HEAD), *range(len(steps) - _TAIL, len(steps))}
@@ -86,7 +86,7 @@ def _chosen(steps: list[Step]) -> set[int]:
     return chosen
 
 
-def _with_omissions(steps: list[Step], kept: set[int]) -> Iterator[Step | Omission]:
+def _with_omissions(steps: list[FrameStep], kept: set[int]) -> Iterator[FrameStep | Omission]:
     left_out = 0
     for place, step in enumerate(steps):
         if place not in kept:
@@ -100,10 +100,10 @@ def _with_omissions(steps: list[Step], kept: set[int]) -> Iterator[Step | Omissi
         yield Omission(left_out)
 
 
-def _with_pauses(rows: Iterator[Step | Omission]) -> Iterator[Row]:
-    last: Seen | None = None
+def _with_pauses(rows: Iterator[FrameStep | Omission]) -> Iterator[Row]:
+    last: ShownFrame | None = None
     for row in rows:
-        if isinstance(row, Step):
+        if isinstance(row, FrameStep):
             if last is not None and row.first.time_ns - last.time_ns >= _PAUSE_NS:
                 yield Pause(row.first.time_ns - last.time_ns)
             last = row.last

@@ -1,4 +1,4 @@
-"""What the pages are made of: cells with their files, and the matrix as rows and columns."""
+"""Views of a report for the pages: cells with their files, and the matrix as rows and columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from mxwire.interop.result import INTERRUPTED, Case, Cell, Impairment, Report
+from mxwire.interop.result import INTERRUPTED, Case, Cell, Impairment, InteropReport
 from mxwire.rules import Verdict
 
 SYMBOLS: Final[dict[Verdict, str]] = {
@@ -19,13 +19,13 @@ SYMBOLS: Final[dict[Verdict, str]] = {
     "fail": "\N{MULTIPLICATION X}",
     "missing": "\N{EN DASH}",
 }
-"""The sign of each verdict: colours alone would leave some readers out."""
+"""Symbols of verdicts, since colours alone would exclude some readers."""
 MEANINGS: Final[dict[Verdict, str]] = {
-    "pass": "as expected: it works, or fails in the documented way",
+    "pass": "as expected: works, or fails in the documented way",
     "info": "as expected, with notes on known defects",
-    "non-strict": "as expected, but something that is only recommended was not done",
+    "non-strict": "as expected, but a recommendation was not followed",
     "fail": "not as expected, or a rule was broken",
-    "missing": "not run; the reason says why",
+    "missing": "not run; see the reason",
 }
 _GOOD_TO_BAD: Final[tuple[Verdict, ...]] = ("missing", "pass", "info", "non-strict", "fail")
 _LONGEST_FILE: Final = 120
@@ -34,51 +34,51 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """A cell with what its names stand for."""
+class CellView:
+    """A cell with its case, implementations and impairment."""
 
     cell: Cell
     case: Case
     impairment: Impairment
     file: str
-    """Its page in the folder ``cells``, if it has one."""
+    """Name of its page in the folder ``cells``, if it has one."""
     case_file: str
 
     @property
     def has_page(self) -> bool:
-        """Whether there is anything to say of it: of the many that an interrupted run has not tried there is not."""
+        """True if it has a page: cells that an interrupted run did not reach have none."""
         return self.cell.reason != INTERRUPTED
 
     @property
     def as_documented(self) -> bool:
-        """Whether it passes because it fails in the way that is documented of such a pair."""
+        """True if it passes because it fails in the documented way."""
         return self.cell.verdict == "pass" and not self.cell.works
 
     @property
     def word(self) -> str:
-        """The verdict in a word."""
+        """The verdict in one word."""
         return "fails" if self.as_documented else self.cell.verdict
 
     @property
     def looks(self) -> str:
-        """The classes of its colours."""
+        """The CSS classes of its colours."""
         return f"{self.cell.verdict} documented" if self.as_documented else self.cell.verdict
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """A case under an impairment, and its cells in the order of the columns."""
+    """A case under an impairment, with its cells in the order of the columns."""
 
     case: Case
     case_file: str
     impairment: Impairment
-    cells: list[View | None]
+    cells: list[CellView | None]
     text: str
-    """What the search looks at, besides the cells."""
+    """Text that the search examines, in addition to the cells."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class MatrixGroup:
     """Cases that belong together."""
 
     name: str
@@ -97,14 +97,14 @@ class PairSummary:
 
     @property
     def looks(self) -> str:
-        """The classes of its colours."""
+        """The CSS classes of its colours."""
         return "pass documented" if self.worst == "pass" and self.works < self.run else self.worst
 
 
 class Matrix:
-    """A report, looked at from all sides."""
+    """A report as a matrix."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: InteropReport) -> None:
         self.report = report
         self.cases = {each.name: each for each in report.cases}
         for cell in report.cells:
@@ -117,9 +117,11 @@ class Matrix:
         names = FileNames()
         self.views = [self._view(cell, names) for cell in report.cells]
 
-    def _view(self, cell: Cell, names: FileNames) -> View:
+    def _view(self, cell: Cell, names: FileNames) -> CellView:
         file = names.of(cell.name.replace("/", "--"))
-        return View(cell, self.cases[cell.case], self.impairments[cell.impairment], file, self.case_files[cell.case])
+        return CellView(
+            cell, self.cases[cell.case], self.impairments[cell.impairment], file, self.case_files[cell.case]
+        )
 
     @cached_property
     def columns(self) -> list[Pair]:
@@ -130,17 +132,17 @@ class Matrix:
 
     @property
     def lefts(self) -> list[str]:
-        """Who is on the left of some cell."""
+        """Implementations on the left of any cell."""
         return list(dict.fromkeys(left for left, _ in self.columns))
 
     @property
     def rights(self) -> list[str]:
-        """Who is on the right of some cell, in the order of the implementations."""
+        """Implementations on the right of any cell, in the order of the report."""
         order = [each.name for each in self.report.implementations]
         found = {right for _, right in self.columns}
         return [each for each in order if each in found] + sorted(found.difference(order))
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[MatrixGroup]:
         """The rows of the matrix by groups of cases, in the order of the cases."""
         cells = {(each.cell.case, each.cell.impairment, (each.cell.left, each.cell.right)): each for each in self.views}
         used = {(case, impairment) for case, impairment, _ in cells}
@@ -152,18 +154,18 @@ class Matrix:
                 row = [cells.get((case.name, impairment.name, pair)) for pair in self.columns]
                 text = " ".join([case.name, case.title, case.group, impairment.name, impairment.title, *case.rules])
                 found[case.group].append(MatrixRow(case, self.case_files[case.name], impairment, row, text))
-        return [Group(name, rows) for name, rows in found.items()]
+        return [MatrixGroup(name, rows) for name, rows in found.items()]
 
     def pairs(self) -> Iterator[tuple[str, list[PairSummary | None]]]:
-        """A row for each implementation on the left: what became of it with each on the right."""
+        """Yield a row for each implementation on the left: the summary with each one on the right."""
         of_pair: dict[Pair, list[Cell]] = defaultdict(list)
         for each in self.views:
             of_pair[each.cell.left, each.cell.right].append(each.cell)
         for left in self.lefts:
             yield left, [_summary(right, of_pair.get((left, right), [])) for right in self.rights]
 
-    def case_rows(self, case: str) -> tuple[list[Impairment], list[tuple[str, str, list[View | None]]]]:
-        """The impairments that a case has cells for, and for each pair its cells under them."""
+    def case_rows(self, case: str) -> tuple[list[Impairment], list[tuple[str, str, list[CellView | None]]]]:
+        """Return the impairments under which a case was run, and for each pair its cells under them."""
         views = {
             (each.cell.left, each.cell.right, each.cell.impairment): each
             for each in self.views
@@ -175,14 +177,14 @@ class Matrix:
         return impairments, [(*pair, [views.get((*pair, each.name)) for each in impairments]) for pair in pairs]
 
     @cached_property
-    def _siblings(self) -> dict[tuple[str, str, str], list[View]]:
+    def _siblings(self) -> dict[tuple[str, str, str], list[CellView]]:
         found = defaultdict(list)
         for each in self.views:
             found[each.cell.left, each.cell.right, each.cell.case].append(each)
         return found
 
-    def siblings(self, view: View) -> list[View]:
-        """The same pair in the same case under the other impairments."""
+    def siblings(self, view: CellView) -> list[CellView]:
+        """Return the cells of the same pair and case under other impairments."""
         same = self._siblings[view.cell.left, view.cell.right, view.cell.case]
         return [each for each in same if each is not view]
 
@@ -199,16 +201,16 @@ def _summary(right: str, cells: list[Cell]) -> PairSummary | None:
 
 
 class FileNames:
-    """Names of pages that are harmless in any file system and in addresses, and unlike each other."""
+    """Unique page names that are valid in any file system and in URLs."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def of(self, name: str) -> str:
-        """A name of an HTML file for something with this name."""
+        """Return the name of an HTML file for a name."""
         plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:_LONGEST_FILE] or "unnamed"
         made, number = plain, 1
-        # File systems may not tell upper from lower case.
+        # Some file systems ignore case.
         while made.lower() in self._taken:
             number += 1
             made = f"{plain}-{number}"

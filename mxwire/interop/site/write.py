@@ -1,4 +1,4 @@
-"""Writing the site into the folder of a report."""
+"""Writing of the site into the folder of a report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from signal import SIG_IGN, SIGINT, signal
 from typing import Final
 
 from mxwire.errors import MxwireError
-from mxwire.interop.result import Report
+from mxwire.interop.result import InteropReport
 from mxwire.interop.site.cell_page import CellPages
 from mxwire.interop.site.fields import Described
 from mxwire.interop.site.pages import page
@@ -24,16 +24,16 @@ INDEX: Final = "index.html"
 FAILURES_SHOWN: Final = 200
 _FOLDERS: Final = ("assets", "cells", "frames", "cases")
 CELLS_OF_A_JOB: Final = 50
-"""A process more is started for at least so many."""
+"""Minimum number of cells per process."""
 _ASSETS: Final = ("site.css", "site.js")
 
 
-def write_site(report: Report, folder: str | Path, *, jobs: int = 1) -> Path:
-    """Write the pages of a report beside its captures; returns the page to begin with.
+def write_site(report: InteropReport, folder: str | Path, *, jobs: int = 1) -> Path:
+    """Write the pages of a report beside its captures; return the first page.
 
-    ``folder`` is that of the report: its captures are read and linked where they lie. Pages of an earlier site in it
-    are replaced. It is made in as many processes as ``jobs`` says. Raises :class:`~mxwire.errors.MxwireError` where
-    something cannot be written.
+    ``folder`` is that of the report: its captures are read and linked in place. Pages of an earlier site in it are
+    replaced. Up to ``jobs`` processes write pages. Raises :class:`~mxwire.errors.MxwireError` if a file cannot be
+    written.
     """
     folder = Path(folder)
     matrix = Matrix(report)
@@ -43,7 +43,7 @@ def write_site(report: Report, folder: str | Path, *, jobs: int = 1) -> Path:
         for name, file in matrix.case_files.items():
             _write(folder / "cases" / file, _case(matrix, name))
         _write_assets(folder / "assets", layouts)
-        # Last: where there is an index, there is all that it leads to.
+        # Written last: if there is an index, all the pages that it links exist.
         _write(folder / INDEX, _index(matrix))
     except OSError as error:
         raise MxwireError(f"{error.filename or folder}: cannot be written: {error.strerror or error}") from None
@@ -51,14 +51,14 @@ def write_site(report: Report, folder: str | Path, *, jobs: int = 1) -> Path:
 
 
 def _write_cells(matrix: Matrix, folder: Path, jobs: int) -> Layouts:
-    """Write the pages of all cells, in several processes where that is worth while; returns the layouts of frames."""
+    """Write the pages of all cells, in several processes if there are enough; return the layouts of their frames."""
     places = [place for place, view in enumerate(matrix.views) if view.has_page]
     jobs = min(jobs, len(places) // CELLS_OF_A_JOB)
     if jobs < 2:
         return _write_some(places, matrix, folder)
     parts = [places[first::jobs] for first in range(jobs)]
     layouts: Layouts = {}
-    # Ctrl-C is for the process that waits for them: they end with it.
+    # The parent handles Ctrl-C: the processes end with it.
     with ProcessPoolExecutor(jobs, initializer=signal, initargs=(SIGINT, SIG_IGN)) as pool:
         for found in pool.map(partial(_write_some, matrix=matrix, folder=folder), parts):
             layouts |= found
@@ -74,7 +74,7 @@ def _write_some(places: Sequence[int], matrix: Matrix, folder: Path) -> Layouts:
 
 
 def _make_folders(folder: Path) -> None:
-    """The folders of the site, without pages that an earlier site may have left there."""
+    """Create the folders of the site, without pages of an earlier site."""
     (folder / INDEX).unlink(missing_ok=True)
     for name in _FOLDERS:
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def _make_folders(folder: Path) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    # Whatever the report has taken from the wire or from a command must not keep it from being written.
+    # Invalid characters from the wire or a command must not prevent writing.
     path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
@@ -119,8 +119,8 @@ def _index(matrix: Matrix) -> str:
     )
 
 
-def _seeds(report: Report) -> str:
+def _seeds(report: InteropReport) -> str:
     seeds = {each.seed for each in report.cells}
     if len(seeds) == 1:
         return f"seed {seeds.pop()}"
-    return f"{len(seeds)} seeds, each on the page of its cell" if seeds else "no seeds"
+    return f"{len(seeds)} seeds, see the pages of the cells" if seeds else "no seeds"

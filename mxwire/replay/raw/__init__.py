@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from mxwire.replay.raw.pace import AsRecorded, AtBitRate, AtFrameRate, AtTopSpeed, Pace, pace_at
 from mxwire.replay.raw.player import Player
-from mxwire.replay.raw.preparing import Piece, Preparation
-from mxwire.replay.raw.result import Result
-from mxwire.replay.raw.rewriting import Rewriting
+from mxwire.replay.raw.preparation import Piece, PiecePreparer
+from mxwire.replay.raw.result import RawReplayResult
+from mxwire.replay.raw.rewriter import FrameRewriter
 
 __all__ = [
     "AsRecorded",
     "AtBitRate",
     "AtFrameRate",
     "AtTopSpeed",
+    "FrameRewriter",
     "Pace",
     "Piece",
+    "PiecePreparer",
     "Player",
-    "Preparation",
-    "Result",
-    "Rewriting",
+    "RawReplayResult",
     "pace_at",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
@@ -12,10 +13,9 @@ from numpy.typing import NDArray
 
 from mxwire.frames import FrameBatch
 from mxwire.link import Link, LinkError
-from mxwire.replay.raw.naps import make_timers_precise
 from mxwire.replay.raw.pace import Pace
-from mxwire.replay.raw.preparing import Piece
-from mxwire.replay.raw.result import Result
+from mxwire.replay.raw.preparation import Piece
+from mxwire.replay.raw.result import RawReplayResult
 from mxwire.wire.codec import TYPE_OFFSET
 
 _SPIN_NS: Final = 1_000_000
@@ -34,6 +34,14 @@ _PAUSE: Final = 0.0002
 _UNCOUNTED: Final = 1024
 """Pieces whose errors are counted later, in one step: counting after each piece would delay the next frames."""
 
+_SET_TIMER_SLACK: Final = 29
+"""Option of prctl(2), which ctypes does not name."""
+
+
+def make_timers_precise() -> None:
+    """Set the timer slack of this thread to the minimum; by default the kernel delays wake-ups by 50 µs."""
+    ctypes.CDLL(None).prctl(_SET_TIMER_SLACK, ctypes.c_ulong(1), 0, 0, 0)
+
 
 class Player:
     """Transmits frames through a link at their due times, and counts received frames in between.
@@ -50,7 +58,7 @@ class Player:
         self._crowded = False
         self._late: list[NDArray[np.int64]] = []
         """Delays that have not been counted yet."""
-        self.result = Result()
+        self.result = RawReplayResult()
 
     def play(self, pieces: Iterable[Piece]) -> None:
         """Transmit all frames of a capture once; further calls are further loops."""

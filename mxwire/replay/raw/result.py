@@ -17,7 +17,7 @@ _BUCKETS: Final = 1_000_000
 
 
 @dataclass
-class Errors:
+class DelayHistogram:
     """Histogram of the delays between due and actual transmission, in bounded memory."""
 
     count: int = 0
@@ -48,7 +48,7 @@ class Errors:
 
 
 @dataclass
-class Result:
+class RawReplayResult:
     """The requested and the actual transmission."""
 
     frames: int = 0
@@ -63,7 +63,7 @@ class Result:
     """Requested duration from the first frame to the last; 0 at top speed."""
     taken_ns: int = 0
     """Actual duration."""
-    errors: Errors = field(default_factory=Errors)
+    errors: DelayHistogram = field(default_factory=DelayHistogram)
     """Delay of each frame; empty at top speed."""
     answers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(256, np.int64))
     """Number of received frames, by packet type."""

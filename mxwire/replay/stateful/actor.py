@@ -3,7 +3,7 @@
 The actor is sans-IO: its inputs are received frames and the time, its outputs are frames to transmit and findings. In
 this room "ours" in an attribute refers to the played host, "theirs" to the live host in the place of the other recorded
 host. The script (``script.py``) is followed record by record. A record of the played host is rewritten for the live
-conversation (``translator.py``) and transmitted once every preceding record that caused it was received
+conversation (``translator.py``) and transmitted once every earlier record that may have caused it was received
 (``awaited.py``); frames of the live host are matched to records by their meaning, not by their order
 (``expectations.py``, ``receivers/``), and compared with them field by field (``comparison.py``).
 """
@@ -16,18 +16,18 @@ from typing import Any, Final
 
 from mxwire.ethernet import BROADCAST
 from mxwire.protocol import introduction
-from mxwire.replay.stateful.awaiting import Awaited
-from mxwire.replay.stateful.connects import Answers, OwnConnects
-from mxwire.replay.stateful.conversation import Conversation
+from mxwire.replay.stateful.awaited import AwaitedFrames
+from mxwire.replay.stateful.connects import ConnectAnswers, OwnConnects
+from mxwire.replay.stateful.conversation import LiveConversation
 from mxwire.replay.stateful.expectations import Expectation, Expectations
-from mxwire.replay.stateful.finding import Finding
-from mxwire.replay.stateful.hearing.listener import Listener
-from mxwire.replay.stateful.pair import Pair
+from mxwire.replay.stateful.finding import ReplayFinding
+from mxwire.replay.stateful.pair import EndpointPair
 from mxwire.replay.stateful.pulls import OwnPulls
+from mxwire.replay.stateful.receivers.dispatcher import FrameDispatcher
 from mxwire.replay.stateful.records import NUMBERED, Record
-from mxwire.replay.stateful.regions import Regions
-from mxwire.replay.stateful.script import Script
-from mxwire.replay.stateful.speaking import NotPlayed, Speaker
+from mxwire.replay.stateful.regions import PlayedRegions
+from mxwire.replay.stateful.script import ReplayScript
+from mxwire.replay.stateful.translator import FrameTranslator, NotPlayed
 from mxwire.units import MILLISECOND, SECOND
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.packets import (
@@ -52,7 +52,7 @@ WINDOW: Final = 256
 TIMEOUT: Final = 5 * SECOND
 
 
-class Actor:
+class ReplayActor:
     """Plays one host of a script against a live one.
 
     ``address`` is the played host's address on the wire and ``other`` the live host's; ``endpoints`` and ``keys`` map
@@ -62,7 +62,7 @@ class Actor:
 
     def __init__(
         self,
-        script: Script,
+        script: ReplayScript,
         address: bytes,
         other: bytes,
         *,
@@ -74,9 +74,9 @@ class Actor:
     ) -> None:
         self.script = script
         self.codec = codec_of(script.dialect)
-        self.conversation = Conversation(script, address, other, rng, endpoints or {}, keys or {})
+        self.conversation = LiveConversation(script, address, other, rng, endpoints or {}, keys or {})
         self.expectations = Expectations(script.records)
-        self.findings: list[Finding] = []
+        self.findings: list[ReplayFinding] = []
         """Differences so far."""
         self.failure = ""
         """Reason why the replay could not continue; empty if it could."""
@@ -91,24 +91,24 @@ class Actor:
         self.done = False
         self._name = name or script.name or "replay:0"
         self._timeout = timeout
-        self._speaker = Speaker(self.conversation)
-        self._regions = Regions(script.records, script.dialect)
-        self._listener = Listener(
+        self._speaker = FrameTranslator(self.conversation)
+        self._regions = PlayedRegions(script.records, script.dialect)
+        self._listener = FrameDispatcher(
             self.conversation,
             self.expectations,
             self._regions,
-            tell=lambda each: self.findings.append(each),
+            report=lambda each: self.findings.append(each),
             came=self._came,
             settled=self._settled,
             asked=self._reply_to_connect,
             pulled=self._reply_to_pull,
         )
-        self._awaited = Awaited(self.conversation, self.expectations)
+        self._awaited = AwaitedFrames(self.conversation, self.expectations)
         self._leaving: list[bytes] = []
         self._introduced = False
         self._next_introduction: int | None = None
         self._connects = OwnConnects()
-        self._answers = Answers(script.records)
+        self._answers = ConnectAnswers(script.records)
         self._pulls = OwnPulls(self.expectations, script.dialect)
         self._progress_ns = self._now = 0
         self._blocks: set[tuple[int, int, int]] = set()
@@ -214,7 +214,7 @@ class Actor:
         self._progress_ns = now
         return self.done
 
-    def _pair(self, frame: Any) -> Pair:
+    def _pair(self, frame: Any) -> EndpointPair:
         return self.conversation.pair(frame.src_endpoint, frame.dst_endpoint)
 
     def _say(self, record: Record, now: int) -> None:
@@ -294,7 +294,7 @@ class Actor:
             self._stop("it refuses the key of the connect (--key gives another one)")
 
     def _reply_to_connect(
-        self, request: ConnectRequest, pair: Pair, expectation: Expectation | None, again: bool
+        self, request: ConnectRequest, pair: EndpointPair, expectation: Expectation | None, again: bool
     ) -> None:
         connect = self.conversation.connect_of(pair, request)
         said = self._answers.said(connect)

@@ -1,4 +1,4 @@
-"""An application that repeats the calls of the recorded one, as far as frames show them, on a host in its place."""
+"""An application that repeats the calls of the recorded one, deduced from frames, on a host in its place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mxwire.protocol import Endpoint, Node
 from mxwire.replay.stateful.expectations import MESSAGES, length_of, match_of
 from mxwire.replay.stateful.hindsight import Hindsight
 from mxwire.replay.stateful.records import FOR_LIBRARY, Record, messages
-from mxwire.replay.stateful.script import Script
+from mxwire.replay.stateful.script import ReplayScript
 from mxwire.wire.enums import NackType
 from mxwire.wire.numbers import DEFAULT_KEY
 from mxwire.wire.packets import ConnectReply, ConnectRequest, Medium, Notify, Pull, PullReply, Rndv
@@ -21,7 +21,7 @@ _ALL_BITS: Final = (1 << 64) - 1
 
 
 @dataclass
-class Step:
+class ApplicationStep:
     """A call of the application just before a recorded frame."""
 
     number: int
@@ -35,16 +35,16 @@ class RecordedApplication:
     ``script`` is the script of the played host, ``other`` that host's present Ethernet address.
     """
 
-    def __init__(self, node: Node, script: Script, other: bytes) -> None:
+    def __init__(self, node: Node, script: ReplayScript, other: bytes) -> None:
         self.node = node
         self._other = other
         self._script = script.mirrored()
         self._hindsight = Hindsight(self._script.records, script.dialect)
         self._keys = _keys(self._script.records)
-        self._lengths = _Lengths(self._script.records)
+        self._lengths = _ReceiveLengths(self._script.records)
         self._payload = messages(self._script.records)
         self._endpoints: dict[int, Endpoint] = {}
-        self._steps: list[Step] = []
+        self._steps: list[ApplicationStep] = []
         self._openings: dict[int, int | None] = {}
         """Endpoints open at the record under examination, with their sessions where known."""
         self._last_sent: dict[int, int] = {}
@@ -65,7 +65,7 @@ class RecordedApplication:
     # Calls deduced from frames.
 
     def _step(self, record: Record, do: Callable[..., object], *arguments: Any) -> None:
-        self._steps.append(Step(record.number, partial(do, *arguments)))
+        self._steps.append(ApplicationStep(record.number, partial(do, *arguments)))
 
     def _read(self, record: Record) -> None:
         frame = record.frame
@@ -128,7 +128,7 @@ class RecordedApplication:
         if self._openings.pop(number, self) is not self:
             # It was closed before the refusal: directly after the last frame that it sent.
             self._steps.append(
-                Step(min(record.number, self._last_sent.get(number, 0) + 1), partial(self._close, number))
+                ApplicationStep(min(record.number, self._last_sent.get(number, 0) + 1), partial(self._close, number))
             )
 
     def _read_arrival(self, record: Record) -> None:
@@ -169,7 +169,7 @@ class RecordedApplication:
             self._endpoints[number].receive(bytearray(room), match, _ALL_BITS)
 
 
-class _Lengths:
+class _ReceiveLengths:
     """Lengths of the receives of the recorded application."""
 
     def __init__(self, records: list[Record]) -> None:

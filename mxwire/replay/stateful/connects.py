@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mxwire.replay.stateful.pulls import Waiting
+from mxwire.replay.stateful.pulls import PendingFrame
 from mxwire.replay.stateful.records import Record
 from mxwire.units import MILLISECOND
 from mxwire.wire.numbers import RESEND_DELAY
@@ -18,13 +18,13 @@ class OwnConnects:
     """Unanswered connects of the played host."""
 
     def __init__(self) -> None:
-        self._waiting: dict[tuple[Any, ...], Waiting] = {}
+        self._waiting: dict[tuple[Any, ...], PendingFrame] = {}
         """By the key of the recorded answer."""
 
     def note(self, request: ConnectRequest, built: bytes, now: int) -> None:
         """Record the transmission of a connect, with its bytes as sent."""
         about = request.src_endpoint, request.dst_endpoint, request.src_session_id, request.connect_seqnum
-        self._waiting[(ConnectReply, *about)] = Waiting(built, now)
+        self._waiting[(ConnectReply, *about)] = PendingFrame(built, now)
 
     def answered(self, key: tuple[Any, ...]) -> bool:
         """Remove the connect that an answer belongs to; return whether there was one."""
@@ -49,7 +49,7 @@ class OwnConnects:
         return [each.sent_ns + RESEND_DELAY for each in self._waiting.values()]
 
 
-class Answers:
+class ConnectAnswers:
     """Answers of the played host to connects of the live one."""
 
     def __init__(self, records: list[Record]) -> None:

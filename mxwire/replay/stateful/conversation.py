@@ -8,9 +8,9 @@ from random import Random
 from typing import Any
 
 from mxwire.protocol.sequence import number
-from mxwire.replay.stateful.comparing import How
-from mxwire.replay.stateful.pair import Pair
-from mxwire.replay.stateful.script import Script
+from mxwire.replay.stateful.comparison import FieldRelation
+from mxwire.replay.stateful.pair import EndpointPair
+from mxwire.replay.stateful.script import ReplayScript
 from mxwire.wire.numbers import NO_PEER_INDEX, NO_SESSION
 from mxwire.wire.packets import ConnectReply, ConnectRequest, Notify, Pull, Rndv
 
@@ -22,10 +22,10 @@ Region = tuple[int, int, int, int]
 
 
 @dataclass
-class Conversation:
+class LiveConversation:
     """The two hosts now, mapped from the two in the recording. "Our" is the played host's, "their" the live host's."""
 
-    script: Script
+    script: ReplayScript
     address: bytes
     """Our Ethernet address."""
     other: bytes
@@ -36,7 +36,7 @@ class Conversation:
     keys: Mapping[int, int] = field(default_factory=dict)
     """Keys of the live host's endpoints by the recorded ones, where they differ."""
 
-    pairs: dict[tuple[int, int], Pair] = field(default_factory=dict)
+    pairs: dict[tuple[int, int], EndpointPair] = field(default_factory=dict)
     my_sessions: dict[int, int] = field(default_factory=dict)
     """Our sessions by the recorded ones."""
     present: dict[int, int] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Conversation:
     their_handles: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     """Handles and magics of their pulls by the recorded ones."""
     requests: dict[tuple[int, int, int, int], ConnectRequest] = field(default_factory=dict)
-    """Remote connects, by local and remote endpoint, and the recorded session and number."""
+    """Their connects, by the played endpoint, the live one, and the recorded session and number."""
     came: dict[tuple[int, int, int], int] = field(default_factory=dict)
     """Their sequence numbers by pair and recorded number, for messages with the recorded session."""
     their_index: int = NO_PEER_INDEX
@@ -65,9 +65,9 @@ class Conversation:
             FIRST_INDEX,
         )
 
-    def pair(self, mine: int, theirs: int) -> Pair:
+    def pair(self, mine: int, theirs: int) -> EndpointPair:
         """Return the state of two endpoints, by their recorded numbers."""
-        return self.pairs.setdefault((mine, theirs), Pair(mine, theirs))
+        return self.pairs.setdefault((mine, theirs), EndpointPair(mine, theirs))
 
     def live_endpoint(self, recorded: int) -> int:
         """Return the number of a recorded endpoint of the live host."""
@@ -84,14 +84,14 @@ class Conversation:
         return self.my_sessions[recorded]
 
     def recorded_session(self, live: int) -> int | None:
-        """Return the recorded session for a local live session."""
+        """Return the recorded session for a present one of the played host."""
         return next((old for old, new in self.my_sessions.items() if new == live), None)
 
     def their_session(self, recorded: int) -> int | None:
         """Return their session for a recorded one; None if it has not been received."""
         return NO_SESSION if recorded == NO_SESSION else self.their_sessions.get(recorded)
 
-    def connect_of(self, pair: Pair, request: ConnectRequest | ConnectReply) -> tuple[int, ...]:
+    def connect_of(self, pair: EndpointPair, request: ConnectRequest | ConnectReply) -> tuple[int, ...]:
         """Return the properties shared by repetitions of a connect; its number restarts with our session."""
         present = self.present.get(pair.mine, 0)
         return pair.mine, pair.theirs, request.src_session_id, request.connect_seqnum, present
@@ -100,17 +100,17 @@ class Conversation:
         """Return the key for a recorded one."""
         return self.keys.get(recorded, recorded)
 
-    def meaning(self, pair: Pair | None, how: How, value: Any) -> Any:
+    def meaning(self, pair: EndpointPair | None, how: FieldRelation, value: Any) -> Any:
         """Translate a recorded value to the one required now; None if it cannot be determined."""
-        if how is How.INDEX:
+        if how is FieldRelation.INDEX:
             return self.index if value != NO_PEER_INDEX else None
-        if how is How.THEIRS:
+        if how is FieldRelation.THEIRS:
             return self.live_endpoint(value)
-        if how is How.SESSION:
+        if how is FieldRelation.SESSION:
             return NO_SESSION if value == NO_SESSION else self.my_sessions.get(value)
-        if how is How.KEY:
+        if how is FieldRelation.KEY:
             return self.key(value)
-        if how is How.NUMBER:
+        if how is FieldRelation.NUMBER:
             if not number(value) or pair is None:
                 return value
             return pair.live_number(value)

@@ -47,7 +47,7 @@ class Expectation:
 
 
 @dataclass
-class Message:
+class RecordedMessage:
     """One recorded message to the played host, with its frames."""
 
     pair: tuple[int, int]
@@ -84,7 +84,7 @@ class Expectations:
     def __init__(self, records: list[Record]) -> None:
         self.all: dict[int, Expectation] = {}
         """By the number of the record."""
-        self.messages: dict[tuple[int, int], list[Message]] = defaultdict(list)
+        self.messages: dict[tuple[int, int], list[RecordedMessage]] = defaultdict(list)
         self._keyed: dict[Key, deque[Expectation]] = defaultdict(deque)
         self._transfers: dict[Key, list[Key]] = defaultdict(list)
         """Keys of all frames of a transfer of a large message, by the key of the transfer."""
@@ -95,7 +95,7 @@ class Expectations:
         self._openings: dict[int, int] = {}
         """The last recorded session of the played endpoint sent before each connect of the live host, by record."""
         told: dict[int, int] = {}
-        current: dict[tuple[int, int, int], Message] = {}
+        current: dict[tuple[int, int, int], RecordedMessage] = {}
         drawn: Counter[Key] = Counter()
         for record in records:
             if record.ours:
@@ -133,14 +133,14 @@ class Expectations:
         drawn[key] -= 1
         return True
 
-    def _add_message(self, made: Expectation, current: dict[tuple[int, int, int], Message]) -> None:
+    def _add_message(self, made: Expectation, current: dict[tuple[int, int, int], RecordedMessage]) -> None:
         frame: Any = made.record.frame
         pair = frame.dst_endpoint, frame.src_endpoint
         place = (*pair, frame.lib_seqnum)
         fragment = frame.frag_seqnum if isinstance(frame, Medium) else 0
         message = current.get(place)
         if message is None or fragment in message.frames:
-            message = Message(pair, frame.lib_seqnum, type(frame), length_of(frame), match_of(frame))
+            message = RecordedMessage(pair, frame.lib_seqnum, type(frame), length_of(frame), match_of(frame))
             self.messages[pair].append(message)
             current[place] = message
         message.frames[fragment] = made
@@ -175,7 +175,7 @@ class Expectations:
         """Return whether the played host pulled with the handle of a reply."""
         return (PullReply, reply.dst_pull_handle, reply.dst_magic) in self._transfers
 
-    def message_for(self, pair: tuple[int, int], frame: Any) -> Message | None:
+    def message_for(self, pair: tuple[int, int], frame: Any) -> RecordedMessage | None:
         """Return the recorded message for a new live one: the next unmatched one, if it is similar."""
         messages, place = self.messages.get(pair, []), self._passed[pair]
         while place < len(messages) and messages[place].taken:

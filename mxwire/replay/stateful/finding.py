@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class Cause(StrEnum):
     """Cause of a difference."""
 
     PROTOCOL = "protocol"
@@ -18,10 +18,10 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ReplayFinding:
     """One difference."""
 
-    kind: Kind
+    kind: Cause
     rule: str
     """Number of the rule that requires the recorded behaviour; empty if applications are free to choose."""
     field: str

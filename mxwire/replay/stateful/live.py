@@ -14,16 +14,16 @@ from mxwire.frames import FrameBatch
 from mxwire.link import Link
 from mxwire.link.dialogue import converse
 from mxwire.protocol.introduction import Introduction
-from mxwire.replay.stateful.actor import Actor
+from mxwire.replay.stateful.actor import ReplayActor
 from mxwire.replay.stateful.conversation import FIRST_INDEX
-from mxwire.replay.stateful.script import Script
-from mxwire.replay.stateful.watching import Watch
+from mxwire.replay.stateful.rule_watch import RuleWatch
+from mxwire.replay.stateful.script import ReplayScript
 from mxwire.units import SECOND
 
 _AT_ONCE: Final = 64
 
 
-def refuse_long(script: Script, link: Link) -> None:
+def refuse_long(script: ReplayScript, link: Link) -> None:
     """Raise if a link does not transmit frames as long as those of the script."""
     length = max(each.length for each in script.records)
     if length > HEADER_SIZE + link.mtu:
@@ -34,14 +34,14 @@ def refuse_long(script: Script, link: Link) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundHost:
     """A discovered live host."""
 
     address: bytes
     name: str
 
 
-def find(link: Link, own_name: str, wanted: str | None, timeout: float, rng: Random) -> Found:
+def find(link: Link, own_name: str, wanted: str | None, timeout: float, rng: Random) -> FoundHost:
     """Return the live host called ``wanted`` or, without a name, the first one that answers.
 
     Announces the played host at the same time, and answers name queries. Raises :class:`~mxwire.errors.MxwireError` if
@@ -50,14 +50,14 @@ def find(link: Link, own_name: str, wanted: str | None, timeout: float, rng: Ran
     ours = Introduction(link.address, own_name, index=FIRST_INDEX, serial=rng.getrandbits(32))
     address = converse(link, ours, lambda: ours.found(wanted), timeout)
     if address is not None:
-        return Found(address, ours.names[address])
+        return FoundHost(address, ours.names[address])
     others = ", ".join(f"{ours.names.get(each) or '?'} ({mac_text(each)})" for each in ours.heard)
     who = f"{wanted} was not" if wanted else "no host was"
     heard = f"there are {others}" if others else f"nothing was heard (mxwire doctor -i {link.name} finds the reason)"
     raise MxwireError(f"{link.name}: {who} found within {timeout:g} s; {heard}")
 
 
-def play(actor: Actor, link: Link, watch: Watch, progress: Callable[[int], object] | None = None) -> int:
+def play(actor: ReplayActor, link: Link, watch: RuleWatch, progress: Callable[[int], object] | None = None) -> int:
     """Play to the end; return the duration in ns. ``progress`` is called with the index of the next record."""
     began = time.monotonic_ns()
     while not actor.done:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mxwire.replay.stateful.expectations import MESSAGES, Expectation, own_session
-from mxwire.replay.stateful.finding import Kind
+from mxwire.replay.stateful.finding import Cause
 from mxwire.replay.stateful.records import NUMBERED, Record, acked_by, covers
 from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, Notify, Pull, PullReply, Rndv
 
@@ -15,19 +15,19 @@ def is_awaited(expectation: Expectation) -> bool:
     return not isinstance(expectation.record.frame, Pull)
 
 
-def whose(frame: Any) -> tuple[Kind, str]:
+def whose(frame: Any) -> tuple[Cause, str]:
     """Return the cause if a recorded frame does not come, and the rule that requires it."""
     if isinstance(frame, (*MESSAGES, ConnectRequest)):
-        return Kind.APPLICATION, ""
+        return Cause.APPLICATION, ""
     if isinstance(frame, Pull):
-        return Kind.APPLICATION, "R-PUL-01"
+        return Cause.APPLICATION, "R-PUL-01"
     if isinstance(frame, NackLib):
-        return Kind.APPLICATION, "R-NAK-03"
+        return Cause.APPLICATION, "R-NAK-03"
     if isinstance(frame, ConnectReply):
-        return Kind.PROTOCOL, "R-CON-08"
+        return Cause.PROTOCOL, "R-CON-08"
     if isinstance(frame, Notify):
-        return Kind.PROTOCOL, "R-NOT-01"
-    return Kind.PROTOCOL, "R-PUL-12" if isinstance(frame, PullReply) else "R-NAK-03"
+        return Cause.PROTOCOL, "R-NOT-01"
+    return Cause.PROTOCOL, "R-PUL-12" if isinstance(frame, PullReply) else "R-NAK-03"
 
 
 def described(frame: Any) -> str:

@@ -25,7 +25,7 @@ class Sent:
 
 
 @dataclass
-class Pair:
+class EndpointPair:
     """A played endpoint and a live one, which have their recorded numbers here."""
 
     mine: int
@@ -68,7 +68,7 @@ class Pair:
         self.unacked.clear()
 
     def live_number(self, recorded: int) -> int | None:
-        """Return the present number for a recorded one; None before the partner has requested a start number."""
+        """Return the present number for a recorded one; None before the partner has announced its first one."""
         if self.base is None:
             return None
         origin, start = self.base

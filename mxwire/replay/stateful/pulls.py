@@ -17,7 +17,7 @@ AGAIN: Final = SECOND
 
 
 @dataclass
-class Waiting:
+class PendingFrame:
     """A transmitted frame that has not been answered."""
 
     frame: bytes
@@ -32,7 +32,7 @@ class OwnPulls:
     def __init__(self, expectations: Expectations, dialect: Dialect) -> None:
         self._expectations = expectations
         self._dialect = dialect
-        self._waiting: dict[tuple[int, int, int], Waiting] = {}
+        self._waiting: dict[tuple[int, int, int], PendingFrame] = {}
         """By handle, magic and first frame."""
         self._handles: dict[Region, tuple[int, int]] = {}
         """Handle of the pull of each region of the live host."""
@@ -43,7 +43,7 @@ class OwnPulls:
         self._handles[region_of(pull, pull.src_endpoint, pull.dst_endpoint)] = handle
         lacks = self._expectations.replies_to(pull, message_offset(pull, self._dialect))
         if lacks:
-            self._waiting[(*handle, pull.frame_index)] = Waiting(built, now, lacks)
+            self._waiting[(*handle, pull.frame_index)] = PendingFrame(built, now, lacks)
 
     def came(self, reply: PullReply) -> None:
         """Record the arrival of a recorded reply."""

@@ -13,25 +13,25 @@ from mxwire.wire.packets import NackMcp, Notify, Pull, PullReply, Rndv
 _LONGEST: Final = 1 << 30
 """Maximum recorded length taken seriously; no host has sent a longer message."""
 _REPLIES: Final = 256
-Place = tuple[int, int, int]
+RegionKey = tuple[int, int, int]
 """Endpoint of the played host, with number and use counter of its region."""
 
 
-class Regions:
+class PlayedRegions:
     """Content of PULL_REPLYs, reassembled from the recorded ones; zeros where the recording has none."""
 
     def __init__(self, records: list[Record], dialect: Dialect) -> None:
         self._dialect = dialect
         self._content: dict[int, bytearray] = {}
         """By the number of the recorded RNDV."""
-        self._present: dict[Place, bytearray] = {}
+        self._present: dict[RegionKey, bytearray] = {}
         """Present content of the regions."""
         self._unanswered: set[tuple[Any, ...]] = set()
         """PULLs that the played host refused or did not answer before its end."""
-        self._ended: set[Place] = set()
+        self._ended: set[RegionKey] = set()
         """Regions whose end is in the recording: replies are limited to the recorded ones."""
         pulled: dict[tuple[int, int], bytearray] = {}
-        last: dict[Place, bytearray] = {}
+        last: dict[RegionKey, bytearray] = {}
         for record in records:
             frame = record.frame
             if record.ours and isinstance(frame, Rndv) and record.news and frame.msg_length <= _LONGEST:
@@ -108,7 +108,7 @@ class Regions:
             at, left, room = at + size, left - size, payload
 
 
-def _place(mine: int, frame: Any) -> Place:
+def _place(mine: int, frame: Any) -> RegionKey:
     return mine, int(frame.pulled_rdma_id), int(frame.pulled_rdma_seqnum)
 
 

@@ -22,7 +22,7 @@ DISCOVERY = (Announcement, Raw, HostQuery, HostReply)
 
 
 @dataclass(frozen=True)
-class Script:
+class ReplayScript:
     """The recorded conversation between the played host and the replaced one."""
 
     played: bytes
@@ -47,11 +47,11 @@ class Script:
         """Return the number of a record in the capture."""
         return self.places[record.number - 1]
 
-    def mirrored(self) -> Script:
+    def mirrored(self) -> ReplayScript:
         """Return the script with the roles of the hosts exchanged."""
         batch = FrameBatch.from_frames([each.data for each in self.records])
         turned = read(_like(batch, self.records), self.dialect, self.met)
-        return Script(self.met, self.played, self.dialect, turned, self.places)
+        return ReplayScript(self.met, self.played, self.dialect, turned, self.places)
 
 
 def _like(batch: FrameBatch, records: list[Record]) -> FrameBatch:
@@ -67,7 +67,7 @@ def _like(batch: FrameBatch, records: list[Record]) -> FrameBatch:
 
 def script_of(
     batches: Iterable[DecodedBatch], name: str, played: bytes, met: bytes | None = None, dialect: Dialect | None = None
-) -> Script:
+) -> ReplayScript:
     """Return the conversation of a host with another in a capture.
 
     ``name`` is that of the capture, for errors; ``met`` may be left out if there is only one other host. Raises
@@ -115,7 +115,7 @@ def script_of(
             f"unknown; record the connect too"
         )
     endpoints, keys = _meeting(records)
-    return Script(played, met, found, records, places, hostname, malformed, endpoints, keys)
+    return ReplayScript(played, met, found, records, places, hostname, malformed, endpoints, keys)
 
 
 def _between(decoded: DecodedBatch, one: bytes, other: bytes) -> list[int]:

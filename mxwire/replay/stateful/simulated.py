@@ -7,7 +7,7 @@ from typing import Final
 
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Node
-from mxwire.replay.stateful.actor import Actor
+from mxwire.replay.stateful.actor import ReplayActor
 from mxwire.replay.stateful.application import RecordedApplication
 from mxwire.units import SECOND
 
@@ -16,11 +16,13 @@ HOP: Final = 5_000
 LONGEST: Final = 3600 * SECOND
 _START: Final = SECOND
 
-Seen = Callable[[int, bytes], object]
+FrameCallback = Callable[[int, bytes], object]
 """Callback for each frame, with its time in ns."""
 
 
-def play(actor: Actor, node: Node, application: RecordedApplication | None = None, seen: Seen | None = None) -> int:
+def play(
+    actor: ReplayActor, node: Node, application: RecordedApplication | None = None, seen: FrameCallback | None = None
+) -> int:
     """Play to the end, at most for an hour; return the elapsed virtual time in ns.
 
     The node must have the actor in its peer table. ``application`` repeats the calls of the recorded host; without one,
@@ -44,7 +46,7 @@ def play(actor: Actor, node: Node, application: RecordedApplication | None = Non
     return now - _START
 
 
-def _carry(frames: list[bytes], now: int, seen: Seen | None) -> int:
+def _carry(frames: list[bytes], now: int, seen: FrameCallback | None) -> int:
     for each in frames:
         now += HOP
         if seen is not None:

@@ -10,7 +10,7 @@ from typing import Final
 from mxwire.capture import create_capture, open_capture
 from mxwire.frames import FrameBatch
 from mxwire.interop.fates import Fate
-from mxwire.interop.result import CAPTURES, Case, Cell, Impairment, Implementation, Report
+from mxwire.interop.result import CAPTURES, Case, Cell, Impairment, Implementation, InteropReport
 from mxwire.rules import Verdict, Violation
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import MXOE
@@ -65,10 +65,10 @@ def cell(left: str, right: str, case: str, impairment: str, verdict: Verdict, re
     )
 
 
-def ordinary(folder: Path) -> Report:
+def ordinary(folder: Path) -> InteropReport:
     """Six cells with every verdict, the captures of two real hosts in them."""
     one, two, three = (each.name for each in IMPLEMENTATIONS)
-    report = Report("interoperability of two hosts", "1.2", "2026-11-21T20:00:00Z", False)
+    report = InteropReport("interoperability of two hosts", "1.2", "2026-11-21T20:00:00Z", False)
     report.implementations, report.cases, report.impairments = IMPLEMENTATIONS, CASES, IMPAIRMENTS
     report.cells = [
         cell(one, one, "every-type", "none", "pass", "works"),
@@ -93,7 +93,7 @@ def put(folder: Path, name: str, batches: list[FrameBatch], fates: Mapping[int, 
             writer.write(batch, {number: "\n".join(fate.lines) for number, fate in fates.items()})
 
 
-def hostile(folder: Path) -> Report:
+def hostile(folder: Path) -> InteropReport:
     """A report of which every word means harm, and a host that does so by its name."""
     name = EVIL.encode()[-60:] + b"\0"
     reply = HostReply(dst_mac=BETA, src_mac=ALPHA, length=len(name), src_dst_peer_index=1, magic=2, hostname=name)
@@ -101,7 +101,7 @@ def hostile(folder: Path) -> Report:
     (folder / CAPTURES).mkdir(parents=True, exist_ok=True)
     with create_capture(folder / CAPTURES / "evil.pcapng") as writer:
         writer.write(batch, {1: EVIL, 2: "\n".join(Fate(0).lines)})
-    report = Report(EVIL, EVIL, EVIL)
+    report = InteropReport(EVIL, EVIL, EVIL)
     report.implementations = [Implementation(EVIL, EVIL, EVIL, None, "external", EVIL)]
     report.cases = [Case(EVIL, EVIL, EVIL, EVIL, (EVIL,))]
     report.impairments = [Impairment(EVIL, EVIL, EVIL)]

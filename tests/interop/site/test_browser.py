@@ -168,10 +168,10 @@ def test_the_ladder_is_walked_with_keys(browser, site):
 def test_what_befell_frames_and_what_they_break_is_seen(browser, site):
     with browser.page(site / FAILED) as page:
         for number, word in ((9, "LOST"), (12, "TWICE"), (15, "LATE")):
-            assert page.locator(f".ladder [href='#f{number}'] .says").text_content().startswith(f"{word} ")
+            assert page.locator(f".ladder [href='#f{number}'] .label").text_content().startswith(f"{word} ")
         assert [each.get_attribute("href") for each in page.locator(".ladder .concerned").all()] == ["#f20", "#f76"]
         page.locator("#findings + .scroll a[href='#f76']").click()
-        assert page.locator("#detail .remark").all_inner_texts() == ["shows that R-CON-12 is broken"]
+        assert page.locator("#detail .remark").all_inner_texts() == ["breaks R-CON-12"]
         assert page.locator(".ladder .chosen").get_attribute("href") == "#f76"
     with browser.page(site / f"{FAILED}#f12") as page:
         assert "arrives 2 times" in page.locator("#detail").inner_text()

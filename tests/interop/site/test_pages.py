@@ -15,9 +15,9 @@ from urllib.parse import unquote
 import pytest
 
 from mxwire.errors import MxwireError
+from mxwire.interop.cell_player import CellOrder, play_simulated
 from mxwire.interop.implementations import implementation_by_name
-from mxwire.interop.playing import Order, play_simulated
-from mxwire.interop.result import CAPTURES, INTERRUPTED, Report
+from mxwire.interop.result import CAPTURES, INTERRUPTED, InteropReport
 from mxwire.interop.site import write, write_site
 from mxwire.interop.site.views import FileNames
 
@@ -100,7 +100,7 @@ def test_a_capture_that_is_not_there_is_told_on_the_page(tmp_path):
 
 
 def test_a_report_without_cells_and_one_that_names_nothing_have_pages(tmp_path):
-    write_site(Report("empty", "1", "never"), tmp_path / "empty")
+    write_site(InteropReport("empty", "1", "never"), tmp_path / "empty")
     assert "no seeds" in (tmp_path / "empty" / "index.html").read_text()
     report = samples.ordinary(tmp_path)
     report.cases, report.impairments, report.implementations = [], [], []
@@ -132,7 +132,7 @@ def test_writing_again_leaves_nothing_of_before(tmp_path):
 def test_a_folder_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "cells").write_text("in the way")
     with pytest.raises(MxwireError, match=r"cells: cannot be written: File exists"):
-        write_site(Report("a", "1", "now"), tmp_path)
+        write_site(InteropReport("a", "1", "now"), tmp_path)
 
 
 def test_the_same_report_makes_the_same_site(tmp_path):
@@ -190,13 +190,13 @@ def test_several_processes_make_the_same_site(tmp_path, monkeypatch):
 
 def test_what_the_matrix_records_is_what_its_page_shows(tmp_path):
     one, two = (implementation_by_name(each) for each in ("open-mx-1.5", "native-mx"))
-    report = Report("one cell", "1", "now", implementations=[one, two])
+    report = InteropReport("one cell", "1", "now", implementations=[one, two])
     (tmp_path / CAPTURES).mkdir()
-    report.cells.append(play_simulated(Order(one, two, "lost-middle-reply", "none", 1), tmp_path / CAPTURES))
+    report.cells.append(play_simulated(CellOrder(one, two, "lost-middle-reply", "none", 1), tmp_path / CAPTURES))
     write_site(report, tmp_path)
     (page,) = (tmp_path / "cells").iterdir()
     text = page.read_text(encoding="utf-8")
     assert text.count('<tspan class="fate">LOST</tspan> <tspan>PULL_REPLY</tspan>') == 1
-    assert text.count("<em>lost on the way</em>") == 1
+    assert text.count("<em>lost in the network</em>") == 1
     assert re.findall(r'<text class="host[^"]*" [^>]*>([^<]*)</text>', text) == ["ms", "left", "right"]
     assert "mxwire interop --cell open-mx-1.5/native-mx/lost-middle-reply/none --seed 1" in text

@@ -7,24 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mxwire.interop.fates import LOST, Fate, fates
-from mxwire.interop.site.exchange import Reading, Seen
-from mxwire.interop.site.rows import MOST_ROWS, MOST_ROWS_WHOLE, Omission, Pause, Step, is_everything, rows_of
-from mxwire.interop.stage import Recorded
+from mxwire.interop.site.exchange import Reading, ShownFrame
+from mxwire.interop.site.rows import MOST_ROWS, MOST_ROWS_WHOLE, FrameStep, Omission, Pause, is_everything, rows_of
+from mxwire.interop.stage import RecordedFrame
 from mxwire.rules import LOST as NEVER
 
 MILLISECOND = 1_000_000
 
 
-def seen(number: int, kind: str = "PULL_REPLY", source: int = 1, **rest) -> Seen:
+def seen(number: int, kind: str = "PULL_REPLY", source: int = 1, **rest) -> ShownFrame:
     reading = Reading(kind, "", "", rest.pop("malformed", False))
-    return Seen(number, number * 1000, source, 3 - source, reading, **rest)
+    return ShownFrame(number, number * 1000, source, 3 - source, reading, **rest)
 
 
 def numbers(rows) -> list[list[int]]:
-    return [[each.number for each in row.frames] for row in rows if isinstance(row, Step)]
+    return [[each.number for each in row.frames] for row in rows if isinstance(row, FrameStep)]
 
 
-def replies(count: int, **marked) -> list[Seen]:
+def replies(count: int, **marked) -> list[ShownFrame]:
     return [seen(number, **marked.get(f"n{number}", {})) for number in range(1, count + 1)]
 
 
@@ -71,7 +71,7 @@ def test_time_in_which_nothing_is_sent_is_shown():
     frames = replies(5)
     for frame in frames[3:]:
         frame.time_ns += 500 * MILLISECOND
-    assert [type(row) for row in rows_of(frames)] == [Step, Step, Step, Pause, Step, Step]
+    assert [type(row) for row in rows_of(frames)] == [FrameStep, FrameStep, FrameStep, Pause, FrameStep, FrameStep]
     assert rows_of(frames)[3] == Pause(500 * MILLISECOND + 1000)
 
 
@@ -87,13 +87,13 @@ def test_every_frame_is_shown_or_counted_once_and_in_order(what, whole):
     rows = rows_of(frames, whole=whole)
     number = 1
     for row in rows:
-        if isinstance(row, Step):
+        if isinstance(row, FrameStep):
             assert [each.number for each in row.frames] == list(range(number, number + len(row.frames)))
             number += len(row.frames)
         elif isinstance(row, Omission):
             number += row.frames
     assert number == len(frames) + 1
-    assert sum(isinstance(row, Step) for row in rows) <= (MOST_ROWS_WHOLE if whole else MOST_ROWS + 6)
+    assert sum(isinstance(row, FrameStep) for row in rows) <= (MOST_ROWS_WHOLE if whole else MOST_ROWS + 6)
 
 
 @given(st.builds(Fate, st.integers(0, 9999), st.integers(0, 10**12).map(lambda each: each // 1000 * 1000)))
@@ -105,13 +105,13 @@ def test_fates_survive_being_written(fate):
 def test_what_became_of_frames_is_told_by_their_arrivals():
     ours, theirs = bytes(12), bytes([1]) * 12
     recorded = [
-        Recorded(0, ours, 100),
-        Recorded(10, ours, 5_000_010, 2),
-        Recorded(20, theirs, 120),
-        Recorded(30, ours, 130),
-        Recorded(40, ours, NEVER),
-        Recorded(50, ours, None),
-        Recorded(60, ours, 160, 2),
+        RecordedFrame(0, ours, 100),
+        RecordedFrame(10, ours, 5_000_010, 2),
+        RecordedFrame(20, theirs, 120),
+        RecordedFrame(30, ours, 130),
+        RecordedFrame(40, ours, NEVER),
+        RecordedFrame(50, ours, None),
+        RecordedFrame(60, ours, 160, 2),
     ]
     assert fates(recorded) == {2: Fate(2, 5_000_000), 5: Fate(0), 7: Fate(2)}
     assert fates(recorded)[5].lines == (LOST,)

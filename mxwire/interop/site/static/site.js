@@ -1,4 +1,4 @@
-// The pages work without this; it filters the matrix, shows the fields of a frame, and copies commands.
+// Optional behaviour of the pages: filter the matrix, show the fields of a frame, copy commands.
 "use strict";
 
 const find = (selector, within = document) => within.querySelector(selector);
@@ -11,7 +11,7 @@ function element(tag, text = "", className = "") {
   return made;
 }
 
-// The matrix: cells that the filters leave, then rows, groups and columns that have some.
+// The matrix: show matching cells, and the rows, groups and columns that contain any.
 
 function startFilters(form) {
   const table = find("table.matrix");
@@ -39,12 +39,12 @@ function startFilters(form) {
       let some = false;
       cells.forEach(({ link }, place) => {
         if (!link) return;
-        const said = words.length ? `${row.dataset.text} ${link.title} ${link.textContent}`.toLowerCase() : "";
+        const searched = words.length ? `${row.dataset.text} ${link.title} ${link.textContent}`.toLowerCase() : "";
         const visible =
           here &&
           takes[place] &&
           (!wanted.verdict || link.classList.contains(wanted.verdict)) &&
-          words.every((word) => said.includes(word));
+          words.every((word) => searched.includes(word));
         link.hidden = !visible;
         if (visible) {
           some = used[place] = true;
@@ -87,10 +87,10 @@ function startFilters(form) {
     });
   }
   if (location.hash.includes("=")) choose(location.hash.slice(1));
-  else choose(form.dataset.first ?? ""); // of many pairs, those of one implementation are enough to begin with
+  else choose(form.dataset.first ?? ""); // start with the pairs of one implementation if there are many
 }
 
-// A frame: what the table of frames says of it, and its fields as the capture's decoder read them.
+// A frame: its row of the table of frames, and its decoded fields.
 
 function startFrames(detail) {
   const { texts, frames: records } = JSON.parse(find("#records").textContent);
@@ -147,18 +147,18 @@ function startFrames(detail) {
     if (chosen) chosen.classList.remove("chosen");
     chosen = stepOf(number);
     if (chosen) chosen.classList.add("chosen");
-    const [, time, way, ends, type, text] = [...row.cells].map((each) => each.firstChild?.textContent ?? "");
+    const [, time, path, endpoints, type, text] = [...row.cells].map((each) => each.firstChild?.textContent ?? "");
     const place = numbers.indexOf(number);
     const bar = element("div", "", "bar");
     const buttons = element("span");
     const go = (to) => to !== undefined && (() => (show(to), find(`[data-go="${to > number ? 1 : -1}"]`).focus()));
-    const back = button("‹", "Frame before", go(numbers[place - 1]));
+    const back = button("‹", "Previous frame", go(numbers[place - 1]));
     const on = button("›", "Next frame", go(numbers[place + 1]));
     back.dataset.go = -1;
     on.dataset.go = 1;
     buttons.append(back, " ", on, " ", button("×", "Close", close));
     bar.append(element("h3", `${number} ${type}`), buttons);
-    detail.replaceChildren(bar, element("p", `${time} ms, ${way}${ends ? `, endpoints ${ends}` : ""}`, "muted"));
+    detail.replaceChildren(bar, element("p", `${time} ms, ${path}${endpoints ? `, endpoints ${endpoints}` : ""}`, "muted"));
     detail.append(element("p", text));
     for (const remark of all("em", row)) detail.append(element("p", remark.textContent, "remark"));
     detail.append(fieldTable(records[number]));
@@ -204,7 +204,7 @@ function startCopying(button) {
       button.textContent = "Copied";
     } catch {
       getSelection().selectAllChildren(text);
-      button.textContent = "Selected: copy with your keys";
+      button.textContent = "Selected: press Ctrl-C to copy";
     }
   });
 }

@@ -1,4 +1,4 @@
-"""The results of a run of the matrix as text for people and as JUnit XML."""
+"""Results of the matrix as text for terminals and as JUnit XML."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Final
 from xml.etree import ElementTree
 
-from mxwire.interop.result import VERDICTS, Cell, Report
+from mxwire.interop.result import VERDICTS, Cell, InteropReport
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, Verbatim, output_width
 
 SHOWN: Final = 12
-"""Cells of a kind that are told of one by one."""
+"""Maximum number of cells listed per verdict."""
 FEW: Final = 3
-"""So few cells are told with all that is known of each."""
+"""Maximum number of cells shown with all details."""
 STYLES: Final = {
     "all": "green",
     "some": "yellow",
@@ -22,13 +22,13 @@ STYLES: Final = {
     "heading": "bold",
     "name": "cyan",
 }
-"""Colours of the matrix, beside its text."""
+"""Styles of the squares, in addition to their text."""
 Square = tuple[str, str]
-"""What stands in a square of the matrix, and which style it has."""
+"""Text and style of a square of the matrix."""
 
 
 def square(cells: list[Cell]) -> Square:
-    """The cases that work of those that were run, like ``107/108``; with ``!`` if any verdict is fail."""
+    """Return the number of working cases and of run ones, like ``107/108``, with ``!`` if any verdict is fail."""
     run = sum(each.verdict != "missing" for each in cells)
     if not run:
         return "-", "none"
@@ -38,8 +38,8 @@ def square(cells: list[Cell]) -> Square:
     return f"{works}/{run}", "all" if works == run else "some"
 
 
-def squares(report: Report) -> tuple[list[str], list[str], list[list[Square]]]:
-    """Names of the rows, headings of the columns, and the squares between them."""
+def squares(report: InteropReport) -> tuple[list[str], list[str], list[list[Square]]]:
+    """Return names of rows, headings of columns, and the squares."""
     by_pair: dict[tuple[str, str], list[Cell]] = {}
     for cell in report.cells:
         by_pair.setdefault((cell.left, cell.right), []).append(cell)
@@ -51,11 +51,11 @@ def squares(report: Report) -> tuple[list[str], list[str], list[list[Square]]]:
 
 
 Line = list[Square]
-"""A line of the matrix in pieces, each with its style."""
+"""A line of the matrix in segments, each with its style."""
 
 
-def lines(report: Report) -> Iterator[Line]:
-    """The matrix as wide as the output; columns that find no room follow below, with the names of the rows again."""
+def lines(report: InteropReport) -> Iterator[Line]:
+    """Yield the matrix in the width of the output; further columns follow below, with the row names repeated."""
     names, headings, rows = squares(report)
     widest = max(map(len, names), default=0)
     width = 1 + max((len(text) for row in rows for text, _ in row), default=1)
@@ -70,13 +70,13 @@ def lines(report: Report) -> Iterator[Line]:
     yield from ([(each, "name")] for each in answering(report))
 
 
-def drawing(report: Report) -> str:
-    """The matrix as text."""
+def drawing(report: InteropReport) -> str:
+    """Return the matrix as text."""
     return "\n".join("".join(text for text, _ in line) for line in lines(report))
 
 
-def answering(report: Report) -> list[str]:
-    """The columns that have no row of their own, by name."""
+def answering(report: InteropReport) -> list[str]:
+    """Return the names of columns that have no row of their own."""
     begin = {each.left for each in report.cells}
     columns = [
         f"{place:>2} {each.name}"
@@ -92,8 +92,8 @@ LEGEND: Final = (
 )
 
 
-def blocks(report: Report, *, drawn: bool = True) -> list[Block]:
-    """The matrix, the groups, what is not as expected, and the sum; with ``drawn`` False another shows the matrix."""
+def blocks(report: InteropReport, *, drawn: bool = True) -> list[Block]:
+    """Return matrix, groups, unexpected cells and summary; without ``drawn`` the matrix itself is left out."""
     if len(report.cells) <= FEW:
         return [*(block for cell in report.cells for block in cell_blocks(cell)), Paragraph(summary(report))]
     shown: list[Block] = [Heading(report.title), Verbatim(drawing(report))] if drawn else []
@@ -113,7 +113,7 @@ def blocks(report: Report, *, drawn: bool = True) -> list[Block]:
 
 
 def cell_blocks(cell: Cell) -> Iterator[Block]:
-    """All that is known of one cell."""
+    """Yield all details of one cell."""
     yield Heading(cell.name, 3)
     rows = [("verdict", cell.verdict), ("reason", cell.reason), ("expected", cell.expected)]
     rows += [("diagnosis", line) for line in cell.diagnosis]
@@ -126,16 +126,16 @@ def cell_blocks(cell: Cell) -> Iterator[Block]:
     columns = (Column("property"), Column("value", wraps=True))
     yield Table(columns, tuple(Row((name, text)) for name, text in rows if text))
     if cell.events:
-        yield Heading("What the applications did and saw", 3)
+        yield Heading("Events of the applications", 3)
         yield Listing(cell.events)
 
 
-def summary(report: Report) -> str:
-    """How many cells there are, and how they ended."""
+def summary(report: InteropReport) -> str:
+    """Return the number of cells in total and by verdict."""
     counts = ", ".join(f"{number} {verdict}" for verdict, number in report.counts.items() if number)
     said = f"{len(report.cells)} cell{'' if len(report.cells) == 1 else 's'}: {counts or 'none'}."
     if not report.complete:
-        said += " The run was interrupted: this is only a part of it."
+        said += " The run was interrupted, so the result is partial."
     return said
 
 
@@ -147,7 +147,7 @@ def _told(cells: list[Cell]) -> Iterator[str]:
         yield f"… and {len(cells) - SHOWN} more (--json and --html list them all)"
 
 
-def _groups(report: Report) -> Table:
+def _groups(report: InteropReport) -> Table:
     group_of = {each.name: each.group for each in report.cases}
     found: dict[str, Counter[str]] = {}
     for cell in report.cells:
@@ -174,8 +174,8 @@ def _groups(report: Report) -> Table:
     return Table(columns, rows)
 
 
-def junit(report: Report) -> str:
-    """All cells as JUnit XML: a suite for each pair and impairment, a case for each case."""
+def junit(report: InteropReport) -> str:
+    """Return all cells as JUnit XML: one suite per pair and impairment, one case per cell."""
     root = ElementTree.Element("testsuites", name=f"mxwire interop: {report.title}")
     titles = {each.name: each.title for each in report.cases}
     suites: dict[tuple[str, str, str], list[Cell]] = {}

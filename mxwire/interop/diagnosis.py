@@ -1,4 +1,4 @@
-"""Why something does not work, as far as the frames, and the counters of our own cards, show it."""
+"""Diagnosis of a cell: causes of a failure, from its frames and the counters of mxwire's own cards."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 
 from mxwire.analysis.diagnosis.examination import Examination
 from mxwire.ethernet import ADDRESS_SIZE, mac_text
-from mxwire.interop.judging import Hosts, batch_of
-from mxwire.interop.side import Side
-from mxwire.interop.stage import Recorded
+from mxwire.interop.judge import HostTable, batch_of
+from mxwire.interop.side import StageSide
+from mxwire.interop.stage import RecordedFrame
 from mxwire.protocol import Counter
 from mxwire.rules import LOST
 from mxwire.wire.codec import codec_of
@@ -23,13 +23,15 @@ from mxwire.words import count_of
 _SHOWN: Final = 3
 _PULL_TIMEOUTS: Final = (Counter.PULL_TIMEOUT_FIRST_BLOCK, Counter.PULL_TIMEOUT_NON_FIRST_BLOCK)
 _AGE: Final = {"N1": 2, "N2": 2, "N3": 3, "N4": 4}
-"""Generations that the frames tell apart."""
+"""Generations that frames distinguish."""
 _LOOKED_AT: Final = 500
-"""Frames that dialects are told from: who sends more has shown it long before."""
+"""Frames examined per sender to detect its dialect; a sender of more has shown it before."""
 
 
-def diagnose(frames: Sequence[Recorded], hosts: Hosts, sides: Sequence[Side], names: dict[bytes, str]) -> list[str]:
-    """What seems to be the matter, a line each: by what is known of our hosts, or else by what any capture shows."""
+def diagnose(
+    frames: Sequence[RecordedFrame], hosts: HostTable, sides: Sequence[StageSide], names: dict[bytes, str]
+) -> list[str]:
+    """Return probable causes, one line each: from the known hosts, or else from conclusions that any capture allows."""
     shown = list(frames[:_LOOKED_AT])
     found = [
         *_dialects(shown, hosts, names),
@@ -41,8 +43,8 @@ def diagnose(frames: Sequence[Recorded], hosts: Hosts, sides: Sequence[Side], na
     return found or list(_examined(frames))
 
 
-def _examined(frames: Sequence[Recorded]) -> Iterator[str]:
-    """What mxwire diagnose says of the frames."""
+def _examined(frames: Sequence[RecordedFrame]) -> Iterator[str]:
+    """Yield the findings of ``mxwire diagnose`` on the frames."""
     decoder = Decoder()
     examination = Examination(decoder)
     for decoded in decoder.decode_all(examination.watch([batch_of(frames)])):
@@ -53,8 +55,8 @@ def _examined(frames: Sequence[Recorded]) -> Iterator[str]:
         yield f"{found.id} ({found.confidence} confidence): {found.summary}{advice}"
 
 
-def _dialects(frames: Sequence[Recorded], hosts: Hosts, names: dict[bytes, str]) -> Iterator[str]:
-    """What each sender shows that it speaks, against what the other one is set to."""
+def _dialects(frames: Sequence[RecordedFrame], hosts: HostTable, names: dict[bytes, str]) -> Iterator[str]:
+    """Yield senders whose frames show another dialect than the configured one of their receiver."""
     if not frames:
         return
     detector = Detector(by_sender=True)
@@ -66,14 +68,14 @@ def _dialects(frames: Sequence[Recorded], hosts: Hosts, names: dict[bytes, str])
                 continue
             proof = found.evidence[0]
             yield (
-                f"{_called(sender, names)} speaks {found.dialect.name} ({proof.text}, from frame {proof.first_frame} "
-                f"on), and {casting.name} is set to {casting.dialect.name}: set both to the same dialect and frame "
-                "limit"
+                f"{_called(sender, names)} uses {found.dialect.name} ({proof.text}, from frame {proof.first_frame} "
+                f"on), but {casting.name} is configured for {casting.dialect.name}: use the same dialect and frame "
+                "limit on both"
             )
 
 
 def _speak_apart(found: Dialect, dialect: Dialect) -> bool:
-    """Whether a dialect that was found is another one than what the other host is set to, as far as it shows."""
+    """Return whether a detected dialect differs from the configured one in a respect that frames show."""
     if found.family != dialect.family:
         return True
     if found.generation != "N4" and _AGE[found.generation] != _AGE[dialect.generation]:
@@ -81,8 +83,8 @@ def _speak_apart(found: Dialect, dialect: Dialect) -> bool:
     return found.frame_limit_known and found.frame_limit != dialect.frame_limit and dialect.generation == "N4"
 
 
-def _fragments(frames: Sequence[Recorded], hosts: Hosts, names: dict[bytes, str]) -> Iterator[str]:
-    """Whether fragments have a size that the other side does not look for (differences document, section 3)."""
+def _fragments(frames: Sequence[RecordedFrame], hosts: HostTable, names: dict[bytes, str]) -> Iterator[str]:
+    """Yield senders of fragments of a size that the receiver does not expect (differences document, section 3)."""
     for address, casting in hosts.castings.items():
         if not casting.profile.pipeline_ignored or casting.dialect.family != "mxoe":
             continue
@@ -92,13 +94,13 @@ def _fragments(frames: Sequence[Recorded], hosts: Hosts, names: dict[bytes, str]
             if isinstance(medium, Medium) and medium.frag_pipeline is not None and 1 << medium.frag_pipeline != full:
                 yield (
                     f"{_called(medium.src_mac, names)} sends fragments of {1 << medium.frag_pipeline} bytes (from "
-                    f"frame {number} on), and {casting.name} takes them all for {full}, as Open-MX 1.0.901 to 1.3.1 "
-                    "do: use another release"
+                    f"frame {number} on), but {casting.name} takes all for {full}, like Open-MX 1.0.901 to 1.3.1: "
+                    "use another release"
                 )
                 break
 
 
-def _drops(sides: Sequence[Side]) -> Iterator[str]:
+def _drops(sides: Sequence[StageSide]) -> Iterator[str]:
     for side in sides:
         dropped = {
             counter: times
@@ -106,31 +108,34 @@ def _drops(sides: Sequence[Side]) -> Iterator[str]:
             if counter.name.startswith("DROP_") and times
         }
         for counter, times in sorted(dropped.items(), key=lambda each: -each[1])[:_SHOWN]:
-            yield f"the card of {side.name} has counted {times} times: {counter.value}"
+            yield f"the card of {side.name} counted {counter.value}: {times}"
         times = sum(side.node.counters[each] for each in _PULL_TIMEOUTS)
         if times:
             yield f"{side.name} re-requested {count_of(times, 'block')} of a pull after a timeout"
         for end in side.ends:
             incomplete = sum(len(partner.incomplete) for partner in end.engine.partners.values())
             if incomplete:
-                yield f"{side.name} has {incomplete} MEDIUMs of which something is missing, or too much has come"
+                yield f"{side.name} has {incomplete} MEDIUM messages with missing or surplus fragments"
 
 
-def _keeping(sides: Sequence[Side]) -> Iterator[str]:
+def _keeping(sides: Sequence[StageSide]) -> Iterator[str]:
     keeping = [side.name for side in sides if side.profile.keeps_partner_on_disconnect]
     partners = [each for side in sides for end in side.ends for each in end.engine.partners.values()]
     if len(keeping) == 1 and any(each.connects > 1 for each in partners):
-        yield f"{keeping[0]} keeps its partners when it disconnects, the other one forgets them: their numbers disagree"
+        yield (
+            f"{keeping[0]} keeps its partners after a disconnect, the other host forgets them: their sequence numbers "
+            "disagree"
+        )
 
 
-def _silent(frames: Sequence[Recorded], names: dict[bytes, str]) -> Iterator[str]:
+def _silent(frames: Sequence[RecordedFrame], names: dict[bytes, str]) -> Iterator[str]:
     heard = {each.frame[ADDRESS_SIZE : 2 * ADDRESS_SIZE] for each in frames}
     for address, name in names.items():
         if frames and address not in heard:
-            yield f"nothing was heard of {name} ({mac_text(address)})"
+            yield f"nothing was received from {name} ({mac_text(address)})"
     lost = sum(each.arrival_ns == LOST for each in frames)
     if lost:
-        yield f"{lost} of {len(frames)} frames were lost on the way"
+        yield f"{lost} of {len(frames)} frames were lost"
 
 
 def _called(address: bytes, names: dict[bytes, str]) -> str:

@@ -1,11 +1,11 @@
-"""Many messages: long streams, both directions at once, many endpoints."""
+"""Streams of messages: long ones, both directions at once, several endpoints."""
 
 from __future__ import annotations
 
-from mxwire.interop.cases.part import Group, data, of
-from mxwire.interop.stage import Joined, Stage
+from mxwire.interop.cases.definition import CaseGroup, data, of
+from mxwire.interop.stage import JoinedEndpoints, Stage
 
-CASES = Group("streams")
+CASES = CaseGroup("streams")
 _MIXED = (1, 33, 200, 10, 7000, 128, 40_000, 0, 32)
 
 
@@ -18,7 +18,7 @@ _MIXED = (1, 33, 200, 10, 7000, 128, 40_000, 0, 32)
     impaired=True,
 )
 def stream(stage: Stage) -> None:
-    """All are sent before the first is received, and all come in order."""
+    """All messages are sent before the first is received, and delivered in order."""
     joined = stage.join()
     lengths = [(0, 1, 32, 128)[number % 4] for number in range(100)]
     taken = [joined.two.receive(128) for _ in lengths]
@@ -33,7 +33,7 @@ def stream(stage: Stage) -> None:
 
 @CASES.case(
     "mediums",
-    "MEDIUMs follow each other closely",
+    "MEDIUM messages back to back",
     "R-MED-05 R-ACK-01 R-SEQ-04",
     lengths=of(*range(9000, 9012)),
     role="echo",
@@ -51,7 +51,7 @@ def mediums(stage: Stage) -> None:
 
 @CASES.case(
     "bidirectional",
-    "both send at once",
+    "both hosts send at the same time",
     "R-ACK-03 R-SEQ-04 R-ORD-05 R-PUL-02",
     lengths=of(*_MIXED),
     answered=True,
@@ -72,11 +72,11 @@ def bidirectional(stage: Stage) -> None:
     role="echo",
 )
 def endpoints(stage: Stage) -> None:
-    """Four pairs of endpoints talk at the same time; none hears what is meant for another."""
+    """Four pairs of endpoints communicate at the same time; no message reaches another pair."""
     _all_ways([stage.join(10 + number, 20 + number) for number in range(4)])
 
 
-def _all_ways(pairs: list[Joined]) -> None:
+def _all_ways(pairs: list[JoinedEndpoints]) -> None:
     posted = []
     for place, joined in enumerate(pairs):
         for way, (_, _, receiver) in enumerate(joined.ways()):

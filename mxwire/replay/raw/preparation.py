@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE
 from mxwire.frames import FrameBatch
-from mxwire.replay.raw.rewriting import Rewriting
+from mxwire.replay.raw.rewriter import FrameRewriter
 from mxwire.wire.decoder import DecodedBatch
 
 PIECE: Final = 1024
 """Frames per piece: as many as the kernel accepts in one call."""
 _TAG: Final = 4
 
-Chosen = tuple[DecodedBatch, NDArray[np.intp]]
+SelectedFrames = tuple[DecodedBatch, NDArray[np.intp]]
 """Decoded frames, and the indexes of the selected ones."""
 
 
@@ -32,7 +32,7 @@ class Piece:
 
 
 @dataclass
-class Preparation:
+class PiecePreparer:
     """Makes pieces of decoded batches, and counts the frames that it leaves out.
 
     With ``pad``, bytes cut off by the capture are replaced by zeros; without it such frames are left out.
@@ -40,7 +40,7 @@ class Preparation:
 
     name: str
     """Name of the capture, for errors."""
-    rewriting: Rewriting = field(default_factory=Rewriting)
+    rewriting: FrameRewriter = field(default_factory=FrameRewriter)
     mtu: int | None = None
     """MTU of the interface in bytes after the Ethernet header; None for no limit."""
     interface: str = ""
@@ -48,7 +48,7 @@ class Preparation:
     cut: int = 0
     """Number of frames so far that the capture has truncated."""
 
-    def pieces(self, chosen: Iterable[Chosen]) -> Iterator[Piece]:
+    def pieces(self, chosen: Iterable[SelectedFrames]) -> Iterator[Piece]:
         """Yield the frames in pieces; raise :class:`~mxwire.errors.MxwireError` if they cannot be transmitted."""
         for decoded, places in chosen:
             if len(places) and not decoded.located.has_destination:

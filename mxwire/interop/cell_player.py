@@ -1,4 +1,4 @@
-"""One cell: a case is played on a stage, and what has happened is judged."""
+"""Playing one cell: a case is performed on a stage, and its result is judged."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from pathlib import Path
 from typing import Final
 
 from mxwire.errors import MxwireError
-from mxwire.interop.cases import Part, part_by_name
-from mxwire.interop.casting import Casting, Unexpected
-from mxwire.interop.diagnosing import diagnose
-from mxwire.interop.expectations import Expected, expected_of
+from mxwire.interop.cases import CaseDefinition, case_by_name
+from mxwire.interop.diagnosis import diagnose
+from mxwire.interop.expectations import CellExpectation, expected_of
 from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.implementations import dialect_of, profile_of
-from mxwire.interop.judging import Hosts, comments, digest, judge, write_capture
+from mxwire.interop.judge import HostTable, comments, digest, judge, write_capture
 from mxwire.interop.result import CAPTURES, Cell, Implementation
+from mxwire.interop.roles import HostSetup, UnexpectedResult
 from mxwire.interop.simulated import SimulatedStage
 from mxwire.interop.stage import PATIENCE, Stage
 from mxwire.protocol import LocalProtocolError
 from mxwire.rules import Verdict, Violation
 
 _IMPATIENCE: Final = 3.0
-"""Seconds that a case waits for what must not work, and so does not come."""
+"""Seconds that a case waits for an event that must not occur."""
 _OF_DIALECT: Final = ("R-PUL-", "R-MED-", "R-SND-03", "R-NAK-02", "R-RTX-02", "W-2", "W-7")
-"""Rules about what hosts of different dialects read differently: between them they say nothing."""
+"""Rules on fields that dialects interpret differently: a breach between dialects does not count against a host."""
 _SEVERITIES: Final[tuple[tuple[str, Verdict], ...]] = (
     ("violation", "fail"),
     ("deviation", "non-strict"),
@@ -34,8 +34,8 @@ _SEVERITIES: Final[tuple[tuple[str, Verdict], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """A cell that is to be played."""
+class CellOrder:
+    """A cell to be played."""
 
     left: Implementation
     right: Implementation
@@ -43,22 +43,22 @@ class Order:
     impairment: str
     seed: int
     configuration: str | None = None
-    """The file that describes the hosts, where they are not simulated."""
+    """Name of the configuration file, unless the hosts are simulated."""
 
     @property
     def name(self) -> str:
-        """As that of the cell."""
+        """Name of the cell."""
         return f"{self.left.name}/{self.right.name}/{self.case}/{self.impairment}"
 
     @property
     def command(self) -> str:
-        """Plays it again."""
+        """Command that plays the cell again."""
         words = ["mxwire", "interop", "--cell", self.name, "--seed", str(self.seed)]
         return shlex.join(words + ([self.configuration] if self.configuration else []))
 
     def cell(self, verdict: Verdict, reason: str) -> Cell:
-        """The cell, with a verdict."""
-        rules = part_by_name(self.case).case.rules
+        """Return the cell with a verdict."""
+        rules = case_by_name(self.case).case.rules
         return Cell(
             self.left.name,
             self.right.name,
@@ -73,23 +73,23 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a case has ended."""
+class CaseOutcome:
+    """Result of a case."""
 
     works: bool
     text: str
     defect: bool = False
-    """Whether it is not the hosts but mxwire that has failed."""
+    """True if the failure is one of mxwire itself, not of the hosts."""
 
 
-def casting_of(implementation: Implementation, name: str) -> Casting:
-    """What a host of ours is."""
-    return Casting(name, dialect_of(implementation.dialect), profile_of(implementation))
+def casting_of(implementation: Implementation, name: str) -> HostSetup:
+    """Return the configuration of a host of mxwire."""
+    return HostSetup(name, dialect_of(implementation.dialect), profile_of(implementation))
 
 
-def play_simulated(order: Order, captures: Path | None = None) -> Cell:
-    """Play a cell in virtual time; with ``captures`` its frames are written into that folder."""
-    part = part_by_name(order.case)
+def play_simulated(order: CellOrder, captures: Path | None = None) -> Cell:
+    """Play a cell in virtual time; if ``captures`` is a folder, write the frames there."""
+    part = case_by_name(order.case)
     left, right = casting_of(order.left, "left"), casting_of(order.right, "right")
     expected = expected_of(part, left, right)
     stage = SimulatedStage(
@@ -101,43 +101,43 @@ def play_simulated(order: Order, captures: Path | None = None) -> Cell:
         patience=PATIENCE if expected.expectation == "works" else _IMPATIENCE,
     )
     outcome = perform(part, stage)
-    hosts = Hosts(
+    hosts = HostTable(
         {side.address: casting for side, casting in zip(stage.sides, (left, right), strict=True)}, left.dialect
     )
     findings = judge(stage.frames, hosts, exact=True, reboots=stage.reboots, slowest=stage.slowest)
     return cell_of(order, part, stage, expected, outcome, hosts, findings, captures)
 
 
-def perform(part: Part, stage: Stage) -> Outcome:
-    """Play a case to its end.
+def perform(part: CaseDefinition, stage: Stage) -> CaseOutcome:
+    """Perform a case.
 
-    Raises :class:`~mxwire.interop.casting.Unsuitable` where it cannot be played between these hosts, and
-    :class:`~mxwire.errors.MxwireError` where an interface or a program does not work, which says nothing of the hosts.
+    Raises :class:`~mxwire.interop.roles.UnplayableCase` if it cannot be played between these hosts, and
+    :class:`~mxwire.errors.MxwireError` if an interface or a program does not work, which does not concern the hosts.
     """
     try:
         part.play(stage)
-    except Unexpected as unexpected:
-        return Outcome(False, str(unexpected))
+    except UnexpectedResult as unexpected:
+        return CaseOutcome(False, str(unexpected))
     except LocalProtocolError as error:
-        return Outcome(False, f"a call was refused: {error}")
+        return CaseOutcome(False, f"a call was refused: {error}")
     except MxwireError:
         raise
     except Exception as error:
-        return Outcome(False, f"a defect of mxwire: {type(error).__name__}: {error}", defect=True)
-    return Outcome(True, "works")
+        return CaseOutcome(False, f"a defect of mxwire: {type(error).__name__}: {error}", defect=True)
+    return CaseOutcome(True, "works")
 
 
 def cell_of(
-    order: Order,
-    part: Part,
+    order: CellOrder,
+    part: CaseDefinition,
     stage: Stage,
-    expected: Expected,
-    outcome: Outcome,
-    hosts: Hosts,
+    expected: CellExpectation,
+    outcome: CaseOutcome,
+    hosts: HostTable,
     findings: Sequence[Violation],
     captures: Path | None,
 ) -> Cell:
-    """What a case that was played has come to."""
+    """Return the result of a performed case as a cell."""
     names = {side.address: side.name for side in stage.sides}
     found = _that_count(part, hosts, findings)
     diagnosis = () if outcome.works else tuple(diagnose(stage.frames, hosts, stage.sides, names))
@@ -165,23 +165,23 @@ def cell_of(
     return replace(cell, capture=file)
 
 
-def capture_name(order: Order) -> str:
-    """The file of a cell's frames."""
+def capture_name(order: CellOrder) -> str:
+    """Return the file name of a cell's capture."""
     return order.name.replace("/", "--") + ".pcapng"
 
 
 def captures_in(folder: Path) -> Path:
-    """Where captures lie in the folder of a report; it is made."""
+    """Return the folder of captures in the folder of a report; create it if necessary."""
     path = folder / CAPTURES
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise MxwireError(f"{path}: cannot be made: {error.strerror or error}") from None
+        raise MxwireError(f"{path}: cannot be created: {error.strerror or error}") from None
     return path
 
 
-def _that_count(part: Part, hosts: Hosts, findings: Iterable[Violation]) -> tuple[Violation, ...]:
-    """The findings that say something about the hosts."""
+def _that_count(part: CaseDefinition, hosts: HostTable, findings: Iterable[Violation]) -> tuple[Violation, ...]:
+    """Return the findings that are evidence on the hosts."""
     apart = len({each.dialect for each in hosts.castings.values()} | {hosts.others}) > 1
     return tuple(
         each for each in findings if each.rule not in part.unseen and not (apart and each.rule.startswith(_OF_DIALECT))
@@ -189,7 +189,7 @@ def _that_count(part: Part, hosts: Hosts, findings: Iterable[Violation]) -> tupl
 
 
 def _verdict(
-    expected: Expected, outcome: Outcome, findings: Sequence[Violation], diagnosis: Sequence[str]
+    expected: CellExpectation, outcome: CaseOutcome, findings: Sequence[Violation], diagnosis: Sequence[str]
 ) -> tuple[Verdict, str]:
     if outcome.defect:
         return "fail", outcome.text
@@ -198,7 +198,7 @@ def _verdict(
     if expected.expectation == "fails" and outcome.works:
         return "fail", f"works, though it should not: {expected.text}"
     if not outcome.works and not diagnosis:
-        return "non-strict", f"fails as expected, but nothing shows why: {outcome.text}"
+        return "non-strict", f"fails as expected, but without a visible cause: {outcome.text}"
     reason = "works" if outcome.works else f"fails as expected: {outcome.text}"
     for severity, verdict in _SEVERITIES:
         of_kind = [each for each in findings if each.severity == severity]

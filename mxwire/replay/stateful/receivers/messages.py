@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from mxwire.replay.stateful.conversation import region_of
-from mxwire.replay.stateful.expectations import Message, length_of, match_of
-from mxwire.replay.stateful.finding import Finding, Kind
-from mxwire.replay.stateful.hearing.recognition import Recognition
-from mxwire.replay.stateful.pair import Pair
+from mxwire.replay.stateful.expectations import RecordedMessage, length_of, match_of
+from mxwire.replay.stateful.finding import Cause, ReplayFinding
+from mxwire.replay.stateful.pair import EndpointPair
+from mxwire.replay.stateful.receivers.recognition import Recognition
 from mxwire.wire.packets import Medium, Rndv, Truc
 
 
-class Messages:
+class MessageHandler:
     """Handles messages, their fragments and acks."""
 
     def __init__(self, known: Recognition) -> None:
         self._known = known
         self._with = known.conversation
         self._expected = known.expectations
-        self._found: dict[tuple[int, ...], tuple[Message | None, set[int], int]] = {}
+        self._found: dict[tuple[int, ...], tuple[RecordedMessage | None, set[int], int]] = {}
         """Messages by pair, sessions and number: the recorded one, fragments and bytes received so far."""
 
     def message(self, frame: Any, now: int) -> None:
@@ -35,7 +35,7 @@ class Messages:
             message = self._expected.message_for((pair.mine, pair.theirs), frame)
             known = self._found[place] = message, set(), 0
             if message is None:
-                self._tell_surplus(frame)
+                self._report_surplus(frame)
             else:
                 self._take(message, frame, pair)
         message, fragments, size = known
@@ -55,7 +55,7 @@ class Messages:
         if message is not None:
             self._known.note_came(frame, message.first, pair)
 
-    def _take(self, message: Message, frame: Any, pair: Pair) -> None:
+    def _take(self, message: RecordedMessage, frame: Any, pair: EndpointPair) -> None:
         message.taken = True
         if isinstance(frame, Rndv) and message.kind is Rndv:
             region = region_of(message.first.record.frame, pair.mine, pair.theirs)
@@ -63,15 +63,15 @@ class Messages:
         if not isinstance(frame, message.kind):
             where = self._with.script.place(message.first.record)
             found = f"{type(frame).__name__} of {message.length} bytes"
-            self._known.tell(Finding(Kind.PROTOCOL, "R-SND-01", "type", where, message.kind.__name__, found))
+            self._known.report(ReplayFinding(Cause.PROTOCOL, "R-SND-01", "type", where, message.kind.__name__, found))
             for each in message.frames.values():
                 each.met = True
                 self._known.came(each)
 
-    def _tell_surplus(self, frame: Any) -> None:
+    def _report_surplus(self, frame: Any) -> None:
         found = f"a {type(frame).__name__} of {length_of(frame)} bytes, match information {match_of(frame):#x}"
         expected = "no such message now, as in the recording"
-        self._known.tell(Finding(Kind.APPLICATION, "", "message", 0, expected, found))
+        self._known.report(ReplayFinding(Cause.APPLICATION, "", "message", 0, expected, found))
 
     def ack(self, frame: Truc, _now: int) -> None:
         """Take an ack of played messages."""

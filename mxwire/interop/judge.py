@@ -1,4 +1,4 @@
-"""The frames of a cell before the judge of the rules, their digest, and the capture of them with comments."""
+"""Judge of a cell: breaches of rules in its frames, their digest, and their capture with comments."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Final
 
 from mxwire.capture import create_capture
 from mxwire.frames import FrameBatch
-from mxwire.interop.casting import Casting
 from mxwire.interop.fates import fates
-from mxwire.interop.stage import Recorded
+from mxwire.interop.roles import HostSetup
+from mxwire.interop.stage import RecordedFrame
 from mxwire.rules import Judge, Vantage, Violation
 from mxwire.wire.codec import Codec, codec_of
 from mxwire.wire.dialect import Dialect
@@ -22,30 +22,30 @@ _FRAME: Final = Struct(">QI")
 _SOURCE: Final = slice(6, 12)
 _ECHOED: Final = "a HOST_REPLY with the index of its query teaches a wrong one"
 _KEPT: Final = 256
-"""Bytes of a frame in the capture of a cell that is as expected: all headers, and data enough to see what it is."""
+"""Bytes per frame in the capture of a cell with the expected result: all headers, and the beginning of the data."""
 _QUERIES: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Hosts:
-    """Who is who on the wire."""
+class HostTable:
+    """The hosts on the wire."""
 
-    castings: Mapping[bytes, Casting]
-    """Our hosts by their Ethernet addresses."""
+    castings: Mapping[bytes, HostSetup]
+    """Hosts of mxwire by their Ethernet addresses."""
     others: Dialect
-    """What others are taken to speak."""
+    """Assumed dialect of other hosts."""
     excused: frozenset[str] = field(default_factory=frozenset)
-    """Defects that are known of others."""
+    """Known defects of other hosts."""
     from_start: bool = True
-    """Whether all endpoints were opened after the first frame."""
+    """True if all endpoints were opened after the first frame."""
 
     def dialect(self, address: bytes) -> Dialect:
-        """What a host speaks."""
+        """Return the dialect of a host."""
         found = self.castings.get(address)
         return self.others if found is None else found.dialect
 
     def vantage(self, *, exact: bool) -> Vantage:
-        """How the frames were seen: with exact times, as they were sent, or in real time."""
+        """Return the vantage: exact transmission times, or times of reception in real time."""
         profiles = [each.profile for each in self.castings.values()]
         defects = frozenset(defect.value for profile in profiles for defect in profile.defects)
         rates = {profile.hz for profile in profiles}
@@ -61,17 +61,17 @@ class Hosts:
 
 
 def judge(
-    frames: Sequence[Recorded],
-    hosts: Hosts,
+    frames: Sequence[RecordedFrame],
+    hosts: HostTable,
     *,
     exact: bool,
     reboots: Sequence[tuple[int, bytes]] = (),
     slowest: int = 0,
 ) -> list[Violation]:
-    """What the frames show that is against the rules; frames are numbered from 1.
+    """Return the breaches of rules that the frames show; frames are numbered from 1.
 
-    ``exact`` says that frames were seen as they were sent, with exact times. ``reboots`` tells after how many frames
-    which host has started anew, ``slowest`` how long a frame is on its way at most, in ns.
+    With ``exact``, times are exact transmission times. ``reboots`` gives restarts of hosts, each as the number of
+    frames before it and the address; ``slowest`` is the maximum delay of a frame in ns.
     """
     judging = Judge(lambda source, _: hosts.dialect(source), hosts.vantage(exact=exact))
     codecs: dict[bytes, Codec] = {}
@@ -96,15 +96,15 @@ def judge(
     return [_excused(each, hosts) for each in found]
 
 
-def _excused(found: Violation, hosts: Hosts) -> Violation:
-    """A wrong index is a note where a release is known to teach one."""
+def _excused(found: Violation, hosts: HostTable) -> Violation:
+    """Turn a wrong index into a note, if the release is known to send one."""
     if found.rule == "W-5" and any(each.profile.reply_echoes_index for each in hosts.castings.values()):
         return replace(found, severity="note", found=f"{found.found} ({_ECHOED})")
     return found
 
 
-def digest(frames: Sequence[Recorded], start: int = 0) -> str:
-    """Of all frames and their times, in hexadecimal."""
+def digest(frames: Sequence[RecordedFrame], start: int = 0) -> str:
+    """Return a digest of all frames and their times, in hexadecimal."""
     found = sha256()
     for each in frames:
         found.update(_FRAME.pack(each.time_ns - start, len(each.frame)))
@@ -112,8 +112,8 @@ def digest(frames: Sequence[Recorded], start: int = 0) -> str:
     return found.hexdigest()
 
 
-def comments(frames: Sequence[Recorded], findings: Sequence[Violation]) -> dict[int, str]:
-    """What is said of frames in the capture, by their numbers."""
+def comments(frames: Sequence[RecordedFrame], findings: Sequence[Violation]) -> dict[int, str]:
+    """Return the comments on frames in the capture, by frame number."""
     said: dict[int, list[str]] = {}
     for found in findings:
         for number in found.frames:
@@ -125,23 +125,23 @@ def comments(frames: Sequence[Recorded], findings: Sequence[Violation]) -> dict[
     return {number: "\n".join(dict.fromkeys(texts)) for number, texts in said.items()}
 
 
-def batch_of(frames: Sequence[Recorded]) -> FrameBatch:
-    """The frames as a batch, numbered from 1."""
+def batch_of(frames: Sequence[RecordedFrame]) -> FrameBatch:
+    """Return the frames as a batch, numbered from 1."""
     return FrameBatch.from_frames([each.frame for each in frames], [each.time_ns for each in frames], first_number=1)
 
 
 def write_capture(
     path: Path,
-    frames: Sequence[Recorded],
+    frames: Sequence[RecordedFrame],
     said: Mapping[int, str],
     names: Mapping[bytes, str],
     about: str,
     *,
     whole: bool,
 ) -> None:
-    """Write the frames with their comments; unless ``whole``, without most of the data that they carry.
+    """Write the frames with their comments; unless ``whole``, truncate their data.
 
-    Raises :class:`~mxwire.errors.CaptureError` where the file cannot be written.
+    Raises :class:`~mxwire.errors.CaptureError` if the file cannot be written.
     """
     kept = 0 if whole else _KEPT
     name = "between the two hosts"

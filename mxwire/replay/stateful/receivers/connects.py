@@ -7,22 +7,22 @@ from typing import Any
 
 from mxwire.protocol.sequence import number
 from mxwire.replay.stateful.expectations import Expectation
-from mxwire.replay.stateful.finding import Finding, Kind
-from mxwire.replay.stateful.hearing.recognition import Recognition
-from mxwire.replay.stateful.pair import Pair
+from mxwire.replay.stateful.finding import Cause, ReplayFinding
+from mxwire.replay.stateful.pair import EndpointPair
+from mxwire.replay.stateful.receivers.recognition import Recognition
 from mxwire.wire.numbers import FIRST_NUMBER, SESSION_NUMBER_MASK
 from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib
 
-Settled = Callable[[tuple[Any, ...]], bool]
+SettleCallback = Callable[[tuple[Any, ...]], bool]
 """Callback for the key of an answer to a connect of the played host; returns whether there is such a connect."""
-Asked = Callable[[ConnectRequest, Pair, Expectation | None, bool], None]
+ConnectCallback = Callable[[ConnectRequest, EndpointPair, Expectation | None, bool], None]
 """Callback for each connect of the live host, with the recorded one, and whether it is a repetition."""
 
 
-class Connects:
+class ConnectHandler:
     """Handles connects, their answers, and refusals."""
 
-    def __init__(self, known: Recognition, settled: Settled, asked: Asked) -> None:
+    def __init__(self, known: Recognition, settled: SettleCallback, asked: ConnectCallback) -> None:
         self._known = known
         self._with = known.conversation
         self._expected = known.expectations
@@ -44,7 +44,7 @@ class Connects:
             self._known.meet(expectation, frame, pair)
         elif was_made:
             expected = "no answer, as in the recording"
-            self._known.tell(Finding(Kind.APPLICATION, "R-CON-08", "", 0, expected, "ConnectReply"))
+            self._known.report(ReplayFinding(Cause.APPLICATION, "R-CON-08", "", 0, expected, "ConnectReply"))
         elif not self._expected.last_known(key):
             self._known.unasked(frame)
             return

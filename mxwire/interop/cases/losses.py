@@ -1,18 +1,18 @@
-"""Chosen frames are lost, whatever the impairment is: everything must arrive all the same."""
+"""Loss of chosen frames, in addition to the impairment: all messages must arrive."""
 
 from __future__ import annotations
 
-from mxwire.interop.cases.measuring import round_trips
-from mxwire.interop.cases.part import Group, data, of
+from mxwire.interop.cases.definition import CaseGroup, data, of
+from mxwire.interop.cases.perf import round_trips
 from mxwire.interop.stage import Stage
 from mxwire.wire.enums import PacketType
 
-CASES = Group("losses")
+CASES = CaseGroup("losses")
 _LARGE = 100_000
 
 
 def _without(stage: Stage, length: int, packet_type: PacketType, *places: int, count: int = 1) -> None:
-    """Messages while some frames are lost; a stranger that has no echo is asked for the answers of omx_perf."""
+    """Exchange messages while frames are lost; with an external host without an echo, use the answers of omx_perf."""
 
     def cut() -> None:
         stage.cut_each_way(packet_type, *places)
@@ -48,43 +48,43 @@ def middle_reply(stage: Stage) -> None:
 
 @CASES.case("lost-last-reply", "the last reply is lost", "R-PUL-08", lengths=of(_LARGE), role="echo")
 def last_reply(stage: Stage) -> None:
-    """The last PULL_REPLY of a large message does not arrive: only the timer finds out."""
+    """The last PULL_REPLY of a large message does not arrive: only the timer detects it."""
     _without(stage, _LARGE, PacketType.PULL_REPLY, _replies(stage) - 1)
 
 
 @CASES.case("lost-pull", "the first PULL is lost", "R-PUL-07 R-PUL-08", lengths=of(_LARGE), role="echo")
 def pull(stage: Stage) -> None:
-    """Nobody hears the first PULL."""
+    """The first PULL does not arrive."""
     _without(stage, _LARGE, PacketType.PULL, 0)
 
 
 @CASES.case("lost-rendezvous", "the RNDV is lost", "R-RTX-01 R-RTX-02", lengths=of(_LARGE), role="echo")
 def rendezvous(stage: Stage) -> None:
-    """The announcement of a large message is lost, and sent again after half a second."""
+    """The announcement of a large message is lost, and retransmitted after half a second."""
     _without(stage, _LARGE, PacketType.RNDV, 0)
 
 
 @CASES.case("lost-notify", "the NOTIFY is lost", "R-NOT-01 R-RTX-02", lengths=of(_LARGE), role="echo")
 def notify(stage: Stage) -> None:
-    """The sender learns of the end only when the NOTIFY is sent again."""
+    """The sender's request completes only after the NOTIFY has been retransmitted."""
     _without(stage, _LARGE, PacketType.NOTIFY, 0)
 
 
 @CASES.case("lost-fragment", "a fragment is lost", "R-RTX-02 R-MED-03 R-ACK-01", lengths=of(20_000), role="echo")
 def fragment(stage: Stage) -> None:
-    """A fragment of a MEDIUM is lost; all of them are sent again."""
+    """A fragment of a MEDIUM message is lost; all of its fragments are retransmitted."""
     _without(stage, 20_000, PacketType.MEDIUM, 1)
 
 
-@CASES.case("lost-message", "a message among others is lost", "R-ORD-03 R-ORD-04 R-ORD-05", lengths=of(8), role="echo")
+@CASES.case("lost-message", "a message in a sequence is lost", "R-ORD-03 R-ORD-04 R-ORD-05", lengths=of(8), role="echo")
 def message(stage: Stage) -> None:
-    """The third of ten TINYs is lost; those after it wait until it was sent again, and all come in order."""
+    """The third of ten TINYs is lost; later ones wait until it is retransmitted, and all are delivered in order."""
     _without(stage, 8, PacketType.TINY, 2, count=10)
 
 
 @CASES.case("lost-acks", "acknowledgements are lost", "R-ACK-06 R-ACK-10 R-ORD-03", lengths=of(8), role="echo")
 def acks(stage: Stage) -> None:
-    """The first two explicit acks are lost: the messages are sent again, and delivered once."""
+    """The first two explicit acks are lost: the messages are retransmitted, and delivered once."""
     joined = stage.join()
     stage.cut_each_way(PacketType.TRUC, 0, 1)
     taken = [joined.two.receive(8) for _ in range(2)]
@@ -98,7 +98,7 @@ def acks(stage: Stage) -> None:
 
 @CASES.case("lost-connect", "request and reply of a connect are lost", "R-CON-02 R-CON-08", lengths=of(8), role="echo")
 def connect(stage: Stage) -> None:
-    """The first two frames of connecting are lost in each direction; the request is repeated."""
+    """The first two frames of a connect are lost in each direction; the request is repeated."""
     for side in stage.sides:
         stage.cut(PacketType.CONNECT, 0, 1, source=side.address)
     if not stage.has("echo"):

@@ -1,4 +1,4 @@
-"""What a case is made of: its description, what it sends, what it needs of the other side, and the play itself."""
+"""Definition of a case: its description, its messages, its needs, and the function that performs it."""
 
 from __future__ import annotations
 
@@ -6,58 +6,58 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from mxwire.interop.casting import Introduction, Role
 from mxwire.interop.result import Case
+from mxwire.interop.roles import Introduction, Role
 from mxwire.interop.stage import Stage
 from mxwire.simulation.randomness import payload
 from mxwire.wire.dialect import Dialect
 
 Play = Callable[[Stage], None]
 Lengths = Callable[[Dialect], Sequence[int]]
-"""Lengths in bytes that a case sends, by the dialect of the sender."""
+"""Function from the dialect of the sender to the message lengths of a case in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A case with all that is needed to play it."""
+class CaseDefinition:
+    """A case with everything needed to play it."""
 
     case: Case
     play: Play
     lengths: Lengths
-    """What is sent as it comes."""
+    """Lengths of ordinary sends."""
     synchronous: Lengths
-    """What is sent synchronously, so always as a rendezvous."""
+    """Lengths of synchronous sends, which always use a rendezvous."""
     answered: bool
-    """Whether the right side sends the same as the left one; if not it sends nothing."""
+    """True if the right side sends the same messages as the left one; otherwise it sends none."""
     role: Role | None
-    """What is needed of an external host on the right; None: both hosts must be ours."""
+    """Program needed on an external right host; None if both hosts must be mxwire's own."""
     introduction: Introduction
     impaired: bool
-    """Whether the case is played under impairments too, unless somebody chooses."""
+    """True if the case is played under impairments by default."""
     whole: bool
-    """Whether it wants every byte of what is sent; if not, it may succeed where messages do not arrive whole."""
+    """True if messages must be intact; otherwise the case may succeed although messages are corrupted."""
     unseen: frozenset[str]
-    """Rules that the frames of this case seem to break, since the wire does not show what the applications do."""
+    """Rules that the frames of this case seem to break, because the wire does not show the applications."""
     keeps_partner: bool
-    """Whether it needs both sides to do the same at a disconnect."""
+    """True if both sides must handle a disconnect in the same way."""
 
 
 def nothing(_dialect: Dialect) -> Sequence[int]:
-    """No message is sent."""
+    """Return no lengths."""
     return ()
 
 
 def of(*lengths: int) -> Lengths:
-    """The same lengths in each dialect."""
+    """Return a function that gives the same lengths in each dialect."""
     return lambda _dialect: lengths
 
 
 @dataclass(slots=True)
-class Group:
+class CaseGroup:
     """Collects the cases of a file."""
 
     name: str
-    parts: list[Part] = field(default_factory=list)
+    definitions: list[CaseDefinition] = field(default_factory=list)
 
     def case(
         self,
@@ -75,13 +75,13 @@ class Group:
         unseen: str = "",
         keeps_partner: bool = False,
     ) -> Callable[[Play], Play]:
-        """Make a play a case; its docstring is the description. ``rules`` are numbers, divided by spaces."""
+        """Register a function as a case; its docstring is the description; ``rules`` are separated by spaces."""
 
         def enter(play: Play) -> Play:
             description = " ".join((play.__doc__ or "").split())
             case = Case(name, title, self.name, description, tuple(rules.split()))
-            self.parts.append(
-                Part(
+            self.definitions.append(
+                CaseDefinition(
                     case,
                     play,
                     lengths=lengths,
@@ -104,5 +104,5 @@ _CONTENT: Final = 1
 
 
 def data(number: int, length: int) -> bytes:
-    """The bytes of a case's message; the same each time."""
+    """Return the bytes of a case's message, always the same."""
     return payload(_CONTENT, number, length)

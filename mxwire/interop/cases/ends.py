@@ -1,28 +1,28 @@
-"""Ends, good and bad: applications that sleep, die, or never connect back."""
+"""Ends of communication: applications that sleep, die, or never connect back."""
 
 from __future__ import annotations
 
-from mxwire.interop.cases.part import Group, data, of
-from mxwire.interop.casting import stage_wants
-from mxwire.interop.stage import Joined, Stage
+from mxwire.interop.cases.definition import CaseGroup, data, of
+from mxwire.interop.roles import stage_wants
+from mxwire.interop.stage import JoinedEndpoints, Stage
 from mxwire.protocol import Status
 from mxwire.wire.enums import PacketType
 
-CASES = Group("ends")
+CASES = CaseGroup("ends")
 _LARGE = 200_000
 
 
 @CASES.case(
     "receiver-paused",
-    "the receiver does something else",
+    "the receiver is busy elsewhere",
     "R-GEN-01 R-RTX-01 R-RTX-02 R-ORD-03",
     lengths=of(8, 100, 5000),
     role="echo",
     impaired=True,
 )
 def receiver_paused(stage: Stage) -> None:
-    """The application on the right sleeps for more than a resend delay while messages come; then it takes each once.
-    Where it is not ours, the left one sleeps while they come back."""
+    """The application on the right sleeps for longer than a resend delay while messages arrive; then it receives each
+    once. If the right host is external, the local one sleeps while the answers arrive."""
     joined = stage.join()
     lengths = (8, 100, 5000, 8, 8)
     taken = [joined.two.receive(6000) for _ in range(len(lengths) + 1)]
@@ -47,7 +47,7 @@ def receiver_paused(stage: Stage) -> None:
     role="echo",
 )
 def answers_while_paused(stage: Stage) -> None:
-    """The sender of a large message sleeps as soon as it is announced; its card serves the PULLs."""
+    """The sender of a large message sleeps once it is announced; its card serves the PULLs."""
     joined = stage.join()
     taken = joined.two.receive(_LARGE)
     before = len(stage.frames)
@@ -57,7 +57,7 @@ def answers_while_paused(stage: Stage) -> None:
         joined.two.took(taken, data(0, _LARGE))
     else:
         pulled = stage.until(lambda: stage.was_sent(PacketType.NOTIFY, before))
-        stage_wants(pulled, "nobody has said that it has all that was pulled")
+        stage_wants(pulled, "no NOTIFY arrived for the pulled message")
     joined.one.pause(False)
     joined.one.wait(sent)
     joined.two.took(taken, data(0, _LARGE))
@@ -73,7 +73,7 @@ def answers_while_paused(stage: Stage) -> None:
     whole=False,
 )
 def sender_killed(stage: Stage) -> None:
-    """Its receiver, in the middle of pulling, is told that the endpoint is closed; a new sender is as welcome."""
+    """Its receiver, while pulling, gets a nack because the endpoint is closed; a new sender works."""
     joined = stage.join()
     if not stage.right_is_ours:
         _die_while_pulled(stage, joined)
@@ -88,29 +88,29 @@ def sender_killed(stage: Stage) -> None:
     again = stage.left.open(joined.one.number)
     to_two = again.connect(joined.two.where)
     to_one = joined.two.connect(again.where)
-    for sender, partner, receiver in Joined(again, joined.two, to_two, to_one).ways():
+    for sender, partner, receiver in JoinedEndpoints(again, joined.two, to_two, to_one).ways():
         other = receiver.receive(8)
         sender.send(partner, b"as ever.")
         receiver.took(other, b"as ever.")
 
 
-def _die_while_pulled(stage: Stage, joined: Joined) -> None:
-    """The same where what its receiver is told shows only on the wire."""
+def _die_while_pulled(stage: Stage, joined: JoinedEndpoints) -> None:
+    """The same with an external receiver: the nack is visible only on the wire."""
     before = len(stage.frames)
     stage.cut(PacketType.PULL_REPLY, *range(64))
     joined.one.send(joined.to_two, data(0, _LARGE))
     stage_wants(stage.until(lambda: stage.was_sent(PacketType.PULL, before)), "the receiver has not begun to pull")
     joined.one.close()
-    # Its timer has to expire first (R-PUL-08).
+    # The receiver's timer has to expire first (R-PUL-08).
     refused = stage.until(lambda: stage.was_sent(PacketType.NACK_MCP, before))
-    stage_wants(refused, "the receiver has not asked again for what it misses")
+    stage_wants(refused, "the receiver did not re-request the missing frames")
     _exchange(stage.join())
 
 
 @CASES.case("receiver-killed", "the receiver dies", "R-CLS-02 R-EP-01 R-NAK-05 R-NAK-10", lengths=of(8), role="echo")
 def receiver_killed(stage: Stage) -> None:
-    """What is sent to its endpoint afterwards is refused, with the status of a closed one. Where it is not ours, the
-    left one dies before the echo comes, and a new one is answered as before."""
+    """Later messages to its endpoint are refused with the status of a closed one. If the right host is external, the
+    local one closes before the echo arrives, and a new endpoint is answered as before."""
     joined = stage.join()
     if not stage.right_is_ours:
         _die_before_the_answer(stage, joined)
@@ -124,13 +124,13 @@ def receiver_killed(stage: Stage) -> None:
     joined.one.wait(sent, Status.REMOTE_ENDPOINT_CLOSED, "send to a closed endpoint")
 
 
-def _die_before_the_answer(stage: Stage, joined: Joined) -> None:
-    """What the echo sends back comes to a closed endpoint; it is there for a new one nevertheless."""
+def _die_before_the_answer(stage: Stage, joined: JoinedEndpoints) -> None:
+    """Close the endpoint before the echo's answer arrives; the echo must work for a new endpoint."""
     before = len(stage.frames)
     joined.one.send(joined.to_two, b"the last")
     joined.one.close()
     refused = stage.until(lambda: stage.was_sent(PacketType.NACK_LIB, before))
-    stage_wants(refused, "the echo has not come, so nothing was refused")
+    stage_wants(refused, "the echo did not answer, so nothing was refused")
     _exchange(stage.join())
 
 
@@ -143,7 +143,7 @@ def _die_before_the_answer(stage: Stage, joined: Joined) -> None:
     impaired=True,
 )
 def one_way(stage: Stage) -> None:
-    """The right side never connects back, and only receives: short and medium messages need no more."""
+    """The right side never connects back, and only receives; short and medium messages need no more."""
     if not stage.right_is_ours:
         _send_to_a_sink(stage)
         return
@@ -157,7 +157,7 @@ def one_way(stage: Stage) -> None:
 
 
 def _send_to_a_sink(stage: Stage) -> None:
-    """What has arrived there only its acknowledgements tell."""
+    """Send to a sink: only acknowledgements show that messages arrived."""
     where = stage.far("sink")
     one = stage.left.open(1)
     partner = one.connect(where)
@@ -168,7 +168,7 @@ def _send_to_a_sink(stage: Stage) -> None:
 
 @CASES.case(
     "disconnected",
-    "a partner is forgotten and found again",
+    "a partner is disconnected and reconnected",
     "R-CLS-03 R-CON-10",
     lengths=of(8),
     answered=True,
@@ -176,7 +176,7 @@ def _send_to_a_sink(stage: Stage) -> None:
     unseen="R-RTX-01",
 )
 def disconnected(stage: Stage) -> None:
-    """Both applications disconnect, connect anew, and talk as before."""
+    """Both applications disconnect, connect again, and exchange messages as before."""
     joined = stage.join()
     _exchange(joined)
     stage.settle()
@@ -186,24 +186,24 @@ def disconnected(stage: Stage) -> None:
     joined.one.wait(there)
     joined.two.wait(back)
     assert there.partner is not None and back.partner is not None
-    _exchange(Joined(joined.one, joined.two, there.partner, back.partner))
+    _exchange(JoinedEndpoints(joined.one, joined.two, there.partner, back.partner))
 
 
-@CASES.case("given-up", "a host that is silent is given up", "R-RTX-03 R-RTX-05", role="echo")
+@CASES.case("given-up", "a silent host is abandoned", "R-RTX-03 R-RTX-05", role="echo")
 def given_up(stage: Stage) -> None:
-    """The other host hears nothing; after as many resends as were allowed the connect ends."""
+    """The other host does not receive anything; after the allowed number of retransmissions the connect ends."""
     where = stage.anywhere()
     one = stage.left.open(5)
     stage.cut(PacketType.CONNECT, *range(100))
     request = one.ask(where, resends=2)
-    one.wait(request, None, "connect to a host that hears nothing")
+    one.wait(request, None, "connect to a silent host")
     stage_wants(
         request.status in (Status.TIMEOUT, Status.REMOTE_ENDPOINT_UNREACHABLE),
         f"the connect ended as {request.status.text if request.status is not None else 'nothing'}",
     )
 
 
-def _exchange(joined: Joined) -> None:
+def _exchange(joined: JoinedEndpoints) -> None:
     for sender, partner, receiver in joined.ways():
         taken = receiver.receive(8)
         sender.send(partner, b"as ever.")

@@ -1,17 +1,17 @@
-"""The conversation of omx_perf, which every Open-MX host has."""
+"""The exchange of omx_perf, which every Open-MX host has."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from mxwire.host.perf.parameters import MATCH, PerfParameters
-from mxwire.interop.cases.part import Group, data, of
-from mxwire.interop.casting import Where
-from mxwire.interop.side import End
+from mxwire.interop.cases.definition import CaseGroup, data, of
+from mxwire.interop.roles import EndpointAddress
+from mxwire.interop.side import CaseEndpoint
 from mxwire.interop.stage import Stage
 from mxwire.protocol import Partner
 
-CASES = Group("measuring")
+CASES = CaseGroup("measuring")
 _START, _END, _FACTOR = 1, 300_000, 8
 
 
@@ -28,7 +28,7 @@ def _parameters(*, unidirectional: bool = False, synchronous: bool = False) -> P
 
 
 AGREEMENT = of(44, 0)
-"""What is sent synchronously before anything is measured: parameters, and that they have come."""
+"""Messages sent synchronously before a measurement: the parameters, and their acknowledgement."""
 _LENGTHS = of(*_parameters().lengths())
 
 
@@ -47,10 +47,10 @@ def _measure(stage: Stage, parameters: PerfParameters) -> None:
 
 
 def round_trips(stage: Stage, length: int, count: int, cut: Callable[[], None]) -> None:
-    """Messages of one length to omx_perf, all at once, and as many answers.
+    """Send ``count`` messages of one length to omx_perf at once, and receive the answers.
 
-    ``cut`` is called between agreement and messages. A last message follows when all is well again, since a slave
-    forgets us half a second after its last answer, whether or not that has arrived.
+    ``cut`` is called between agreement and messages. A final message follows once all answers have arrived, because a
+    slave forgets its master half a second after its last answer, received or not.
     """
     where = stage.far("perf")
     end = stage.left.open(7)
@@ -65,7 +65,7 @@ def round_trips(stage: Stage, length: int, count: int, cut: Callable[[], None]) 
     stage.settle()
 
 
-def _agree(end: End, where: Where, parameters: PerfParameters) -> Partner:
+def _agree(end: CaseEndpoint, where: EndpointAddress, parameters: PerfParameters) -> Partner:
     partner = end.connect(where)
     answer = end.receive(64, 0, 0)
     told = end.send(partner, parameters.pack(), MATCH, synchronous=True)
@@ -75,16 +75,16 @@ def _agree(end: End, where: Where, parameters: PerfParameters) -> Partner:
 
 
 @CASES.case(
-    "perf", "omx_perf: there and back", "R-SND-01 R-CON-12 R-NOT-01", lengths=_LENGTHS, answered=True,
+    "perf", "omx_perf: both directions", "R-SND-01 R-CON-12 R-NOT-01", lengths=_LENGTHS, answered=True,
     synchronous=AGREEMENT, role="perf", impaired=True,
 )  # fmt: skip
 def perf(stage: Stage) -> None:
-    """PerfParameters, their acknowledgement, and messages of growing length that come back."""
+    """Parameters, their acknowledgement, and messages of growing length that are returned."""
     _measure(stage, _parameters())
 
 
 @CASES.case(
-    "perf-one-way", "omx_perf: there only", "R-SND-01 R-CON-12 R-NOT-01", lengths=_LENGTHS,
+    "perf-one-way", "omx_perf: one direction", "R-SND-01 R-CON-12 R-NOT-01", lengths=_LENGTHS,
     synchronous=AGREEMENT, role="perf",
 )  # fmt: skip
 def perf_one_way(stage: Stage) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from mxwire.replay.stateful.conversation import Conversation
+from mxwire.replay.stateful.conversation import LiveConversation
 from mxwire.replay.stateful.expectations import Expectation, Expectations
-from mxwire.replay.stateful.finding import Finding
-from mxwire.replay.stateful.hearing.connects import Asked, Connects, Settled
-from mxwire.replay.stateful.hearing.messages import Messages
-from mxwire.replay.stateful.hearing.recognition import Recognition
-from mxwire.replay.stateful.hearing.transfers import Pulled, Transfers
-from mxwire.replay.stateful.regions import Regions
+from mxwire.replay.stateful.finding import ReplayFinding
+from mxwire.replay.stateful.receivers.connects import ConnectCallback, ConnectHandler, SettleCallback
+from mxwire.replay.stateful.receivers.messages import MessageHandler
+from mxwire.replay.stateful.receivers.recognition import Recognition
+from mxwire.replay.stateful.receivers.transfers import PullCallback, TransferHandler
+from mxwire.replay.stateful.regions import PlayedRegions
 from mxwire.wire.packets import (
     ConnectReply,
     ConnectRequest,
@@ -30,29 +30,29 @@ from mxwire.wire.packets import (
 )
 
 
-class Listener:
+class FrameDispatcher:
     """Takes frames of the live host one by one.
 
-    ``tell`` is called with each finding, ``came`` with each recorded frame that was received; for the others see
-    :data:`~mxwire.replay.stateful.hearing.connects.Settled`, ``Asked`` beside it, and
-    :data:`~mxwire.replay.stateful.hearing.transfers.Pulled`. ``regions`` are those of the played host.
+    ``report`` is called with each finding, ``came`` with each recorded frame received; for the others see
+    :data:`~mxwire.replay.stateful.receivers.connects.SettleCallback`, ``ConnectCallback`` beside it, and
+    :data:`~mxwire.replay.stateful.receivers.transfers.PullCallback`. ``regions`` are those of the played host.
     """
 
     def __init__(
         self,
-        conversation: Conversation,
+        conversation: LiveConversation,
         expectations: Expectations,
-        regions: Regions,
+        regions: PlayedRegions,
         *,
-        tell: Callable[[Finding], None],
+        report: Callable[[ReplayFinding], None],
         came: Callable[[Expectation], None],
-        settled: Settled,
-        asked: Asked,
-        pulled: Pulled,
+        settled: SettleCallback,
+        asked: ConnectCallback,
+        pulled: PullCallback,
     ) -> None:
-        known = Recognition(conversation, expectations, tell, came)
-        connects, messages = Connects(known, settled, asked), Messages(known)
-        transfers = Transfers(known, regions, pulled)
+        known = Recognition(conversation, expectations, report, came)
+        connects, messages = ConnectHandler(known, settled, asked), MessageHandler(known)
+        transfers = TransferHandler(known, regions, pulled)
         self._hear: Final[dict[type[Frame], Callable[[Any, int], None]]] = {
             ConnectReply: connects.reply,
             ConnectRequest: connects.request,

@@ -1,40 +1,40 @@
-"""Discovery and host names: do the hosts find each other?"""
+"""Discovery and host names."""
 
 from __future__ import annotations
 
 from mxwire.ethernet import mac_text
-from mxwire.interop.cases.part import Group
-from mxwire.interop.casting import Unexpected, Unsuitable, Where, stage_wants
+from mxwire.interop.cases.definition import CaseGroup
+from mxwire.interop.roles import EndpointAddress, UnexpectedResult, UnplayableCase, stage_wants
 from mxwire.interop.stage import Stage
 from mxwire.protocol import LocalProtocolError, Status
 
-CASES = Group("discovery")
+CASES = CaseGroup("discovery")
 
 
 @CASES.case(
     "announcements",
-    "hosts find each other by announcements",
+    "hosts discover each other by announcements",
     "R-DISC-01 R-DISC-02 R-DISC-03 R-DISC-07 R-HOST-01 R-HOST-04 R-HOST-06",
     role="nothing",
     introduction="announcements",
 )
 def announcements(stage: Stage) -> None:
-    """Neither knows the other. Both announce themselves, and ask each other for their names. Where the right host is
-    not ours, ours has known it, and starts again with nothing remembered."""
+    """Neither host knows the other. Both announce themselves, and query each other's names. If the right host is
+    external, the local one restarts with empty tables."""
     _find(stage)
 
 
 @CASES.case(
     "names",
-    "hosts tell their names",
+    "hosts answer name queries",
     "R-HOST-01 R-HOST-02 R-HOST-05 R-HOST-06 R-HOST-07 R-HOST-08",
     role="nothing",
     introduction="addresses",
     impaired=True,
 )
 def names(stage: Stage) -> None:
-    """Each has the address of the other in its table, without a name. Where the right host is not ours, ours has
-    forgotten its name."""
+    """Each host has the address of the other in its table, without a name. If the right host is
+    external, the local one has forgotten its name."""
     if stage.right_is_ours:
         _both_named(stage)
     else:
@@ -45,7 +45,7 @@ def names(stage: Stage) -> None:
 
 @CASES.case(
     "found-and-connected",
-    "a host that was just found is connected to",
+    "a newly discovered host accepts a connect",
     "R-DISC-03 R-HOST-07 R-CON-01 R-CON-08",
     role="echo",
     introduction="announcements",
@@ -62,28 +62,28 @@ def found_and_connected(stage: Stage) -> None:
         receiver.took(taken, b"hello")
 
 
-@CASES.case("unknown-host", "a host that nobody has is not found", "R-DISC-01", role="nothing")
+@CASES.case("unknown-host", "an unknown host is not found", "R-DISC-01", role="nothing")
 def unknown_host(stage: Stage) -> None:
-    """A connect to a name that is in no table is refused at once, and nothing is sent."""
+    """A connect to a name that is not in the table is refused at once, and no frame is sent."""
     end = stage.left.open(1)
     try:
-        end.ask(Where("nobody:0", 0))
+        end.ask(EndpointAddress("unknown:0", 0))
     except LocalProtocolError as error:
-        stage.left.note(f"connect to nobody: {error.status.text}")
+        stage.left.note(f"connect to an unknown host: {error.status.text}")
         stage_wants(error.status is Status.PEER_NOT_FOUND, f"the connect was refused as {error.status.text}")
     else:
-        raise Unexpected("a connect to a host that is in no table was begun")
+        raise UnexpectedResult("a connect to an unknown host was not refused")
 
 
 def _find(stage: Stage) -> None:
-    """Find each other; where the right host is not ours, our own one starts again, and knows nobody."""
+    """Let the hosts discover each other; if the right one is external, the local one restarts with empty tables."""
     if stage.right_is_ours:
         _both_named(stage)
         return
     address = stage.right_address
     stage.left.reboot()
     if stage.left.node.peers.by_address(address) is not None:
-        raise Unsuitable("the file says the address of the host, so it does not have to announce itself")
+        raise UnplayableCase("the host is configured by address, so it need not announce itself")
     _right_named(stage, address)
 
 
@@ -92,7 +92,7 @@ def _right_named(stage: Stage, address: bytes) -> None:
         peer = stage.left.node.peers.by_address(address)
         return peer is not None and peer.name is not None
 
-    stage_wants(stage.until(named), f"{mac_text(address)} has not told its name within {stage.patience:g} s")
+    stage_wants(stage.until(named), f"{mac_text(address)} did not announce its name within {stage.patience:g} s")
 
 
 def _both_named(stage: Stage) -> None:
@@ -100,7 +100,7 @@ def _both_named(stage: Stage) -> None:
     for one, other in ((left, right), (right, left)):
         name = f"{other.name}:0"
         found = stage.until(lambda one=one, name=name: one.node.peers.by_name(name) is not None)  # type: ignore[misc]
-        stage_wants(found, f"{one.name} has not learnt the name {name} within {stage.patience:g} s")
+        stage_wants(found, f"{one.name} did not learn the name {name} within {stage.patience:g} s")
         peer = one.node.peers.by_name(name)
         assert peer is not None
         stage_wants(peer.address == other.address, f"{one.name} has the name {name} for another address")

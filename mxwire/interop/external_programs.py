@@ -1,4 +1,4 @@
-"""Programs on external hosts: started when a case needs them, and ended whatever happens."""
+"""Programs on external hosts: started when a case needs them, and ended in every case."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ from pathlib import Path
 from typing import Final
 
 from mxwire.errors import MxwireError
-from mxwire.interop.casting import Role, Unsuitable, Where
-from mxwire.interop.configuration import External, Program
+from mxwire.interop.configuration import ExternalHost, ProgramDescription
+from mxwire.interop.roles import EndpointAddress, Role, UnplayableCase
 
 _INTERRUPT: Final = b"\x03"
 _END_SECONDS: Final = 5.0
 _AGAIN_SECONDS: Final = 1.0
-"""Seconds before a program that could not be restarted is started once more: closing the endpoint of the one that was
-ended takes a host some time (R-MEA-20), and by ssh nobody waits for it."""
+"""Seconds before a failed restart is repeated.
+
+Closing the endpoint of the ended program takes a host some time (R-MEA-20), and over ssh its end is not observed.
+"""
 _LULL_SECONDS: Final = 0.3
-"""Seconds without output after which a console has no more to print about the end of a program."""
+"""Seconds without output after which a console is considered to have finished printing."""
 _KEPT: Final = 20
-"""Lines that a program has said last, for when it ends too soon."""
+"""Last lines of output kept for the error of a program that ends too soon."""
 _SSH: Final = ("ssh", "-tt", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 
 
@@ -37,39 +39,39 @@ class ProgramError(MxwireError):
 
 
 def _unheard(_: str) -> None:
-    """Nobody writes a report."""
+    """Ignore a line for the report."""
 
 
-class Programs:
+class ExternalPrograms:
     """The programs of one external host; of several roles at one endpoint only one runs at a time."""
 
-    def __init__(self, external: External) -> None:
+    def __init__(self, external: ExternalHost) -> None:
         self._external = external
-        self._running: dict[Role, Running] = {}
+        self._running: dict[Role, RunningProgram] = {}
         self.starts = 0
-        """How many programs were started."""
+        """Number of programs started."""
         self._suspects: dict[Role, str] = {}
-        """Programs in an unknown state, and why."""
+        """Programs in an unknown state, with the reason."""
 
     def suspect(self, roles: Iterable[Role], why: str) -> None:
-        """Have programs restarted before they are used again: their state is unknown after a failure.
+        """Have programs restarted before their next use, because a failure left them in an unknown state.
 
-        ``why`` is for the report, and for the person who restarts a program by hand.
+        ``why`` is for the report, and for the user who restarts a program by hand.
         """
         self._suspects |= dict.fromkeys(self._running.keys() & set(roles), why)
 
-    def start(self, role: Role, note: Callable[[str], object] = _unheard) -> Where:
-        """Make sure that a program with a role runs, and return where; ``note`` is called with a line for the report
-        where it was restarted.
+    def start(self, role: Role, note: Callable[[str], object] = _unheard) -> EndpointAddress:
+        """Make sure that the program with a role runs; return its address.
 
-        Raises :class:`~mxwire.interop.stage.Unsuitable` where none is described, :class:`ProgramError` where it does
+        If it is restarted, ``note`` is called with a line for the report. Raises
+        :class:`~mxwire.interop.roles.UnplayableCase` if there is no such program, and :class:`ProgramError` if it does
         not run.
         """
         program = self._external.programs.get(role)
         external = self._external
         name = external.implementation.name
         if program is None:
-            raise Unsuitable(f"no program of {name} is described for {role!r}")
+            raise UnplayableCase(f"no program of {name} is configured for {role!r}")
         running, why = self._running.get(role), self._suspects.get(role)
         if running is not None and not running.alive:
             why = "it had ended by itself"
@@ -82,20 +84,20 @@ class Programs:
             self._start(role, program)
         host = external.address if external.address is not None else external.host
         assert host is not None
-        return Where(host, program.endpoint, program.key, program.answer)
+        return EndpointAddress(host, program.endpoint, program.key, program.answer)
 
     @property
     def several(self) -> bool:
-        """Whether more than one runs; a program of mxwire is a host of its own, at the same address."""
+        """True if more than one runs; each program of mxwire is a host of its own, at the same address."""
         return len(self._running) > 1
 
-    def restart(self, role: Role, why: str) -> Where:
-        """End a program if it runs, and start it; else like :meth:`start`."""
+    def restart(self, role: Role, why: str) -> EndpointAddress:
+        """End a program if it runs, and start it, as :meth:`start` does."""
         if role in self._running:
             self._suspects[role] = why
         return self.start(role)
 
-    def _restart(self, role: Role, program: Program, why: str) -> None:
+    def _restart(self, role: Role, program: ProgramDescription, why: str) -> None:
         self._end(role, why)
         try:
             self._start(role, program)
@@ -105,7 +107,7 @@ class Programs:
             time.sleep(_AGAIN_SECONDS)
             self._start(role, program)
 
-    def _start(self, role: Role, program: Program) -> None:
+    def _start(self, role: Role, program: ProgramDescription) -> None:
         self._running[role] = started(program, self._external.implementation.name)
         self.starts += 1
 
@@ -114,30 +116,30 @@ class Programs:
         self._running.pop(role).end(why)
 
     def close(self) -> None:
-        """End them all."""
+        """End all programs."""
         while self._running:
             self._end(next(reversed(self._running)))
 
 
-class Running:
-    """A program that runs somewhere."""
+class RunningProgram:
+    """A running program."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ProgramDescription) -> None:
         self.program = program
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs, as far as is known."""
+        """True if it still runs, or that cannot be determined."""
         return True
 
     def end(self, why: str = "") -> None:
-        """End it; ``why`` is for a person who has to do it: why it is to be restarted, empty at the end of a run."""
+        """End it; ``why`` is the reason of a restart, for a user who has to do it, empty at the end of a run."""
 
 
-class RunningProcess(Running):
-    """A process here: the program, or the ssh that leads to it."""
+class LocalProcess(RunningProgram):
+    """A local process: the program, or the ssh that leads to it."""
 
-    def __init__(self, program: Program, words: list[str], name: str) -> None:
+    def __init__(self, program: ProgramDescription, words: list[str], name: str) -> None:
         super().__init__(program)
         self._name = name
         self._said: deque[str] = deque(maxlen=_KEPT)
@@ -160,7 +162,7 @@ class RunningProcess(Running):
 
     @property
     def alive(self) -> bool:
-        """Whether the process has not ended."""
+        """True if the process still runs."""
         if self._process.poll() is not None:
             return False
         self._hear(0.0)
@@ -176,12 +178,12 @@ class RunningProcess(Running):
             if self._process.poll() is not None:
                 self._hear(0.0)
                 code = self._process.returncode
-                said = self._said[-1] if self._said else "it said nothing"
-                raise ProgramError(f"{self._name}: {program.start!r} has ended at once, with {code}: {said}")
+                said = self._said[-1] if self._said else "without output"
+                raise ProgramError(f"{self._name}: {program.start!r} ended at once with status {code}: {said}")
         if program.ready is not None:
             said = f", only {self._said[-1]!r}" if self._said else ""
             raise ProgramError(
-                f"{self._name}: {program.start!r} has not said {program.ready!r} within {program.patience:g} s{said}"
+                f"{self._name}: {program.start!r} did not print {program.ready!r} within {program.patience:g} s{said}"
             )
 
     @property
@@ -189,7 +191,7 @@ class RunningProcess(Running):
         return self._rest.decode(errors="replace")
 
     def _hear(self, timeout: float) -> None:
-        """Read what it says, so that it never waits for us."""
+        """Read its output, so that it never blocks on a full pipe."""
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
         while select.select([descriptor], [], [], timeout)[0]:
@@ -202,9 +204,9 @@ class RunningProcess(Running):
             timeout = 0.0
 
     def end(self, why: str = "") -> None:
-        """Run the command that stops it, or interrupt it; then make sure."""
+        """Run the command that stops it, or interrupt it; kill it if it still runs."""
         if self.program.stop is not None:
-            # A line that is no command line must not keep the program running.
+            # An invalid command line must not keep the program running.
             with suppress(OSError, subprocess.TimeoutExpired, ValueError):
                 by_ssh = [*_SSH, str(self.program.target), self.program.stop]
                 words = by_ssh if self.program.by == "ssh" else shlex.split(self.program.stop)
@@ -215,17 +217,17 @@ class RunningProcess(Running):
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_END_SECONDS)
                 break
-        # What it has started itself goes with it.
+        # End the processes that it has started as well.
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         assert self._process.stdout is not None
         self._process.stdout.close()
 
 
-class RunningOnConsole(Running):
-    """A program that was typed into a serial console."""
+class ConsoleProgram(RunningProgram):
+    """A program typed into a serial console."""
 
-    def __init__(self, program: Program, name: str) -> None:
+    def __init__(self, program: ProgramDescription, name: str) -> None:
         super().__init__(program)
         self._path = Path(str(program.target))
         try:
@@ -233,7 +235,7 @@ class RunningOnConsole(Running):
         except OSError as error:
             raise ProgramError(f"{name}: {self._path}: cannot be opened: {error.strerror or error}") from None
         try:
-            # What was printed before is not from this program, and must not be taken for its readiness.
+            # Discard earlier output, which must not be mistaken for the readiness of this program.
             with suppress(termios.error):
                 termios.tcflush(self._console, termios.TCIFLUSH)
             self._type(program.start.encode() + b"\r")
@@ -246,7 +248,7 @@ class RunningOnConsole(Running):
         try:
             while data:
                 if not select.select([], [self._console], [], self.program.patience)[1]:
-                    raise ProgramError(f"{self._path}: takes nothing: is something connected?")
+                    raise ProgramError(f"{self._path}: does not accept input: is a host connected?")
                 data = data[os.write(self._console, data) :]
         except OSError as error:
             raise ProgramError(f"{self._path}: {error.strerror or error}") from None
@@ -259,17 +261,17 @@ class RunningOnConsole(Running):
                 break
             with suppress(OSError):
                 said = (said + os.read(self._console, 65536))[-65536:]
-            # The console repeats what is typed, which is not what the program says.
+            # The console echoes typed input, which must not be mistaken for output.
             answer = said.replace(program.start.encode(), b"", 1)
             if program.ready is not None and program.ready.encode() in answer:
                 return
         if program.ready is not None:
             raise ProgramError(
-                f"{name}: the console {self._path} has not said {program.ready!r} within {program.patience:g} s"
+                f"{name}: the console {self._path} did not print {program.ready!r} within {program.patience:g} s"
             )
 
     def end(self, why: str = "") -> None:
-        """Type what stops it, or Ctrl-C, and wait until the console has no more to print."""
+        """Type the stop command, or Ctrl-C, and wait until the console has finished printing."""
         stop = self.program.stop
         with suppress(ProgramError):
             self._type(_INTERRUPT if stop is None else stop.encode() + b"\r")
@@ -282,14 +284,14 @@ class RunningOnConsole(Running):
         os.close(self._console)
 
 
-class RunningByHand(Running):
-    """A program that a person has started."""
+class ManualProgram(RunningProgram):
+    """A program started by the user."""
 
-    def __init__(self, program: Program, name: str) -> None:
+    def __init__(self, program: ProgramDescription, name: str) -> None:
         super().__init__(program)
         self._name = name
         if not sys.stdin.isatty():
-            raise ProgramError(f"{name}: {program.start!r} is to be done by hand, and nobody is there: no terminal")
+            raise ProgramError(f"{name}: {program.start!r} must be done by hand, but there is no terminal to ask on")
         self._ask(f"{name}: please {program.start}, then press Enter: ")
 
     def _ask(self, text: str) -> None:
@@ -298,28 +300,28 @@ class RunningByHand(Running):
         sys.stdin.readline()
 
     def end(self, why: str = "") -> None:
-        """Ask the person to end it, where it is to be restarted or the description says how to end it."""
+        """Ask the user to end it, if it is to be restarted or has a stop instruction."""
         stop = self.program.stop
         if why:
-            stop = stop or f"end what you have started ({self.program.start})"
-            self._ask(f"{self._name}: a program is to be restarted, as {why}: please {stop}, then press Enter: ")
+            stop = stop or f"end the program ({self.program.start})"
+            self._ask(f"{self._name}: a program must be restarted, because {why}: please {stop}, then press Enter: ")
         elif stop is not None:
             self._ask(f"{self._name}: please {stop}, then press Enter: ")
 
 
-def started(program: Program, name: str) -> Running:
+def started(program: ProgramDescription, name: str) -> RunningProgram:
     """Start a program, and wait until it is ready.
 
-    Raises :class:`ProgramError` where that does not happen.
+    Raises :class:`ProgramError` if it does not become ready.
     """
     if program.by == "hand":
-        return RunningByHand(program, name)
+        return ManualProgram(program, name)
     if program.by == "serial":
-        return RunningOnConsole(program, name)
+        return ConsoleProgram(program, name)
     if program.by == "ssh":
-        return RunningProcess(program, [*_SSH, str(program.target), program.start], name)
+        return LocalProcess(program, [*_SSH, str(program.target), program.start], name)
     try:
         words = shlex.split(program.start)
     except ValueError as error:
         raise ProgramError(f"{name}: {program.start!r}: {error}") from None
-    return RunningProcess(program, words, name)
+    return LocalProcess(program, words, name)

@@ -20,7 +20,7 @@ _LOW_MASK: Final = 0xFFFF_FFFF
 
 
 @dataclass(frozen=True)
-class Rewriting:
+class FrameRewriter:
     """Replacements to apply to each frame.
 
     An address is replaced in every position: as source, as destination, and as the address in an announcement.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from enum import Enum, auto
 from typing import Any, Final
 
-from mxwire.replay.stateful.finding import Finding, Kind
+from mxwire.replay.stateful.finding import Cause, ReplayFinding
 from mxwire.wire.packets import (
     ConnectReply,
     ConnectRequest,
@@ -29,7 +29,7 @@ from mxwire.wire.packets import (
 )
 
 
-class How(Enum):
+class FieldRelation(Enum):
     """Relation between a field of a live frame and that of the recorded one."""
 
     SAME = auto()
@@ -53,30 +53,30 @@ class How(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FieldRequirement:
     """The relation required of a field, and the rule that requires it."""
 
-    how: How
+    how: FieldRelation
     rule: str = ""
 
 
-_FREE: Final = Wanted(How.FREE)
-_CONTENT: Final = Wanted(How.CONTENT)
+_FREE: Final = FieldRequirement(FieldRelation.FREE)
+_CONTENT: Final = FieldRequirement(FieldRelation.CONTENT)
 _ETHERNET: Final = {
     "dst_mac": _FREE,
     "src_mac": _FREE,
     "ethertype": _FREE,
-    "ptype": Wanted(How.SAME, "W-6"),
+    "ptype": FieldRequirement(FieldRelation.SAME, "W-6"),
 }
 _ENDPOINTS: Final = _ETHERNET | {
-    "dst_src_peer_index": Wanted(How.INDEX, "R-HOST-05"),
-    "dst_endpoint": Wanted(How.MINE, "W-6"),
-    "src_endpoint": Wanted(How.THEIRS, "W-6"),
+    "dst_src_peer_index": FieldRequirement(FieldRelation.INDEX, "R-HOST-05"),
+    "dst_endpoint": FieldRequirement(FieldRelation.MINE, "W-6"),
+    "src_endpoint": FieldRequirement(FieldRelation.THEIRS, "W-6"),
 }
 _NUMBERED: Final = _ENDPOINTS | {
     "lib_seqnum": _FREE,
     "lib_piggyack": _FREE,
-    "session": Wanted(How.SESSION, "R-CON-12"),
+    "session": FieldRequirement(FieldRelation.SESSION, "R-CON-12"),
 }
 _MESSAGE: Final = _NUMBERED | {
     "length": _CONTENT,
@@ -86,39 +86,39 @@ _MESSAGE: Final = _NUMBERED | {
     "checksum": _FREE,
 }
 _CONNECT: Final = _ENDPOINTS | {
-    "length": Wanted(How.SAME, "R-CON-01"),
-    "lib_seqnum": Wanted(How.SAME, "R-CON-01"),
+    "length": FieldRequirement(FieldRelation.SAME, "R-CON-01"),
+    "lib_seqnum": FieldRequirement(FieldRelation.SAME, "R-CON-01"),
     "src_dst_peer_index": _FREE,
     "target_recv_seqnum_start": _FREE,
     "connect_seqnum": _FREE,
 }
 
-FIELDS: Final[Mapping[type[Frame], Mapping[str, Wanted]]] = {
+FIELDS: Final[Mapping[type[Frame], Mapping[str, FieldRequirement]]] = {
     ConnectRequest: _CONNECT
     | {
         "src_session_id": _FREE,
-        "app_key": Wanted(How.KEY, ""),
-        "is_reply": Wanted(How.SAME, "R-CON-01"),
+        "app_key": FieldRequirement(FieldRelation.KEY, ""),
+        "is_reply": FieldRequirement(FieldRelation.SAME, "R-CON-01"),
     },
     ConnectReply: _CONNECT
     | {
-        "src_session_id": Wanted(How.SESSION, "R-CON-08"),
+        "src_session_id": FieldRequirement(FieldRelation.SESSION, "R-CON-08"),
         "target_session_id": _FREE,
-        "is_reply": Wanted(How.SAME, "R-CON-08"),
-        "connect_seqnum": Wanted(How.SAME, "R-CON-08"),
-        "connect_status_code": Wanted(How.SAME, "R-CON-08"),
+        "is_reply": FieldRequirement(FieldRelation.SAME, "R-CON-08"),
+        "connect_seqnum": FieldRequirement(FieldRelation.SAME, "R-CON-08"),
+        "connect_status_code": FieldRequirement(FieldRelation.SAME, "R-CON-08"),
     },
     Tiny: _MESSAGE,
     Small: _MESSAGE,
     Medium: _MESSAGE
     | {
-        "frag_length": Wanted(How.SAME, "R-SND-03"),
-        "frag_seqnum": Wanted(How.SAME, "R-SND-03"),
-        "frag_pipeline": Wanted(How.SAME, "R-MED-02"),
+        "frag_length": FieldRequirement(FieldRelation.SAME, "R-SND-03"),
+        "frag_seqnum": FieldRequirement(FieldRelation.SAME, "R-SND-03"),
+        "frag_pipeline": FieldRequirement(FieldRelation.SAME, "R-MED-02"),
     },
     Rndv: _NUMBERED
     | {
-        "length": Wanted(How.SAME, "R-RDV-01"),
+        "length": FieldRequirement(FieldRelation.SAME, "R-RDV-01"),
         "match_a": _CONTENT,
         "match_b": _CONTENT,
         "checksum": _FREE,
@@ -129,62 +129,62 @@ FIELDS: Final[Mapping[type[Frame], Mapping[str, Wanted]]] = {
     },
     Pull: _ENDPOINTS
     | {
-        "session": Wanted(How.SESSION, "R-CON-12"),
-        "total_length": Wanted(How.SAME, "R-PUL-01"),
-        "pulled_rdma_id": Wanted(How.SAME, "R-PUL-01"),
-        "pulled_rdma_seqnum": Wanted(How.SAME, "R-PUL-01"),
-        "pulled_rdma_offset": Wanted(How.SAME, "R-PUL-01"),
+        "session": FieldRequirement(FieldRelation.SESSION, "R-CON-12"),
+        "total_length": FieldRequirement(FieldRelation.SAME, "R-PUL-01"),
+        "pulled_rdma_id": FieldRequirement(FieldRelation.SAME, "R-PUL-01"),
+        "pulled_rdma_seqnum": FieldRequirement(FieldRelation.SAME, "R-PUL-01"),
+        "pulled_rdma_offset": FieldRequirement(FieldRelation.SAME, "R-PUL-01"),
         "src_pull_handle": _FREE,
         "src_magic": _FREE,
-        "first_frame_offset": Wanted(How.SAME, "R-PUL-02"),
-        "block_length": Wanted(How.SAME, "R-PUL-02"),
-        "frame_index": Wanted(How.SAME, "R-PUL-02"),
+        "first_frame_offset": FieldRequirement(FieldRelation.SAME, "R-PUL-02"),
+        "block_length": FieldRequirement(FieldRelation.SAME, "R-PUL-02"),
+        "frame_index": FieldRequirement(FieldRelation.SAME, "R-PUL-02"),
     },
     PullReply: _ETHERNET
     | {
-        "frame_seqnum": Wanted(How.SAME, "R-PUL-13"),
-        "frame_length": Wanted(How.SAME, "R-PUL-13"),
-        "msg_offset": Wanted(How.SAME, "R-PUL-13"),
-        "dst_pull_handle": Wanted(How.SAME, "R-PUL-12"),
-        "dst_magic": Wanted(How.SAME, "R-PUL-12"),
+        "frame_seqnum": FieldRequirement(FieldRelation.SAME, "R-PUL-13"),
+        "frame_length": FieldRequirement(FieldRelation.SAME, "R-PUL-13"),
+        "msg_offset": FieldRequirement(FieldRelation.SAME, "R-PUL-13"),
+        "dst_pull_handle": FieldRequirement(FieldRelation.SAME, "R-PUL-12"),
+        "dst_magic": FieldRequirement(FieldRelation.SAME, "R-PUL-12"),
         "data": _CONTENT,
     },
     Notify: _NUMBERED
     | {
-        "total_length": Wanted(How.SAME, "R-NOT-01"),
-        "pulled_rdma_id": Wanted(How.SAME, "R-NOT-01"),
-        "pulled_rdma_seqnum": Wanted(How.SAME, "R-NOT-01"),
+        "total_length": FieldRequirement(FieldRelation.SAME, "R-NOT-01"),
+        "pulled_rdma_id": FieldRequirement(FieldRelation.SAME, "R-NOT-01"),
+        "pulled_rdma_seqnum": FieldRequirement(FieldRelation.SAME, "R-NOT-01"),
     },
     NackLib: _ENDPOINTS
     | {
-        "nack_type": Wanted(How.SAME, "R-NAK-03"),
-        "dst_src_peer_index_copy": Wanted(How.INDEX, "R-NAK-02"),
-        "lib_seqnum": Wanted(How.NUMBER, "R-NAK-02"),
+        "nack_type": FieldRequirement(FieldRelation.SAME, "R-NAK-03"),
+        "dst_src_peer_index_copy": FieldRequirement(FieldRelation.INDEX, "R-NAK-02"),
+        "lib_seqnum": FieldRequirement(FieldRelation.NUMBER, "R-NAK-02"),
     },
     NackMcp: _ETHERNET
     | {
-        "dst_src_peer_index": Wanted(How.INDEX, "R-HOST-05"),
-        "src_endpoint": Wanted(How.MINE, "R-NAK-02"),
-        "nack_type": Wanted(How.SAME, "R-NAK-03"),
-        "src_pull_handle": Wanted(How.SAME, "R-NAK-02"),
-        "src_magic": Wanted(How.SAME, "R-NAK-02"),
+        "dst_src_peer_index": FieldRequirement(FieldRelation.INDEX, "R-HOST-05"),
+        "src_endpoint": FieldRequirement(FieldRelation.MINE, "R-NAK-02"),
+        "nack_type": FieldRequirement(FieldRelation.SAME, "R-NAK-03"),
+        "src_pull_handle": FieldRequirement(FieldRelation.SAME, "R-NAK-02"),
+        "src_magic": FieldRequirement(FieldRelation.SAME, "R-NAK-02"),
     },
     Truc: dict.fromkeys((each.name for each in fields(Truc)), _FREE),
 }
 """Required relations by packet type and field."""
 
-Meaning = Callable[[How, int], Any]
+Meaning = Callable[[FieldRelation, int], Any]
 """Function from a relation and a recorded value to the value required now."""
 
 
-def compare(live: Any, recorded: Any, cut: int, frame: int, meaning: Meaning) -> Iterator[Finding]:
+def compare(live: Any, recorded: Any, cut: int, frame: int, meaning: Meaning) -> Iterator[ReplayFinding]:
     """Yield the differences between a live frame and a recorded one of the same type.
 
     ``cut`` is the number of bytes that the capture cut off the recorded frame, ``frame`` its number there.
     """
     name = type(recorded).__name__
     for field, wanted in FIELDS[type(recorded)].items():
-        if wanted.how is How.FREE:
+        if wanted.how is FieldRelation.FREE:
             continue
         was, found = getattr(recorded, field), getattr(live, field)
         if field == "data" and cut:
@@ -196,9 +196,9 @@ def compare(live: Any, recorded: Any, cut: int, frame: int, meaning: Meaning) ->
         expected = meaning(wanted.how, was)
         if expected is None or found == expected:
             continue
-        application = wanted.how in (How.CONTENT, How.KEY) or field == "connect_status_code"
-        kind = Kind.APPLICATION if application else Kind.PROTOCOL
-        yield Finding(kind, wanted.rule, f"{name}.{field}", frame, _text(field, expected), _text(field, found))
+        application = wanted.how in (FieldRelation.CONTENT, FieldRelation.KEY) or field == "connect_status_code"
+        kind = Cause.APPLICATION if application else Cause.PROTOCOL
+        yield ReplayFinding(kind, wanted.rule, f"{name}.{field}", frame, _text(field, expected), _text(field, found))
 
 
 _HEXADECIMAL: Final = ("session", "key", "magic", "handle", "match", "lib_seqnum", "ethertype")

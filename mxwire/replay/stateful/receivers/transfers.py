@@ -7,19 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 from mxwire.replay.stateful.expectations import Expectation, key_of
-from mxwire.replay.stateful.finding import Finding, Kind
-from mxwire.replay.stateful.hearing.recognition import Recognition
-from mxwire.replay.stateful.regions import Regions
+from mxwire.replay.stateful.finding import Cause, ReplayFinding
+from mxwire.replay.stateful.receivers.recognition import Recognition
+from mxwire.replay.stateful.regions import PlayedRegions
 from mxwire.wire.packets import NackMcp, Notify, Pull, PullReply
 
-Pulled = Callable[[Pull, Expectation | None], None]
+PullCallback = Callable[[Pull, Expectation | None], None]
 """Callback for each PULL for a region of the played host, with its recorded counterpart."""
 
 
-class Transfers:
+class TransferHandler:
     """Handles PULLs, their answers, and NOTIFYs; ``regions`` are those of the played host."""
 
-    def __init__(self, known: Recognition, regions: Regions, pulled: Pulled) -> None:
+    def __init__(self, known: Recognition, regions: PlayedRegions, pulled: PullCallback) -> None:
         self._known = known
         self._with = known.conversation
         self._expected = known.expectations
@@ -71,24 +71,24 @@ class Transfers:
             handle = frame.src_pull_handle, frame.src_magic
             self._with.their_handles[was.src_pull_handle, was.src_magic] = handle
             if was.total_length != frame.total_length:
-                self._tell_room(place, frame, str(was.total_length))
+                self._report_room(place, frame, str(was.total_length))
                 frame_as_recorded = replace(frame, total_length=was.total_length, block_length=was.block_length)
                 self._known.meet(expectation, frame_as_recorded, pair)
             else:
                 self._known.meet(expectation, frame, pair)
         elif not self._expected.last_known((Pull, *place, 0)):
-            self._tell_room(place, frame, "none, or none with room")
+            self._report_room(place, frame, "none, or none with room")
         elif not self._expected.last_known(key) and place not in self._rooms and not self._regions.ended(frame):
             self._known.unasked(frame, not self._expected.last_known((Notify, *place)))
         if self._known.is_ours(frame):
             self._pulled(frame, expectation)
 
-    def _tell_room(self, place: tuple[int, ...], pull: Pull, expected: str) -> None:
+    def _report_room(self, place: tuple[int, ...], pull: Pull, expected: str) -> None:
         """Report a receive of another length than the recorded one, which changes its blocks."""
         if self._rooms.get(place) != pull.total_length:
             self._rooms[place] = pull.total_length
             found = f"a receive that takes {pull.total_length} bytes of a large message"
-            self._known.tell(Finding(Kind.APPLICATION, "", "receive", 0, expected, found))
+            self._known.report(ReplayFinding(Cause.APPLICATION, "", "receive", 0, expected, found))
 
     def pull_reply(self, frame: PullReply, _now: int) -> None:
         """Take a part of a large message of the live host."""

@@ -1,23 +1,23 @@
-"""Connecting: accepted, refused, repeated, crossing, after a restart."""
+"""Connects: accepted, refused, repeated, crossing, and after a restart."""
 
 from __future__ import annotations
 
-from mxwire.interop.cases.part import Group, data, of
-from mxwire.interop.casting import Where, stage_wants
-from mxwire.interop.stage import Joined, Stage
+from mxwire.interop.cases.definition import CaseGroup, data, of
+from mxwire.interop.roles import EndpointAddress, stage_wants
+from mxwire.interop.stage import JoinedEndpoints, Stage
 from mxwire.protocol import Status
 from mxwire.wire.numbers import DEFAULT_KEY
 
-CASES = Group("connecting")
+CASES = CaseGroup("connecting")
 _WRONG_KEY = DEFAULT_KEY ^ 0xFF
 _CLOSED = 29
 _BEYOND = 200
-"""No host has so many endpoints."""
+"""More than the number of endpoints of any host."""
 
 
 @CASES.case("connect", "a connect succeeds", "R-CON-01 R-CON-05 R-CON-08", role="echo", impaired=True)
 def connect(stage: Stage) -> None:
-    """The right key, an open endpoint."""
+    """The right key, and an open endpoint."""
     where = stage.anywhere()
     stage.left.open(5).connect(where)
 
@@ -34,32 +34,32 @@ def bad_key(stage: Stage) -> None:
 
 @CASES.case("connect-closed", "a closed endpoint refuses", "R-EP-01 R-CON-15", role="echo", impaired=True)
 def closed(stage: Stage) -> None:
-    """The number is one that a host may have, but nobody has opened it."""
+    """The endpoint number is valid, but not open."""
     where = stage.anywhere()
     end = stage.left.open(5)
-    refused = end.ask(Where(where.host, _CLOSED))
+    refused = end.ask(EndpointAddress(where.host, _CLOSED))
     end.wait(refused, Status.REMOTE_ENDPOINT_CLOSED, f"connect to endpoint {_CLOSED}")
 
 
-@CASES.case("connect-no-endpoint", "a number that no host has is refused", "R-EP-01 R-CON-15", role="echo")
+@CASES.case("connect-no-endpoint", "an invalid endpoint number is refused", "R-EP-01 R-CON-15", role="echo")
 def no_endpoint(stage: Stage) -> None:
-    """The number lies beyond those that a host may have."""
+    """The number is beyond the range of any host."""
     where = stage.anywhere()
     end = stage.left.open(5)
-    refused = end.ask(Where(where.host, _BEYOND))
+    refused = end.ask(EndpointAddress(where.host, _BEYOND))
     end.wait(refused, Status.REMOTE_ENDPOINT_BAD_ID, f"connect to endpoint {_BEYOND}")
 
 
 @CASES.case(
     "connect-repeated",
-    "connecting again changes nothing",
+    "a repeated connect changes nothing",
     "R-CON-03 R-CON-05 R-CON-06",
     lengths=of(8),
     answered=True,
     role="echo",
 )
 def repeated(stage: Stage) -> None:
-    """Connects to the same endpoint, also two at a time, with messages in between: sequence numbers go on."""
+    """Connects to the same endpoint, also two at a time, with messages in between: sequence numbers continue."""
     where = stage.far("echo")
     end = stage.left.open(5)
     partner = end.connect(where)
@@ -69,12 +69,12 @@ def repeated(stage: Stage) -> None:
         end.took(taken, b"%08d" % number)
         for request in [end.ask(where) for _ in range(1 + number)]:
             end.wait(request, Status.SUCCESS, "connect again")
-            stage_wants(request.partner is partner, "the second connect has given another partner")
+            stage_wants(request.partner is partner, "the second connect returned another partner")
 
 
 @CASES.case("connect-crossing", "two connects cross", "R-CON-10 R-CON-14", lengths=of(4), answered=True, impaired=True)
 def crossing(stage: Stage) -> None:
-    """Both ask at the same moment, and then talk."""
+    """Both hosts connect at the same time, and then exchange messages."""
     _hello(stage.join())
 
 
@@ -87,7 +87,7 @@ def crossing(stage: Stage) -> None:
     role="echo",
 )
 def back(stage: Stage) -> None:
-    """A short and a large message come back from an application that was only connected to."""
+    """A short and a large message are returned by an application that has only been connected to."""
     where = stage.far("echo")
     end = stage.left.open(5)
     partner = end.connect(where)
@@ -99,15 +99,16 @@ def back(stage: Stage) -> None:
 
 @CASES.case(
     "restart-endpoint",
-    "an endpoint is opened anew",
+    "an endpoint is reopened",
     "R-EP-02 R-NAK-05 R-CLS-04 R-CLS-05 R-CLS-07",
     lengths=of(4),
     answered=True,
     role="echo",
 )
 def restart_endpoint(stage: Stage) -> None:
-    """The right application ends and starts again with the same number. A send to the old session is refused; the new
-    one connects first, then all is well. Where it is not ours, its program is started again, and we connect first."""
+    """The right application restarts with the same endpoint number. A send to the old session is refused; after the new
+    application has connected, messages arrive. If the right host is external, its program is restarted, and the
+    local one connects first."""
     joined = stage.join()
     _hello(joined)
     stage.settle()
@@ -121,34 +122,36 @@ def restart_endpoint(stage: Stage) -> None:
     joined.one.wait(lost, Status.REMOTE_ENDPOINT_BAD_SESSION, "send to the old session")
     to_one = again.connect(joined.one.where)
     to_two = joined.one.connect(again.where)
-    _hello(Joined(joined.one, again, to_two, to_one))
+    _hello(JoinedEndpoints(joined.one, again, to_two, to_one))
 
 
-def _talk_to_a_new_program(stage: Stage, joined: Joined) -> None:
-    """The right program ends and starts again. We forget the old one first, since it is not the new one that connects
-    first (D-3)."""
+def _talk_to_a_new_program(stage: Stage, joined: JoinedEndpoints) -> None:
+    """Exchange messages with a restarted right program.
+
+    The left host forgets the old program first, because the new one does not connect first (D-3).
+    """
     joined.one.engine.disconnect(joined.to_two)
     where = stage.restart("echo")
     partner = joined.one.connect(where)
-    _hello(Joined(joined.one, joined.one, partner, partner))
+    _hello(JoinedEndpoints(joined.one, joined.one, partner, partner))
 
 
 @CASES.case(
     "restart-host",
-    "a host is switched off and on",
+    "a host is power-cycled",
     "R-CLS-04 R-CLS-05 R-CLS-07 W-5",
     lengths=of(4),
     answered=True,
     role="echo",
 )
 def restart_host(stage: Stage) -> None:
-    """The right host comes back with nothing remembered, and connects; then both talk again. Where it is not ours, the
-    left one does."""
+    """The right host restarts with empty tables, and connects; then messages are exchanged again. If the right host is
+    external, the local one restarts instead."""
     joined = stage.join()
     _hello(joined)
     stage.settle()
     if not stage.right_is_ours:
-        # Then ours is the one that comes back, at the same endpoint.
+        # The right host is external: the local one restarts, with the same endpoint.
         stage.left.reboot()
         _hello(stage.join())
         return
@@ -156,11 +159,11 @@ def restart_host(stage: Stage) -> None:
     again = stage.right.open(joined.two.number)
     to_one = again.connect(joined.one.where)
     to_two = joined.one.connect(again.where)
-    _hello(Joined(joined.one, again, to_two, to_one))
+    _hello(JoinedEndpoints(joined.one, again, to_two, to_one))
 
 
-def _hello(joined: Joined) -> None:
-    """A message each way."""
+def _hello(joined: JoinedEndpoints) -> None:
+    """Send a message in each direction."""
     for sender, partner, receiver in joined.ways():
         taken = receiver.receive(16)
         sender.send(partner, b"here")

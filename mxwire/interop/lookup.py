@@ -1,4 +1,4 @@
-"""Looking up what a user names."""
+"""Lookup of names given by the user."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _Kind = TypeVar("_Kind")
 
 
 def named(name: str, known: Mapping[str, _Kind], what: str, also: Sequence[str] = ()) -> _Kind:
-    """One of those that are known by name, in upper or lower case; ``also`` are further names to suggest.
+    """Return the value of ``known`` for a name in upper or lower case; ``also`` are further names to suggest.
 
-    Raises :class:`~mxwire.errors.MxwireError` for a name that is none.
+    Raises :class:`~mxwire.errors.MxwireError` for an unknown name.
     """
     found = known.get(name.strip().lower())
     if found is None:
         near = suggestion(name, [*known, *also], lister="mxwire interop --list")
-        raise MxwireError(f"no {what} {name!r}{near}")
+        raise MxwireError(f"unknown {what} {name!r}{near}")
     return found

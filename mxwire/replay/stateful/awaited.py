@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from mxwire.replay.stateful.conversation import Conversation
+from mxwire.replay.stateful.conversation import LiveConversation
 from mxwire.replay.stateful.expectations import Expectation, Expectations
-from mxwire.replay.stateful.finding import Finding, Kind
+from mxwire.replay.stateful.finding import Cause, ReplayFinding
 from mxwire.replay.stateful.missing import acknowledged, described, is_awaited, whose
-from mxwire.replay.stateful.pair import Pair
+from mxwire.replay.stateful.pair import EndpointPair
 from mxwire.replay.stateful.records import Record
 from mxwire.wire.packets import Notify, PullReply
 
 
-class Awaited:
+class AwaitedFrames:
     """Recorded frames that have not come, and played messages that the live host has not acknowledged."""
 
-    def __init__(self, conversation: Conversation, expectations: Expectations) -> None:
+    def __init__(self, conversation: LiveConversation, expectations: Expectations) -> None:
         self._with = conversation
         self._expected = expectations
         self._open = {number: each for number, each in expectations.all.items() if is_awaited(each)}
         self._acked = acknowledged(conversation.script.records)
-        self._told: dict[int, Finding] = {}
+        self._reported: dict[int, ReplayFinding] = {}
         """Findings on frames that did not come, by the number of the record."""
 
     def before(self, record: Record) -> list[Expectation]:
@@ -42,7 +42,7 @@ class Awaited:
         arrived = self._with.pair(frame.dst_endpoint, frame.src_endpoint).arrived
         return frame.lib_seqnum in arrived.values()
 
-    def unacked(self) -> list[tuple[Pair, int]]:
+    def unacked(self) -> list[tuple[EndpointPair, int]]:
         """Return the messages that the recorded host acknowledged but the live one has not, by their live numbers."""
         return [
             (pair, live)
@@ -59,35 +59,35 @@ class Awaited:
         """Stop waiting for a recorded frame: it was received, or will not be."""
         self._open.pop(expectation.record.number, None)
 
-    def came(self, expectation: Expectation) -> Finding | None:
+    def came(self, expectation: Expectation) -> ReplayFinding | None:
         """Note the arrival of a recorded frame; return the finding on its absence, now void: times are not compared."""
         self.forget(expectation)
-        return self._told.pop(expectation.record.number, None)
+        return self._reported.pop(expectation.record.number, None)
 
-    def given_up(self, expectation: Expectation) -> list[Finding]:
+    def given_up(self, expectation: Expectation) -> list[ReplayFinding]:
         """Continue without a recorded frame; return the findings on that."""
         expectation.missed = True
         self.forget(expectation)
         return self._missing(expectation)
 
-    def left(self) -> list[Finding]:
+    def left(self) -> list[ReplayFinding]:
         """Return the findings on everything that is missing at the end."""
         found = [told for each in self._expected.all.values() if _is_lacking(each) for told in self._missing(each)]
         for _, live in self.unacked():
             text = f"message {live:#06x} of the played host is never acknowledged"
-            found.append(Finding(Kind.PROTOCOL, "R-ACK-02", "", 0, "an ack, as recorded", text))
+            found.append(ReplayFinding(Cause.PROTOCOL, "R-ACK-02", "", 0, "an ack, as recorded", text))
         return found
 
-    def _missing(self, expectation: Expectation) -> list[Finding]:
+    def _missing(self, expectation: Expectation) -> list[ReplayFinding]:
         if expectation.again:
             return []
         frame: Any = expectation.record.frame
         kind, rule = whose(frame)
         if isinstance(frame, Notify) and not self._expected.is_pulled(frame):
-            kind, rule = Kind.APPLICATION, "R-PUL-01"
+            kind, rule = Cause.APPLICATION, "R-PUL-01"
         place = self._with.script.place(expectation.record)
-        told = Finding(kind, rule, "", place, described(frame), "nothing comes")
-        self._told[expectation.record.number] = told
+        told = ReplayFinding(kind, rule, "", place, described(frame), "nothing comes")
+        self._reported[expectation.record.number] = told
         return [told]
 
 

@@ -1,4 +1,4 @@
-"""The programs that cases want on the other side, when that is a host of ours: they answer, take, or measure."""
+"""Programs of mxwire's own hosts at the other end of a case: an echo, a sink, and a stand-in for omx_perf."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from mxwire.host.perf.parameters import MATCH, PARAMETERS_LENGTH, SETTLE, PerfParameters
-from mxwire.interop.casting import ANSWERS, Role, Where
-from mxwire.interop.side import Application, Side, Taken
+from mxwire.interop.roles import ANSWERS, EndpointAddress, Role
+from mxwire.interop.side import PostedReceiveBuffer, SideProgram, StageSide
 from mxwire.protocol import Partner, Request, Status
 from mxwire.units import SECOND
 
@@ -17,20 +17,20 @@ SINK_ENDPOINT: Final = 3
 PERF_ENDPOINT: Final = 0
 
 
-class Answering(Application):
-    """Takes whatever comes; with ``echo`` sends it back, connected to whom it came from (R-CON-12)."""
+class ServerProgram(SideProgram):
+    """Receives all messages; with ``echo`` returns each to its sender, after connecting to it (R-CON-12)."""
 
-    def __init__(self, side: Side, number: int, *, echo: bool) -> None:
+    def __init__(self, side: StageSide, number: int, *, echo: bool) -> None:
         self.end = side.open(number)
         self.where = self.end.where
         self._echo = echo
-        self._taking: list[Taken] = []
+        self._taking: list[PostedReceiveBuffer] = []
         self._met: dict[tuple[Partner, int], Request] = {}
-        """Connects back; a partner that was restarted wants another one."""
+        """Connects to senders; a restarted partner needs another one."""
         side.applications.append(self)
 
     def turn(self) -> None:
-        """Take what has come, and answer what is complete, in order."""
+        """Receive queued messages, and answer complete ones in order."""
         end = self.end
         if not end.engine.open:
             return
@@ -46,11 +46,13 @@ class Answering(Application):
     def _meet(self, partner: Partner) -> None:
         epoch = partner, partner.epoch
         if self._echo and epoch not in self._met:
-            self._met[epoch] = self.end.ask(Where(partner.peer.address, partner.number))
+            self._met[epoch] = self.end.ask(EndpointAddress(partner.peer.address, partner.number))
 
-    def _answered(self, taken: Taken) -> bool:
+    def _answered(self, taken: PostedReceiveBuffer) -> bool:
         request = taken.request
-        self.end.side.note(f"took {request.transferred} bytes: {'' if request.status is None else request.status.text}")
+        self.end.side.note(
+            f"received {request.transferred} bytes: {'' if request.status is None else request.status.text}"
+        )
         if not self._echo or request.status is not Status.SUCCESS or request.partner is None:
             return True
         met = self._met.get((request.partner, request.partner.epoch))
@@ -60,15 +62,15 @@ class Answering(Application):
         return True
 
 
-class PerfReceiver(Application):
-    """omx_perf as a slave: takes parameters, connects back, acknowledges them, and answers each message.
+class PerfReceiver(SideProgram):
+    """omx_perf as a slave: receives parameters, connects back, acknowledges them, and answers each message.
 
-    Like a real one it answers from a buffer of its own that it never fills (R-MEA-16), goes on with a measurement
-    whatever comes, so that a sender which gives up leaves it in mid-run, and forgets its sender half a second after the
-    last answer, in which it does not look at the network (D-12).
+    Like the real program it answers from a buffer of its own that it never fills (R-MEA-16), continues a measurement
+    whatever it receives, so that a sender which stops leaves it in the middle of a run, and forgets its sender half a
+    second after the last answer, a time in which it does not poll the network (D-12).
     """
 
-    def __init__(self, side: Side) -> None:
+    def __init__(self, side: StageSide) -> None:
         self.end = side.open(PERF_ENDPOINT)
         self.where = replace(self.end.where, answer=ANSWERS["perf"])
         self._stage = side.stage
@@ -78,7 +80,7 @@ class PerfReceiver(Application):
         self.turn()
 
     def turn(self) -> None:
-        """Go on as far as possible."""
+        """Continue until nothing more can be done."""
         while self.end.engine.open and self._ready():
             ready = next(self._steps, None)
             if ready is None:
@@ -86,7 +88,7 @@ class PerfReceiver(Application):
             self._ready = ready
 
     def _conversation(self) -> Iterator[Callable[[], bool]]:
-        """One measurement; gives what has to hold before it can go on."""
+        """Run one measurement; yields the condition that must hold before it can continue."""
         end = self.end
         asked = end.receive(PARAMETERS_LENGTH, 0, 0)
         yield _done(asked.request)
@@ -94,20 +96,20 @@ class PerfReceiver(Application):
         if partner is None or len(asked.data) != PARAMETERS_LENGTH:
             return
         parameters = PerfParameters.unpack(asked.data)
-        yield _done(end.ask(Where(partner.peer.address, partner.number)))
+        yield _done(end.ask(EndpointAddress(partner.peer.address, partner.number)))
         yield _done(end.send(partner, b"", 0, synchronous=True))
         for length in parameters.lengths():
             answer = bytes(parameters.answer_length(length))
             for _ in range(parameters.warmup + parameters.iterations):
                 yield _done(end.receive(length, MATCH).request)
                 yield _done(end.send(partner, answer, MATCH, synchronous=parameters.synchronous))
-        end.side.note("the measurement is over")
+        end.side.note("end of the measurement")
         yield self._asleep()
         end.engine.disconnect(partner)
         end.side.push()
 
     def _asleep(self) -> Callable[[], bool]:
-        """Sleep as a slave does; the one look at the network that follows is made on waking."""
+        """Sleep like a slave; the single poll of the network that follows is made on waking."""
         stage, end = self._stage, self.end
         until = stage.clock() + round(SETTLE * SECOND)
         end.pause()
@@ -130,8 +132,8 @@ def _at_once() -> bool:
     return True
 
 
-def start(side: Side, role: Role) -> Application:
-    """Start a program on a host of ours."""
+def start(side: StageSide, role: Role) -> SideProgram:
+    """Start a program on a host of mxwire."""
     if role == "perf":
         return PerfReceiver(side)
-    return Answering(side, ECHO_ENDPOINT if role == "echo" else SINK_ENDPOINT, echo=role == "echo")
+    return ServerProgram(side, ECHO_ENDPOINT if role == "echo" else SINK_ENDPOINT, echo=role == "echo")

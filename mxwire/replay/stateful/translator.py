@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.protocol.sequence import number
-from mxwire.replay.stateful.conversation import Conversation, region_of
-from mxwire.replay.stateful.pair import Pair
+from mxwire.replay.stateful.conversation import LiveConversation, region_of
+from mxwire.replay.stateful.pair import EndpointPair
 from mxwire.wire.numbers import FIRST_NUMBER, NO_SESSION
 from mxwire.wire.packets import (
     ConnectReply,
@@ -31,10 +31,10 @@ class NotPlayed(Exception):
     """A frame cannot be sent because the frame that it answers has not come; the text names it."""
 
 
-class Speaker:
+class FrameTranslator:
     """Rewrites frames of the played host: addresses, indexes, endpoints, sessions, numbers, acks, regions, handles."""
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: LiveConversation) -> None:
         self._with = conversation
         self._rewrite: Final[dict[type[Frame], Callable[[Any], dict[str, Any]]]] = {
             ConnectRequest: self._connect,
@@ -69,7 +69,7 @@ class Speaker:
             head["dst_endpoint"] = state.live_endpoint(recorded.dst_endpoint)
         return replace(recorded, **head | changed)
 
-    def _pair(self, frame: Any) -> Pair:
+    def _pair(self, frame: Any) -> EndpointPair:
         return self._with.pair(frame.src_endpoint, frame.dst_endpoint)
 
     def _session(self, recorded: int) -> int:
@@ -190,7 +190,7 @@ class Speaker:
             "src_magic": found[1],
         }
 
-    def own_ack(self, pair: Pair) -> Truc | None:
+    def own_ack(self, pair: EndpointPair) -> Truc | None:
         """Return an ack of everything received, where the recording has none."""
         state = self._with
         if pair.their_session is None:
@@ -210,7 +210,7 @@ class Speaker:
             liback_acknum=pair.acknum,
         )
 
-    def own_accept(self, request: ConnectRequest, pair: Pair) -> ConnectReply | None:
+    def own_accept(self, request: ConnectRequest, pair: EndpointPair) -> ConnectReply | None:
         """Return an answer to a connect that is not in the recording; None before the played endpoint is open."""
         state = self._with
         session = state.present.get(pair.mine)
