@@ -106,7 +106,7 @@ def test_each_historic_defect_is_looked_for(release: str, what: str) -> None:
         for part in each.history.split("; ")
         if part.startswith(f"{release}, ") and what in part
     ]
-    assert found, f"unknown scenario looks for what {release} has mended ({what})"
+    assert found, f"no scenario looks for the defect fixed in {release} ({what})"
 
 
 def test_the_same_seed_gives_the_same_frames() -> None:
