@@ -130,7 +130,7 @@ def test_serving_ends_by_ctrl_c_and_by_sigterm_with_a_summary(ports):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--endpoint", "5"], "nobody has opened endpoint 5 there"),
+        (["--endpoint", "5"], "endpoint 5 is not open there"),
         (["--endpoint", "77"], "that host has no endpoint 77"),
         (["--key", "5"], "the endpoint has another key than 0x5: see --key"),
     ],
