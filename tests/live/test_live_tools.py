@@ -279,7 +279,7 @@ def test_ping_says_what_it_tried_and_who_is_there(served, host):
 
 def test_ping_of_ourselves_is_refused(served):
     done = mxwire(served[1].namespace, "ping", "alpha", "-i", "veth1", "--name", "alpha", "--no-announce")
-    assert done.code == 2 and "is our own name" in done.err
+    assert done.code == 2 and "is the local host" in done.err
 
 
 def test_ping_of_a_known_host_that_is_silent_is_loss(silent, tmp_path):
