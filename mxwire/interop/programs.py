@@ -62,7 +62,7 @@ class ServerProgram(SideProgram):
         return True
 
 
-class PerfReceiver(SideProgram):
+class PerfProgram(SideProgram):
     """omx_perf as a slave: receives parameters, connects back, acknowledges them, and answers each message.
 
     Like the real program it answers from a buffer of its own that it never fills (R-MEA-16), continues a measurement
@@ -135,5 +135,5 @@ def _at_once() -> bool:
 def start(side: StageSide, role: Role) -> SideProgram:
     """Start a program on a host of mxwire."""
     if role == "perf":
-        return PerfReceiver(side)
+        return PerfProgram(side)
     return ServerProgram(side, ECHO_ENDPOINT if role == "echo" else SINK_ENDPOINT, echo=role == "echo")
