@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from mxwire.rules.state.sighting import Status
 
 from mxwire.analysis.conversations import Follower
 from mxwire.analysis.conversations.message import HANDED_OUT, Message, Notice
 from mxwire.analysis.conversations.numbered import Numbered
 from mxwire.rules.judge import Judge
+from mxwire.rules.state.frame import FrameStatus
 from mxwire.simulation import Simulation, draw_scenario
 from mxwire.wire.codec import Malformed
 from mxwire.wire.decoder import DecodedBatch, Decoder
@@ -38,12 +38,12 @@ The sender has abandoned its partner and numbers with the next session number, w
 the former session number again."""
 NUMBERED = (Tiny, Small, Medium, Rndv, Notify)
 BY_STATUS = {
-    Status.NEW: "new",
-    Status.LATE: "new",
-    Status.FRAGMENT: "fragment",
-    Status.REPEAT: "retransmission",
-    Status.DUPLICATE: "duplicate",
-    Status.STALE: "stale",
+    FrameStatus.NEW: "new",
+    FrameStatus.LATE: "new",
+    FrameStatus.FRAGMENT: "fragment",
+    FrameStatus.REPEAT: "retransmission",
+    FrameStatus.DUPLICATE: "duplicate",
+    FrameStatus.STALE: "stale",
 }
 SEEDS = 40
 """Runs of each test; 600 were compared when it was written."""
