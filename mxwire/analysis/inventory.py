@@ -229,7 +229,7 @@ class Inventory:
             fault.frames += len(chosen)
 
     def known_indexes(self, address: int) -> list[tuple[str, str]]:
-        """Peer and index pairs of a host: what each peer is told as the sender's place in its table."""
+        """Return the peers of a host, each with the index of the host in the peer's table, as its frames state it."""
         return [
             (mac_text(peer), "unknown" if index == NO_PEER_INDEX else str(index))
             for peer, index in sorted(self.hosts[address].known_as)

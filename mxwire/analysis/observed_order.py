@@ -1,8 +1,8 @@
 """Verification of captures that have frames in another order than they passed.
 
 A capture card with several queues, or a mirror of both directions of a link, may show an answer before its question.
-What rests on the order is held back therefore: if the capture is seen elsewhere to have its frames in the wrong order,
-it says nothing of the host, and becomes a note.
+Findings that depend on the order are therefore held back: if other frames show that the order of the capture is wrong,
+such a finding is not evidence against the host and becomes a note.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ ORDERED: Final[dict[str, tuple[int, ...]]] = {
     "R-PUL-04": (PacketType.RNDV,),
     "R-PUL-13": (PacketType.PULL,),
 }
-"""Rules that an effect breaks which is seen before its cause. Where packets are named, one of them asks for what comes
-too early, and says what nobody could guess: if it follows, the order is wrong."""
+"""Rules that are broken by an effect captured before its cause. Where packet types are given, the cause requests the
+early frame and contains values that the sender of that frame could not guess: if it follows, the order is wrong."""
 _UNSURE: Final = "but this capture has frames in the wrong order, so that it cannot be judged"
 
 
 class OrderedVerification(Verification):
     """A verification that does not blame hosts for the order of a capture.
 
-    Findings that rest on the order are told at the end, or when they are older than ``patience_ns``, or when the order
-    is seen to be wrong; with ``disordered`` it is known to be from the beginning. Nothing is held back where every
-    frame is seen as it is sent.
+    Findings that depend on the order are reported at the end, or when they are older than ``patience_ns``, or when the
+    order proves wrong; with ``disordered`` it is known to be wrong from the beginning. Nothing is held back where every
+    frame is observed as it is sent.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class OrderedVerification(Verification):
         return self.misplaced >= PROVEN
 
     def observe(self, decoded: DecodedBatch) -> Iterator[Violation]:
-        """What is wrong with the frames of the next batch, and with those before of which it was not sure."""
+        """Yield findings about the next batch, and those held back before that are due."""
         yield from super().observe(decoded)
         if self._vantage.as_sent:
             return
@@ -78,7 +78,7 @@ class OrderedVerification(Verification):
         yield from super()._counted(self._due(decoded))
 
     def finish(self) -> Iterator[Violation]:
-        """What only the end of the capture shows, and what was held back until then."""
+        """Yield findings that only the end of the capture shows, and those still held back."""
         yield from super().finish()
         yield from super()._counted(self._told(self._held))
         self._held = []
@@ -144,7 +144,7 @@ def _swapped_replies(decoded: DecodedBatch) -> int:
 
 
 def _is_explained(finding: Violation, decoded: DecodedBatch) -> bool:
-    """Return whether what should have come first stands behind a finding, within a moment."""
+    """Return whether a packet that should precede the frame of a finding follows it within ``WITHIN_NS``."""
     times, numbers = decoded.batch.timestamp_ns, decoded.batch.number
     near = (times >= finding.time_ns) & (times <= finding.time_ns + WITHIN_NS) & (numbers > finding.frames[-1])
     if not near.any():

@@ -96,7 +96,7 @@ def _runs(decoded: DecodedBatch, block: LayoutBlock) -> tuple[NDArray[np.intp], 
     goes_on &= (block["frame_seqnum"][:-1].astype(np.int64) + 1) % _NUMBERS == block["frame_seqnum"][1:]
     for same in (block["dst_pull_handle"], block["dst_magic"], located.source[place], located.destination[place]):
         goes_on &= same[1:] == same[:-1]
-    # A run begins where a reply is gone on from that does not itself go on from another one.
+    # A run begins at a reply that has a continuation and is not itself the continuation of another reply.
     edges = np.flatnonzero(np.diff(goes_on.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
     count = edges[:, 1] - edges[:, 0] + 1
     enough = count >= SHORTEST

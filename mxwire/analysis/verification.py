@@ -62,7 +62,7 @@ _VERDICTS: Final[tuple[tuple[Severity, Verdict], ...]] = (
 class Verification:
     """Checks decoded batches against the rules, in the order of the capture.
 
-    ``vantage`` says how the frames were observed. ``hosts`` (addresses of six bytes) and ``rules`` (numbers, or
+    ``vantage`` states how the frames were observed. ``hosts`` (addresses of six bytes) and ``rules`` (numbers, or
     beginnings of them such as ``R-ACK``) limit what is reported, not what is looked at.
     """
 

@@ -18,7 +18,7 @@ class Build:
     fragment: int | None = None
     """Data of a full fragment of a MEDIUM that it sends, where it differs from the dialect's own."""
     pipeline_ignored: bool = False
-    """True if it places fragments by its own size and ignores theirs."""
+    """True if it places fragments by its own fragment size and ignores the size in received fragments."""
     region_offset: int = 0
     """Offset of its large messages in their regions (R-RDV-02)."""
     medium_threshold: int = RENDEZVOUS_THRESHOLD

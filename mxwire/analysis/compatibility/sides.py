@@ -54,7 +54,7 @@ class Side:
 
     @property
     def build(self) -> Build | None:
-        """What it is, if only one answer is left but for what nothing on the wire can show."""
+        """The build if all candidates agree, except in ``pipeline_ignored``, invisible on the wire; otherwise None."""
         return (
             self.candidates[0]
             if len({replace(each, pipeline_ignored=False) for each in self.candidates}) == 1

@@ -21,8 +21,8 @@ Extent = Literal["all", "one frame", "nothing"]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What becomes of a packet that one host sends and another reads. The texts speak of ``{there}`` (who sends) and
-    ``{here}`` (who reads)."""
+    """The result when one host sends a packet and another receives it. The texts use ``{there}`` for the sender and
+    ``{here}`` for the receiver."""
 
     equal: Extent
     """If the sizes that the two were built with are equal."""

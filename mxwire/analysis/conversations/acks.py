@@ -83,7 +83,7 @@ def _acknowledge_unseen(flow: Flow, value: int) -> None:
 
 
 def _says_nothing(flow: Flow, stream: Stream, value: int) -> bool:
-    """Return whether an acknowledgement only says that nothing has come since a partner was abandoned (R-RTX-05)."""
+    """Return whether an ack only reports that nothing was received since a partner was abandoned (R-RTX-05)."""
     return stream.first & NUMBER_MASK == ABANDONED_NEXT or value & SESSION_NUMBER_MASK | ABANDONED_NEXT in flow.told
 
 

@@ -40,8 +40,8 @@ class Books:
     def __init__(self, watch: Watch | None, *, flights: bool = False) -> None:
         self.watch = watch
         self.flights: list[tuple[int, int, int, int]] | None = [] if flights else None
-        """Blocks that were pulled: when they were asked for, when they were there, their bytes and their frames; None
-        if not recorded."""
+        """Pulled blocks: the times of the request and of the last reply in nanoseconds, the bytes and the frames of
+        each; None if not recorded."""
         self.ways: dict[WayKey, Way] = {}
         self.partners: dict[WayKey, Partners] = {}
         self.conversations: dict[int, Conversation] = {}

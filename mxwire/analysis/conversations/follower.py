@@ -97,8 +97,8 @@ class Follower:
         return self._take_out()
 
     def take_flights(self) -> list[tuple[int, int, int, int]]:
-        """The blocks of large messages that have come since this was last called: when each was asked for and when the
-        last of it was there, in nanoseconds, its bytes and its frames."""
+        """Return the blocks of large messages that were completed since the previous call: the times of the request and
+        of the last reply in nanoseconds, the bytes and the frames of each."""
         taken = self._books.flights or []
         if taken:
             self._books.flights = []

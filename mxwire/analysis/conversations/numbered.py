@@ -9,7 +9,7 @@ or extended by it.
    the session in the packet selects it (``Books.flow``). Each of its two flows has the packets of one direction.
 2. Stream. Within a flow the numbers of 14 bits count up in one stream. A stream ends, and another one begins, when the
    two bits of the session number change (the sender abandoned its partner, R-RTX-05), when a known number carries
-   another packet (the sender restarted without a visible CONNECT), or when a CONNECT asked for the number and it is not
+   another packet (the sender restarted without a visible CONNECT), or when a CONNECT requested the number and it is not
    the next one. A packet with the former session number that repeats a known one still belongs to the former stream:
    the network may hold it back across the change.
 3. Position. The number is extended beyond 14 bits, relative to the next expected one (``Stream.position``). Later

@@ -97,7 +97,7 @@ class Heard:
         self._without_session = {(voice.source, voice.destination) for voice in facts.unknown_sessions}
 
     def by_sender(self, way: Way) -> bool:
-        """Return whether a host acknowledges, pulls, or knows something of another one that only an answer tells."""
+        """Return whether a host acknowledges, pulls, or knows something of another one that only an answer contains."""
         pair = way.source, way.destination
         return bool(way.count(*_ANSWERS)) or pair in self._acknowledged or self._knows_session(way)
 

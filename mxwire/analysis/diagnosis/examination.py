@@ -128,7 +128,7 @@ def _less_sure(found: Finding) -> Finding:
 
 
 def _explains(cause: Finding, finding: Finding) -> bool:
-    """Return whether one finding follows from another: the catalogue says so, and they concern the same hosts."""
+    """Return whether one finding follows from another: it does so in the catalogue, and both concern the same hosts."""
     if cause.id not in CATALOGUE[finding.id].follows_from:
         return False
     hosts = {each.address for each in cause.concerns}

@@ -1,7 +1,7 @@
-"""When the library of an endpoint said something, and when it was silent while its host's card went on.
+"""Times at which the library of an endpoint sent frames, and at which it was silent while its host's card continued.
 
-The library only works while the application lets it (R-GEN-01): connects, numbered messages and acknowledgements are
-its words. The card answers PULLs, repeats its own and sends nacks by itself.
+The library runs only while the application calls it (R-GEN-01): connects, numbered messages and acknowledgements are
+its frames. The card answers PULLs, repeats its own and sends nacks without the library.
 """
 
 from __future__ import annotations
@@ -139,7 +139,8 @@ class Libraries:
 def voice_key(
     decoded: DecodedBatch, block: LayoutBlock, which: NDArray[np.intp], *, back: bool = False
 ) -> NDArray[np.int64]:
-    """Who speaks to whom in the frames at ``which`` of a block, each in one number; with ``back`` who would answer."""
+    """Return the source and destination endpoints of the frames at ``which`` of a block, shape (n,): one number per
+    frame, for :func:`voice_at`. With ``back`` the two are swapped, as in an answer."""
     place = block.place[which]
     hosts = decoded.assignment.source[place], decoded.assignment.destination[place]
     ends = block["src_endpoint"][which].astype(np.int64), block["dst_endpoint"][which].astype(np.int64)
@@ -148,6 +149,6 @@ def voice_key(
 
 
 def voice_at(key: int, addresses: list[int]) -> Voice:
-    """Who speaks to whom, of a :func:`voice_key`; ``addresses`` are those of the hosts by their codes."""
+    """Return the endpoints of a :func:`voice_key`; ``addresses`` are the Ethernet addresses of the hosts by code."""
     one, other = pair_at(key >> 16)
     return Voice(addresses[one], key >> 8 & 0xFF, addresses[other], key & 0xFF)

@@ -79,7 +79,7 @@ class Numberings:
             # The capture began later: what seems to come first may be a retransmission, in any order (R-RTX-02).
             return
         at = message.position
-        # What passes within a resend delay of the first transmission of the message before it is no retransmission
+        # A message captured within a resend delay of its predecessor's first transmission was not retransmitted before
         # (R-RTX-01).
         before = recent.get(at - 1)
         if at == stream.first:

@@ -21,7 +21,7 @@ Need = Literal["whole frames", "both directions", "every frame", "destinations",
 Group = Literal["builds", "path", "peers", "connections", "processes", "network", "latency", "capture"]
 GROUPS: Final[dict[Group, str]] = {
     "builds": "How hosts were built",
-    "path": "What the path lets through",
+    "path": "Frames that the path drops or changes",
     "peers": "Finding and knowing each other",
     "connections": "Connections and endpoints",
     "processes": "Applications and processes",

@@ -412,7 +412,7 @@ def _of_pulls(
     )
     rows["use"] |= np.uint64(1)
     rows["place"] = _PULL
-    # Who cuts blocks in another way may have the frames of one of ours sent by two PULLs.
+    # A host with other block boundaries may request the frames of one block, as counted here, by two PULLs.
     odd = index % per_block != 0
     rows["use"][odd] = 0
     if not odd.any():
@@ -456,7 +456,7 @@ def _group(
     magic: str,
     number: NDArray[np.int64],
 ) -> NDArray[np.uint64]:
-    """What the replies to a PULL have in common, with each other and with it; ``pair`` is that of the replies."""
+    """Return the value that a PULL and the replies to it have in common; ``pair`` is that of the replies."""
     pull = block[handle][good].astype(np.uint64) << np.uint64(32) | block[magic][good]
     return _mixed(pair, pull, number)
 

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 KEYS: Final = 1 << 14
 SAMPLES: Final = 8
 GRACE_NS: Final = 50_000_000
-"""Frames that were on their way, or waited to be sent, when something else was told."""
+"""Tolerance for frames that were in flight or queued when another value was announced, in nanoseconds."""
 
 
 class Said(NamedTuple):
-    """Things that were told, or used: arrays of shape (n,), in the order of the capture."""
+    """Values that were announced or used: arrays of shape (n,), in the order of the capture."""
 
     key: NDArray[np.int64]
-    """Who uses it towards whom, in one number."""
+    """The user of the value and its partner, in one number."""
     place: NDArray[np.intp]
     value: NDArray[np.int64]
 
@@ -26,11 +26,11 @@ class Said(NamedTuple):
 class Misuse:
     """Frames that use another value than the one announced last."""
 
-    __slots__ = ("first_ns", "frames", "numbers", "told", "told_frame", "used")
+    __slots__ = ("announced", "announced_frame", "first_ns", "frames", "numbers", "used")
 
-    def __init__(self, told: int, told_frame: int, used: int, first_ns: int) -> None:
-        self.told = told
-        self.told_frame = told_frame
+    def __init__(self, announced: int, announced_frame: int, used: int, first_ns: int) -> None:
+        self.announced = announced
+        self.announced_frame = announced_frame
         self.used = used
         self.first_ns = first_ns
         self.frames = 0
@@ -38,7 +38,7 @@ class Misuse:
 
 
 class Told:
-    """Follows what is told and what is used under each key, batch by batch."""
+    """Compares the values announced and used under each key, batch by batch."""
 
     def __init__(self) -> None:
         self.latest: dict[int, tuple[int, int, int]] = {}
@@ -47,7 +47,7 @@ class Told:
         """The first misuse under each key, and how often it happened."""
 
     def observe(self, told: Said, used: Said, times: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
-        """The next batch; ``times`` and ``numbers`` are those of its frames."""
+        """Take a batch into account; ``times`` and ``numbers`` are those of its frames."""
         key = np.concatenate([told.key, used.key])
         if not len(key):
             return
@@ -59,7 +59,7 @@ class Told:
         key, place, value, is_told = key[order], place[order], value[order], is_told[order]
         starts = np.flatnonzero(np.diff(key, prepend=-1))
         if len(told.key):
-            # The place of the last telling before each frame, within the same key.
+            # The place of the last announcement before each frame, within the same key.
             last = np.maximum.accumulate(np.where(is_told, np.arange(len(key)), -1))
             first = np.repeat(starts, np.diff(starts, append=len(key)))
             last = np.where(last >= first, last, -1)
@@ -114,5 +114,5 @@ class Told:
         found.numbers += numbers[places[: SAMPLES - len(found.numbers)]].tolist()
 
     def misused(self, least: int) -> Iterator[tuple[int, Misuse]]:
-        """Keys under which at least so many frames are wrong."""
+        """Yield the keys under which at least ``least`` frames are wrong."""
         return ((key, each) for key, each in self.misuses.items() if each.frames >= least)

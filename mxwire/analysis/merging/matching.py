@@ -48,7 +48,7 @@ def matched(first: Fingerprints, second: Fingerprints) -> tuple[Alignment, Place
     one, other = groups.in_order(first, second, alignment)
     vague = not alignment.drift_seen or alignment.drift_uncertainty > DRIFT_KNOWN
     if len(one) >= LEAST and (alone < LEAST or vague):
-        # Frames that are alike tell more of the clocks, now that it is known which of them belong together.
+        # Identical frames are paired now as well, and these pairs improve the estimate of the clocks.
         better = align(first.time_ns[one], second.time_ns[other], first.source[one])
         if alone < LEAST or (better.drift_seen and better.acausal <= alignment.acausal):
             alignment = better
@@ -66,10 +66,10 @@ def _repeating(first: Fingerprints, second: Fingerprints) -> str:
 
 
 def _too_few(first: Fingerprints, second: Fingerprints, count: int) -> str:
-    same = "none is" if not count else f"only {count} can be told to be"
+    same = "none is" if not count else f"only {count} can be identified as"
     return (
         f"{first.name} and {second.name}: of {len(first)} and {len(second)} frames {same} the same in both; merge "
-        f"needs {LEAST}: are they captures of the two ends of one way, taken at the same time?"
+        f"needs {LEAST}: are they captures of the two ends of one path, taken at the same time?"
     )
 
 

@@ -59,9 +59,9 @@ class Plan:
 
 
 def plan(first: Fingerprints, second: Fingerprints, *, keep_both: bool = False) -> Plan:
-    """Find out which frames are the same, and choose which are written: of each pair that of its sender's end.
+    """Match the frames of two captures and choose those to write: of each pair, the one captured at its sender.
 
-    So each frame has the time at which it was sent, where that is known. With ``keep_both`` all are written. Raises
+    So each frame has its time of transmission, where that is known. With ``keep_both`` all are written. Raises
     :class:`~mxwire.analysis.merging.MergeError` where the captures do not fit together.
     """
     alignment, one, other = matched(first, second)

@@ -181,7 +181,7 @@ def test_a_clock_that_was_set_meanwhile_is_noticed():
         (frames_of(MANY), frames_of(LOSSY), "none is the same in both"),
         (frames_of(MANY), (), "of .* and 0 frames none is"),
         ((), (), "of 0 and 0 frames"),
-        (frames_of(MANY)[:3], frames_of(MANY)[:3], "only 3 can be told to be the same"),
+        (frames_of(MANY)[:3], frames_of(MANY)[:3], "only 3 can be identified as the same"),
         (PERIODIC, PERIODIC, "repeats itself"),
         (PERIODIC * 10, PERIODIC * 10, "repeats itself"),
         (tuple((time, data[:60], length) for time, data, length in frames_of(LOSSY)), frames_of(LOSSY), "cut to 60"),

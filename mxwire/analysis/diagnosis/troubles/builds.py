@@ -1,4 +1,4 @@
-"""Hosts that were built differently: dialect, generation, frame limit, byte order. Nothing on the wire says it."""
+"""Hosts that were built differently: dialect, generation, frame limit, byte order. No packet states these choices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DIALECT: Final = Diagnosis(
     "packets look the same in both.",
     distinction="From a path that loses long frames: there both hosts use one layout.",
     advice=(
-        "Build Open-MX alike on all hosts: wire-compatible with MX everywhere (then omx_info says wire in its "
+        "Build Open-MX alike on all hosts: wire-compatible with MX everywhere (then omx_info shows wire in its "
         "line on the build), or nowhere.",
         "Where native MX hosts take part, all Open-MX hosts must be built wire-compatible.",
         "Ask mxwire compat FILE which messages the two can exchange until then.",

@@ -90,7 +90,7 @@ class Copies(Examiner):
         pull = message.pull
         pair = message.flow.address, message.flow.back.address
         if message.position < 0 or not (message.flow.frames and message.flow.back.frames):
-            # What explains that something comes again may not have been seen.
+            # The capture may lack the frames that explain why a packet was repeated.
             return
         if message.duplicates:
             self._note(pair, message, message.duplicates, "of its frames")
@@ -100,7 +100,7 @@ class Copies(Examiner):
             self._note((pair[1], pair[0]), message, pull.duplicate_pulls, "of PULLs")
             self._count(self._pulls, (pair[1], pair[0]), pull.duplicate_pulls)
         elif pull.duplicate_replies:
-            # Where a PULL was copied, so are the answers to it (R-PUL-12), and nothing can be said of these.
+            # A duplicate PULL is answered as well (R-PUL-12), so duplicate replies to it are not evidence.
             self._note(pair, message, pull.duplicate_replies, "of its data")
             self._count(self._replies, pair, pull.duplicate_replies)
         if pull.notice is not None and pull.notice.duplicates:
@@ -168,7 +168,7 @@ class Copies(Examiner):
 def _again(decoded: DecodedBatch) -> NDArray[np.intp]:
     """Places of frames whose header was seen shortly before, in ascending order."""
     located = decoded.located
-    # What lies in a row behind the captured bytes has no meaning; frames have 60 bytes at least.
+    # Bytes of a row after the captured ones have no meaning; frames have at least 60 bytes.
     which = np.flatnonzero(located.captured >= SHORTEST_FRAME)
     words = located.row_bytes[which].view("<u8").astype(np.uint64)
     words[located.captured[which] < ROW, -1] &= _FIRST_HALF

@@ -25,7 +25,7 @@ CLOSED: Final = Diagnosis(
     title="That endpoint is not open",
     group="connections",
     users_see='Connecting fails with "remote endpoint closed", or messages that seemed to be sent are lost: the '
-    "sender's next call says so.",
+    "sender's next call reports it.",
     capture_shows="A CONNECT, a message or the PULLs of a large message are refused with ENDPT_CLOSED: the process "
     "is not running (any more), or has not opened that endpoint number.",
     distinction="From a number that the host does not have at all (BAD_ENDPT). A NOTIFY or an acknowledgement that "
@@ -33,7 +33,7 @@ CLOSED: Final = Diagnosis(
     "and succeeded later.",
     advice=(
         "Start the receiving program first, and check which endpoint number it opens.",
-        "If it was running, find out why it ended: its own output, or the kernel log if it was killed.",
+        "If it was running, check why it ended: its own output, or the kernel log if it was killed.",
         "Have programs wait for their large sends to complete, and exchange a last message, before they close their "
         "endpoints: what is not pulled or acknowledged then is lost.",
     ),
@@ -60,8 +60,8 @@ EXHAUSTED: Final = Diagnosis(
     "ranks per host do not start.",
     capture_shows="Every endpoint number of a host takes part in the traffic: as many as it has by default (32), or as "
     "many as its refusals show.",
-    distinction="From numbers that were used one after the other: an endpoint whose refusals say that it was closed is "
-    "not counted.",
+    distinction="From numbers that were used one after the other: an endpoint whose refusals show that it was closed "
+    "is not counted.",
     advice=(
         "Load the driver with a higher limit of endpoints, or run fewer processes on the host.",
         "Look for processes that were left behind by former jobs, and end them.",

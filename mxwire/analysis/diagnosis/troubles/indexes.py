@@ -90,10 +90,9 @@ class Indexes(Examiner):
         address = facts.decoder.hosts.keys
         for key, misuse in self._told.misused(_LEAST):
             user, host = (address[each] for each in pair_at(key))
-            text = (
-                f"{count_of(misuse.frames, 'frame')} with {_index(misuse.used)} after receiving {_index(misuse.told)}"
-            )
-            shown = [evidence(text, [misuse.told_frame, *misuse.numbers], misuse.first_ns)]
+            used, announced = _index(misuse.used), _index(misuse.announced)
+            text = f"{count_of(misuse.frames, 'frame')} with {used} after receiving {announced}"
+            shown = [evidence(text, [misuse.announced_frame, *misuse.numbers], misuse.first_ns)]
             summary = f"{mac_text(user)} sends to {mac_text(host)} with an outdated index"
             yield STALE.found("high", (Party(user), Party(host)), summary, shown)
         yield from self._reused(address, facts)

@@ -119,7 +119,7 @@ class Loss(Examiner):
 def _is_pull_lost(message: Message, reordered: bool) -> bool:
     """Return whether blocks were requested again because replies, or PULLs, were lost.
 
-    An early request (R-PUL-07) is no evidence where the puller itself had requested the later block first (R-MEA-15),
+    An early request (R-PUL-07) is not evidence where the puller itself had requested the later block first (R-MEA-15),
     or where ``reordered`` replies explain it.
     """
     pull = message.pull

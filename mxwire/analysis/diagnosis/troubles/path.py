@@ -140,9 +140,9 @@ def _never_begins(message: Message) -> bool:
 
 
 def _is_heard(message: Message, facts: Facts) -> bool:
-    """Return whether the receiver was alive all the time: it said something after the message had been repeated."""
+    """Return whether the receiver was alive all the time: it sent something after a retransmission of the message."""
     if message.pull is not None:
-        # Who pulls is alive, and what it asks for is announced and acknowledged: only the data is missing.
+        # A receiver that pulls is alive and has received the announcement: only the data is missing.
         return message.ack is not None or message.pull.pulls > 0
     last = facts.libraries.last_ns(voice_of(message.flow.back))
     return last is not None and bool(message.resends) and last > message.resends[0].time_ns
@@ -196,7 +196,7 @@ def _finding(
         )
     elif passed or way.short_ns:
         shown.append(evidence(f"{shorter} between the same hosts got through"))
-    # A receiver that was built otherwise drops long messages as well; only what it sends itself tells how it was built.
+    # A receiver with another dialect drops long messages as well; only its own frames show its dialect.
     senders = facts.senders()
     alike = source in senders and destination in senders
     confidence: Confidence = "high" if alike and (alive or len(hung) > 1 or often >= _OFTEN) else "medium"

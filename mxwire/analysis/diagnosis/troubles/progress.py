@@ -27,7 +27,7 @@ STOPPED: Final = Diagnosis(
     distinction="From loss: there the library answers some messages. From a dead host or path: there the card "
     "is silent, too, and everything must be retransmitted.",
     advice=(
-        "Find out what the process does instead of communicating (top, gdb, py-spy): Open-MX has no progress thread, "
+        "Check what the process does instead of communicating (top, gdb, py-spy): Open-MX has no progress thread, "
         "so a process that computes, sleeps or is stopped neither acknowledges nor retransmits (R-GEN-01).",
         "Have it call the library (mx_test, mx_progress) more often than every half second.",
         "Check for more processes than processors, swapping, debuggers and SIGSTOP.",
@@ -80,7 +80,7 @@ class Progress(Examiner):
             # It cannot be acknowledged, however busy the library is.
             return
         if message.retransmissions < _OFTEN and _is_prompt(message):
-            # What is acknowledged as soon as it is sent once more had rather been lost.
+            # A message that is acknowledged right after its retransmission was more likely lost.
             return
         if not facts.libraries.spoke(voice):
             return

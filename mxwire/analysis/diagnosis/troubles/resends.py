@@ -40,7 +40,7 @@ REACHED: Final = Diagnosis(
     "reached its resend limit (R-RTX-05).",
     distinction="From a restart: a new process asks for 1.",
     advice=(
-        "Find out why the partner did not answer for so long: see the other findings.",
+        "Check why the partner did not answer for so long: see the other findings.",
         "If it was only busy, raise the limit (OMX_RESENDS_MAX) or let it call the library more often.",
         "Restart both sides, or let both disconnect and connect: messages in flight are lost.",
     ),

@@ -45,7 +45,7 @@ BITS: Final = Diagnosis(
     group="connections",
     users_see="After a connection was abandoned and opened again, messages vanish: they are retransmitted, "
     "but neither acknowledged nor refused.",
-    capture_shows="The upper two bits of sequence numbers are not those that the receiver asked for in its last "
+    capture_shows="The upper two bits of sequence numbers are not those that the receiver requested in its last "
     "CONNECT; it drops such frames silently (R-SEQ-03, R-SEQ-07).",
     distinction="From a receiver that is stopped: it acknowledges everything once it continues.",
     advice=(
@@ -107,15 +107,15 @@ class Sessions(Examiner):
             target = Party(voice.destination, voice.destination_endpoint)
             text = (
                 f"{count_of(misuse.frames, 'frame')} with session number {misuse.used >> 14}; "
-                f"{mac_text(target.address)} had requested {misuse.told >> 14}"
+                f"{mac_text(target.address)} had requested {misuse.announced >> 14}"
             )
-            shown = [evidence(text, [misuse.told_frame, *misuse.numbers], misuse.first_ns)]
+            shown = [evidence(text, [misuse.announced_frame, *misuse.numbers], misuse.first_ns)]
             summary = f"{target} drops the messages of {sender}: wrong session number"
             yield BITS.found("high" if misuse.frames > _LEAST else "medium", (sender, target), summary, shown)
 
 
 def _asked(decoded: DecodedBatch) -> Said:
-    """Which session number each end asks the other one to use."""
+    """Return the session number that each endpoint requests of its partner."""
     found = []
     for block in decoded.columns.of("connect_request", "connect_reply"):
         good = decoded.columns.reason[block.place] == 0
@@ -130,7 +130,7 @@ def _asked(decoded: DecodedBatch) -> Said:
 
 
 def _used(decoded: DecodedBatch) -> Said:
-    """Which session number each end uses."""
+    """Return the session number that each endpoint uses."""
     found = []
     for block in decoded.columns.of(*_NUMBERED):
         good = (decoded.columns.reason[block.place] == 0) & (block["session"] != NO_SESSION)

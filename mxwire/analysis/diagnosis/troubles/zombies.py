@@ -31,7 +31,7 @@ ZOMBIE: Final = Diagnosis(
         "endpoint.",
         "Do not reopen that endpoint number before: replies and nacks of the old pull may be taken for those of a "
         "new one (D-13).",
-        "Find out why the process was killed, and have it finish or cancel its receives before it ends.",
+        "Check why the process was killed, and have it finish or cancel its receives before it ends.",
     ),
     needs=frozenset({"both directions"}),
     follows_from=frozenset({MTU.id}),
