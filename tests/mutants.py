@@ -133,7 +133,15 @@ MUTANTS = (
         "card/pull.py",
         "if -(-offset // payload) != first + ahead:",
         "if False:",
-        LONG | {"profiles": ["open-mx-1.5-as-found"], "duplicate": 0.2, "held": 3_000_000, "judged": False},
+        LONG
+        | {
+            "profiles": ["open-mx-1.5-as-found"],
+            "duplicate": 0.2,
+            "reorder": 0.0,
+            "jitter": 0,
+            "held": 1_000_000,
+            "judged": False,
+        },
     ),
     Mutant(
         "frame numbers modulo 128 by the replier",
