@@ -183,14 +183,14 @@ def _talking(sender: Endpoint, receiver: Endpoint, stop: threading.Event) -> Ite
 def test_discover_says_that_nobody_is_there(silent):
     done = mxwire(silent.namespace, "discover", "-i", "veth1", "--duration", 0.3)
     assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("mxwire: no host was found on veth1: no frame came")
+    assert done.err.startswith("mxwire: no host was found on veth1: no frame arrived")
 
 
 def test_discover_finds_nobody_where_only_a_file_names_hosts(silent, tmp_path):
     (tmp_path / "peers").write_text("02:00:00:00:00:99 gamma\n")
     options = ["--duration", 0.3, "--peers", tmp_path / "peers", "--json"]
     done = mxwire(silent.namespace, "discover", "-i", "veth1", *options)
-    assert done.code == 1 and "no host was found on veth1: no frame came" in done.err
+    assert done.code == 1 and "no host was found on veth1: no frame arrived" in done.err
     assert [(each["name"], each["heard"]) for each in done.objects] == [("gamma:0", False)]
     assert done.objects[0]["remark"].startswith("no frame of it arrived")
 
@@ -236,7 +236,7 @@ def test_discover_shows_a_table_on_a_terminal(served):
 @pytest.mark.parametrize("host", ["alpha", "alpha:0", "alpha:0:0", "alpha/0", "address", "address:0"])
 def test_ping_measures_round_trips(served, host):
     host = host.replace("address", text(served[0].address))
-    options = ["-c", 3, "--interval", 0, "--wait", PATIENCE, "--timeout", PATIENCE, "--json"]
+    options = ["-c", 3, "--interval", 0, "--answer-timeout", PATIENCE, "--timeout", PATIENCE, "--json"]
     done = mxwire(served[1].namespace, "ping", host, "-i", "veth1", *options)
     *answers, summary = done.objects
     assert done.code == 0, done.err
@@ -250,7 +250,7 @@ def test_ping_measures_round_trips(served, host):
 
 
 def test_ping_speaks_like_ping(served):
-    options = ["-c", 2, "--interval", 0, "--wait", PATIENCE, "--timeout", PATIENCE]
+    options = ["-c", 2, "--interval", 0, "--answer-timeout", PATIENCE, "--timeout", PATIENCE]
     lines = mxwire(served[1].namespace, "ping", "alpha", "-i", "veth1", "--name", "beta", *options).out.splitlines()
     assert lines[0].startswith(f"PING alpha:0 ({text(served[0].address)}) from beta:0 (")
     assert lines[1].startswith("alpha:0: seq=1 time=") and lines[1].endswith(" ms")
@@ -264,7 +264,7 @@ def test_ping_speaks_like_ping(served):
     [("alpha:0:7", [], "closed"), ("alpha:0:0", ["--key", "0x99"], "key"), ("alpha:0:200", [], "bad id")],
 )
 def test_ping_tells_what_is_refused(served, host, options, why):
-    options = [*options, "-c", 1, "--wait", PATIENCE, "--timeout", PATIENCE]
+    options = [*options, "-c", 1, "--answer-timeout", PATIENCE, "--timeout", PATIENCE]
     done = mxwire(served[1].namespace, "ping", host, "-i", "veth1", *options)
     assert done.code == 1 and why in done.out and "1 transmitted, 0 received, 1 refused, 0% loss" in done.out
 
@@ -284,7 +284,7 @@ def test_ping_of_ourselves_is_refused(served):
 
 def test_ping_of_a_known_host_that_is_silent_is_loss(silent, tmp_path):
     (tmp_path / "peers").write_text("02:00:00:00:00:99 gamma\n")
-    options = ["--peers", tmp_path / "peers", "-c", 2, "--interval", 0, "--wait", 0.05]
+    options = ["--peers", tmp_path / "peers", "-c", 2, "--interval", 0, "--answer-timeout", 0.05]
     done = mxwire(silent.namespace, "ping", "gamma", "-i", "veth1", *options)
     assert done.code == 1
     assert done.out.splitlines()[1:3] == ["gamma:0: seq=1 no answer", "gamma:0: seq=2 no answer"]
@@ -328,7 +328,7 @@ def capturing(port: Port, *words: object) -> Iterator[subprocess.Popen[str]]:
 
 
 def talk(port: Port, count: int = 5) -> None:
-    options = ["-c", count, "--interval", 0, "--wait", PATIENCE, "--timeout", PATIENCE]
+    options = ["-c", count, "--interval", 0, "--answer-timeout", PATIENCE, "--timeout", PATIENCE]
     assert mxwire(port.namespace, "ping", "alpha", "-i", port.interface, "--name", "beta", *options).code == 0
 
 
@@ -481,8 +481,8 @@ def statistics_block(data: bytes) -> tuple[int, int]:
     ("options", "words"),
     [
         ([], "give -w FILE, or -l"),
-        (["-w", "-", "-l"], "use one of them"),
-        (["-w", "-", "-C", "1"], "give the name of the first with -w FILE"),
+        (["-w", "-", "-l"], "-w - and -l both write to standard output: choose one"),
+        (["-w", "-", "-C", "1"], "-C and -G start further files: name the first with -w FILE"),
         (["-l", "-W", "2"], "give one of them"),
         (["-w", "a.pcap"], "name it a.pcapng"),
         (["-w", "/nowhere/a.pcapng"], "no such directory"),
