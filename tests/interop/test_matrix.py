@@ -67,7 +67,7 @@ def test_hosts_that_do_not_speak_alike_fail_in_the_documented_way():
     failed = found["size-medium"]
     assert (failed.verdict, failed.expectation) == ("pass", "fails")
     assert failed.expected.startswith("fails: 4097 bytes from left to right cannot arrive: MEDIUM has another layout")
-    assert any("speaks mxoe" in line and "is set to omx:9000" in line for line in failed.diagnosis)
+    assert any("uses mxoe" in line and "is configured for omx:9000" in line for line in failed.diagnosis)
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_hosts_that_do_not_speak_alike_fail_in_the_documented_way():
     [
         # Differences document, sections 1, 3 and 4.2.
         ("native-mx/open-mx-1.1/size-medium/none", "fragments of 2048 bytes"),
-        ("native-mx/open-mx-1.5/disconnected/none", "keeps its partners when it disconnects"),
-        ("open-mx-1.1-omx-9000/open-mx-1.5-omx-9000/mediums/none", "speaks omx/N3"),
-        ("open-mx-1.5-omx-1500/open-mx-1.5-omx-9000/size-large/none", "speaks omx:1500"),
+        ("native-mx/open-mx-1.5/disconnected/none", "keeps its partners after a disconnect"),
+        ("open-mx-1.1-omx-9000/open-mx-1.5-omx-9000/mediums/none", "uses omx/N3"),
+        ("open-mx-1.5-omx-1500/open-mx-1.5-omx-9000/size-large/none", "uses omx:1500"),
         ("open-mx-0.5-omx/open-mx-1.0-omx-9000/size-blocks/none", "Bad Number of Replies"),
     ],
 )
@@ -204,7 +204,7 @@ def test_every_case_says_what_it_is_about():
         (CellSelection(implementations=("mx",)), "unknown implementation 'mx'; mxwire interop --list lists them all"),
         (CellSelection(cases=("size",)), "unknown case 'size' (did you mean sizes or size-"),
         (CellSelection(impairments=("bad",)), "unknown impairment 'bad'; mxwire interop --list"),
-        (CellSelection(cells=("a/b",)), "invalid cell 'a/b': write LEFT/RIGHT/CASE/IMPAIRMENT"),
+        (CellSelection(cells=("a/b",)), "invalid cell 'a/b': use the form LEFT/RIGHT/CASE/IMPAIRMENT"),
     ],
 )
 def test_names_that_are_none_are_told_with_those_that_are(selection, why):

@@ -269,7 +269,7 @@ def test_build_says_whether_it_wrote(changed, told, monkeypatch):
 
 def test_build_needs_a_checkout(tmp_path, monkeypatch):
     monkeypatch.setattr("mxwire.dissector.location.source_path", lambda: tmp_path / "mxoe.lua")
-    assert "the plugin is built in a checkout" in str(run("build").exception)
+    assert "the plugin can be built only in a checkout" in str(run("build").exception)
 
 
 def test_every_subcommand_explains_itself():

@@ -21,8 +21,8 @@ SENT = {
         "numbers by twos",
         "R-SEQ-04",
         "library/partner.py",
-        "self.tx_next = successor(sequence)",
-        "self.tx_next = successor(successor(sequence))",
+        "self.tx_next = successor(self.tx_next)",
+        "self.tx_next = successor(successor(self.tx_next))",
     ),
     "R-PUL-12": Mutant(
         "every PULL answered twice",

@@ -339,5 +339,5 @@ def test_a_stretch_of_fields_can_be_put_into_a_frame_that_is_built(dialect, swap
 
 
 def test_fields_that_do_not_follow_each_other_are_no_stretch():
-    with pytest.raises(ValueError, match="do not follow each other"):
+    with pytest.raises(ValueError, match="are not adjacent"):
         codec_of(MXOE).stretch("pull", "block_length", "first_frame_offset")
