@@ -119,6 +119,7 @@ def test_otherwise_they_leave_in_order(profile, blocks):
     assert {tuple(each) for each in orders} == {tuple(range(blocks))}
 
 
+@pytest.mark.interpreted("compiled code has the share as a constant")
 @pytest.mark.rule("R-MEA-15", "R-PUL-08")
 def test_late_pulls_leave_at_the_timer_where_nothing_comes(monkeypatch):
     monkeypatch.setattr(card_endpoint, "OUT_OF_ORDER_SHARE", 1.0)
@@ -137,6 +138,7 @@ def test_late_pulls_leave_at_the_timer_where_nothing_comes(monkeypatch):
     assert taken.status is Status.SUCCESS
 
 
+@pytest.mark.interpreted("compiled code has the share as a constant")
 @pytest.mark.rule("R-MEA-15", "R-PUL-07")
 def test_late_pulls_leave_when_the_second_block_is_complete_first(monkeypatch):
     monkeypatch.setattr(card_endpoint, "OUT_OF_ORDER_SHARE", 1.0)
