@@ -216,7 +216,7 @@ def test_why_a_scenario_is_not_played() -> None:
     assert (reason("malformed/cut-headers", False) or "").startswith("it is harmful: frames that end within")
     assert reason("malformed/cut-headers", True) is None
     assert why_not(load("malformed/cut-headers"), MXOE, False, harmful=True) is None
-    assert reason("acks/threshold", False) == "the host has to be built for it: ack_threshold=1"
-    assert reason("discovery/reply-renames-self", False) == "the host has to be built for it: defects=D-14"
+    assert reason("acks/threshold", False) == "it needs a host configured with: ack_threshold=1"
+    assert reason("discovery/reply-renames-self", False) == "it needs a host configured with: defects=D-14"
     assert reason("connect/another-interface", True) == "it needs a host with 2 interfaces"
     assert reason("pull/time-limit", True) == "it waits for 520 s"
