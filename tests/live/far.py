@@ -30,7 +30,7 @@ class Arrived:
     content: bytes
     match_info: int
     status: Status
-    source: str
+    partner: str
     """The host that sent it, like ``alpha:0``."""
 
     def __bytes__(self) -> bytes:

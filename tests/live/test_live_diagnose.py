@@ -14,7 +14,7 @@ def test_findings_are_told_while_it_watches_and_in_full_at_the_end(jumbo_cable):
     with running(far, "diagnose") as watching:
         watching.until("listening")
         play(near, frames)
-        assert "wrong-key (high)" in watching.until("wrong-key")
+        assert "wrong-key (error, high)" in watching.until("wrong-key")
         assert watching.end() == 1
     said = "".join(watching.said)
     assert "Connecting with a wrong key  [wrong-key]" in said

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 LONGEST = 400
 PATIENT = {
     "discover -i veth1": "discover -i veth1 -c 1 --duration 60",
-    "-c 5": "-c 5 --wait 60 --timeout 60",
+    "-c 5": "-c 5 --answer-timeout 60 --timeout 60",
     "-N 20": "-N 1 -E 5000",
 }
 """What is said instead, so that a slow machine fails no test and no time is lost."""

@@ -92,7 +92,7 @@ def test_what_does_not_fit_is_cut_and_both_sides_say_so(ports, tmp_path):
         done = mxwire(ports[1], "send", "alpha:0", str(tmp_path / "large"))
         assert receiver.end(None) == 1
     assert done.returncode == 1 and "took 50,000 of 100,000 bytes (message truncated)" in done.stderr
-    assert "50,000 bytes of 100,000, the rest is cut off" in "".join(receiver.said)
+    assert "50,000 bytes of 100,000, the rest was cut off" in "".join(receiver.said)
     assert (tmp_path / "got").stat().st_size == 50_000
 
 
@@ -161,7 +161,7 @@ def test_an_endpoint_that_is_taken_is_busy(ports):
         (["receive", "--mask", "5"], "--mask selects bits of --match"),
         (["receive", "--match", "0x10", "--mask", "1"], "no message would match"),
         (["receive", "-o", "/nowhere/file"], "/nowhere/file: cannot be written"),
-        (["serve", "--key", "0x123456789"], "is no number from 0 to 0xffffffff"),
+        (["serve", "--key", "0x123456789"], "'0x123456789' is not a number from 0 to 0xffffffff"),
         (["serve", "--endpoint", "20", "--endpoint", "20"], "--endpoint 20 is given twice"),
         (["perf", "-d", "alpha", "-S", "5", "-E", "5"], "nothing to measure"),
         (["perf", "--plot", "x.png"], "--plot is for the sender"),
