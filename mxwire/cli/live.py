@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from mxwire.link.interface import NetworkInterface
     from mxwire.protocol import Partner, Peer
 
+_SETTLING: Final = 1.5
+"""Seconds to wait for the carrier of an interface: the kernel may report that of one just set up after a second."""
 _MAC: Final = r"[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}"
 _DESTINATION: Final = re.compile(rf"(?P<host>{_MAC}|[^\s:/]+:\d+)(?:[:/](?P<endpoint>\d+))?")
 _SHORT: Final = re.compile(r"(?P<host>[^\s:/]+)(?:/(?P<endpoint>\d+))?")
@@ -89,12 +91,12 @@ class LiveOptions:
         """Read the properties of the interface from the kernel.
 
         Raises :class:`~mxwire.link.errors.LinkError` if it does not exist, is not Ethernet, or is down. Prints a note
-        if it has no carrier, which may still come.
+        if it has no carrier even after a moment; it may still come.
         """
         from mxwire.link.errors import LinkError
-        from mxwire.link.interface import read_interface
+        from mxwire.link.interface import read_settled
 
-        found = read_interface(self.interface)
+        found = read_settled(self.interface, _SETTLING)
         if not found.up:
             raise LinkError(f"{self.interface}: is down; set it up: ip link set {self.interface} up")
         if not found.carrier:

@@ -6,7 +6,9 @@ import errno
 import fcntl
 import socket
 import struct
+import time
 from dataclasses import dataclass
+from typing import Final
 
 from mxwire.link.errors import LinkError
 
@@ -17,6 +19,8 @@ _GET_HARDWARE_ADDRESS = 0x8927
 _NAME_BYTES = 16
 _UP = 0x1
 _RUNNING = 0x40
+_POLL_EVERY: Final = 0.05
+"""Seconds between looks at an interface that settles."""
 _ETHERNET = 1
 _LOOPBACK = 772
 _KINDS = {
@@ -68,6 +72,20 @@ def read_interface(name: str) -> NetworkInterface:
             if isinstance(error, OSError) and error.errno not in (None, errno.ENODEV, errno.ENXIO):
                 raise LinkError(f"{name}: the kernel does not report this interface: {error.strerror}") from error
             raise LinkError(f"there is no interface {name!r} here{_offer()}") from error
+
+
+def read_settled(name: str, seconds: float) -> NetworkInterface:
+    """Read an Ethernet interface once it has a carrier, or is down, or after ``seconds``.
+
+    An interface that was just set up or plugged in has no carrier for a moment. Raises what :func:`read_interface`
+    raises.
+    """
+    end = time.monotonic() + seconds
+    found = read_interface(name)
+    while found.up and not found.carrier and time.monotonic() < end:
+        time.sleep(_POLL_EVERY)
+        found = read_interface(name)
+    return found
 
 
 def _read(descriptor: int, name: str) -> NetworkInterface:

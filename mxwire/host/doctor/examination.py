@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -13,13 +12,12 @@ from mxwire.host.doctor.finding import DoctorFinding, ok, problem, warning
 from mxwire.host.host import Host
 from mxwire.link import LinkError, Tap
 from mxwire.link.ethtool import read_hardware
-from mxwire.link.interface import NetworkInterface, read_interface
+from mxwire.link.interface import NetworkInterface, read_settled
 from mxwire.link.listeners import kernel_handlers, master_of, packet_sockets
 from mxwire.wire.dialect import Dialect
 
 _SETTLING: Final = 3.0
 """Seconds to wait for a link to come up."""
-_POLL_EVERY: Final = 0.1
 
 
 def examine(interface: str, dialect: Dialect, seconds: float, **options: Any) -> Iterator[DoctorFinding]:
@@ -28,7 +26,7 @@ def examine(interface: str, dialect: Dialect, seconds: float, **options: Any) ->
     Yields findings as they are made, the last ones after running a host for ``seconds``. Raises
     :class:`~mxwire.link.errors.LinkError` if there is no such interface, or it is not Ethernet.
     """
-    found = _settled(interface)
+    found = read_settled(interface, _SETTLING)
     yield from checks.state(found)
     yield from checks.mtu(found, dialect)
     yield from checks.hardware(interface, read_hardware(interface))
@@ -44,16 +42,6 @@ def examine(interface: str, dialect: Dialect, seconds: float, **options: Any) ->
         if found.up and found.carrier:
             with Host.open(interface, dialect=dialect, small_mtu=True, background=False, **options) as host:
                 yield from trial.run_host(host, tap, dialect, seconds)
-
-
-def _settled(name: str) -> NetworkInterface:
-    """Read an interface once it has a carrier: one that was just set up or plugged in has none for a moment."""
-    end = time.monotonic() + _SETTLING
-    found = read_interface(name)
-    while found.up and not found.carrier and time.monotonic() < end:
-        time.sleep(_POLL_EVERY)
-        found = read_interface(name)
-    return found
 
 
 def _listeners(found: NetworkInterface) -> Iterator[DoctorFinding]:
