@@ -1,0 +1,129 @@
+"""The number of files and functions that one message passes, so that it cannot grow unnoticed.
+
+Two hosts on a network in memory are connected, and have exchanged a message before. Measured are ``send`` of 5 bytes,
+up to the queue of the other host's link, and ``receive`` with that frame in the queue, up to the returned message. Only
+functions of ``mxwire`` count. As a script, it prints each call in its order: ``python -m tests.test_hops``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+
+import mxwire
+from mxwire.host import Endpoint, Host
+from mxwire.link.memory import memory_pair
+from mxwire.protocol import Partner
+
+PACKAGE = f"{Path(mxwire.__file__).parent}/"
+DATA, MATCH = b"hello", 7
+
+
+class Trace:
+    """The calls of functions of ``mxwire`` on this thread while it is active, as a context manager."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, str, str]] = []
+        """Depth, file and name of each call."""
+        self._depth = 0
+        self._before: Any = None
+
+    def __enter__(self) -> Trace:
+        self._before = sys.getprofile()
+        sys.setprofile(self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(self._before)
+
+    def _note(self, frame: FrameType, event: str, _argument: object) -> None:
+        code: CodeType = frame.f_code
+        if not code.co_filename.startswith(PACKAGE):
+            return
+        if event == "call":
+            self._depth += 1
+            self.calls.append((self._depth, code.co_filename.removeprefix(PACKAGE), code.co_qualname))
+        elif event == "return":
+            self._depth -= 1
+
+    @property
+    def files(self) -> set[str]:
+        return {file for _, file, _ in self.calls}
+
+    @property
+    def functions(self) -> set[tuple[str, str]]:
+        return {(file, name) for _, file, name in self.calls}
+
+    @property
+    def depth(self) -> int:
+        return max(depth for depth, _, _ in self.calls)
+
+
+@contextmanager
+def two_hosts() -> Iterator[tuple[Endpoint, Partner, Endpoint]]:
+    """Yield an endpoint, its partner, and the endpoint for which that stands; they have exchanged a message."""
+    here, there = memory_pair()
+    with (
+        Host(here, name="alpha", peers={there.address: "beta:0"}, announce=False, background=False) as alpha,
+        Host(there, name="beta", peers={here.address: "alpha:0"}, announce=False, background=False) as beta,
+    ):
+
+        def carry() -> None:
+            for _ in range(10):
+                alpha.poll()
+                beta.poll()
+
+        sender, receiver = alpha.open_endpoint(0), beta.open_endpoint(0)
+        connect = sender.engine.connect("beta:0", 0, receiver.key)
+        carry()
+        assert connect.partner is not None
+        sender.send(connect.partner, DATA, MATCH)
+        carry()
+        receiver.receive(MATCH, timeout=5)
+        carry()
+        # The clocks stand still: a host checks its timers once per millisecond, and would do so here only by chance.
+        for each in (alpha.core, beta.core):
+            each.clock = partial(getattr, each, "now")
+        yield sender, connect.partner, receiver
+
+
+def measured() -> tuple[Trace, Trace]:
+    """Trace one ``send``, and the ``receive`` of its frame."""
+    with two_hosts() as (sender, partner, receiver):
+        with Trace() as send:
+            sender.send(partner, DATA, MATCH)
+        with Trace() as receive:
+            message = receiver.receive(MATCH, timeout=5)
+        assert bytes(message.data) == DATA
+    return send, receive
+
+
+@pytest.mark.parametrize(
+    ("which", "files", "functions", "depth"),
+    [(0, 24, 76, 13), (1, 27, 93, 15)],
+    ids=["send", "receive"],
+)
+def test_a_message_passes_few_files_and_functions(which, files, functions, depth):
+    trace = measured()[which]
+    assert (len(trace.files) <= files, len(trace.functions) <= functions, trace.depth <= depth) == (True, True, True), (
+        f"{len(trace.files)} files, {len(trace.functions)} functions, depth {trace.depth}: {sorted(trace.files)}"
+    )
+
+
+def main() -> None:
+    """Print both traces."""
+    for name, trace in zip(("send", "receive"), measured(), strict=True):
+        print(f"{name}: {len(trace.files)} files, {len(trace.functions)} functions, depth {trace.depth}")
+        for depth, file, function in trace.calls:
+            print(f"{'  ' * depth}{file}: {function}")
+
+
+if __name__ == "__main__":
+    main()
