@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from mxwire.protocol import Endpoint, Node, Partner
+from mxwire.protocol import EngineEndpoint, Node, Partner
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE, Dialect, omx
@@ -121,7 +121,7 @@ class Pair:
         hosts = batch.buffer[batch.offset + 5].astype(np.int64) | batch.buffer[batch.offset + 4].astype(np.int64) << 8
         return [(self.nodes[each], batch.select(hosts == each)) for each in np.unique(hosts)]
 
-    def connect(self, source: Endpoint, target: Endpoint, host: int) -> Partner:
+    def connect(self, source: EngineEndpoint, target: EngineEndpoint, host: int) -> Partner:
         """Connect the hub to an endpoint of a host."""
         request = source.connect(address(host), target.number, KEY)
         self.settle()

@@ -78,7 +78,7 @@ MUTANTS = (
     Mutant(
         "index echo in HOST_REPLY",
         "0.7.0, R-HOST-06",
-        "names.py",
+        "discovery.py",
         "query.src_dst_peer_index if echo else peer.index",
         "query.src_dst_peer_index",
         {"discovery": "nameless", "hosts": 3},
@@ -122,7 +122,7 @@ MUTANTS = (
     Mutant(
         "session bits dropped",
         "0.4.0, R-SEQ-03",
-        "sequence.py",
+        "library/reliability.py",
         "return (value & SESSION_NUMBER_MASK) | ((value + 1) & NUMBER_MASK)",
         "return (value + 1) & NUMBER_MASK",
         {"partition": 3, "resend_maximum": 2, "loss": 0.0},

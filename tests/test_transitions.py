@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import pytest
 
-from mxwire.protocol.machine import Machine, Row, Table
+from mxwire.protocol.machine import Machine, TransitionTable
 from tests.protocol.tables import tables
 from tests.transitions import Transitions
 
@@ -44,7 +44,7 @@ class Press(StrEnum):
 @pytest.mark.interpreted("a class of its own cannot be derived from a compiled one")
 def test_a_row_is_recorded_while_a_test_of_the_folder_runs_and_no_longer(monkeypatch):
     class Lamp(Machine):
-        table = Table("lamp", Light.RED, (Row(Light.RED, Press.BUTTON, Light.GREEN),))
+        table = TransitionTable("lamp", Light.RED, ((Light.RED, Press.BUTTON, Light.GREEN, None, ()),))
 
     monkeypatch.setattr("tests.protocol.tables.tables", lambda: {"lamp": Lamp.table})
     ours = Transitions()

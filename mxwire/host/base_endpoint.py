@@ -18,8 +18,7 @@ from mxwire.host.requests import (
     bytes_of,
     place_of,
 )
-from mxwire.protocol import ALL_BITS, LocalProtocolError, Partner, Status
-from mxwire.protocol import Endpoint as EngineEndpoint
+from mxwire.protocol import ALL_BITS, EngineEndpoint, LocalProtocolError, Partner, Status
 from mxwire.protocol import Request as EngineRequest
 from mxwire.protocol.library.endpoint import Handler
 from mxwire.protocol.library.inbound import Unexpected

@@ -17,8 +17,7 @@ from mxwire.host.core import Core
 from mxwire.host.errors import HostClosedError, HostError
 from mxwire.host.sharing import HostSharing, MachineSharing
 from mxwire.link import Link, Mode, PacketLink
-from mxwire.protocol import Endpoint as EngineEndpoint
-from mxwire.protocol import Event, EventKind, Node, Peer, Profile, Status, profile_by_name
+from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, Peer, Profile, Status, profile_by_name
 from mxwire.protocol.library.partner import LibraryEndpoint
 from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, MXOE, PULL_REPLY_DATA_OFFSET, Dialect, as_dialect
 from mxwire.wire.numbers import NO_PEER_INDEX

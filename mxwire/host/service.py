@@ -9,8 +9,7 @@ from typing import Final
 
 from mxwire.host.endpoint import Endpoint
 from mxwire.host.requests import Pending
-from mxwire.protocol import Endpoint as EngineEndpoint
-from mxwire.protocol import Partner, Request, Status
+from mxwire.protocol import EngineEndpoint, Partner, Request, Status
 from mxwire.protocol.library.inbound import Unexpected
 
 LONGEST: Final = 256 << 20

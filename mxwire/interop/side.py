@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mxwire.interop.roles import EndpointAddress, UnexpectedResult, WaitTimeout, stage_wants
-from mxwire.protocol import ALL_BITS, Event, EventKind, Node, Partner, Profile, Request, Status
-from mxwire.protocol import Endpoint as EngineEndpoint
+from mxwire.protocol import ALL_BITS, EngineEndpoint, Event, EventKind, Node, Partner, Profile, Request, Status
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import DEFAULT_KEY
 from mxwire.words import count_of

@@ -9,10 +9,9 @@ of a remote endpoint in ``library/partner.py``, the transfer of large messages i
 """
 
 from mxwire.protocol.counters import Counter, Counters
-from mxwire.protocol.library.endpoint import Endpoint
+from mxwire.protocol.library.endpoint import EngineEndpoint
 from mxwire.protocol.library.matching import ALL_BITS
-from mxwire.protocol.library.partner import Partner
-from mxwire.protocol.library.request import Event, Request, RequestKind
+from mxwire.protocol.library.partner import Event, Partner, Request, RequestKind
 from mxwire.protocol.node import Node
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.profile import PROFILES, Defect, Profile, profile_by_name
@@ -24,7 +23,7 @@ __all__ = [
     "Counter",
     "Counters",
     "Defect",
-    "Endpoint",
+    "EngineEndpoint",
     "Event",
     "EventKind",
     "LocalProtocolError",

@@ -77,7 +77,7 @@ class LocalMessage:
     """A message from an endpoint of the same host, which is never a frame (R-LOC-01, R-LOC-02)."""
 
     source: Any
-    """The sending :class:`~mxwire.protocol.library.local.LocalSend`."""
+    """The sending :class:`~mxwire.protocol.library.outbound.LocalSend`."""
 
 
 class Ring:

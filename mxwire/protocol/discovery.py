@@ -1,27 +1,85 @@
-"""Discovery as the daemon omxoed implements it: RAW frames to the broadcast address (behaviour, section 2)."""
+"""Discovery and host names: how hosts learn of each other before any endpoint connects (behaviour, sections 2 and 3).
+
+Theory of operation
+===================
+
+A frame carries no address of its host besides its Ethernet address, and an index into the receiver's peer table. A host
+therefore needs every peer in its table before it can talk to it, and the peer needs this host in its own.
+
+*Announcements* (``Discovery``) fill the table. The daemon omxoed broadcasts RAW frames, a series of them at its start
+and then one every few minutes; a host that hears one adds its sender, and starts another series, so that the new host
+hears of it soon. RAW frames wait in a queue (``RawQueue``), since the program that reads them may not run.
+
+*Names* (``Names``) follow: each peer without a name is queried at an interval until it replies, and the replies bring
+the index that the peer has for this host. A query is answered by the card, without the library. The magic in a query
+is repeated in its reply; forgetting all names increases it, so that late replies have no effect.
+
+*Introduction* does the same for a host without an engine, such as the tester of scenarios and replays.
+"""
 
 from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Final
 
+from mxwire.ethernet import BROADCAST, DESTINATION, SOURCE
 from mxwire.protocol.card.outgoing import Port
 from mxwire.protocol.counters import Counter
-from mxwire.protocol.introduction import announcement
-from mxwire.protocol.machine import Machine, Row, Table
-from mxwire.protocol.peers import PeerTable
+from mxwire.protocol.machine import Machine, TransitionTable
+from mxwire.protocol.peers import Peer, PeerTable, name_field
 from mxwire.protocol.profile import Defect, Profile
+from mxwire.protocol.status import EventKind, Reporter
+from mxwire.units import MILLISECOND
+from mxwire.wire.codec import build, parse
+from mxwire.wire.dialect import MXOE
 from mxwire.wire.formats import RAW, RAW_OMXOED
 from mxwire.wire.layout import layout_of
-from mxwire.wire.packets import Announcement, Raw
+from mxwire.wire.numbers import HOST_NAME_MAXIMUM, HOST_QUERY_MAGIC
+from mxwire.wire.packets import Announcement, Frame, HostQuery, HostReply, Raw
+from mxwire.wire.text import hostname_text
 
 _NIC_ID: Final = layout_of(RAW_OMXOED).by_name["nic_id_hi"].offset - layout_of(RAW).header_end
 """Offset of the NIC id of an announcement in the content of a RAW frame."""
 _ANNOUNCED: Final = struct.Struct(">QI")
 """Packer of NIC id and serial of an announcement."""
+EVERY: Final = 250 * MILLISECOND
+"""Interval between two announcements of an ``Introduction``."""
+_LOW: Final = 0xFFFF_FFFF
+
+
+# Frames.
+
+
+def announcement(address: bytes, serial: int) -> Announcement:
+    """Announce a host: other hosts drop frames of unknown addresses (R-DISC-01)."""
+    number = int.from_bytes(address, "big")
+    return Announcement(
+        dst_mac=BROADCAST, src_mac=address, nic_id_hi=number >> 32, nic_id_lo=number & _LOW, serial=serial
+    )
+
+
+def query(address: bytes, other: bytes, index: int, magic: int = HOST_QUERY_MAGIC) -> HostQuery:
+    """Query the name of host ``other``, and announce the local index for it (R-HOST-05)."""
+    return HostQuery(dst_mac=other, src_mac=address, src_dst_peer_index=index, magic=magic)
+
+
+def answer(asked: HostQuery, address: bytes, index: int, hostname: str) -> HostReply:
+    """Answer a query with the local host name (R-HOST-06)."""
+    name = name_field(hostname)
+    return HostReply(
+        dst_mac=asked.src_mac,
+        src_mac=address,
+        length=len(name),
+        src_dst_peer_index=index,
+        magic=asked.magic,
+        hostname=name,
+    )
+
+
+# Announcements.
 
 
 class RawQueue:
@@ -91,22 +149,22 @@ def _announce(discovery: Discovery, now: int) -> None:
         discovery.port.emit(Counter.SEND_RAW, announcement(discovery.port.address, discovery.serial))
 
 
-ANNOUNCEMENTS: Final = Table(
+ANNOUNCEMENTS: Final = TransitionTable(
     "announcements",
     AnnouncementState.SILENT,
     (
-        Row(AnnouncementState.SILENT, AnnouncementEvent.START, AnnouncementState.SERIES, _begin, ("R-DISC-02",)),
-        Row(AnnouncementState.SERIES, AnnouncementEvent.DUE, AnnouncementState.SERIES, _announce, ("R-DISC-02",)),
-        Row(AnnouncementState.SERIES, AnnouncementEvent.LAST, AnnouncementState.PAUSE, _announce, ("R-DISC-02",)),
-        Row(
+        (AnnouncementState.SILENT, AnnouncementEvent.START, AnnouncementState.SERIES, _begin, ("R-DISC-02",)),
+        (AnnouncementState.SERIES, AnnouncementEvent.DUE, AnnouncementState.SERIES, _announce, ("R-DISC-02",)),
+        (AnnouncementState.SERIES, AnnouncementEvent.LAST, AnnouncementState.PAUSE, _announce, ("R-DISC-02",)),
+        (
             AnnouncementState.SERIES,
             AnnouncementEvent.NEWS,
             AnnouncementState.SERIES,
             _restart,
             ("R-DISC-03", "R-DISC-04"),
         ),
-        Row(AnnouncementState.PAUSE, AnnouncementEvent.DUE, AnnouncementState.PAUSE, _announce, ("R-DISC-02",)),
-        Row(
+        (AnnouncementState.PAUSE, AnnouncementEvent.DUE, AnnouncementState.PAUSE, _announce, ("R-DISC-02",)),
+        (
             AnnouncementState.PAUSE,
             AnnouncementEvent.NEWS,
             AnnouncementState.SERIES,
@@ -178,3 +236,217 @@ def _read_unchecked(content: bytes) -> tuple[int, int]:
     """NIC id and serial at their offsets in the content of any RAW frame, padded with zeros (R-MEA-22)."""
     nic, serial = _ANNOUNCED.unpack(content[_NIC_ID : _NIC_ID + _ANNOUNCED.size].ljust(_ANNOUNCED.size, b"\0"))
     return nic & (1 << 48) - 1, serial
+
+
+# Host names.
+
+
+class NameState(StrEnum):
+    """States of the search for a name."""
+
+    NEW = "new"
+    ASKED = "asked"
+    NAMED = "named"
+
+
+class NameEvent(StrEnum):
+    """Events of the search for a name."""
+
+    ADDED = "added"
+    DUE = "query due"
+    REPLY = "reply, or set by hand"
+    FORGET = "names forgotten"
+
+
+def _ask(search: NameSearch, now: int) -> None:
+    """Query on every interface (R-HOST-01)."""
+    names, peer = search.names, search.peer
+    search.deadline = now + names.profile.query_interval
+    names.queried(search)
+    for port in names.ports:
+        port.emit(Counter.SEND_HOST_QUERY, query(port.address, peer.address, peer.index, names.magic))
+
+
+NAME: Final = TransitionTable(
+    "host name",
+    NameState.NEW,
+    (
+        (NameState.NEW, NameEvent.ADDED, NameState.ASKED, _ask, ("R-HOST-01",)),
+        (NameState.NEW, NameEvent.REPLY, NameState.NAMED, None, ("R-HOST-07",)),
+        (NameState.ASKED, NameEvent.DUE, NameState.ASKED, _ask, ("R-HOST-02",)),
+        (NameState.ASKED, NameEvent.REPLY, NameState.NAMED, None, ("R-HOST-07",)),
+        (NameState.ASKED, NameEvent.FORGET, NameState.ASKED, _ask, ("R-HOST-03",)),
+        (NameState.NAMED, NameEvent.REPLY, NameState.NAMED, None, ("R-HOST-07",)),
+        (NameState.NAMED, NameEvent.FORGET, NameState.ASKED, _ask, ("R-HOST-03",)),
+    ),
+)
+
+
+class NameSearch(Machine):
+    """The search for one peer's name."""
+
+    __slots__ = ("deadline", "names", "peer")
+
+    table = NAME
+
+    def __init__(self, names: Names, peer: Peer) -> None:
+        super().__init__()
+        self.names = names
+        self.peer = peer
+        self.deadline = 0
+        """Time of the next query, in ns."""
+
+
+class Names:
+    """The names of all peers of a host, and the host's own."""
+
+    def __init__(self, profile: Profile, report: Reporter) -> None:
+        self.profile = profile
+        self._report = report
+        self.magic = profile.initial_magic
+        """The current magic (R-HOST-03)."""
+        self.ports: list[Port] = []
+        self._searches: dict[Peer, NameSearch] = {}
+        self._wanted: dict[NameSearch, None] = {}
+        """Searches whose query leaves with the next transmission."""
+        self._waiting: dict[NameSearch, None] = {}
+        """Searches without an answer; all have the same interval, so the first is due first."""
+
+    def search(self, peer: Peer) -> None:
+        """Search the name of a peer that was added without one."""
+        found = self._searches.setdefault(peer, NameSearch(self, peer))
+        if found.state == NameState.NEW:
+            self._wanted[found] = None
+
+    def queried(self, search: NameSearch) -> None:
+        """Queue a search whose query was sent: its next query is due last."""
+        self._waiting.pop(search, None)
+        self._waiting[search] = None
+
+    def set(self, peer: Peer) -> None:
+        """End the search for the name of a peer, which is known now."""
+        search = self._searches.get(peer)
+        if search is not None:
+            search.fire(NameEvent.REPLY)
+            self._waiting.pop(search, None)
+
+    def forget(self, peers: Iterable[Peer]) -> None:
+        """Forget the names of all remote peers, increase the magic by one, and query all again (R-HOST-03)."""
+        self.magic = (self.magic + 1) & 0xFFFF_FFFF
+        for peer in peers:
+            if peer.own is None:
+                peer.name = None
+                self._wanted[self._searches.setdefault(peer, NameSearch(self, peer))] = None
+
+    def hurry(self) -> None:
+        """Query all nameless peers with the next transmission, before their interval has expired (R-HOST-02)."""
+        for search in self._waiting:
+            search.deadline = 0
+
+    def answer(self, port: Port, peer: Peer, query: HostQuery) -> None:
+        """Answer a query with the name of the interface that received it (R-HOST-06, R-HOST-08)."""
+        if not port.speaks():
+            return
+        echo = self.profile.reply_echoes_index
+        index = query.src_dst_peer_index if echo else peer.index
+        port.emit(Counter.SEND_HOST_REPLY, answer(query, port.address, index, port.name))
+
+    def learn(self, peer: Peer, reply: HostReply) -> None:
+        """Take the name in a reply, requested or not (R-HOST-07)."""
+        if not 1 <= reply.length <= HOST_NAME_MAXIMUM or len(reply.hostname) < reply.length:
+            # A real host would corrupt its memory (D-9); here the reply has no effect.
+            return
+        name = reply.hostname.split(b"\0")[0].decode("utf-8", "replace")
+        if peer.own is not None:
+            if self.profile.has(Defect.REPLY_RENAMES_SELF):
+                self.ports[peer.own].name = name
+            return
+        peer.name = name
+        self.set(peer)
+        self._report(EventKind.PEER_NAMED, peer=peer)
+
+    def deadline(self) -> int | None:
+        """Time of the next query, in ns; 0 if one waits already; None without any."""
+        if self._wanted:
+            return 0
+        for first in self._waiting:
+            return first.deadline
+        return None
+
+    def query(self, now: int) -> None:
+        """Send the queries that are due."""
+        wanted, self._wanted = self._wanted, {}
+        for search in wanted:
+            # The name may have been learnt before its query was sent.
+            if search.peer.name is None:
+                search.fire(NameEvent.ADDED if search.state is NameState.NEW else NameEvent.FORGET, now)
+        for search in list(self._waiting):
+            if search.deadline > now:
+                break
+            search.fire(NameEvent.DUE, now)
+
+
+# A host without an engine.
+
+
+class Introduction:
+    """Introduce a host to all hosts that transmit, and learn their names; frames and the time go in, frames come out.
+
+    The host at ``address`` is announced every ``every`` ns, with the ``serial`` of this start, and queries for its
+    ``name`` are answered. Sources of frames and ``known`` addresses are queried until they reply. All of them receive
+    the same ``index``, since only one conversation follows. These packets are the same in all dialects.
+    """
+
+    def __init__(
+        self, address: bytes, name: str, *, index: int, serial: int, every: int = EVERY, known: Iterable[bytes] = ()
+    ) -> None:
+        self.deadline = 0
+        """Time of the next announcement, in ns of any monotonic clock."""
+        self.heard: dict[bytes, None] = {}
+        """The source addresses of all frames, in the order of their first frames."""
+        self.names: dict[bytes, str] = {}
+        """The names of the hosts that have replied, by address, in the order of their replies."""
+        self._address = address
+        self._name = name
+        self._index = index
+        self._serial = serial
+        self._every = every
+        self._known = tuple(known)
+        self._leaving: list[Frame] = []
+
+    def transmit(self, now: int) -> list[bytes]:
+        """The frames to transmit at time ``now``."""
+        if now >= self.deadline:
+            self.deadline = now + self._every
+            self._leaving.append(announcement(self._address, self._serial))
+            for each in dict.fromkeys((*self._known, *self.heard)):
+                self._ask(each)
+        leaving, self._leaving = self._leaving, []
+        return [build(each, MXOE) for each in leaving]
+
+    def receive(self, raw: bytes) -> None:
+        """Take any frame from the wire."""
+        to, source = raw[: DESTINATION.stop], raw[SOURCE.start : SOURCE.stop]
+        if source == self._address:
+            return
+        frame = parse(raw, MXOE)
+        asked = isinstance(frame, HostQuery) and to == self._address
+        if isinstance(frame, HostReply) and to == self._address:
+            self.names[source] = hostname_text(frame.hostname)
+        if isinstance(frame, HostQuery) and asked:
+            self._leaving.append(answer(frame, self._address, self._index, self._name))
+        if asked or source not in self.heard:
+            # The source of a query may have learnt of this host only now; before, it would not reply (R-HOST-04).
+            self._ask(source)
+        self.heard[source] = None
+
+    def _ask(self, other: bytes) -> None:
+        if other not in self.names:
+            self._leaving.append(query(self._address, other, self._index))
+
+    def found(self, wanted: str | bytes | None) -> bytes | None:
+        """The address of a host that has replied, by name or address; with None, of the first one."""
+        for address, name in self.names.items():
+            if wanted is None or wanted in (address, name):
+                return address
+        return None

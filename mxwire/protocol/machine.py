@@ -6,7 +6,7 @@ every row to be exercised. No transition exists outside of a table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Final
@@ -18,29 +18,34 @@ _ABSENT: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One transition."""
+class Transition:
+    """A row of a table."""
 
     state: StrEnum
     event: StrEnum
     next: StrEnum
-    action: Callable[..., Any] | None = None
+    action: Callable[..., Any] | None
     """Function called with the machine and the details of the event, after the state has changed."""
-    rules: tuple[str, ...] = ()
+    rules: tuple[str, ...]
     """The rules of the behaviour specification that require the transition."""
 
 
-class Table:
-    """All transitions of one kind of state machine."""
+class TransitionTable:
+    """All transitions of one kind of state machine, of which each row is a :class:`Transition`."""
 
-    def __init__(self, name: str, initial: StrEnum, rows: tuple[Row, ...]) -> None:
+    def __init__(
+        self,
+        name: str,
+        initial: StrEnum,
+        rows: Iterable[tuple[StrEnum, StrEnum, StrEnum, Callable[..., Any] | None, tuple[str, ...]]],
+    ) -> None:
         self.name = name
         self.initial = initial
-        self.rows = rows
-        named = [initial, *(each for row in rows for each in (row.state, row.next))]
-        self.leaving: dict[StrEnum, dict[StrEnum, Row]] = {state: {} for state in named}
+        self.rows = tuple(Transition(*row) for row in rows)
+        named = [initial, *(each for row in self.rows for each in (row.state, row.next))]
+        self.leaving: dict[StrEnum, dict[StrEnum, Transition]] = {state: {} for state in named}
         """The rows by state and event; contains every state, in the order of first mention in the table."""
-        for row in rows:
+        for row in self.rows:
             if row.event in self.leaving[row.state]:
                 raise ValueError(f"the table {name!r} has two rows for one state and event")
             self.leaving[row.state][row.event] = row
@@ -73,7 +78,7 @@ class Machine:
 
     __slots__ = ("state",)
 
-    table: ClassVar[Table]
+    table: ClassVar[TransitionTable]
 
     def __init__(self) -> None:
         self.state: StrEnum = self.table.initial

@@ -15,11 +15,10 @@ from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.card.interface import HostInterface
 from mxwire.protocol.card.outgoing import Outgoing
 from mxwire.protocol.counters import Counters
-from mxwire.protocol.discovery import Discovery, RawQueue
-from mxwire.protocol.library.endpoint import CONTEXT_BITS_MAXIMUM, KEY_MAXIMUM, Endpoint
+from mxwire.protocol.discovery import Discovery, Names, RawQueue
+from mxwire.protocol.library.endpoint import CONTEXT_BITS_MAXIMUM, KEY_MAXIMUM, EngineEndpoint
 from mxwire.protocol.library.matching import HandlerCalls
-from mxwire.protocol.library.request import Event
-from mxwire.protocol.names import Names
+from mxwire.protocol.library.partner import Event
 from mxwire.protocol.peers import Alone, Peer, PeerTable, Sharing
 from mxwire.protocol.profile import OPEN_MX_1_5, Profile
 from mxwire.protocol.status import EventKind, LocalProtocolError, Status
@@ -67,7 +66,7 @@ class Node:
         self._raw = RawQueue(profile.raw_queue_maximum)
         self.handler_calls = HandlerCalls()
         self.interfaces: list[HostInterface] = []
-        self.endpoints: dict[CardEndpoint, Endpoint] = {}
+        self.endpoints: dict[CardEndpoint, EngineEndpoint] = {}
         """The open endpoints by their card's side."""
         self._sent = 0
         """Number of frames transmitted."""
@@ -139,7 +138,7 @@ class Node:
         session: SupportsIndex | None = None,
         context_bits: SupportsIndex = 0,
         context_shift: SupportsIndex = 0,
-    ) -> Endpoint:
+    ) -> EngineEndpoint:
         """Open an endpoint with a new random session, unless ``session`` is given (R-EP-01, R-EP-02).
 
         Up to 16 ``context_bits`` of the match information, starting at bit ``context_shift``, may be declared a
@@ -158,18 +157,18 @@ class Node:
         # The highest number means "no session", which an endpoint must refuse (R-CON-12).
         session = checked_integer("session", session, NO_SESSION - 1)
         card = board.open(number, session)
-        endpoint = Endpoint(self, card, key, context_bits=context_bits, context_shift=context_shift)
+        endpoint = EngineEndpoint(self, card, key, context_bits=context_bits, context_shift=context_shift)
         self.endpoints[card] = endpoint
         return endpoint
 
-    def endpoint_at(self, peer: Peer, number: int) -> Endpoint | None:
+    def endpoint_at(self, peer: Peer, number: int) -> EngineEndpoint | None:
         """The open endpoint with a number on the local interface ``peer``."""
         if peer.own is None:
             return None
         card = self.interfaces[peer.own].endpoints.get(number)
         return None if card is None else self.endpoints.get(card)
 
-    def detach(self, endpoint: Endpoint) -> None:
+    def detach(self, endpoint: EngineEndpoint) -> None:
         """Remove an endpoint that closes from its interface."""
         del self.endpoints[endpoint.card]
         self.interfaces[endpoint.card.port.number].close(endpoint.card)

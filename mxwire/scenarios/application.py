@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from mxwire.protocol import ALL_BITS, Endpoint, Event, LocalProtocolError, Node, Partner, Request, Status
+from mxwire.protocol import ALL_BITS, EngineEndpoint, Event, LocalProtocolError, Node, Partner, Request, Status
 from mxwire.scenarios.actions import Invocation, Query
 from mxwire.scenarios.expression import Value, pattern
 from mxwire.scenarios.tester import Tester
@@ -31,7 +31,7 @@ class PostedReceive:
 class NodeApplication:
     """Calls on a node with one default endpoint and any endpoints that a scenario opens by name."""
 
-    def __init__(self, node: Node, endpoint: Endpoint | None) -> None:
+    def __init__(self, node: Node, endpoint: EngineEndpoint | None) -> None:
         self.node = node
         self.endpoint = endpoint
         self.events: list[Event] = []
@@ -43,8 +43,8 @@ class NodeApplication:
         """Make a call; raise :class:`~mxwire.protocol.LocalProtocolError` if it is refused."""
         return _CALLS[action.verb](self, action)
 
-    def _on(self, action: Invocation) -> Endpoint:
-        target = action.target if isinstance(action.target, Endpoint) else self.endpoint
+    def _on(self, action: Invocation) -> EngineEndpoint:
+        target = action.target if isinstance(action.target, EngineEndpoint) else self.endpoint
         if target is None:
             raise LocalProtocolError(Status.BAD_ENDPOINT, "no endpoint is open")
         return target
@@ -58,7 +58,7 @@ class NodeApplication:
             raise LocalProtocolError(Status.BAD_REQUEST, f"{endpoint!r} has no partner to send to")
         return partner
 
-    def _open(self, action: Invocation) -> Endpoint:
+    def _open(self, action: Invocation) -> EngineEndpoint:
         options: dict[str, Any] = dict(action.arguments)
         number = options.pop("endpoint", action.tester.target.endpoint)
         made = self.node.open_endpoint(number, options.pop("key", action.tester.target.key), **options)
@@ -106,7 +106,7 @@ class NodeApplication:
         if isinstance(target, PostedReceive):
             target = target.request
         owner = target.endpoint if isinstance(target, Request) else None
-        if self.endpoint is None or not isinstance(target, Request) or not isinstance(owner, Endpoint):
+        if self.endpoint is None or not isinstance(target, Request) or not isinstance(owner, EngineEndpoint):
             raise LocalProtocolError(Status.BAD_REQUEST, f"{target!r} is not a request that can be cancelled")
         return {"value": int(owner.cancel(target))}
 
@@ -116,7 +116,7 @@ class NodeApplication:
     def _close(self, action: Invocation) -> None:
         self._on(action).close()
 
-    def _reopen(self, action: Invocation) -> Endpoint:
+    def _reopen(self, action: Invocation) -> EngineEndpoint:
         old = self._on(action)
         old.close()
         made = self.node.open_endpoint(old.number, old.key)
@@ -172,7 +172,7 @@ class NodeApplication:
 def _result(target: Any) -> Mapping[str, Value]:
     if isinstance(target, dict):
         return target
-    if isinstance(target, Endpoint):
+    if isinstance(target, EngineEndpoint):
         return {"session": target.session, "value": target.number}
     pieces: list[bytearray] = []
     taken = None

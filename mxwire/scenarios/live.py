@@ -13,7 +13,7 @@ from mxwire.ethernet import mac_text
 from mxwire.frames import FrameBatch
 from mxwire.link import Link
 from mxwire.link.dialogue import converse
-from mxwire.protocol.introduction import Introduction
+from mxwire.protocol.discovery import Introduction
 from mxwire.scenarios.actions import Invocation, ScenarioApplication, Transmission, answer
 from mxwire.scenarios.cast import HOST, Cast
 from mxwire.scenarios.outcome import Remark, ScenarioOutcome

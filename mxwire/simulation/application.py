@@ -7,8 +7,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from mxwire.protocol import Endpoint, Event, EventKind, LocalProtocolError, Partner, Request, RequestKind, Status
-from mxwire.protocol.library.local import SHARED_THRESHOLD
+from mxwire.protocol import EngineEndpoint, Event, EventKind, LocalProtocolError, Partner, Request, RequestKind, Status
+from mxwire.protocol.library.outbound import SHARED_THRESHOLD
 from mxwire.simulation.ledger import NACKED
 from mxwire.simulation.randomness import stream
 from mxwire.simulation.receiver import SimulatedReceiver
@@ -86,7 +86,7 @@ class SimulatedApplication:
         self.interface = interface
         self.endpoint_number = endpoint_number
         self.key = DEFAULT_KEY
-        self.endpoint: Endpoint | None = None
+        self.endpoint: EngineEndpoint | None = None
         """None while it is dead."""
         self.starts = 0
         self.stalled = False

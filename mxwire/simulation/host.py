@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mxwire.frames import FrameBatch
-from mxwire.protocol import Endpoint, Event, EventKind, Node
+from mxwire.protocol import EngineEndpoint, Event, EventKind, Node
 from mxwire.protocol.library.partner import LibraryEndpoint
 from mxwire.simulation.randomness import stream
 from mxwire.units import MILLISECOND
@@ -62,11 +62,11 @@ class SimulatedHost:
         self._owners.clear()
         self._armed = None
 
-    def own(self, endpoint: Endpoint, application: SimulatedApplication) -> None:
+    def own(self, endpoint: EngineEndpoint, application: SimulatedApplication) -> None:
         """Direct the events of an endpoint to an application."""
         self._owners[endpoint] = application
 
-    def disown(self, endpoint: Endpoint) -> None:
+    def disown(self, endpoint: EngineEndpoint) -> None:
         """Discard the events of an endpoint from now on."""
         self._owners.pop(endpoint, None)
 

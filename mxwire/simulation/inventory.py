@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mxwire.protocol import Endpoint, Node, Partner
-from mxwire.protocol.card.pull import Pull, PullState
+from mxwire.protocol import EngineEndpoint, Node, Partner
+from mxwire.protocol.card.pull import PullState, PullTransfer
 from mxwire.protocol.library.reliability import AckState
 
 
@@ -25,7 +25,7 @@ def left_in_partner(partner: Partner) -> dict[str, int]:
     )
 
 
-def left_in_endpoint(endpoint: Endpoint) -> dict[str, int]:
+def left_in_endpoint(endpoint: EngineEndpoint) -> dict[str, int]:
     """Return the resources of an endpoint and its partners, as counts by name."""
     card = endpoint.card
     found = _nonzero(
@@ -74,7 +74,7 @@ def idle(node: Node) -> bool:
     return all(endpoint.deadline() is None for endpoint in node.endpoints.values())
 
 
-def _pulls(node: Node) -> Iterator[Pull]:
+def _pulls(node: Node) -> Iterator[PullTransfer]:
     for board in node.interfaces:
         yield from board.timers
 

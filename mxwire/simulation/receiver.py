@@ -7,7 +7,7 @@ from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from mxwire.protocol import Defect, Endpoint, Request, Status
+from mxwire.protocol import Defect, EngineEndpoint, Request, Status
 from mxwire.protocol.library.inbound import Unexpected
 from mxwire.simulation.ledger import REFUSALS, MatchedReceive
 from mxwire.simulation.workload import (
@@ -91,7 +91,7 @@ class SimulatedReceiver:
         self._ended = False
 
     @property
-    def _endpoint(self) -> Endpoint:
+    def _endpoint(self) -> EngineEndpoint:
         endpoint = self.application.endpoint
         assert endpoint is not None
         return endpoint

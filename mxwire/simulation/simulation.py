@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable
 from typing import Final
 
-from mxwire.protocol import Endpoint, Partner
+from mxwire.protocol import EngineEndpoint, Partner
 from mxwire.simulation.application import SimulatedApplication
 from mxwire.simulation.inventory import idle, left_in_endpoint, left_in_node
 from mxwire.simulation.outcome import RunOutcome
@@ -162,7 +162,7 @@ class Simulation:
                         "leftovers", f"host {host.number} still has {count} {name} after all endpoints were closed"
                     )
 
-    def _compare_numbers(self, application: SimulatedApplication, endpoint: Endpoint) -> None:
+    def _compare_numbers(self, application: SimulatedApplication, endpoint: EngineEndpoint) -> None:
         """Check that both endpoints agree on the numbers that were sent and received (R-ACK-05)."""
         for partner in endpoint.partners.values():
             remote = self.world.application_at(partner)
@@ -200,7 +200,7 @@ class Simulation:
         return RunOutcome(self.scenario, world.digest.text(), world.schedule.now, counts, fallen, breaches)
 
 
-def _partner_for(endpoint: Endpoint, application: SimulatedApplication) -> Partner | None:
+def _partner_for(endpoint: EngineEndpoint, application: SimulatedApplication) -> Partner | None:
     for partner in endpoint.partners.values():
         if partner.peer.address == application.address and partner.number == application.endpoint_number:
             return partner

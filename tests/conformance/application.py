@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mxwire.protocol import Endpoint, Event, EventKind, Node, Partner, Request, Status
+from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, Partner, Request, Status
 from tests.conformance.outbox import Difference
 from tests.conformance.words import AT_ONCE, programs
 
@@ -23,7 +23,7 @@ class Application:
         self.payload = payload
         """What a message holds that no pattern tells: called with the match information and the length."""
         self.calls: deque[str] = deque()
-        self.endpoint: Endpoint | None = None
+        self.endpoint: EngineEndpoint | None = None
         self.partner: Partner | None = None
         self.requests: list[Request] = []
         self.waits_for: Request | None = None

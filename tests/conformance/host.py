@@ -12,7 +12,7 @@ from random import Random
 import numpy as np
 
 from mxwire.frames import FrameBatch
-from mxwire.protocol import Endpoint, Node, Profile
+from mxwire.protocol import EngineEndpoint, Node, Profile
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.packets import (
@@ -195,7 +195,7 @@ class Host:
             liback_acknum=1,
         )
 
-    def _connected(self, number: int, session: int) -> Endpoint:
+    def _connected(self, number: int, session: int) -> EngineEndpoint:
         """An endpoint that a partner has connected to, with receives for all that may come."""
         endpoint = self.node.open_endpoint(number, KEY, session=session)
         for _ in range(RECEIVES):
@@ -216,7 +216,7 @@ class Host:
             self._connect_back(endpoint)
         return endpoint
 
-    def _connect_back(self, endpoint: Endpoint) -> None:
+    def _connect_back(self, endpoint: EngineEndpoint) -> None:
         """What the real host does not do, and a better one does before it sends anything (R-CON-12)."""
         request = endpoint.connect(PARTNER, REMOTE, KEY)
         self.wait()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mxwire.protocol import Profile
-from mxwire.protocol.sequence import distance
+from mxwire.protocol.library.reliability import distance
 from mxwire.replay.stateful.records import FOR_LIBRARY, NUMBERED, Record, acked_by, covers
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.packets import ConnectReply, Notify, Pull, Rndv, Truc

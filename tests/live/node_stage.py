@@ -8,7 +8,7 @@ from random import Random
 
 from mxwire.ethernet import BROADCAST
 from mxwire.frames import FrameBatch
-from mxwire.protocol import ALL_BITS, Endpoint, Event, EventKind, Node, Request, RequestKind, Status
+from mxwire.protocol import ALL_BITS, EngineEndpoint, Event, EventKind, Node, Request, RequestKind, Status
 from mxwire.protocol.profile import OPEN_MX_1_5, Profile
 from mxwire.wire.dialect import Dialect
 
@@ -118,7 +118,7 @@ def node(dialect: Dialect, profile: Profile = OPEN_MX_1_5) -> Node:
 class Echo:
     """An application on the node that sends back whatever comes."""
 
-    def __init__(self, endpoint: Endpoint, longest: int = LONGEST) -> None:
+    def __init__(self, endpoint: EngineEndpoint, longest: int = LONGEST) -> None:
         """Messages of more than ``longest`` bytes are truncated, and not sent back."""
         self.ended: list[Request] = []
         self._endpoint = endpoint
@@ -144,7 +144,7 @@ class Caller:
     """An application on the node that connects to the peer as soon as it has told its name, sends one message, and
     takes the echo."""
 
-    def __init__(self, endpoint: Endpoint, name: str, data: bytes, match: int, *, synchronous: bool) -> None:
+    def __init__(self, endpoint: EngineEndpoint, name: str, data: bytes, match: int, *, synchronous: bool) -> None:
         self.ended: list[Request] = []
         self.echo: bytes | None = None
         self._endpoint = endpoint

@@ -6,14 +6,14 @@ import importlib
 import pkgutil
 
 import mxwire.protocol
-from mxwire.protocol.machine import Table
+from mxwire.protocol.machine import TransitionTable
 
 
-def tables() -> dict[str, Table]:
+def tables() -> dict[str, TransitionTable]:
     """Every table by its name."""
     found = {}
     for module in pkgutil.walk_packages(mxwire.protocol.__path__, "mxwire.protocol."):
         for value in vars(importlib.import_module(module.name)).values():
-            if isinstance(value, Table):
+            if isinstance(value, TransitionTable):
                 found[value.name] = value
     return found

@@ -9,7 +9,7 @@ import pytest
 from mxwire.ethernet import BROADCAST
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Node
-from mxwire.protocol.introduction import EVERY, Introduction, announcement, answer, query
+from mxwire.protocol.discovery import EVERY, Introduction, announcement, answer, query
 from mxwire.units import SECOND
 from mxwire.wire.codec import codec_of, parse
 from mxwire.wire.dialect import MXOE, Dialect, omx

@@ -8,7 +8,7 @@ import pytest
 
 from mxwire.errors import MxwireError
 from mxwire.protocol import PROFILES, Counter, Counters, Status, profile_by_name
-from mxwire.protocol.machine import Machine, Row, Table
+from mxwire.protocol.machine import Machine, TransitionTable
 from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_1_5, Defect
 from mxwire.protocol.status import ImpossibleEventError
 from mxwire.units import SECOND
@@ -33,14 +33,14 @@ def _count(lamp: Lamp, times: int) -> None:
 
 
 ROWS = (
-    Row(Light.RED, Press.BUTTON, Light.GREEN, _count, ("R-XXX-01", "R-XXX-02")),
-    Row(Light.GREEN, Press.BUTTON, Light.RED),
-    Row(Light.GREEN, Press.HAMMER, Light.BROKEN),
+    (Light.RED, Press.BUTTON, Light.GREEN, _count, ("R-XXX-01", "R-XXX-02")),
+    (Light.GREEN, Press.BUTTON, Light.RED, None, ()),
+    (Light.GREEN, Press.HAMMER, Light.BROKEN, None, ()),
 )
 
 
 class Lamp(Machine):
-    table = Table("lamp", Light.RED, ROWS)
+    table = TransitionTable("lamp", Light.RED, ROWS)
     pressed = 0
 
 
@@ -65,7 +65,7 @@ def test_a_table_says_what_it_is():
 
 def test_a_table_has_one_row_for_each_state_and_event():
     with pytest.raises(ValueError, match="two rows"):
-        Table("lamp", Light.RED, (*ROWS, ROWS[0]))
+        TransitionTable("lamp", Light.RED, (*ROWS, ROWS[0]))
 
 
 @pytest.mark.parametrize("table", tables().values(), ids=lambda each: each.name)

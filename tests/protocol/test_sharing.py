@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from mxwire.frames import FrameBatch
-from mxwire.protocol import Endpoint, Node
+from mxwire.protocol import EngineEndpoint, Node
 from mxwire.protocol.counters import Counter
 from mxwire.units import SECOND
 
@@ -72,7 +72,7 @@ class Play:
                     for each in hearing:
                         each.receive(FrameBatch.from_frames(frames), self.now)
 
-    def talk(self, near: Endpoint, number: int) -> None:
+    def talk(self, near: EngineEndpoint, number: int) -> None:
         request = near.connect(SHARED, number, 0)
         self.run()
         assert request.partner is not None and request.status == 0

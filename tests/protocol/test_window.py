@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mxwire.protocol import Defect, Status
+from mxwire.protocol.library.reliability import distance, number, same_session, session_bits, successor
 from mxwire.protocol.profile import OPEN_MX_1_5
-from mxwire.protocol.sequence import distance, number, same_session, session_bits, successor
 from mxwire.wire.packets import Medium, Notify, Tiny, Truc
 
 from .world import World, lose_first, pattern

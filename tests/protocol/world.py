@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from mxwire.ethernet import BROADCAST
 from mxwire.frames import FrameBatch
-from mxwire.protocol import Endpoint, Event, EventKind, Node, Partner, Request, Status
+from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, Partner, Request, Status
 from mxwire.protocol.profile import OPEN_MX_1_5, Profile
 from mxwire.units import MILLISECOND, SECOND
 from mxwire.wire.codec import codec_of
@@ -150,10 +150,10 @@ class World:
 
     # Shortcuts.
 
-    def open(self, host: int, number: int = 1, **options: Any) -> Endpoint:
+    def open(self, host: int, number: int = 1, **options: Any) -> EngineEndpoint:
         return self.nodes[host].open_endpoint(number, KEY, **options)
 
-    def connect(self, source: Endpoint, target: Endpoint, host: int) -> Partner:
+    def connect(self, source: EngineEndpoint, target: EngineEndpoint, host: int) -> Partner:
         """Connect, and expect success."""
         request = source.connect(address(host), target.number, KEY)
         self.settle()
@@ -161,7 +161,7 @@ class World:
         assert request.partner is not None
         return request.partner
 
-    def pair(self) -> tuple[Endpoint, Endpoint, Partner, Partner]:
+    def pair(self) -> tuple[EngineEndpoint, EngineEndpoint, Partner, Partner]:
         """An endpoint on each of the first two hosts, connected both ways."""
         one, two = self.open(0), self.open(1, 2)
         there, back = self.connect(one, two, 1), self.connect(two, one, 0)

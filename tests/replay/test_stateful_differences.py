@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mxwire.frames import FrameBatch
-from mxwire.protocol.sequence import distance
+from mxwire.protocol.library.reliability import distance
 from mxwire.replay.stateful import simulated
 from mxwire.replay.stateful.actor import ReplayActor
 from mxwire.replay.stateful.application import RecordedApplication

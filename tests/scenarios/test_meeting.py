@@ -9,7 +9,7 @@ import pytest
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.link import MemoryLink, MemoryNetwork
-from mxwire.protocol.introduction import announcement, answer, query
+from mxwire.protocol.discovery import announcement, answer, query
 from mxwire.scenarios import LiveTarget, meet
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import MXOE, omx

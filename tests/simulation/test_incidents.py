@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mxwire.protocol import Endpoint
+from mxwire.protocol import EngineEndpoint
 from mxwire.simulation import Scenario, Simulation
 from mxwire.simulation.application import SimulatedApplication
 from mxwire.simulation.host import SimulatedHost
@@ -72,12 +72,12 @@ def test_a_stalled_application_receives_no_events(kind: str, monkeypatch: pytest
         original(application, event)
 
     monkeypatch.setattr(SimulatedApplication, "_react", react)
-    progress = Endpoint.progress
+    progress = EngineEndpoint.progress
 
-    def progressed(endpoint: Endpoint, now: int) -> None:
+    def progressed(endpoint: EngineEndpoint, now: int) -> None:
         asleep.append(now) if not endpoint.progressing else None
         progress(endpoint, now)
 
-    monkeypatch.setattr(Endpoint, "progress", progressed)
+    monkeypatch.setattr(EngineEndpoint, "progress", progressed)
     assert Simulation(scenario(kind)).run().held
     assert not asleep, "the library of an Open-MX host makes no progress while its application sleeps"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mxwire.protocol import Endpoint, Event, EventKind, Node, RequestKind
+from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, RequestKind
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.replies import RegionTable
 from mxwire.protocol.library import inbound
@@ -95,8 +95,8 @@ def one_byte_too_many_is_written(patch):
 def the_endpoints_of_a_host_share_their_receives(patch):
     shared: dict[int, Matching] = {}
 
-    def opened(original: Any, node: Node, *arguments: Any) -> Endpoint:
-        endpoint: Endpoint = original(node, *arguments)
+    def opened(original: Any, node: Node, *arguments: Any) -> EngineEndpoint:
+        endpoint: EngineEndpoint = original(node, *arguments)
         endpoint.matching = shared.setdefault(id(node), endpoint.matching)
         return endpoint
 

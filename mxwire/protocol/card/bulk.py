@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
 from mxwire.protocol.card.interface import HostInterface
-from mxwire.protocol.card.pull import Pull, PullReplyRun
+from mxwire.protocol.card.pull import PullReplyRun, PullTransfer
 from mxwire.protocol.card.replies import FRAMES_MAXIMUM
 from mxwire.protocol.corridor import Fragments
 from mxwire.protocol.counters import Counter
@@ -195,7 +195,7 @@ def _pull_replies(interface: HostInterface, which: tuple[int, int, bool], part: 
             interface.ready[endpoint] = None
 
 
-def _single(pull: Pull, part: PullReplyRun, now: int) -> list[Counter]:
+def _single(pull: PullTransfer, part: PullReplyRun, now: int) -> list[Counter]:
     start = part.starts[0]
     reason = pull.reply(part.sequences[0], part.offsets[0], part.buffer[start : start + part.lengths[0]], now)
     return [] if reason is None else [reason]

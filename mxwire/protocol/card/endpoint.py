@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.outgoing import Port
-from mxwire.protocol.card.pull import OUT_OF_ORDER_SHARE, Pull, PullEvent, PullSource, PullTimers
+from mxwire.protocol.card.pull import OUT_OF_ORDER_SHARE, PullEvent, PullSource, PullTimers, PullTransfer
 from mxwire.protocol.card.replies import RegionTable
 from mxwire.protocol.corridor import LocalMessage, PullEnded, Ring
 from mxwire.protocol.profile import Defect
@@ -74,12 +74,12 @@ class CardEndpoint:
         self.ring = Ring(port.profile.ring_size, port.profile.ring_batch)
         self.regions = RegionTable(port.profile.region_maximum, port.profile.region_first_use)
         self.slots = slots
-        self.pulls: dict[int, Pull] = {}
+        self.pulls: dict[int, PullTransfer] = {}
         """The live pulls by handle."""
 
-    def start_pull(self, source: PullSource, memory: Segments, total: int, context: Any, now: int) -> Pull:
+    def start_pull(self, source: PullSource, memory: Segments, total: int, context: Any, now: int) -> PullTransfer:
         """Begin to fetch ``total`` bytes into ``memory``; its end will be an event in the ring, with ``context``."""
-        pull = Pull(self, self.slots.take(), source, memory, total, context)
+        pull = PullTransfer(self, self.slots.take(), source, memory, total, context)
         self.pulls[pull.handle] = pull
         pull.fire(PullEvent.START, now)
         self._timers.watch(pull)
@@ -89,12 +89,12 @@ class CardEndpoint:
         """True if the first PULLs of a transfer are transmitted out of order, as some are on a busy host (R-MEA-15)."""
         return self._disorderly and self._rng.random() < OUT_OF_ORDER_SHARE
 
-    def pull_ended(self, pull: Pull, status: Status, transferred: int) -> None:
+    def pull_ended(self, pull: PullTransfer, status: Status, transferred: int) -> None:
         """End a pull: invalidate its handle, and put an event into the ring."""
         self.pull_vanished(pull)
         self.ring.ended.append(PullEnded(pull.context, status, transferred))
 
-    def pull_vanished(self, pull: Pull) -> None:
+    def pull_vanished(self, pull: PullTransfer) -> None:
         """Forget a pull, and free its handle."""
         self.pulls.pop(pull.handle, None)
         self._timers.forget(pull)

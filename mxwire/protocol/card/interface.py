@@ -20,8 +20,7 @@ from mxwire.protocol.card.pull import PullEvent, PullTimers
 from mxwire.protocol.card.replies import PullReplies, region_offset, replies_needed
 from mxwire.protocol.corridor import Arrival
 from mxwire.protocol.counters import Counter
-from mxwire.protocol.discovery import RawQueue
-from mxwire.protocol.names import Names
+from mxwire.protocol.discovery import Names, RawQueue
 from mxwire.protocol.peers import Peer, PeerTable
 from mxwire.protocol.profile import Defect, Profile
 from mxwire.protocol.status import Status

@@ -51,12 +51,12 @@ from numpy.typing import NDArray
 
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.counters import Counter
-from mxwire.protocol.machine import Machine, Row, Table
+from mxwire.protocol.machine import Machine, TransitionTable
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.profile import Profile
 from mxwire.protocol.status import Status
 from mxwire.wire.numbers import PULL_MAGIC
-from mxwire.wire.packets import Pull as PullFrame
+from mxwire.wire.packets import Pull
 
 if TYPE_CHECKING:
     from mxwire.protocol.card.endpoint import CardEndpoint
@@ -89,12 +89,12 @@ class PullEvent(StrEnum):
     CLOSED = "endpoint closed"
 
 
-def _request_first(pull: Pull, now: int) -> None:
+def _request_first(pull: PullTransfer, now: int) -> None:
     pull.started = now
     pull.advance(now, pull.endpoint.late_pulls())
 
 
-def _request_again(pull: Pull, now: int) -> None:
+def _request_again(pull: PullTransfer, now: int) -> None:
     """Re-request the oldest block and every other incomplete one; allow optimistic re-requests again (R-PUL-07)."""
     pull.withdraw_late()
     for place, block in enumerate(pull.blocks):
@@ -106,28 +106,28 @@ def _request_again(pull: Pull, now: int) -> None:
     pull.deadline = now + pull.endpoint.profile.pull_timer
 
 
-def _end(pull: Pull, status: Status) -> None:
+def _end(pull: PullTransfer, status: Status) -> None:
     """Notify the library; the handle is invalid from now on (R-PUL-10)."""
     pull.endpoint.pull_ended(pull, status, pull.total if status == Status.SUCCESS else 0)
 
 
-def _vanish(pull: Pull, _status: Status) -> None:
+def _vanish(pull: PullTransfer, _status: Status) -> None:
     pull.endpoint.pull_vanished(pull)
 
 
-PULL: Final = Table(
+PULL: Final = TransitionTable(
     "pull",
     PullState.READY,
     (
-        Row(PullState.READY, PullEvent.START, PullState.RUNNING, _request_first, ("R-PUL-01", "R-PUL-02")),
-        Row(PullState.RUNNING, PullEvent.LAST_FRAME, PullState.ENDED, _end, ("R-PUL-10",)),
-        Row(PullState.RUNNING, PullEvent.EXPIRED, PullState.RUNNING, _request_again, ("R-PUL-08",)),
-        Row(PullState.RUNNING, PullEvent.OVERDUE, PullState.ENDED, _end, ("R-PUL-09",)),
-        Row(PullState.RUNNING, PullEvent.NACKED, PullState.ENDED, _end, ("R-NAK-09",)),
-        Row(PullState.RUNNING, PullEvent.OUTSIDE, PullState.ENDED, _end, ("R-PUL-05",)),
-        Row(PullState.RUNNING, PullEvent.CLOSED, PullState.ORPHANED, None, ("R-CLS-08",)),
-        Row(PullState.ORPHANED, PullEvent.EXPIRED, PullState.ORPHANED, _request_again, ("R-CLS-08",)),
-        Row(PullState.ORPHANED, PullEvent.OVERDUE, PullState.ENDED, _vanish, ("R-CLS-08",)),
+        (PullState.READY, PullEvent.START, PullState.RUNNING, _request_first, ("R-PUL-01", "R-PUL-02")),
+        (PullState.RUNNING, PullEvent.LAST_FRAME, PullState.ENDED, _end, ("R-PUL-10",)),
+        (PullState.RUNNING, PullEvent.EXPIRED, PullState.RUNNING, _request_again, ("R-PUL-08",)),
+        (PullState.RUNNING, PullEvent.OVERDUE, PullState.ENDED, _end, ("R-PUL-09",)),
+        (PullState.RUNNING, PullEvent.NACKED, PullState.ENDED, _end, ("R-NAK-09",)),
+        (PullState.RUNNING, PullEvent.OUTSIDE, PullState.ENDED, _end, ("R-PUL-05",)),
+        (PullState.RUNNING, PullEvent.CLOSED, PullState.ORPHANED, None, ("R-CLS-08",)),
+        (PullState.ORPHANED, PullEvent.EXPIRED, PullState.ORPHANED, _request_again, ("R-CLS-08",)),
+        (PullState.ORPHANED, PullEvent.OVERDUE, PullState.ENDED, _vanish, ("R-CLS-08",)),
     ),
 )
 
@@ -178,7 +178,7 @@ class PullReplyRun:
     buffer: NDArray[np.uint8]
 
 
-class Pull(Machine):
+class PullTransfer(Machine):
     """One running transfer."""
 
     __slots__ = (
@@ -287,7 +287,7 @@ class Pull(Machine):
         """Build a PULL without a block; ``index`` is the local host's index in the peer's table."""
         source, endpoint = self.source, self.endpoint
         return endpoint.port.codec.build(
-            PullFrame(
+            Pull(
                 dst_mac=source.peer.address,
                 src_mac=endpoint.port.address,
                 dst_src_peer_index=index,
@@ -446,24 +446,24 @@ class PullTimers:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._heap: list[tuple[int, int, Pull]] = []
+        self._heap: list[tuple[int, int, PullTransfer]] = []
         self._order = 0
-        self._live: dict[Pull, None] = {}
+        self._live: dict[PullTransfer, None] = {}
 
     def __len__(self) -> int:
         """Number of running pulls, orphans included."""
         return len(self._live)
 
-    def __iter__(self) -> Iterator[Pull]:
+    def __iter__(self) -> Iterator[PullTransfer]:
         """Iterate over the running pulls, in the order of their start."""
         return iter(self._live)
 
-    def watch(self, pull: Pull) -> None:
+    def watch(self, pull: PullTransfer) -> None:
         """Watch the timer of a pull until :meth:`forget`."""
         self._live[pull] = None
         self._push(pull)
 
-    def forget(self, pull: Pull) -> None:
+    def forget(self, pull: PullTransfer) -> None:
         """Stop watching a pull that has ended; its heap entry is removed when it is due."""
         self._live.pop(pull, None)
 
@@ -490,6 +490,6 @@ class PullTimers:
             if pull.state != PullState.ENDED:
                 self._push(pull)
 
-    def _push(self, pull: Pull) -> None:
+    def _push(self, pull: PullTransfer) -> None:
         self._order += 1
         heapq.heappush(self._heap, (pull.deadline, self._order, pull))

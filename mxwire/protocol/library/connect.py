@@ -6,12 +6,11 @@ from enum import StrEnum
 from typing import Final
 
 from mxwire.protocol.counters import Counter
-from mxwire.protocol.library.partner import LibraryEndpoint, Partner
-from mxwire.protocol.library.request import ListedRequest, RequestKind
-from mxwire.protocol.machine import Row, Table
+from mxwire.protocol.library.partner import LibraryEndpoint, ListedRequest, Partner, RequestKind
+from mxwire.protocol.library.reliability import same_session, session_bits
+from mxwire.protocol.machine import TransitionTable
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.profile import Defect
-from mxwire.protocol.sequence import same_session, session_bits
 from mxwire.protocol.status import EventKind, Status
 from mxwire.wire.enums import ConnectStatus, NackType
 from mxwire.wire.numbers import FIRST_NUMBER
@@ -104,19 +103,19 @@ def _end(connect: ConnectCall, status: Status) -> None:
         endpoint.flushing[partner] = None
 
 
-CONNECT: Final = Table(
+CONNECT: Final = TransitionTable(
     "connect",
     ConnectState.WAITING,
     (
-        Row(ConnectState.WAITING, ConnectEvent.SUBMIT, ConnectState.ASKED, _request, ("R-CON-01",)),
-        Row(ConnectState.WAITING, ConnectEvent.LOCAL, ConnectState.DONE, _end, ("R-CON-07", "R-LOC-02")),
-        Row(ConnectState.WAITING, ConnectEvent.CANCEL, ConnectState.DONE, _end, ("R-MSC-02",)),
-        Row(ConnectState.WAITING, ConnectEvent.REFUSED, ConnectState.DONE, _end, ("R-CLS-02", "R-CLS-03")),
-        Row(ConnectState.ASKED, ConnectEvent.DUE, ConnectState.ASKED, _transmit, ("R-CON-02",)),
-        Row(ConnectState.ASKED, ConnectEvent.ACCEPTED, ConnectState.DONE, _end, ("R-CON-05",)),
-        Row(ConnectState.ASKED, ConnectEvent.BAD_KEY, ConnectState.DONE, _end, ("R-CON-04",)),
-        Row(ConnectState.ASKED, ConnectEvent.REFUSED, ConnectState.DONE, _end, ("R-CON-15", "R-NAK-06", "R-RTX-05")),
-        Row(ConnectState.ASKED, ConnectEvent.CANCEL, ConnectState.DONE, _end, ("R-MSC-02", "R-CON-02")),
+        (ConnectState.WAITING, ConnectEvent.SUBMIT, ConnectState.ASKED, _request, ("R-CON-01",)),
+        (ConnectState.WAITING, ConnectEvent.LOCAL, ConnectState.DONE, _end, ("R-CON-07", "R-LOC-02")),
+        (ConnectState.WAITING, ConnectEvent.CANCEL, ConnectState.DONE, _end, ("R-MSC-02",)),
+        (ConnectState.WAITING, ConnectEvent.REFUSED, ConnectState.DONE, _end, ("R-CLS-02", "R-CLS-03")),
+        (ConnectState.ASKED, ConnectEvent.DUE, ConnectState.ASKED, _transmit, ("R-CON-02",)),
+        (ConnectState.ASKED, ConnectEvent.ACCEPTED, ConnectState.DONE, _end, ("R-CON-05",)),
+        (ConnectState.ASKED, ConnectEvent.BAD_KEY, ConnectState.DONE, _end, ("R-CON-04",)),
+        (ConnectState.ASKED, ConnectEvent.REFUSED, ConnectState.DONE, _end, ("R-CON-15", "R-NAK-06", "R-RTX-05")),
+        (ConnectState.ASKED, ConnectEvent.CANCEL, ConnectState.DONE, _end, ("R-MSC-02", "R-CON-02")),
     ),
 )
 

@@ -6,9 +6,9 @@ Theory of operation
 An endpoint is two machines. The *card* (``protocol/card/``) checks frames, answers PULLs, runs pulls and sends nacks,
 always. The *library* (this folder) connects, numbers, matches, acks and retransmits, and runs only while the
 application lets it (R-GEN-01). Between them is a ring of events (``corridor.py``), from the card to the library. The
-library works in *passes* (:meth:`Endpoint.progress`): the node makes one when the ring has events and when a frame or
-a timer is due. Calls of the application only enqueue; nothing is transmitted before the next pass, which lets one pass
-use one piggyback for what several packets owe.
+library works in *passes* (:meth:`EngineEndpoint.progress`): the node makes one when the ring has events and when a
+frame or a timer is due. Calls of the application only enqueue; nothing is transmitted before the next pass, which lets
+one pass use one piggyback for what several packets owe.
 
 One verb per layer: an application *sends* or *receives*, which posts a request; the library *enqueues* a packet and
 *assigns* it a number; the packet *emits* its frames to the port; the link *sends* what the node hands out.
@@ -16,8 +16,8 @@ One verb per layer: an application *sends* or *receives*, which posts a request;
 Life of a message
 -----------------
 
-1. ``Endpoint.send`` checks the arguments and chooses the packet: up to 32 bytes TINY, up to 128 SMALL, up to 32 KiB
-   MEDIUM, above that, or if synchronous, RNDV (``outbound.py``). It returns a request, and the packet waits as a
+1. ``EngineEndpoint.send`` checks the arguments and chooses the packet: up to 32 bytes TINY, up to 128 SMALL, up to
+   32 KiB MEDIUM, above that, or if synchronous, RNDV (``outbound.py``). It returns a request, and the packet waits as a
    ``Delivery`` in the queue of its partner (``Partner.enqueue``). Without a session the request ends here.
 2. The node's ``transmit`` makes a pass. ``Partner.assign`` gives the packet the next sequence number, if fewer than
    8191 are unacked, the partner is connected in both directions, and a RNDV has a region.
@@ -71,13 +71,20 @@ from mxwire.protocol.corridor import Arrival, LocalMessage
 from mxwire.protocol.library import connect
 from mxwire.protocol.library.connect import NACKS, ConnectCall
 from mxwire.protocol.library.inbound import Unexpected
-from mxwire.protocol.library.local import LocalSend, LocalState
 from mxwire.protocol.library.matching import ALL_BITS
-from mxwire.protocol.library.outbound import BufferedSend, EagerPacket, LargeSend, MediumPacket, Packet, RndvPacket
-from mxwire.protocol.library.partner import LibraryEndpoint, Partner
+from mxwire.protocol.library.outbound import (
+    BufferedSend,
+    EagerPacket,
+    LargeSend,
+    LocalSend,
+    LocalState,
+    MediumPacket,
+    Packet,
+    RndvPacket,
+)
+from mxwire.protocol.library.partner import LibraryEndpoint, Partner, Request
 from mxwire.protocol.library.receive import NoReceive, Receive, enqueue_notify
 from mxwire.protocol.library.reliability import AckEvent, AckState, Delivery
-from mxwire.protocol.library.request import Request
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.status import ArgumentTypeError, LocalProtocolError, Status
 from mxwire.wire.formats import MEDIUM_MXOE
@@ -99,7 +106,7 @@ Handler = Callable[[Unexpected], bool]
 """An application's unexpected handler: True if it has consumed the message (R-MAT-06)."""
 
 
-class Endpoint(LibraryEndpoint):
+class EngineEndpoint(LibraryEndpoint):
     """One open endpoint. Calls take effect at once, but frames leave at the node's next ``transmit``."""
 
     def __init__(self, node: Node, card: CardEndpoint, key: int, *, context_bits: int, context_shift: int) -> None:
@@ -501,7 +508,7 @@ class Endpoint(LibraryEndpoint):
         """The peer that stands for the local interface."""
         return self.node.peer(self.card.port.address)
 
-    def neighbour(self, partner: Partner) -> Endpoint | None:
+    def neighbour(self, partner: Partner) -> EngineEndpoint | None:
         """The open endpoint of the same host that a local partner stands for."""
         return self.node.endpoint_at(partner.peer, partner.number)
 
@@ -551,9 +558,9 @@ class Endpoint(LibraryEndpoint):
         return value, mask
 
 
-_BY_TYPE: Final[dict[type, Callable[[Endpoint, Any], None]]] = {
-    ConnectRequest: Endpoint._take_request,
-    ConnectReply: Endpoint._take_reply,
-    Truc: Endpoint._take_liback,
-    NackLib: Endpoint._take_nack,
+_BY_TYPE: Final[dict[type, Callable[[EngineEndpoint, Any], None]]] = {
+    ConnectRequest: EngineEndpoint._take_request,
+    ConnectReply: EngineEndpoint._take_reply,
+    Truc: EngineEndpoint._take_liback,
+    NackLib: EngineEndpoint._take_nack,
 }

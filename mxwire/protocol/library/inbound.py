@@ -16,10 +16,9 @@ import numpy as np
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.corridor import Arrival, Fragments
 from mxwire.protocol.library.matching import Postable
-from mxwire.protocol.library.reliability import AckEvent
-from mxwire.protocol.machine import Machine, Row, Table
+from mxwire.protocol.library.reliability import JUST_BEFORE, AckEvent, distance, successor
+from mxwire.protocol.machine import Machine, TransitionTable
 from mxwire.protocol.profile import Defect
-from mxwire.protocol.sequence import JUST_BEFORE, distance, successor
 from mxwire.protocol.status import Status
 from mxwire.wire.numbers import NUMBER_MASK, SESSION_NUMBER_MASK
 from mxwire.wire.packets import Medium, Notify, Rndv
@@ -87,7 +86,7 @@ class Unexpected:
         self.reassembly = reassembly
         self.rendezvous = rendezvous
         self.local = local
-        """The :class:`~mxwire.protocol.library.local.LocalSend` of a message from the same host."""
+        """The :class:`~mxwire.protocol.library.outbound.LocalSend` of a message from the same host."""
         self.order = 0
         self.waiting = True
 
@@ -361,19 +360,19 @@ def _failed(reassembly: Reassembly, status: Status) -> None:
         reassembly.receive.abandoned(status)
 
 
-REASSEMBLY: Final = Table(
+REASSEMBLY: Final = TransitionTable(
     "medium",
     ReassemblyState.INCOMPLETE,
     (
-        Row(ReassemblyState.INCOMPLETE, ReassemblyEvent.FRAGMENT, ReassemblyState.INCOMPLETE, None, ("R-MED-05",)),
-        Row(
+        (ReassemblyState.INCOMPLETE, ReassemblyEvent.FRAGMENT, ReassemblyState.INCOMPLETE, None, ("R-MED-05",)),
+        (
             ReassemblyState.INCOMPLETE,
             ReassemblyEvent.LAST_FRAGMENT,
             ReassemblyState.COMPLETE,
             _complete,
             ("R-MED-04",),
         ),
-        Row(ReassemblyState.INCOMPLETE, ReassemblyEvent.RESET, ReassemblyState.FAILED, _failed, ("R-CLS-05",)),
+        (ReassemblyState.INCOMPLETE, ReassemblyEvent.RESET, ReassemblyState.FAILED, _failed, ("R-CLS-05",)),
     ),
 )
 

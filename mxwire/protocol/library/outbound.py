@@ -5,7 +5,8 @@ packet is first transmitted. A larger or synchronous send is announced by a RNDV
 the message and sent a NOTIFY (behaviour, sections 7 and 13).
 
 Each kind of packet builds its own frames when it is emitted, and again when it is retransmitted, since the piggyback
-differs.
+differs. A message to an endpoint of the same host has no packet: it is put into the ring of that endpoint
+(``LocalSend``).
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from numpy.typing import NDArray
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.replies import Region
+from mxwire.protocol.corridor import LocalMessage
 from mxwire.protocol.counters import Counter
-from mxwire.protocol.library.partner import LibraryEndpoint, Partner
+from mxwire.protocol.library.partner import LibraryEndpoint, ListedRequest, Partner, Request, RequestKind
 from mxwire.protocol.library.reliability import Delivery
-from mxwire.protocol.library.request import Request, RequestKind
-from mxwire.protocol.machine import Row, Table
+from mxwire.protocol.machine import TransitionTable
 from mxwire.protocol.status import EventKind, Status
 from mxwire.wire.enums import PacketType
 from mxwire.wire.headers import header_type
@@ -275,14 +276,14 @@ def _report_undelivered(send: BufferedSend, status: Status) -> None:
     send.endpoint.report(EventKind.UNDELIVERED, send)
 
 
-BUFFERED_SEND: Final = Table(
+BUFFERED_SEND: Final = TransitionTable(
     "buffered send",
     SendState.WAITING,
     (
-        Row(SendState.WAITING, SendEvent.POSTED, SendState.POSTED, _complete, ("R-SND-06",)),
-        Row(SendState.WAITING, SendEvent.LOST, SendState.DONE, _fail, ("R-CLS-05",)),
-        Row(SendState.POSTED, SendEvent.ACK, SendState.DONE, None, ("R-ACK-05",)),
-        Row(SendState.POSTED, SendEvent.LOST, SendState.DONE, _report_undelivered, ("R-CLS-02", "R-NAK-05")),
+        (SendState.WAITING, SendEvent.POSTED, SendState.POSTED, _complete, ("R-SND-06",)),
+        (SendState.WAITING, SendEvent.LOST, SendState.DONE, _fail, ("R-CLS-05",)),
+        (SendState.POSTED, SendEvent.ACK, SendState.DONE, None, ("R-ACK-05",)),
+        (SendState.POSTED, SendEvent.LOST, SendState.DONE, _report_undelivered, ("R-CLS-02", "R-NAK-05")),
     ),
 )
 
@@ -343,19 +344,19 @@ def _fail_large(send: LargeSend, status: Status) -> None:
     send.finish(status)
 
 
-LARGE_SEND: Final = Table(
+LARGE_SEND: Final = TransitionTable(
     "large send",
     LargeSendState.WAITING,
     (
-        Row(LargeSendState.WAITING, LargeSendEvent.POSTED, LargeSendState.ANNOUNCED, None, ("R-RDV-01",)),
-        Row(LargeSendState.WAITING, LargeSendEvent.LOST, LargeSendState.DONE, _fail_large, ("R-CLS-05",)),
-        Row(LargeSendState.ANNOUNCED, LargeSendEvent.ACK, LargeSendState.PULLABLE, None, ("R-RTX-02",)),
-        Row(LargeSendState.ANNOUNCED, LargeSendEvent.NOTIFY, LargeSendState.NOTIFIED, None, ("R-NOT-03",)),
-        Row(LargeSendState.ANNOUNCED, LargeSendEvent.LOST, LargeSendState.DONE, _fail_large, ("R-NAK-05", "R-CLS-05")),
-        Row(LargeSendState.PULLABLE, LargeSendEvent.NOTIFY, LargeSendState.DONE, _complete_large, ("R-NOT-02",)),
-        Row(LargeSendState.PULLABLE, LargeSendEvent.RESET, LargeSendState.DONE, _fail_large, ("R-CLS-05",)),
-        Row(LargeSendState.NOTIFIED, LargeSendEvent.ACK, LargeSendState.DONE, _complete_large, ("R-NOT-03",)),
-        Row(LargeSendState.NOTIFIED, LargeSendEvent.LOST, LargeSendState.DONE, _complete_large, ("R-NOT-03",)),
+        (LargeSendState.WAITING, LargeSendEvent.POSTED, LargeSendState.ANNOUNCED, None, ("R-RDV-01",)),
+        (LargeSendState.WAITING, LargeSendEvent.LOST, LargeSendState.DONE, _fail_large, ("R-CLS-05",)),
+        (LargeSendState.ANNOUNCED, LargeSendEvent.ACK, LargeSendState.PULLABLE, None, ("R-RTX-02",)),
+        (LargeSendState.ANNOUNCED, LargeSendEvent.NOTIFY, LargeSendState.NOTIFIED, None, ("R-NOT-03",)),
+        (LargeSendState.ANNOUNCED, LargeSendEvent.LOST, LargeSendState.DONE, _fail_large, ("R-NAK-05", "R-CLS-05")),
+        (LargeSendState.PULLABLE, LargeSendEvent.NOTIFY, LargeSendState.DONE, _complete_large, ("R-NOT-02",)),
+        (LargeSendState.PULLABLE, LargeSendEvent.RESET, LargeSendState.DONE, _fail_large, ("R-CLS-05",)),
+        (LargeSendState.NOTIFIED, LargeSendEvent.ACK, LargeSendState.DONE, _complete_large, ("R-NOT-03",)),
+        (LargeSendState.NOTIFIED, LargeSendEvent.LOST, LargeSendState.DONE, _complete_large, ("R-NOT-03",)),
     ),
 )
 
@@ -419,3 +420,99 @@ class LargeSend(Request):
         if region is not None and partner.large_sends.pop((region.number, region.use), None) is not None:
             self.endpoint.card.regions.release(region)
             self.endpoint.rendezvous -= 1
+
+
+# Messages between endpoints of one host, which are never on the wire (R-LOC-01, R-LOC-02).
+
+SHARED_THRESHOLD: Final = 4096
+"""Maximum length in bytes of a buffered message between endpoints of one host (R-LOC-02)."""
+
+
+class LocalState(StrEnum):
+    """States of a message to the same host."""
+
+    WAITING = "waiting"
+    OFFERED = "offered"
+    DONE = "done"
+
+
+class LocalEvent(StrEnum):
+    """Events of a message to the same host."""
+
+    OFFER = "put into the ring"
+    RECEIVED = "received"
+    REFUSED = "refused"
+
+
+def _end(send: LocalSend, status: Status, transferred: int) -> None:
+    if not send.done:
+        send.finish(status, transferred)
+        return
+    send.late_status = status
+    send.endpoint.report(EventKind.UNDELIVERED, send)
+
+
+LOCAL_SEND: Final = TransitionTable(
+    "message to the own host",
+    LocalState.WAITING,
+    (
+        (LocalState.WAITING, LocalEvent.OFFER, LocalState.OFFERED, None, ("R-LOC-02",)),
+        (LocalState.WAITING, LocalEvent.REFUSED, LocalState.DONE, _end, ("R-LOC-02",)),
+        (LocalState.OFFERED, LocalEvent.RECEIVED, LocalState.DONE, _end, ("R-LOC-02", "R-MSC-01")),
+        (LocalState.OFFERED, LocalEvent.REFUSED, LocalState.DONE, _end, ("R-LOC-02",)),
+    ),
+)
+
+
+class LocalSend(ListedRequest):
+    """A send to an endpoint of the same host."""
+
+    __slots__ = ("buffered", "late_status", "memory")
+
+    kind = RequestKind.SEND
+    table = LOCAL_SEND
+
+    def __init__(self, partner: Partner, match_info: int, memory: Segments, *, synchronous: bool) -> None:
+        super().__init__(partner.endpoint, partner, match_info, memory.length)
+        self.buffered = memory.length <= SHARED_THRESHOLD and not synchronous
+        """True if the send is complete as soon as it is posted."""
+        self.memory = Segments(memory.copy()) if self.buffered else memory
+        self.late_status: Status | None = None
+        """The reason if the message was lost after it had been reported complete."""
+
+    def submit(self) -> bool:
+        """Put the message into the ring of the target; return False if there is no room now."""
+        partner = self.partner
+        assert partner is not None
+        if self.state is not LocalState.WAITING:
+            return True
+        target = self.endpoint.neighbour(partner)
+        if target is None or target.session != partner.fwd:
+            closed = target is None
+            self.fire(
+                LocalEvent.REFUSED,
+                Status.REMOTE_ENDPOINT_CLOSED if closed else Status.REMOTE_ENDPOINT_BAD_SESSION,
+                0,
+            )
+            return True
+        if not target.card.offer(LocalMessage(self)):
+            return False
+        self.fire(LocalEvent.OFFER)
+        if self.buffered:
+            self.finish(Status.SUCCESS, self.length)
+        return True
+
+    def received(self, transferred: int) -> None:
+        """End the send: the receiver has taken ``transferred`` bytes."""
+        short = transferred < self.length
+        self.fire(LocalEvent.RECEIVED, Status.MESSAGE_TRUNCATED if short else Status.SUCCESS, transferred)
+
+    def dropped(self, status: Status = Status.REMOTE_ENDPOINT_CLOSED) -> None:
+        """End the send: the target has closed, or has no memory for the message."""
+        if self.can(LocalEvent.REFUSED):
+            self.fire(LocalEvent.REFUSED, status, 0)
+
+    def close(self) -> None:
+        """End the send, since its own endpoint closes."""
+        if self.can(LocalEvent.REFUSED):
+            self.fire(LocalEvent.REFUSED, Status.CANCELLED, 0)

@@ -1,4 +1,4 @@
-"""Partners: the state of one remote endpoint, and the state that all partners of a local endpoint share.
+"""Partners and requests: the state of one remote endpoint, and the state that all of a local endpoint share.
 
 Theory of operation
 ===================
@@ -41,14 +41,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import Any, Protocol
+from enum import StrEnum
+from typing import Any, ClassVar, Protocol
 
 from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.library.inbound import MessageTarget, Reassembly, Unexpected, Window
 from mxwire.protocol.library.matching import HandlerCalls, Matching
-from mxwire.protocol.library.reliability import AckEvent, Delivery, DeliveryEvent, OwedAck, Resends
+from mxwire.protocol.library.reliability import (
+    NO_NUMBER,
+    AckEvent,
+    Delivery,
+    DeliveryEvent,
+    OwedAck,
+    ResendQueue,
+    distance,
+    same_session,
+    session_bits,
+    successor,
+)
+from mxwire.protocol.machine import Machine
 from mxwire.protocol.peers import Peer
-from mxwire.protocol.sequence import NO_NUMBER, distance, same_session, session_bits, successor
 from mxwire.protocol.status import EventKind, Reporter, Status
 from mxwire.wire.numbers import (
     ABANDONED_DONE,
@@ -58,6 +70,93 @@ from mxwire.wire.numbers import (
     SESSION_NUMBER_MASK,
     SESSION_NUMBER_STEP,
 )
+
+# Requests.
+
+
+class Event:
+    """One reported event, with the request, partner or peer that it concerns."""
+
+    __slots__ = ("kind", "partner", "peer", "request")
+
+    def __init__(
+        self, kind: EventKind, request: Request | None = None, partner: Partner | None = None, peer: Peer | None = None
+    ) -> None:
+        self.kind = kind
+        self.request = request
+        self.partner = partner
+        self.peer = peer
+
+    def __repr__(self) -> str:
+        """Show the kind and the object concerned, for debugging."""
+        concerned = next((each for each in (self.request, self.partner, self.peer) if each is not None), "")
+        return f"<Event {self.kind} {concerned}>"
+
+
+class RequestKind(StrEnum):
+    """Kinds of requests."""
+
+    CONNECT = "connect"
+    SEND = "send"
+    RECEIVE = "receive"
+
+
+class Request(Machine):
+    """An operation that an application has posted, and that ends with a status."""
+
+    __slots__ = ("context", "endpoint", "length", "match_info", "partner", "status", "transferred")
+
+    kind: ClassVar[RequestKind]
+
+    def __init__(self, endpoint: LibraryEndpoint, partner: Partner | None, match_info: int, length: int) -> None:
+        self.state = self.table.initial
+        self.endpoint = endpoint
+        self.partner = partner
+        """The remote endpoint; for a receive, the source of the message, once it is matched."""
+        self.match_info = match_info
+        """Match information of the message."""
+        self.length = length
+        """Length of the whole message in bytes."""
+        self.status: Status | None = None
+        """The result; None until the request has ended."""
+        self.transferred = 0
+        """Number of bytes transferred."""
+        self.context: Any = None
+        """Any object of the application."""
+
+    @property
+    def done(self) -> bool:
+        """True if the request has ended."""
+        return self.status is not None
+
+    def finish(self, status: Status, transferred: int = 0) -> None:
+        """End the request, and report this to the application."""
+        self.status = status
+        self.transferred = transferred
+        self.endpoint.requests.pop(self, None)
+        self.endpoint.report(EventKind.COMPLETED, self)
+
+    def __repr__(self) -> str:
+        """Show state, result, match information and length, for debugging."""
+        outcome = "pending" if self.status is None else self.status.text
+        return f"<{type(self).__name__} {self.state} {outcome} match={self.match_info:#x} length={self.length}>"
+
+
+class ListedRequest(Request):
+    """A request that ends when its endpoint closes; all others end with their partner."""
+
+    __slots__ = ()
+
+    def __init__(self, endpoint: LibraryEndpoint, partner: Partner | None, match_info: int, length: int) -> None:
+        super().__init__(endpoint, partner, match_info, length)
+        endpoint.requests[self] = None
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the request, since its endpoint closes."""
+
+
+# The state that partners share.
 
 
 class PendingConnect(Protocol):
@@ -120,7 +219,7 @@ class LibraryEndpoint(ABC):
         self.requests: dict[Any, None] = {}
         """The unfinished ``ListedRequest`` objects, in the order of the calls; an ordered set."""
         self.matching: Matching[MessageTarget, Unexpected] = Matching(profile, handler_calls)
-        self.resends = Resends(profile)
+        self.resends = ResendQueue(profile)
         self.delayed_acks: deque[tuple[int, OwedAck]] = deque()
         self.immediate_acks: list[OwedAck] = []
         self.flushing: dict[Partner, None] = {}

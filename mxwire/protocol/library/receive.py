@@ -8,12 +8,10 @@ from typing import Final
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.pull import PullSource
 from mxwire.protocol.library.inbound import Reassembly, Unexpected
-from mxwire.protocol.library.local import LocalSend
-from mxwire.protocol.library.outbound import NotifyPacket
-from mxwire.protocol.library.partner import LibraryEndpoint, Partner
+from mxwire.protocol.library.outbound import LocalSend, NotifyPacket
+from mxwire.protocol.library.partner import LibraryEndpoint, ListedRequest, Partner, Request, RequestKind
 from mxwire.protocol.library.reliability import Delivery, DeliveryOwner
-from mxwire.protocol.library.request import ListedRequest, Request, RequestKind
-from mxwire.protocol.machine import Row, Table
+from mxwire.protocol.machine import TransitionTable
 from mxwire.protocol.profile import Defect
 from mxwire.protocol.status import Status
 from mxwire.wire.numbers import NO_SESSION
@@ -62,23 +60,23 @@ def _notify(receive: Receive, status: Status, transferred: int) -> None:
     enqueue_notify(receive.partner, receive.rendezvous, transferred, receive)
 
 
-RECEIVE: Final = Table(
+RECEIVE: Final = TransitionTable(
     "receive",
     ReceiveState.POSTED,
     (
-        Row(ReceiveState.POSTED, ReceiveEvent.MESSAGE, ReceiveState.DONE, Request.finish, ("R-MAT-02",)),
-        Row(ReceiveState.POSTED, ReceiveEvent.FRAGMENT, ReceiveState.FILLING, None, ("R-MED-01",)),
-        Row(ReceiveState.POSTED, ReceiveEvent.RENDEZVOUS, ReceiveState.PULLING, _pull, ("R-RDV-04",)),
-        Row(ReceiveState.POSTED, ReceiveEvent.EMPTY, ReceiveState.NOTIFYING, _notify, ("R-RDV-04", "R-PUL-11")),
-        Row(ReceiveState.POSTED, ReceiveEvent.CANCEL, ReceiveState.DONE, Request.finish, ("R-MSC-02",)),
-        Row(ReceiveState.POSTED, ReceiveEvent.CLOSE, ReceiveState.DONE, Request.finish, ("R-CLS-02",)),
-        Row(ReceiveState.FILLING, ReceiveEvent.COMPLETE, ReceiveState.DONE, Request.finish, ("R-MED-04",)),
-        Row(ReceiveState.FILLING, ReceiveEvent.RESET, ReceiveState.DONE, Request.finish, ("R-CLS-05",)),
-        Row(ReceiveState.PULLING, ReceiveEvent.PULLED, ReceiveState.NOTIFYING, _notify, ("R-NOT-01",)),
-        Row(ReceiveState.PULLING, ReceiveEvent.RESET, ReceiveState.DONE, Request.finish, ("R-CLS-05",)),
-        Row(ReceiveState.PULLING, ReceiveEvent.CLOSE, ReceiveState.DONE, Request.finish, ("R-CLS-02",)),
-        Row(ReceiveState.NOTIFYING, ReceiveEvent.NOTIFIED, ReceiveState.DONE, Request.finish, ("R-SND-06",)),
-        Row(ReceiveState.NOTIFYING, ReceiveEvent.RESET, ReceiveState.DONE, Request.finish, ("R-CLS-05", "R-NAK-08")),
+        (ReceiveState.POSTED, ReceiveEvent.MESSAGE, ReceiveState.DONE, Request.finish, ("R-MAT-02",)),
+        (ReceiveState.POSTED, ReceiveEvent.FRAGMENT, ReceiveState.FILLING, None, ("R-MED-01",)),
+        (ReceiveState.POSTED, ReceiveEvent.RENDEZVOUS, ReceiveState.PULLING, _pull, ("R-RDV-04",)),
+        (ReceiveState.POSTED, ReceiveEvent.EMPTY, ReceiveState.NOTIFYING, _notify, ("R-RDV-04", "R-PUL-11")),
+        (ReceiveState.POSTED, ReceiveEvent.CANCEL, ReceiveState.DONE, Request.finish, ("R-MSC-02",)),
+        (ReceiveState.POSTED, ReceiveEvent.CLOSE, ReceiveState.DONE, Request.finish, ("R-CLS-02",)),
+        (ReceiveState.FILLING, ReceiveEvent.COMPLETE, ReceiveState.DONE, Request.finish, ("R-MED-04",)),
+        (ReceiveState.FILLING, ReceiveEvent.RESET, ReceiveState.DONE, Request.finish, ("R-CLS-05",)),
+        (ReceiveState.PULLING, ReceiveEvent.PULLED, ReceiveState.NOTIFYING, _notify, ("R-NOT-01",)),
+        (ReceiveState.PULLING, ReceiveEvent.RESET, ReceiveState.DONE, Request.finish, ("R-CLS-05",)),
+        (ReceiveState.PULLING, ReceiveEvent.CLOSE, ReceiveState.DONE, Request.finish, ("R-CLS-02",)),
+        (ReceiveState.NOTIFYING, ReceiveEvent.NOTIFIED, ReceiveState.DONE, Request.finish, ("R-SND-06",)),
+        (ReceiveState.NOTIFYING, ReceiveEvent.RESET, ReceiveState.DONE, Request.finish, ("R-CLS-05", "R-NAK-08")),
     ),
 )
 

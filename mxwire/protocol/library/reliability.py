@@ -1,10 +1,11 @@
-"""Reliability: numbered packets are retransmitted until they are acked, and received ones are acked in time.
+"""Reliability: sequence numbers, retransmission until a packet is acked, and acks of received packets.
 
-Three parts share this file, since each depends on the others' timing:
+Four parts share this file, since each depends on the others:
 
+* the arithmetic of sequence numbers (``successor``, ``distance`` …; section 6);
 * a ``Delivery`` is one sequence number of one direction: transmitted with that number, retransmitted every 500 ms
-  (``resend_delay``), done when an ack covers it (behaviour, sections 6, 7 and 12);
-* ``Resends`` is the queue of everything that waits for an answer, in order of its deadline;
+  (``resend_delay``), done when an ack covers it (behaviour, sections 7 and 12);
+* ``ResendQueue`` is the queue of everything that waits for an answer, in order of its deadline;
 * an ``OwedAck`` decides when a partner is acked: by a piggyback, by a liback at the end of the pass, or by a liback
   after a short delay (section 11).
 
@@ -18,15 +19,48 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from mxwire.protocol.counters import Counter
-from mxwire.protocol.machine import Machine, Row, Table
+from mxwire.protocol.machine import Machine, TransitionTable
 from mxwire.protocol.profile import Profile
-from mxwire.protocol.sequence import distance
 from mxwire.protocol.status import Status
-from mxwire.wire.numbers import NO_SESSION
+from mxwire.wire.numbers import NO_SESSION, NUMBER_MASK, SESSION_NUMBER_MASK
 from mxwire.wire.packets import Truc
 
 if TYPE_CHECKING:
     from mxwire.protocol.library.partner import Partner
+
+
+# Sequence numbers: 14 bits of number below two bits of session number. All values are the 16-bit integers of
+# ``lib_seqnum`` and ``lib_piggyack``.
+
+NO_NUMBER: Final = 0xFFFF
+"""The number before the connect; no packet matches its session number 3 (R-SEQ-07)."""
+JUST_BEFORE: Final = NUMBER_MASK
+"""The distance from a number to the one before it."""
+
+
+def number(value: int) -> int:
+    """S(x): the sequence number without its session number (R-SEQ-01)."""
+    return value & NUMBER_MASK
+
+
+def session_bits(value: int) -> int:
+    """N(x): the session number in its place (R-SEQ-01)."""
+    return value & SESSION_NUMBER_MASK
+
+
+def successor(value: int) -> int:
+    """The next number: 0x3FFF is followed by 0, and nothing is carried into the session number (R-SEQ-01)."""
+    return (value & SESSION_NUMBER_MASK) | ((value + 1) & NUMBER_MASK)
+
+
+def distance(later: int, earlier: int) -> int:
+    """The distance from ``earlier`` to ``later``, modulo 2^14, regardless of session numbers (R-SEQ-02)."""
+    return (later - earlier) & NUMBER_MASK
+
+
+def same_session(one: int, other: int) -> bool:
+    """Return whether two values have the same session number (R-SEQ-07)."""
+    return not (one ^ other) & SESSION_NUMBER_MASK
 
 
 # Acknowledgements.
@@ -82,27 +116,27 @@ def _emit_liback(ack: OwedAck) -> None:
     )
 
 
-ACK: Final = Table(
+ACK: Final = TransitionTable(
     "acknowledgement",
     AckState.NOTHING,
     (
-        Row(AckState.NOTHING, AckEvent.ADVANCED, AckState.DELAYED, _delay, ("R-ACK-02",)),
-        Row(AckState.DELAYED, AckEvent.ADVANCED, AckState.DELAYED, None, ("R-ACK-02",)),
-        Row(AckState.IMMEDIATE, AckEvent.ADVANCED, AckState.IMMEDIATE, None, ("R-ACK-02",)),
-        Row(AckState.NOTHING, AckEvent.MANY, AckState.IMMEDIATE, _hurry, ("R-ACK-02", "R-ACK-07")),
-        Row(AckState.DELAYED, AckEvent.MANY, AckState.IMMEDIATE, _hurry, ("R-ACK-02", "R-ACK-07")),
-        Row(AckState.IMMEDIATE, AckEvent.MANY, AckState.IMMEDIATE, None, ("R-ACK-02",)),
-        Row(AckState.NOTHING, AckEvent.AT_ONCE, AckState.IMMEDIATE, _hurry, ("R-ACK-08", "R-ORD-03")),
-        Row(AckState.DELAYED, AckEvent.AT_ONCE, AckState.IMMEDIATE, _hurry, ("R-ACK-08", "R-ORD-03")),
-        Row(AckState.IMMEDIATE, AckEvent.AT_ONCE, AckState.IMMEDIATE, None, ("R-ACK-08", "R-ORD-03")),
-        Row(AckState.DELAYED, AckEvent.PIGGYBACK, AckState.NOTHING, None, ("R-ACK-03",)),
-        Row(AckState.IMMEDIATE, AckEvent.PIGGYBACK, AckState.NOTHING, None, ("R-ACK-03",)),
-        Row(AckState.IMMEDIATE, AckEvent.PASS_END, AckState.NOTHING, _emit_liback, ("R-ACK-04", "R-GEN-02")),
-        Row(AckState.DELAYED, AckEvent.DUE, AckState.NOTHING, _emit_liback, ("R-ACK-04",)),
-        Row(AckState.DELAYED, AckEvent.CLOSE, AckState.NOTHING, _emit_liback, ("R-ACK-09",)),
-        Row(AckState.NOTHING, AckEvent.RESET, AckState.NOTHING, None, ("R-CLS-05",)),
-        Row(AckState.DELAYED, AckEvent.RESET, AckState.NOTHING, None, ("R-CLS-05",)),
-        Row(AckState.IMMEDIATE, AckEvent.RESET, AckState.NOTHING, None, ("R-CLS-05",)),
+        (AckState.NOTHING, AckEvent.ADVANCED, AckState.DELAYED, _delay, ("R-ACK-02",)),
+        (AckState.DELAYED, AckEvent.ADVANCED, AckState.DELAYED, None, ("R-ACK-02",)),
+        (AckState.IMMEDIATE, AckEvent.ADVANCED, AckState.IMMEDIATE, None, ("R-ACK-02",)),
+        (AckState.NOTHING, AckEvent.MANY, AckState.IMMEDIATE, _hurry, ("R-ACK-02", "R-ACK-07")),
+        (AckState.DELAYED, AckEvent.MANY, AckState.IMMEDIATE, _hurry, ("R-ACK-02", "R-ACK-07")),
+        (AckState.IMMEDIATE, AckEvent.MANY, AckState.IMMEDIATE, None, ("R-ACK-02",)),
+        (AckState.NOTHING, AckEvent.AT_ONCE, AckState.IMMEDIATE, _hurry, ("R-ACK-08", "R-ORD-03")),
+        (AckState.DELAYED, AckEvent.AT_ONCE, AckState.IMMEDIATE, _hurry, ("R-ACK-08", "R-ORD-03")),
+        (AckState.IMMEDIATE, AckEvent.AT_ONCE, AckState.IMMEDIATE, None, ("R-ACK-08", "R-ORD-03")),
+        (AckState.DELAYED, AckEvent.PIGGYBACK, AckState.NOTHING, None, ("R-ACK-03",)),
+        (AckState.IMMEDIATE, AckEvent.PIGGYBACK, AckState.NOTHING, None, ("R-ACK-03",)),
+        (AckState.IMMEDIATE, AckEvent.PASS_END, AckState.NOTHING, _emit_liback, ("R-ACK-04", "R-GEN-02")),
+        (AckState.DELAYED, AckEvent.DUE, AckState.NOTHING, _emit_liback, ("R-ACK-04",)),
+        (AckState.DELAYED, AckEvent.CLOSE, AckState.NOTHING, _emit_liback, ("R-ACK-09",)),
+        (AckState.NOTHING, AckEvent.RESET, AckState.NOTHING, None, ("R-CLS-05",)),
+        (AckState.DELAYED, AckEvent.RESET, AckState.NOTHING, None, ("R-CLS-05",)),
+        (AckState.IMMEDIATE, AckEvent.RESET, AckState.NOTHING, None, ("R-CLS-05",)),
     ),
 )
 
@@ -155,7 +189,7 @@ class Resendable(Protocol):
         """Retransmit."""
 
 
-class Resends:
+class ResendQueue:
     """The queue of retransmissions of an endpoint, in constant time per entry (R-RTX-01, R-RTX-02).
 
     The resend delay is the same for all, so the order of transmission is the order of the deadlines: a plain queue
@@ -290,16 +324,16 @@ def _lose(delivery: Delivery, status: Status) -> None:
     delivery.owner.lost(status)
 
 
-DELIVERY: Final = Table(
+DELIVERY: Final = TransitionTable(
     "numbered packet",
     DeliveryState.WAITING,
     (
-        Row(DeliveryState.WAITING, DeliveryEvent.SUBMIT, DeliveryState.UNACKED, _transmit, ("R-SEQ-06", "R-SND-06")),
-        Row(DeliveryState.WAITING, DeliveryEvent.RESET, DeliveryState.DONE, _lose, ("R-CLS-05",)),
-        Row(DeliveryState.UNACKED, DeliveryEvent.DUE, DeliveryState.UNACKED, _transmit, ("R-RTX-01", "R-RTX-02")),
-        Row(DeliveryState.UNACKED, DeliveryEvent.ACK, DeliveryState.DONE, _acked, ("R-ACK-05",)),
-        Row(DeliveryState.UNACKED, DeliveryEvent.NACK, DeliveryState.DONE, _lose, ("R-NAK-05",)),
-        Row(DeliveryState.UNACKED, DeliveryEvent.RESET, DeliveryState.DONE, _lose, ("R-CLS-05", "R-RTX-05")),
+        (DeliveryState.WAITING, DeliveryEvent.SUBMIT, DeliveryState.UNACKED, _transmit, ("R-SEQ-06", "R-SND-06")),
+        (DeliveryState.WAITING, DeliveryEvent.RESET, DeliveryState.DONE, _lose, ("R-CLS-05",)),
+        (DeliveryState.UNACKED, DeliveryEvent.DUE, DeliveryState.UNACKED, _transmit, ("R-RTX-01", "R-RTX-02")),
+        (DeliveryState.UNACKED, DeliveryEvent.ACK, DeliveryState.DONE, _acked, ("R-ACK-05",)),
+        (DeliveryState.UNACKED, DeliveryEvent.NACK, DeliveryState.DONE, _lose, ("R-NAK-05",)),
+        (DeliveryState.UNACKED, DeliveryEvent.RESET, DeliveryState.DONE, _lose, ("R-CLS-05", "R-RTX-05")),
     ),
 )
 

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any, Final
 
 from mxwire.ethernet import BROADCAST
-from mxwire.protocol import introduction
+from mxwire.protocol import discovery
 from mxwire.replay.stateful.awaited import AwaitedFrames
 from mxwire.replay.stateful.connects import ConnectAnswers, OwnConnects
 from mxwire.replay.stateful.conversation import LiveConversation
@@ -129,7 +129,7 @@ class ReplayActor:
             return
         if isinstance(frame, HostQuery):
             state.their_index = frame.src_dst_peer_index
-            told = introduction.answer(frame, state.address, state.index, self._name)
+            told = discovery.answer(frame, state.address, state.index, self._name)
             self._leaving.append(self.codec.build(told))
         elif isinstance(frame, HostReply):
             state.their_index = frame.src_dst_peer_index
@@ -178,10 +178,10 @@ class ReplayActor:
             self._stop("it does not answer: no reply to a host query")
             return
         state = self.conversation
-        told = introduction.announcement(state.address, state.rng.getrandbits(32))
-        asked = introduction.query(state.address, state.other, state.index)
+        told = discovery.announcement(state.address, state.rng.getrandbits(32))
+        asked = discovery.query(state.address, state.other, state.index)
         self._leaving += [self.codec.build(told), self.codec.build(asked)]
-        self._next_introduction = now + introduction.EVERY
+        self._next_introduction = now + discovery.EVERY
 
     # The script.
 

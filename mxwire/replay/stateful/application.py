@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from mxwire.protocol import Endpoint, Node
+from mxwire.protocol import EngineEndpoint, Node
 from mxwire.replay.stateful.expectations import MESSAGES, length_of, match_of
 from mxwire.replay.stateful.hindsight import Hindsight
 from mxwire.replay.stateful.records import FOR_LIBRARY, Record, messages
@@ -43,7 +43,7 @@ class RecordedApplication:
         self._keys = _keys(self._script.records)
         self._lengths = _ReceiveLengths(self._script.records)
         self._payload = messages(self._script.records)
-        self._endpoints: dict[int, Endpoint] = {}
+        self._endpoints: dict[int, EngineEndpoint] = {}
         self._steps: list[ApplicationStep] = []
         self._openings: dict[int, int | None] = {}
         """Endpoints open at the record under examination, with their sessions where known."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from mxwire.protocol.sequence import number
+from mxwire.protocol.library.reliability import number
 from mxwire.replay.stateful.comparison import FieldRelation
 from mxwire.replay.stateful.pair import EndpointPair
 from mxwire.replay.stateful.script import ReplayScript

@@ -13,7 +13,7 @@ from mxwire.ethernet import HEADER_SIZE, SOURCE, mac_text
 from mxwire.frames import FrameBatch
 from mxwire.link import Link
 from mxwire.link.dialogue import converse
-from mxwire.protocol.introduction import Introduction
+from mxwire.protocol.discovery import Introduction
 from mxwire.replay.stateful.actor import ReplayActor
 from mxwire.replay.stateful.conversation import FIRST_INDEX
 from mxwire.replay.stateful.rule_watch import RuleWatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from mxwire.protocol.sequence import distance, number, successor
+from mxwire.protocol.library.reliability import distance, number, successor
 from mxwire.units import MILLISECOND
 from mxwire.wire.numbers import FIRST_NUMBER, NUMBER_MASK, RESEND_DELAY, SESSION_NUMBER_MASK
 

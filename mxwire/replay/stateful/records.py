@@ -9,7 +9,7 @@ from typing import Any
 
 from mxwire.ethernet import SOURCE
 from mxwire.frames import FrameBatch
-from mxwire.protocol.sequence import distance
+from mxwire.protocol.library.reliability import distance
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import NUMBER_MASK

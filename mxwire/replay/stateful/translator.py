@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mxwire.ethernet import ETHERTYPE_MXOE
-from mxwire.protocol.sequence import number
+from mxwire.protocol.library.reliability import number
 from mxwire.replay.stateful.conversation import LiveConversation, region_of
 from mxwire.replay.stateful.pair import EndpointPair
 from mxwire.wire.numbers import FIRST_NUMBER, NO_SESSION

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mxwire.protocol.sequence import number
+from mxwire.protocol.library.reliability import number
 from mxwire.replay.stateful.expectations import Expectation
 from mxwire.replay.stateful.finding import Cause, ReplayFinding
 from mxwire.replay.stateful.pair import EndpointPair
