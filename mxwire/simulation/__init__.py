@@ -4,11 +4,9 @@ A run is a function of its :class:`Scenario`: the same seed gives the same frame
 """
 
 from mxwire.simulation.invariants import INVARIANTS, Invariant, InvariantBreach
-from mxwire.simulation.mixture import draw_scenario
-from mxwire.simulation.outcome import RunOutcome
-from mxwire.simulation.scenario import Scenario
+from mxwire.simulation.scenario import Scenario, draw_scenario
 from mxwire.simulation.shrinker import shrink
-from mxwire.simulation.simulation import Simulation
+from mxwire.simulation.simulation import RunOutcome, Simulation
 
 __all__ = [
     "INVARIANTS",

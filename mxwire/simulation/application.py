@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from itertools import pairwise
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from mxwire.protocol import EngineEndpoint, Event, EventKind, LocalProtocolError, Partner, Request, RequestKind, Status
 from mxwire.protocol.library.outbound import SHARED_THRESHOLD
 from mxwire.simulation.ledger import NACKED
 from mxwire.simulation.randomness import stream
-from mxwire.simulation.receiver import SimulatedReceiver
+from mxwire.simulation.receiver import SimulatedReceiver, cut_places
 from mxwire.simulation.workload import PlannedMessage
 from mxwire.units import MILLISECOND, SECOND
 from mxwire.wire.numbers import DEFAULT_KEY
 
 if TYPE_CHECKING:
-    from mxwire.simulation.host import SimulatedHost
-    from mxwire.simulation.world import World
+    from mxwire.simulation.world import SimulatedHost, World
 
 _PATIENCE: Final = 3 * SECOND
 """Time for which an application waits for an answer before it continues without one."""
@@ -26,49 +25,36 @@ _UNKNOWN_NUMBER: Final = 200
 _UNUSED_NUMBER: Final = 31
 
 
+@dataclass(slots=True, eq=False)
 class ApplicationLink:
     """An application's view of another application."""
 
-    __slots__ = (
-        "dead",
-        "partner",
-        "patience",
-        "queue",
-        "ready",
-        "recovering",
-        "remote",
-        "request",
-        "requests",
-        "since",
-    )
-
-    def __init__(self, remote: SimulatedApplication) -> None:
-        self.remote = remote
-        self.partner: Partner | None = None
-        self.ready = False
-        """True if messages may be sent."""
-        self.request: Request | None = None
-        """A connect that is not answered yet."""
-        self.since = 0
-        """Time at which it was posted."""
-        self.recovering = False
-        """True if it will reconnect after a while."""
-        self.dead: int | None = None
-        """A session that has refused a packet."""
-        self.queue: deque[PlannedMessage] = deque()
-        self.requests = 0
-        """Sends that have not ended."""
-        self.patience: int | None = None
-        """Time at which to continue without an answer."""
+    remote: SimulatedApplication
+    partner: Partner | None = None
+    ready: bool = False
+    """True if messages may be sent."""
+    request: Request | None = None
+    """A connect that is not answered yet."""
+    since: int = 0
+    """Time at which it was posted."""
+    recovering: bool = False
+    """True if it will reconnect after a while."""
+    dead: int | None = None
+    """A session that has refused a packet."""
+    queue: deque[PlannedMessage] = field(default_factory=deque)
+    requests: int = 0
+    """Sends that have not ended."""
+    patience: int | None = None
+    """Time at which to continue without an answer."""
 
 
+@dataclass(slots=True, eq=False)
 class Experiment:
     """A connect that must fail, and the expected status."""
 
-    def __init__(self, remote: SimulatedApplication, status: Status, since: int) -> None:
-        self.remote = remote
-        self.status = status
-        self.since = since
+    remote: SimulatedApplication
+    status: Status
+    since: int
 
     @property
     def needs_target(self) -> bool:
@@ -133,7 +119,7 @@ class SimulatedApplication:
         again, self.starts = self.starts > 0, self.starts + 1
         self.window = rng.choice((1, 2, 8, 64, 1000))
         self.endpoint = node.open_endpoint(self.endpoint_number, self.key, interface=self.interface)
-        self.host.own(self.endpoint, self)
+        self.host.owners[self.endpoint] = self
         self.world.ledger.opened(self.number, self.endpoint.session)
         coming = [each for each in self.expected if not each.delivered and not each.failed]
         self.receiver = SimulatedReceiver(self, rng, coming)
@@ -166,7 +152,7 @@ class SimulatedApplication:
         endpoint = self.endpoint
         if endpoint is None:
             return
-        self.host.disown(endpoint)
+        self.host.owners.pop(endpoint, None)
         self.endpoint = None
         self.stalled = False
         self._late.clear()
@@ -441,6 +427,4 @@ class SimulatedApplication:
 
     def _pieces(self, message: PlannedMessage) -> list[bytearray]:
         data = self.world.ledger.data_of(message)
-        cuts = sorted(self._rng.randrange(len(data) + 1) for _ in range(message.pieces - 1))
-        edges = [0, *cuts, len(data)]
-        return [bytearray(data[start:end]) for start, end in pairwise(edges)]
+        return [bytearray(data[start:end]) for start, end in cut_places(len(data), message.pieces, self._rng)]

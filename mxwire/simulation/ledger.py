@@ -6,6 +6,7 @@ It knows the state of all hosts at once, which no host does, and records the bre
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from mxwire.protocol import Status
 from mxwire.simulation.invariants import InvariantBreach
@@ -19,17 +20,15 @@ REFUSALS = (*NACKED, Status.REMOTE_ENDPOINT_UNREACHABLE, Status.REMOTE_RDMA_WIND
 """Statuses of requests whose remote endpoint is gone."""
 
 
+@dataclass(slots=True, eq=False)
 class MatchedReceive:
     """A receive that has taken a message, for the comparison of orders."""
 
-    __slots__ = ("mask", "message", "order", "value")
-
-    def __init__(self, order: int, value: int, mask: int, message: PlannedMessage) -> None:
-        self.order = order
-        """Its position among all receives of its endpoint."""
-        self.value = value
-        self.mask = mask
-        self.message = message
+    order: int
+    """Its position among all receives of its endpoint."""
+    value: int
+    mask: int
+    message: PlannedMessage
 
 
 class Ledger:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
@@ -280,9 +281,13 @@ def _pattern(message: PlannedMessage) -> tuple[int, int]:
 def _cut(capacity: int, rng: Random) -> list[bytearray]:
     """Return memory of ``capacity`` bytes in one to five buffers."""
     count = rng.choice((1, 1, 1, 2, 5)) if capacity else 1
-    cuts = sorted(rng.randrange(capacity + 1) for _ in range(count - 1))
-    edges = [0, *cuts, capacity]
-    return [bytearray([_EMPTY]) * (end - start) for start, end in pairwise(edges)]
+    return [bytearray([_EMPTY]) * (end - start) for start, end in cut_places(capacity, count, rng)]
+
+
+def cut_places(length: int, count: int, rng: Random) -> Iterator[tuple[int, int]]:
+    """Return start and end of the ``count`` parts of ``length`` bytes, cut at random places."""
+    cuts = sorted(rng.randrange(length + 1) for _ in range(count - 1))
+    return pairwise([0, *cuts, length])
 
 
 def _text(info: int | None) -> str:

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from mxwire.errors import MxwireError
 from mxwire.protocol.profile import OPEN_MX_1_5
-from mxwire.simulation.outcome import RunOutcome
 from mxwire.simulation.scenario import INCIDENTS, RATES, Scenario
-from mxwire.simulation.simulation import Simulation
+from mxwire.simulation.simulation import RunOutcome, Simulation
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 TRIALS_MAXIMUM: Final = 200

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 from mxwire.protocol import EngineEndpoint, Partner
 from mxwire.simulation.application import SimulatedApplication
+from mxwire.simulation.invariants import InvariantBreach, fallen_rules
 from mxwire.simulation.inventory import idle, left_in_endpoint, left_in_node
-from mxwire.simulation.outcome import RunOutcome
-from mxwire.simulation.promises import fallen_rules
 from mxwire.simulation.scenario import Scenario
 from mxwire.simulation.wire_judge import WireJudge
 from mxwire.simulation.world import Tap, World
@@ -23,6 +23,28 @@ _SHOWN: Final = 5
 
 Progress = Callable[[int, int], None]
 """Called with the number of settled messages and the number of all messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """The result of a run: digest, counts, and broken invariants."""
+
+    scenario: Scenario
+    digest: str
+    """SHA-256 over every frame and every event with its time."""
+    duration: int
+    """Virtual time in nanoseconds."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """Counts by name: messages, frames, incidents and others."""
+    fallen: dict[str, str] = field(default_factory=dict)
+    """Invariants, and rules of the wire, that need not hold in this scenario, with the reasons."""
+    breaches: tuple[InvariantBreach, ...] = ()
+    """The broken invariants, in the order of detection."""
+
+    @property
+    def held(self) -> bool:
+        """Return whether every invariant held."""
+        return not self.breaches
 
 
 class Simulation:

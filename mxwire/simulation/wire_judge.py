@@ -5,9 +5,9 @@ from __future__ import annotations
 from mxwire.protocol import Profile
 from mxwire.rules import LOST as NEVER
 from mxwire.rules import Judge, Vantage, Violation
+from mxwire.simulation.invariants import fallen_rules
 from mxwire.simulation.ledger import Ledger
 from mxwire.simulation.network import LOST
-from mxwire.simulation.promises import fallen_rules
 from mxwire.simulation.scenario import Scenario
 from mxwire.simulation.schedule import Schedule
 from mxwire.wire.codec import codec_of

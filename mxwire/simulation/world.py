@@ -1,29 +1,39 @@
-"""The world of one run: hosts, applications, network, time and ledger."""
+"""The world of one run: hosts and their applications, the network, incidents, time and ledger."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from mxwire.frames import FrameBatch
-from mxwire.protocol import Partner
+from mxwire.protocol import Event, EventKind, Node, Partner
+from mxwire.protocol.library.partner import LibraryEndpoint
 from mxwire.simulation.application import SimulatedApplication
 from mxwire.simulation.digest import Digest
-from mxwire.simulation.host import SimulatedHost, batches_of
-from mxwire.simulation.incidents import Incidents
+from mxwire.simulation.invariants import fallen
 from mxwire.simulation.ledger import Ledger
-from mxwire.simulation.network import Network, Port
-from mxwire.simulation.promises import fallen
+from mxwire.simulation.network import Incident, Network, Port
 from mxwire.simulation.randomness import stream
 from mxwire.simulation.receiver import Buffers
-from mxwire.simulation.scenario import Scenario
+from mxwire.simulation.scenario import INCIDENTS, Scenario
 from mxwire.simulation.schedule import Schedule
 from mxwire.simulation.workload import PlannedMessage
 from mxwire.simulation.workload import plan as plan_messages
 from mxwire.units import MILLISECOND, SECOND
+from mxwire.wire.enums import PacketType
+
+_ROUNDS_MAXIMUM: Final = 1000
+"""Rounds at one moment of virtual time; a host that is still busy after them never comes to rest."""
+_FILTERED: Final = tuple(
+    each for each in PacketType if each in (PacketType.HOST_QUERY, PacketType.HOST_REPLY) or each >= PacketType.TRUC
+)
+_SHORTEST: Final = MILLISECOND
+_RESTARTS: Final = ("kill", "crash")
+_BACKLOG: Final = 100 * MILLISECOND
+"""Time after which the frames that a host has transmitted, and that still wait for the link, have left it."""
 
 Tap = Callable[[FrameBatch], Any]
 """Called with frames as they are sent, or with those that one host sends and receives."""
@@ -83,11 +93,12 @@ class World:
         for host in self.hosts:
             host.boot()
         for application in self.applications:
-            self.schedule.at(rng.randrange(5 * MILLISECOND), self._start, application)
+            self.schedule.at(rng.randrange(5 * MILLISECOND), self.start_application, application)
         for host in self.hosts:
             host.step()
 
-    def _start(self, application: SimulatedApplication) -> None:
+    def start_application(self, application: SimulatedApplication) -> None:
+        """Start an application, and run its host."""
         application.start()
         application.host.step()
 
@@ -141,3 +152,235 @@ class World:
         for listener in self.restart_listeners:
             for address in host.addresses:
                 listener(address)
+
+
+class SimulatedHost:
+    """A host that can be switched off and on."""
+
+    def __init__(self, world: World, number: int, addresses: list[bytes]) -> None:
+        self.world = world
+        self.number = number
+        self.addresses = addresses
+        self.profile = world.scenario.profile_of(number)
+        self.node: Node | None = None
+        """None while it is off."""
+        self.applications: list[SimulatedApplication] = []
+        self.boots = 0
+        self.owners: dict[LibraryEndpoint, SimulatedApplication] = {}
+        """Applications by their endpoints, to which events are directed."""
+        self._armed: int | None = None
+        self._stepping = False
+
+    def boot(self) -> None:
+        """Switch on, with empty tables."""
+        world, scenario = self.world, self.world.scenario
+        rng = stream(scenario.seed, "node", self.number, self.boots)
+        self.boots += 1
+        others = [address for address in world.addresses if address not in self.addresses]
+        rng.shuffle(others)
+        peers: dict[bytes, str | None] = {}
+        if scenario.discovery != "announce":
+            peers = {each: world.name_of(each) if scenario.discovery == "static" else None for each in others}
+        self.node = Node(
+            self.addresses,
+            f"host{self.number}",
+            dialect=scenario.dialect,
+            profile=self.profile,
+            rng=rng,
+            peers=peers,
+            announce=scenario.discovery == "announce",
+        )
+
+    def switch_off(self) -> None:
+        """Lose all state at once, as in a power failure."""
+        for application in self.applications:
+            application.die("its host was switched off", closing=False)
+        self.node = None
+        self.owners.clear()
+        self._armed = None
+
+    def deliver(self, interface: int, batches: list[FrameBatch]) -> None:
+        """Take frames from the network."""
+        node = self.node
+        if node is None:
+            return
+        now = self.world.schedule.now
+        for batch in batches:
+            node.receive(batch, now, interface)
+        self.step()
+
+    def step(self) -> None:
+        """Transmit frames and dispatch events until nothing more happens at this moment."""
+        node, now = self.node, self.world.schedule.now
+        if node is None or self._stepping:
+            return
+        self._stepping = True
+        try:
+            for _ in range(_ROUNDS_MAXIMUM):
+                busy = False
+                for interface in range(len(node.interfaces)):
+                    batch = node.transmit(now, interface)
+                    if len(batch):
+                        busy = True
+                        self.world.sent(self.number, interface, batch)
+                events = node.events()
+                for event in events:
+                    self._note(event)
+                for event in events:
+                    busy = True
+                    if (application := self._owner(event)) is not None:
+                        application.hear(event)
+                if not busy:
+                    break
+            else:
+                self.world.ledger.breach("liveness", f"host {self.number} does not come to rest")
+        finally:
+            self._stepping = False
+        self._arm()
+
+    def _note(self, event: Event) -> None:
+        """Add an event to the digest and the ledger, before any application draws conclusions from related events."""
+        self.world.digest.event(self.world.schedule.now, self.number, event)
+        application = self._owner(event)
+        if application is not None and event.kind in (EventKind.PARTNER_RESTARTED, EventKind.PARTNER_LOST):
+            assert event.partner is not None
+            application.note(event.kind, event.partner)
+
+    def _owner(self, event: Event) -> SimulatedApplication | None:
+        """Return the application that an event is for."""
+        endpoint = event.request.endpoint if event.request is not None else None
+        if endpoint is None and event.partner is not None:
+            endpoint = event.partner.endpoint
+        return self.owners.get(endpoint) if endpoint is not None else None
+
+    def _arm(self) -> None:
+        """Schedule the next step for the deadline of the node."""
+        assert self.node is not None
+        deadline = self.node.deadline()
+        if deadline is None:
+            return
+        now = self.world.schedule.now
+        # An overdue action waits for room in the event ring of a stalled application: try again every millisecond.
+        time = deadline if deadline > now else now + MILLISECOND
+        if self._armed is None or time < self._armed:
+            self._armed = time
+            self.world.schedule.at(time, self._wake, time)
+
+    def _wake(self, time: int) -> None:
+        if self._armed == time:
+            self._armed = None
+            self.step()
+
+
+def batches_of(what: list[FrameBatch | bytes], now: int) -> list[FrameBatch]:
+    """Return batches in the given order; consecutive single frames become one batch."""
+    found: list[FrameBatch] = []
+    singles: list[bytes] = []
+    for each in what:
+        if isinstance(each, bytes):
+            singles.append(each)
+            continue
+        if singles:
+            found.append(FrameBatch.from_frames(singles, [now] * len(singles)))
+            singles = []
+        found.append(each)
+    if singles:
+        found.append(FrameBatch.from_frames(singles, [now] * len(singles)))
+    return found
+
+
+class Incidents:
+    """All incidents of a run."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.pending = 0
+        """Incidents that were triggered and are not over."""
+        self._rng = stream(world.scenario.seed, "incidents")
+        self._due: list[tuple[int, str, int]] = []
+        last = max(1, world.scenario.messages * 9 // 10)
+        for kind in INCIDENTS:
+            draws = stream(world.scenario.seed, "incidents", kind)
+            for _ in range(getattr(world.scenario, kind)):
+                self._due.append((draws.randrange(last), kind, draws.getrandbits(32)))
+        self._due.sort(reverse=True)
+
+    def posted(self, count: int) -> None:
+        """Trigger the incidents that are due after ``count`` posted messages."""
+        while self._due and self._due[-1][0] < count:
+            _, kind, draw = self._due.pop()
+            self._set_off(kind, draw)
+
+    def cancel(self) -> None:
+        """Discard the incidents that were not triggered yet."""
+        self._due.clear()
+
+    def _set_off(self, kind: str, draw: int) -> None:
+        world = self.world
+        rng = stream(world.scenario.seed, "incident", kind, draw)
+        # Hosts do not fail before all frames in flight have arrived, so that a frame's fate is known when it is sent.
+        start = world.schedule.now + world.scenario.slowest + rng.randrange(20 * MILLISECOND)
+        lasting = max(_SHORTEST, rng.randrange(world.scenario.incident_longest + 1) >> rng.choice((0, 2, 5)))
+        if kind in _RESTARTS:
+            # Data packets do not distinguish two openings of their sender: packets of the former opening must have
+            # arrived when the next one begins, like TCP's quiet time.
+            lasting = max(lasting, world.scenario.slowest + _BACKLOG)
+        end = start + lasting
+        host = world.hosts[rng.randrange(len(world.hosts))]
+        application = world.applications[rng.randrange(len(world.applications))]
+        self.pending += 1
+        world.disturbances.append((start, end, kind))
+        if kind in ("partition", "filter", "mtu"):
+            self._on_the_way(kind, start, end, draw)
+        elif kind == "kill":
+            self._at(start, application.die, "it was killed")
+            self._at(end, application.start)
+        elif kind == "crash":
+            if host.number not in world.network.down:
+                world.network.down[host.number] = (start, end)
+                world.schedule.at(start, host.switch_off)
+                world.schedule.at(end, self._boot, host)
+        elif kind == "stall":
+            self._at(start, application.stall)
+            self._at(end, application.resume)
+        else:
+            self._at(start, self._each, host, "stall")
+            self._at(end, self._each, host, "resume")
+        world.schedule.at(end, self._over)
+
+    def _at(self, time: int, action: object, *details: object) -> None:
+        self.world.schedule.at(time, self._do, action, details)
+
+    def _do(self, action: object, details: tuple[object, ...]) -> None:
+        action(*details)  # type: ignore[operator]
+        for host in self.world.hosts:
+            host.step()
+
+    def _over(self) -> None:
+        self.pending -= 1
+
+    @staticmethod
+    def _each(host: SimulatedHost, what: str) -> None:
+        for application in host.applications:
+            getattr(application, what)()
+
+    def _boot(self, host: SimulatedHost) -> None:
+        """Switch a host on again, and start its applications one by one."""
+        del self.world.network.down[host.number]
+        host.boot()
+        self.world.restarted(host)
+        for application in host.applications:
+            self.world.schedule.after(self._rng.randrange(100 * MILLISECOND), self.world.start_application, application)
+        host.step()
+
+    def _on_the_way(self, kind: str, start: int, end: int, draw: int) -> None:
+        world = self.world
+        rng = stream(world.scenario.seed, "incident", kind, draw, "where")
+        incident = Incident(start, end)
+        if kind == "partition":
+            incident.source, incident.target = rng.sample(range(len(world.hosts)), 2)
+        elif kind == "filter":
+            incident.packet_type = rng.choice(_FILTERED)
+        else:
+            incident.longest = rng.choice((100, 576, 1000, 1400, 1500, 4000))
+        world.network.incidents.append(incident)

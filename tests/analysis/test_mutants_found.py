@@ -32,7 +32,7 @@ def table() -> Iterator[None]:
 def broken(simulation: ModuleType, mutant: Mutant, seed: int, at: int | None, from_start: bool, path: Path) -> set[str]:
     """The rules that the capture of a run breaks."""
     scenario = simulation.draw_scenario(seed, **fixed_by(mutant.options | {"judged": False}))
-    if scenario.tamper or "rules" in simulation.promises.fallen(scenario):
+    if scenario.tamper or "rules" in simulation.invariants.fallen(scenario):
         return set()
     with create_capture(path) as capture:
         simulation.Simulation(scenario, capture.write, at=at).run()

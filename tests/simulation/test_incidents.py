@@ -9,8 +9,8 @@ import pytest
 from mxwire.protocol import EngineEndpoint
 from mxwire.simulation import Scenario, Simulation
 from mxwire.simulation.application import SimulatedApplication
-from mxwire.simulation.host import SimulatedHost
 from mxwire.simulation.scenario import INCIDENTS
+from mxwire.simulation.world import SimulatedHost
 from mxwire.units import MILLISECOND
 
 

@@ -15,7 +15,7 @@ from mxwire.cli.simulate import command
 from mxwire.errors import MxwireError
 from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_0_6, OPEN_MX_1_0, OPEN_MX_1_1, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.simulation import INVARIANTS, Scenario, Simulation, draw_scenario
-from mxwire.simulation.promises import fallen, fallen_rules
+from mxwire.simulation.invariants import fallen, fallen_rules
 from mxwire.simulation.scenario import DISCOVERIES, INCIDENTS, RATES, WORKLOADS
 from mxwire.simulation.workload import draw_length
 from mxwire.wire.dialect import MXOE, omx

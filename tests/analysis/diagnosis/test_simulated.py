@@ -9,8 +9,8 @@ import pytest
 from mxwire.analysis.diagnosis import Finding
 from mxwire.frames import FrameBatch
 from mxwire.simulation import Scenario, Simulation, draw_scenario
-from mxwire.simulation.host import SimulatedHost
 from mxwire.simulation.network import Incident
+from mxwire.simulation.world import SimulatedHost
 from mxwire.units import SECOND
 from mxwire.wire.dialect import MXOE, Dialect, omx
 
