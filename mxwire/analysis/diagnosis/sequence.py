@@ -35,20 +35,11 @@ _PLACES: Final = 512
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _NEVER: Final = np.iinfo(np.int64).max
 
-_Row = np.dtype(
-    [
-        ("time", np.int64),
-        ("number", np.int64),
-        ("pair", np.int64),
-        ("group", np.uint64),
-        ("use", np.uint64),
-        ("place", np.int64),
-    ]
-)
-"""Time and number of a frame; the codes of its source (upper 32 bits) and destination; what belongs together; of a PULL
-the transfer, 0 where it spoils the group; and the position within the group."""
-_WHOLE: Final = np.dtype((np.void, _Row.itemsize))
-"""A row without its fields: NumPy copies structured rows field by field, which takes five times as long."""
+_Rows = NDArray[np.int64]
+"""Frames whose order is known, shape (6, n), in the order of the capture: time and number of the frame; the codes of
+its source (upper 32 bits) and destination; the group that belongs together; of a PULL the transfer, 0 where it spoils
+the group; and the position within the group."""
+_TIME, _NUMBER, _PAIR, _GROUP, _USE, _PLACE = range(6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,32 +88,29 @@ class Sequences:
     def __init__(self) -> None:
         self._found: dict[tuple[int, int], Disorder] = {}
         self._answers_first = 0
-        self._waiting: list[NDArray[np.void]] = []
+        self._waiting: list[_Rows] = []
         self._count = 0
-        self._tail = np.empty(0, _Row)
+        self._tail = np.empty((6, 0), np.int64)
         self._hosts: list[int] = []
         self._known: tuple[dict[tuple[int, int], Disorder], int] | None = None
 
     def observe(self, decoded: DecodedBatch) -> None:
         """Take a batch into account."""
-        made = [rows for block in decoded.columns.blocks for rows in _rows(decoded, block)]
-        if not made:
+        rows = _rows_of(decoded)
+        if not rows.size:
             return
         self._known = None
         self._hosts = decoded.hosts.keys
-        rows = _joined([each for each, _ in made])
-        if len(made) > 1:
-            rows = _taken(rows, np.argsort(np.concatenate([place for _, place in made]), kind="stable"))
         self._waiting.append(rows)
-        self._count += len(rows)
+        self._count += rows.shape[1]
         if self._count >= CHUNK:
-            rows = _joined(self._waiting)
-            end = len(rows) - len(rows) % CHUNK
+            rows = np.concatenate(self._waiting, axis=1)
+            end = rows.shape[1] - rows.shape[1] % CHUNK
             for start in range(0, end, CHUNK):
-                chunk = rows[start : start + CHUNK]
+                chunk = rows[:, start : start + CHUNK]
                 self._answers_first += self._take(chunk, self._found)
-                self._tail = chunk[-TAIL:].copy()
-            self._waiting, self._count = [rows[end:].copy()], len(rows) - end
+                self._tail = chunk[:, -TAIL:].copy()
+            self._waiting, self._count = [rows[:, end:].copy()], rows.shape[1] - end
 
     def disorders(self) -> tuple[dict[tuple[int, int], Disorder], int]:
         """Return disorders by source and destination, and the number of blocks answered before their PULL."""
@@ -131,7 +119,7 @@ class Sequences:
         found: dict[tuple[int, int], Disorder] = {}
         answers_first = self._answers_first
         if self._count:
-            answers_first += self._take(_joined(self._waiting), found)
+            answers_first += self._take(np.concatenate(self._waiting, axis=1), found)
         for key, known in self._found.items():
             total = Disorder()
             total.add(known)
@@ -140,10 +128,10 @@ class Sequences:
         self._known = found, answers_first
         return self._known
 
-    def _take(self, chunk: NDArray[np.void], found: dict[tuple[int, int], Disorder]) -> int:
-        rows = _joined([self._tail, chunk])
-        order = _by_group(rows["group"])
-        rows, new = _taken(rows, order), order >= len(self._tail)
+    def _take(self, chunk: _Rows, found: dict[tuple[int, int], Disorder]) -> int:
+        rows = np.concatenate([self._tail, chunk], axis=1)
+        order = _by_group(rows[_GROUP])
+        rows, new = rows.take(order, axis=1), order >= self._tail.shape[1]
         groups = _Groups(rows)
         examined = np.flatnonzero(groups.examined & new)
         if len(examined):
@@ -152,14 +140,14 @@ class Sequences:
 
     def _count_by_direction(
         self,
-        rows: NDArray[np.void],
+        rows: _Rows,
         groups: _Groups,
         examined: NDArray[np.intp],
         new: NDArray[np.bool_],
         found: dict[tuple[int, int], Disorder],
     ) -> None:
         late = groups.late(new)
-        pair = rows["pair"]
+        pair = rows[_PAIR]
         for value, count in _counted(pair[examined]):
             key = self._hosts[value >> 32], self._hosts[value & 0xFFFFFFFF]
             if key not in found and len(found) >= DIRECTIONS:
@@ -181,10 +169,10 @@ class _LateRows:
 class _Groups:
     """Rows sorted by group, and within it as they passed; arrays have one value per row."""
 
-    def __init__(self, rows: NDArray[np.void]) -> None:
+    def __init__(self, rows: _Rows) -> None:
         self._rows = rows
-        count = len(rows)
-        group, place, time = rows["group"], rows["place"], rows["time"]
+        count = rows.shape[1]
+        group, place, time = rows[_GROUP], rows[_PLACE], rows[_TIME]
         self._place = place
         starts = np.ones(count, np.bool_)
         starts[1:] = group[1:] != group[:-1]
@@ -193,11 +181,11 @@ class _Groups:
         self._pulls = pulls
         # A PULL, and a pause in which a MEDIUM is retransmitted, begin another run within the group.
         begins = starts | pulls
-        begins[1:] |= (rows["use"][1:] != 0) & (time[1:] - time[:-1] >= RESEND_NS)
+        begins[1:] |= (rows[_USE][1:] != 0) & (time[1:] - time[:-1] >= RESEND_NS)
         self._begins = np.flatnonzero(begins)
         self._run = np.cumsum(begins) - 1
         # Replies are only examined after the first PULL for their block.
-        good = rows["use"] != 0
+        good = rows[_USE] != 0
         good[pulls] = self._is_first_request()
         self._good = good[self._begins]
         self.examined = np.repeat(self._good, np.diff(self._begins, append=count)) & ~pulls
@@ -206,7 +194,7 @@ class _Groups:
     def _is_first_request(self) -> NDArray[np.bool_]:
         """For each PULL, whether it is the first request of its block in this transfer."""
         at = np.flatnonzero(self._pulls)
-        group, use = self._rows["group"][at], self._rows["use"][at]
+        group, use = self._rows[_GROUP][at], self._rows[_USE][at]
         first = use != 0
         first[1:] &= (group[1:] != group[:-1]) | (use[1:] != use[:-1])
         return np.asarray(first, np.bool_)
@@ -242,7 +230,7 @@ class _Groups:
         place, run, begins = self._place, self._run, self._begins
         drops = np.zeros(len(place), np.bool_)
         drops[:-1] = (run[1:] == run[:-1]) & (place[1:] < place[:-1]) & ~self._pulls[:-1]
-        again = ~self._good & self._pulls[begins] & ~self._starts[begins] & (self._rows["use"][begins] != 0)
+        again = ~self._good & self._pulls[begins] & ~self._starts[begins] & (self._rows[_USE][begins] != 0)
         again[1:] &= self._good[:-1]
         again[:1] = False
         found: list[int] = []
@@ -289,7 +277,7 @@ class _Groups:
         at = np.flatnonzero(self._pulls[1:] & ~self._pulls[:-1] & ~self._starts[1:] & new[:-1]) + 1
         if not len(at):
             return 0
-        time = self._rows["time"]
+        time = self._rows[_TIME]
         first = np.maximum.accumulate(np.where(self._starts, np.arange(len(new)), 0))[at]
         pulls = np.cumsum(self._pulls)
         none_before = pulls[at] - pulls[first] == 1
@@ -297,10 +285,10 @@ class _Groups:
         return int((none_before & near & ~self._pulls[first]).sum())
 
 
-def _disorder(rows: NDArray[np.void], late: _LateRows, at: NDArray[np.intp], examined: int) -> Disorder:
+def _disorder(rows: _Rows, late: _LateRows, at: NDArray[np.intp], examined: int) -> Disorder:
     if not len(at):
         return Disorder(examined)
-    time, number = rows["time"], rows["number"]
+    time, number = rows[_TIME], rows[_NUMBER]
     came, awaited = time[at], time[late.first[at]]
     order = np.argsort(number[at], kind="stable")
     columns = number[at], number[late.first[at]], came, came - awaited
@@ -317,16 +305,6 @@ _Sizes = NDArray[np.int64] | np.int64
 """A size of the dialect: by frame, or the same for all."""
 
 
-def _joined(parts: list[NDArray[np.void]]) -> NDArray[np.void]:
-    """Rows one behind the other."""
-    return np.concatenate([each.view(_WHOLE) for each in parts]).view(_Row)
-
-
-def _taken(rows: NDArray[np.void], at: NDArray[np.intp]) -> NDArray[np.void]:
-    """The rows at the places ``at``, in that order."""
-    return rows.view(_WHOLE).take(at).view(_Row)
-
-
 def _counted(values: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Each distinct value, and how often it occurs; at least one value."""
     if (values == values[0]).all():
@@ -335,7 +313,7 @@ def _counted(values: NDArray[np.int64]) -> list[tuple[int, int]]:
     return list(zip(distinct.tolist(), counts.tolist(), strict=True))
 
 
-def _by_group(group: NDArray[np.uint64]) -> NDArray[np.intp]:
+def _by_group(group: NDArray[np.int64]) -> NDArray[np.intp]:
     """The stable order that sorts rows by ``group``.
 
     Rows of one group mostly follow each other, so sorting the runs costs much less than sorting the rows.
@@ -347,30 +325,50 @@ def _by_group(group: NDArray[np.uint64]) -> NDArray[np.intp]:
     return np.repeat(starts[order] - before, lengths) + np.arange(len(group))
 
 
-def _rows(decoded: DecodedBatch, block: LayoutBlock) -> list[tuple[NDArray[np.void], NDArray[np.intp]]]:
-    """The rows of a block of frames, and their places in the batch."""
-    name = block.layout.name
-    if name not in ("pull_reply", "pull", "medium"):
-        return []
-    good = _where(decoded.columns.reason[block.place] == Reason.NONE)
-    count = len(block.place[good])
-    if not count:
-        return []
-    if name == "medium":
-        return [_of_fragments(decoded, block, good)]
-    dialects, which = decoded.assignment.dialects, decoded.assignment.which[block.place[good]]
-    payload: _Sizes
-    per_block: _Sizes
+def _rows_of(decoded: DecodedBatch) -> _Rows:
+    """Return the rows of a batch."""
+    batch, assignment = decoded.batch, decoded.assignment
+    blocks = list(decoded.columns.of("pull_reply", "pull", "medium"))
+    if not blocks:
+        return np.empty((6, 0), np.int64)
+    rows = np.zeros((6, len(batch)), np.int64)
+    rows[_TIME], rows[_NUMBER] = batch.timestamp_ns, batch.number
+    rows[_PAIR] = _pair(assignment.source, assignment.destination)
+    chosen = np.zeros(len(batch), np.bool_)
+    straddling: list[tuple[_Rows, NDArray[np.intp]]] = []
+    for block in blocks:
+        good = _where(decoded.columns.reason[block.place] == Reason.NONE)
+        place = block.place[good]
+        if not len(place):
+            continue
+        if block.layout.name == "medium":
+            _fill_fragments(rows, place, block, good)
+        elif block.layout.name == "pull_reply":
+            place = _fill_replies(rows, place, block, good, *_sizes(decoded, place))
+        else:
+            straddling += _fill_pulls(rows, place, block, good, decoded)
+        chosen[place] = True
+    if not chosen.all():
+        rows = rows.take(np.flatnonzero(chosen), axis=1)
+    if straddling:
+        after = np.cumsum(chosen)[np.concatenate([place for _, place in straddling])]
+        rows = np.insert(rows, after, np.concatenate([each for each, _ in straddling], axis=1), axis=1)
+    return rows
+
+
+def _sizes(decoded: DecodedBatch, place: NDArray[np.intp]) -> tuple[_Sizes, _Sizes]:
+    """Return the payload of a PULL_REPLY and the frames per block in the dialects of frames."""
+    dialects, which = decoded.assignment.dialects, decoded.assignment.which[place]
     if (which == which[0]).all():
         # Scalars instead of arrays: NumPy divides by them several times as fast.
         dialect = dialects[which[0]]
-        payload, per_block = np.int64(dialect.reply_payload), np.int64(dialect.frames_per_block)
-    else:
-        payload = np.array([each.reply_payload for each in dialects])[which]
-        per_block = np.array([each.frames_per_block for each in dialects])[which]
-    if name == "pull_reply":
-        return [_of_replies(decoded, block, good, payload, per_block)]
-    return _of_pulls(decoded, block, good, per_block)
+        return np.int64(dialect.reply_payload), np.int64(dialect.frames_per_block)
+    payload = np.array([each.reply_payload for each in dialects])
+    return payload[which], np.array([each.frames_per_block for each in dialects])[which]
+
+
+def _pair(source: NDArray[np.intp], destination: NDArray[np.intp]) -> NDArray[np.int64]:
+    return source.astype(np.int64, copy=False) << 32 | destination
 
 
 def _where(mask: NDArray[np.bool_]) -> _Chosen:
@@ -382,70 +380,50 @@ def _of(sizes: _Sizes, mask: NDArray[np.bool_]) -> _Sizes:
     return sizes[mask] if isinstance(sizes, np.ndarray) else sizes
 
 
-def _of_replies(
-    decoded: DecodedBatch, block: LayoutBlock, good: _Chosen, payload: _Sizes, per_block: _Sizes
-) -> tuple[NDArray[np.void], NDArray[np.intp]]:
-    # Only full replies: they confirm the P from which blocks are computed.
+def _fill_replies(
+    rows: _Rows, place: NDArray[np.intp], block: LayoutBlock, good: _Chosen, payload: _Sizes, per_block: _Sizes
+) -> NDArray[np.intp]:
+    """Fill the rows of full PULL_REPLYs, and return their places: they confirm the P from which blocks are computed."""
     full = block["frame_length"][good] == payload
     if not full.all():
-        good = np.arange(len(block))[good][full]
+        good, place = np.arange(len(block))[good][full], place[full]
         payload, per_block = _of(payload, full), _of(per_block, full)
     # Frame k > 0 begins at k x P - r, r < P (behaviour, chapter 14), so that rounding up gives k.
     frame = -(-block["msg_offset"][good].astype(np.int64) // payload)
-    rows, place, pair, _ = _begun(decoded, block, good)
     number = frame // per_block
-    rows["group"] = _group(pair, block, good, "dst_pull_handle", "dst_magic", number)
-    rows["place"] = frame - number * per_block
-    return rows, place
+    rows[_GROUP, place] = _group(rows[_PAIR, place], block, good, "dst_pull_handle", "dst_magic", number)
+    rows[_PLACE, place] = frame - number * per_block
+    return place
 
 
-def _of_pulls(
-    decoded: DecodedBatch, block: LayoutBlock, good: _Chosen, per_block: _Sizes
-) -> list[tuple[NDArray[np.void], NDArray[np.intp]]]:
-    rows, place, _, replies = _begun(decoded, block, good)
+def _fill_pulls(
+    rows: _Rows, place: NDArray[np.intp], block: LayoutBlock, good: _Chosen, decoded: DecodedBatch
+) -> list[tuple[_Rows, NDArray[np.intp]]]:
+    """Fill the rows of PULLs. Return a second row for each PULL that spans two blocks, and its place."""
+    _, per_block = _sizes(decoded, place)
+    replies = _pair(decoded.assignment.destination[place], decoded.assignment.source[place])
     index = block["frame_index"][good].astype(np.int64)
     number = index // per_block
     names = "src_pull_handle", "src_magic"
-    rows["group"] = _group(replies, block, good, *names, number)
-    rows["use"] = _mixed(
-        *(block[each][good] for each in ("session", "total_length", "pulled_rdma_id", "pulled_rdma_seqnum"))
-    )
-    rows["use"] |= np.uint64(1)
-    rows["place"] = _PULL
+    rows[_GROUP, place] = _group(replies, block, good, *names, number)
+    identity = ("session", "total_length", "pulled_rdma_id", "pulled_rdma_seqnum")
+    rows[_USE, place] = _mixed(*(block[each][good] for each in identity)) | 1
+    rows[_PLACE, place] = _PULL
     # A host with other block boundaries may request the frames of one block, as counted here, by two PULLs.
     odd = index % per_block != 0
-    rows["use"][odd] = 0
     if not odd.any():
-        return [(rows, place)]
-    more = rows[odd]
-    more["group"] = _group(replies[odd], block, np.arange(len(block))[good][odd], *names, number[odd] + 1)
-    return [(rows, place), (more, place[odd])]
+        return []
+    rows[_USE, place[odd]] = 0
+    more = rows[:, place[odd]]
+    more[_GROUP] = _group(replies[odd], block, np.arange(len(block))[good][odd], *names, number[odd] + 1)
+    return [(more, place[odd])]
 
 
-def _of_fragments(
-    decoded: DecodedBatch, block: LayoutBlock, good: _Chosen
-) -> tuple[NDArray[np.void], NDArray[np.intp]]:
-    rows, place, pair, _ = _begun(decoded, block, good)
+def _fill_fragments(rows: _Rows, place: NDArray[np.intp], block: LayoutBlock, good: _Chosen) -> None:
     names = "src_endpoint", "dst_endpoint", "lib_seqnum", "session", "length", "match_a", "match_b"
-    rows["group"] = _mixed(pair, *(block[each][good] for each in names))
-    rows["use"] = 1
-    rows["place"] = block["frag_seqnum"][good]
-    return rows, place
-
-
-def _begun(
-    decoded: DecodedBatch, block: LayoutBlock, good: _Chosen
-) -> tuple[NDArray[np.void], NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
-    """Rows with time, number and pair; their places in the batch; their pairs, and those of frames the other way."""
-    place = block.place[good]
-    rows = np.zeros(len(place), _Row)
-    rows["time"] = decoded.batch.timestamp_ns[place]
-    rows["number"] = decoded.batch.number[place]
-    source = decoded.assignment.source[place].astype(np.int64, copy=False)
-    destination = decoded.assignment.destination[place].astype(np.int64, copy=False)
-    pair = source << 32 | destination
-    rows["pair"] = pair
-    return rows, place, pair, destination << 32 | source
+    rows[_GROUP, place] = _mixed(rows[_PAIR, place], *(block[each][good] for each in names))
+    rows[_USE, place] = 1
+    rows[_PLACE, place] = block["frag_seqnum"][good]
 
 
 def _group(
@@ -455,16 +433,15 @@ def _group(
     handle: str,
     magic: str,
     number: NDArray[np.int64],
-) -> NDArray[np.uint64]:
+) -> NDArray[np.int64]:
     """Return the value that a PULL and the replies to it have in common; ``pair`` is that of the replies."""
-    pull = block[handle][good].astype(np.uint64) << np.uint64(32) | block[magic][good]
-    return _mixed(pair, pull, number)
+    return _mixed(pair, block[handle][good].astype(np.uint64) << np.uint64(32) | block[magic][good], number)
 
 
-def _mixed(*values: NDArray[np.generic]) -> NDArray[np.uint64]:
-    mixed = np.zeros(len(values[0]), np.uint64)
-    for each in values:
-        mixed ^= each.astype(np.uint64, copy=False)
+def _mixed(first: NDArray[np.generic], *others: NDArray[np.generic]) -> NDArray[np.int64]:
+    """Return a hash of several columns: a polynomial modulo 2^64."""
+    mixed = first.astype(np.uint64)
+    for each in others:
         mixed *= _MIX
-        mixed ^= mixed >> np.uint64(29)
-    return mixed
+        mixed += each.astype(np.uint64, copy=False)
+    return mixed.view(np.int64)
