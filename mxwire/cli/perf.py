@@ -31,7 +31,7 @@ from mxwire.words import count_of
 if TYPE_CHECKING:
     from mxwire.host import Endpoint, Host, HostError
     from mxwire.host.perf import PerfParameters, PerfReceiver, PerfResult
-    from mxwire.host.perf.receiver import PerfRequest
+    from mxwire.host.perf.roles import PerfRequest
     from mxwire.protocol import Partner
 
 EPILOG = """\b
@@ -270,7 +270,7 @@ def _send(
     from mxwire.host import HostClosedError, HostError
     from mxwire.host.perf import PerfSender
     from mxwire.host.perf.parameters import SETTLE
-    from mxwire.host.perf.waiter import PerfWaiter
+    from mxwire.host.perf.roles import PerfWaiter
     from mxwire.host.requests import place_of
 
     results: list[PerfResult] = []
@@ -345,7 +345,7 @@ def _receive(live: LiveOptions, options: PerfOptions, endpoint: int, slave: bool
     """Answer one sender, or as a slave one after the other; return True if it ended early."""
     from mxwire.host import HostClosedError, HostError
     from mxwire.host.perf import PerfReceiver
-    from mxwire.host.perf.waiter import PerfWaiter
+    from mxwire.host.perf.roles import PerfWaiter
     from mxwire.host.stall import DialectMonitor
 
     end_like_interrupt()

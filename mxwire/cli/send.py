@@ -139,7 +139,7 @@ def _send_all(
     report: TransferReport,
     shown: Bar,
 ) -> None:
-    from mxwire.host.base_endpoint import PendingAcks
+    from mxwire.host.endpoint import PendingAcks
     from mxwire.host.stall import wait_observed
 
     post = endpoint.issend if options.synchronous else endpoint.isend

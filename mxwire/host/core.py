@@ -1,27 +1,41 @@
 """Core: the links, the engine and the clock of a host, run by a driver; it knows neither threads nor event loops.
 
-All methods are called within ``section``.
+Theory of operation
+-------------------
+A *step* receives what the links have, hands it to the engine, transmits the answers, and notifies the waiters whose
+condition is met. A call of an application hands its request to the engine, and *transmits* what that has queued. Both
+are methods of ``Core``, and both run within its ``section``, a lock of the host.
+
+**Interrupts.** The section also defers Ctrl-C while the engine works, so that it never interrupts a half-done change.
+Waits are interrupted at once, since a sleeping thread is outside of the section. Python runs signal handlers on the
+main thread only.
 """
 
 from __future__ import annotations
 
 import logging
+import signal
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
+from types import FrameType, TracebackType
 from typing import Any, Final
+from weakref import WeakSet
 
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.host.errors import HostClosedError
-from mxwire.host.interrupts import ExclusiveSection
 from mxwire.host.requests import Pending, Waiter
 from mxwire.link import FewLink, Link
 from mxwire.link.errors import LinkError
 from mxwire.protocol import Event, Node, Status
 from mxwire.units import MILLISECOND
 
+Handler = Callable[[int, FrameType | None], Any]
+
+_MAIN: Final = threading.main_thread().ident
 NOTICES_KEPT: Final = 256
 _ROUNDS: Final = 4
 """Rounds of transmitting and notifying before the links are polled again.
@@ -30,6 +44,94 @@ A notified wait may call the engine again, as a service that answers does. Two r
 keeps a service that always has something to send from starving the receive side.
 """
 _log = logging.getLogger(__name__)
+
+
+class _InterruptState:
+    """Sections and users of this process, and the deferred signal."""
+
+    def __init__(self) -> None:
+        self.locks: WeakSet[threading.RLock] = WeakSet()
+        """Locks of all sections; the main thread may hold some of them."""
+        self.users = 0
+        """Number of open hosts."""
+        self.deferred: tuple[int, FrameType | None] | None = None
+        self.previous: Handler | None = None
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Handle the signal: defer it within a section, else call the previous handler."""
+        if self._inside():
+            self.deferred = (number, frame)
+        elif self.previous is not None:
+            self.previous(number, frame)
+
+    def _inside(self) -> bool:
+        """True if the calling thread is in a section."""
+        return any(each._is_owned() for each in self.locks)  # type: ignore[attr-defined]
+
+    def deliver(self) -> None:
+        """Pass on a deferred signal, if this is the main thread and it has left all sections."""
+        if threading.get_ident() != _MAIN or self._inside():
+            return
+        deferred, self.deferred = self.deferred, None
+        if deferred is not None and self.previous is not None:
+            self.previous(*deferred)
+
+
+_interrupts: Final = _InterruptState()
+
+
+def defer_interrupts() -> bool:
+    """Install the handler; return whether :func:`restore_interrupts` must be called later.
+
+    Returns False without effect on other threads than the main one, and for a handler that is not Python's.
+    """
+    if threading.get_ident() != _MAIN:
+        return False
+    current = signal.getsignal(signal.SIGINT)
+    if not callable(current):
+        return False
+    _interrupts.users += 1
+    if current != _interrupts.handle:
+        if _interrupts.previous is not None:
+            # A later handler has replaced this one, and calls it as its predecessor.
+            return True
+        _interrupts.previous = current
+        signal.signal(signal.SIGINT, _interrupts.handle)
+    return True
+
+
+def restore_interrupts() -> None:
+    """Undo one :func:`defer_interrupts`; the last restores the previous handler, unless another was installed since."""
+    _interrupts.users -= 1
+    if _interrupts.users or threading.get_ident() != _MAIN:
+        return
+    if signal.getsignal(signal.SIGINT) == _interrupts.handle:
+        signal.signal(signal.SIGINT, _interrupts.previous)
+        _interrupts.previous = None
+
+
+class ExclusiveSection:
+    """A reentrant lock that defers Ctrl-C while it is held."""
+
+    __slots__ = ("_acquire", "_release")
+
+    def __init__(self) -> None:
+        lock = threading.RLock()
+        self._acquire, self._release = lock.acquire, lock.release
+        # A new set, since the handler may be iterating over the old one.
+        _interrupts.locks = WeakSet([*_interrupts.locks, lock])
+
+    def __enter__(self) -> None:
+        """Acquire the lock."""
+        self._acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Release the lock, and deliver a deferred interrupt."""
+        self._release()
+        if _interrupts.deferred is not None:
+            _interrupts.deliver()
 
 
 class Core:

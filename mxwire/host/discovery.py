@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from mxwire.ethernet import mac_text
 from mxwire.host import names
-from mxwire.host.base_endpoint import BaseEndpoint
-from mxwire.host.base_host import BaseHost
 from mxwire.host.errors import HostError, HostTimeoutError
 from mxwire.host.requests import HostConnect, Pending
 from mxwire.protocol import Counter, Partner, Peer, Status
 from mxwire.units import SECOND
 from mxwire.words import count_of
+
+if TYPE_CHECKING:
+    from mxwire.host.endpoint import BaseEndpoint
+    from mxwire.host.host import BaseHost
 
 _SHOWN = 8
 _QUERY_INTERVAL = SECOND

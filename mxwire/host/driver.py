@@ -36,7 +36,7 @@ descriptor for itself.
 **asyncio.** The event loop is the driver: a reader per link steps the core, a timer stands at the engine's next
 deadline, and each wait is a future. All runs on the loop's thread, so no gates are needed.
 
-**Interrupts.** All steps run within the section (``interrupts.py``), which defers Ctrl-C until the engine is in a
+**Interrupts.** All steps run within the section (``core.py``), which defers Ctrl-C until the engine is in a
 consistent state; sleeps are outside of it, and are interrupted at once. A wait that ends without its result, by a
 timeout, an interrupt or an error, abandons its condition, so that no posted receive takes a message that no caller
 is waiting for.
@@ -52,8 +52,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from mxwire.host import interrupts
-from mxwire.host.core import Core
+from mxwire.host.core import Core, defer_interrupts, restore_interrupts
 from mxwire.host.errors import HostTimeoutError
 from mxwire.host.requests import Pending, Waiter
 from mxwire.link.wakeup import Wakeup
@@ -84,7 +83,7 @@ class BlockingDriver:
         self._driving: _BlockedWaiter | None = None
         self._wakeup = Wakeup()
         self._poller = _poller(core, self._wakeup)
-        self._protected = interrupts.protect()
+        self._protected = defer_interrupts()
         self._background = _BackgroundThread(self) if background else None
         if self._background is not None:
             self._background.start()
@@ -161,7 +160,7 @@ class BlockingDriver:
         self._wakeup.close()
         if self._protected:
             self._protected = False
-            interrupts.release()
+            restore_interrupts()
 
     def _run_until(self, waiter: _BlockedWaiter, limit: int | None) -> None:
         """Run the loop, or sleep while another thread does, until the wait is over, late, or the host has ended."""

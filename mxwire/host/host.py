@@ -1,22 +1,344 @@
-"""Host: a live host with a blocking interface."""
+"""Hosts: links, the engine and a driver; blocking (``Host``) and for asyncio (``AsyncHost``).
+
+Both are a ``BaseHost``: a core (``core.py``) with endpoints (``endpoint.py``) and the peers that users give or that are
+discovered (``names.py``, ``discovery.py``). They differ in the driver (``driver.py``) that runs the core.
+"""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from random import Random
 from types import TracebackType
+from typing import Any
 
+from mxwire.errors import MxwireError
+from mxwire.ethernet import HEADER_SIZE, mac_text
 from mxwire.host import names
-from mxwire.host.base_host import DEFAULT_PROFILE, BaseHost, OpenedInterfaces
+from mxwire.host.core import Core
 from mxwire.host.discovery import PendingPeer
-from mxwire.host.driver import BlockingDriver
-from mxwire.host.endpoint import Endpoint
+from mxwire.host.driver import AsyncioDriver, BlockingDriver
+from mxwire.host.endpoint import AsyncEndpoint, BaseEndpoint, Endpoint
+from mxwire.host.errors import HostClosedError, HostError
 from mxwire.host.names import Peers
-from mxwire.host.sharing import HostSharing
-from mxwire.link import Link
-from mxwire.protocol import Event, Peer, Profile
-from mxwire.wire.dialect import MXOE, Dialect
-from mxwire.wire.numbers import DEFAULT_KEY
+from mxwire.host.sharing import HostSharing, MachineSharing
+from mxwire.link import Link, Mode, PacketLink
+from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, Peer, Profile, Status, profile_by_name
+from mxwire.protocol.library.partner import LibraryEndpoint
+from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, MXOE, PULL_REPLY_DATA_OFFSET, Dialect, as_dialect
+from mxwire.wire.numbers import DEFAULT_KEY, NO_PEER_INDEX
+
+_USUAL_MTU = 9000
+DEFAULT_PROFILE = "open-mx"
+"""Profile of hosts opened without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPeer:
+    """An entry of the peer table."""
+
+    name: str | None
+    """Host name with the number of the interface, like ``alpha:0``; None while unknown."""
+    address: str
+    """Ethernet address."""
+    index: int
+    """Its index in our peer table, which it puts into its frames."""
+    reverse_index: int | None
+    """Index of our first interface in its peer table; None while unknown."""
+    own: bool
+    """True if it is an interface of this host."""
+
+
+class OpenedInterfaces:
+    """Links on interfaces of this machine, and the state shared with other processes that use them.
+
+    A context manager that closes them unless a host has taken them over by ``keep``. Raises
+    :class:`~mxwire.link.errors.LinkError` if an interface does not exist, or may not be used.
+    """
+
+    def __init__(self, interfaces: str | Sequence[str], *, spin: bool | float = False) -> None:
+        wanted = [interfaces] if isinstance(interfaces, str) else list(interfaces)
+        if len(set(wanted)) < len(wanted):
+            raise MxwireError(f"an interface is named twice: {', '.join(wanted)}")
+        self.links: list[PacketLink] = []
+        self._kept = False
+        try:
+            for each in wanted:
+                self.links.append(PacketLink.open(each, mode=Mode.SPIN if spin is True else Mode.SLEEP))
+            self.sharing = MachineSharing(wanted)
+        except BaseException:
+            self._close_links()
+            raise
+
+    def keep(self) -> None:
+        """Leave them open: a host has taken them over."""
+        self._kept = True
+
+    def _close_links(self) -> None:
+        for each in self.links:
+            each.close()
+
+    def __enter__(self) -> OpenedInterfaces:
+        """Return self."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close them, unless they were kept."""
+        if not self._kept:
+            self._close_links()
+            self.sharing.close()
+
+
+class BaseHost:
+    """A core with endpoints and peers, without a driver. Parameters are those of :class:`Host`."""
+
+    def __init__(
+        self,
+        links: Link | Sequence[Link],
+        name: str | None,
+        dialect: Dialect | str,
+        profile: Profile | str,
+        peers: Peers | None,
+        announce: bool,
+        on_event: Callable[[Event], object] | None,
+        rng: Random | None,
+        small_mtu: bool = False,
+        sharing: HostSharing | None = None,
+    ) -> None:
+        found = tuple(links) if isinstance(links, Sequence) else (links,)
+        for each in found:
+            if not hasattr(each, "mtu"):
+                raise TypeError(f"a host runs on links, not on {each!r}: for interfaces by name there is Host.open")
+        if not found:
+            raise MxwireError("a host needs at least one interface")
+        dialect = as_dialect(dialect)
+        profile = profile_by_name(profile) if isinstance(profile, str) else profile
+        if not small_mtu:
+            for each in found:
+                _check_mtu(each, dialect)
+        node = Node(
+            [each.address for each in found],
+            names.own_name(name),
+            dialect=dialect,
+            profile=profile,
+            rng=Random(secrets.randbits(64)) if rng is None else rng,
+            peers=names.static_peers(peers),
+            announce=announce,
+            listen=True,
+            sharing=sharing,
+        )
+        self.core = Core(found, node, on_event=self._handle_event)
+        self.sharing = sharing
+        """State shared with other processes on the same interfaces; None for links of this process alone."""
+        self._endpoints: dict[LibraryEndpoint, BaseEndpoint] = {}
+        self._on_event = on_event
+        self._appeared: set[Peer] = set()
+        """Peers that have announced themselves or answered a host query."""
+
+    @property
+    def name(self) -> str:
+        """Name of the host on its first interface, like ``alpha:0``."""
+        return self.core.node.interfaces[0].name
+
+    @property
+    def addresses(self) -> list[str]:
+        """Ethernet addresses of the interfaces."""
+        return [mac_text(each.address) for each in self.core.links]
+
+    @property
+    def closed(self) -> bool:
+        """True if it was closed, or has lost an interface."""
+        return self.core.ended is not None
+
+    def poll(self) -> None:
+        """Poll the links once without blocking."""
+        self.core.step()
+
+    # Endpoints.
+
+    def _open_endpoint(
+        self,
+        make: Callable[[BaseHost, EngineEndpoint], Any],
+        number: int | None,
+        key: int,
+        interface: int | str,
+        session: int | None,
+    ) -> Any:
+        """Open an engine endpoint, and return ``make(self, it)``."""
+        core = self.core
+        with core.section:
+            core.must_be_open()
+            place = self._interface(interface)
+            wanted = self._free(place) if number is None else number
+            if number is not None:
+                self._claim(place, wanted)
+            try:
+                engine = core.node.open_endpoint(wanted, key, interface=place, session=session)
+            except BaseException:
+                self._release(place, wanted)
+                raise
+            endpoint: BaseEndpoint = make(self, engine)
+            self._endpoints[engine] = endpoint
+            return endpoint
+
+    def _interface(self, which: int | str) -> int:
+        if isinstance(which, int):
+            return which
+        found = [place for place, each in enumerate(self.core.links) if each.name == which]
+        if not found:
+            have = ", ".join(each.name for each in self.core.links)
+            raise HostError(Status.BOARD_NOT_FOUND, f"this host has no interface {which}: it has {have}")
+        return found[0]
+
+    def _claim(self, interface: int, number: int) -> None:
+        if self.sharing is not None and self._is_free(interface, number):
+            self.sharing.claim(interface, number)
+
+    def _release(self, interface: int, number: int) -> None:
+        if self.sharing is not None and self._is_free(interface, number):
+            self.sharing.release(interface, number)
+
+    def _is_free(self, interface: int, number: int) -> bool:
+        """True if an endpoint could be open there, and none is in this process; the engine reports all else."""
+        node = self.core.node
+        possible = 0 <= interface < len(node.interfaces) and 0 <= number < node.profile.endpoint_maximum
+        return possible and number not in node.interfaces[interface].endpoints
+
+    def _free(self, interface: int) -> int:
+        """Claim the lowest free number, and return it."""
+        node = self.core.node
+        maximum = node.profile.endpoint_maximum
+        for number in range(maximum):
+            if number in node.interfaces[interface].endpoints:
+                continue
+            try:
+                self._claim(interface, number)
+            except HostError:
+                continue
+            return number
+        name = self.core.links[interface].name
+        raise HostError(Status.BUSY, f"all {maximum} endpoints of {name} are open: close one")
+
+    def forget_endpoint(self, endpoint: BaseEndpoint) -> None:
+        """Release a closed endpoint's number."""
+        if self._endpoints.pop(endpoint.engine, None) is not None:
+            self._release(endpoint.engine.card.port.number, endpoint.number)
+
+    # Peers.
+
+    def add_peer(self, address: str | bytes, name: str | None = None) -> Peer:
+        """Add a static peer; query its name if none is given."""
+        which = names.peer_key(address)
+        if isinstance(which, str):
+            raise MxwireError(f"{address!r} is not an Ethernet address: write it like 52:54:00:0a:00:01")
+        with self.core.section:
+            self.core.must_be_open()
+            peer = self.core.node.add_peer(which, None if name is None else str(names.peer_key(name)))
+            self.core.transmit()
+            return peer
+
+    def peers(self) -> list[KnownPeer]:
+        """Peer table, including this host's interfaces, in the order of the indexes."""
+        with self.core.section:
+            if self.query_shared_peers() and self.core.ended is None:
+                self.core.transmit()
+            return [_known(each) for each in self.core.node.peers]
+
+    def find_peer(self, which: Peer | str | bytes) -> Peer | None:
+        """Peer by name or address, or as such; None for an unknown name. An unknown address is added to the table."""
+        if isinstance(which, Peer):
+            return which
+        key = names.peer_key(which)
+        peers = self.core.node.peers
+        self.query_shared_peers()
+        if isinstance(key, str):
+            return peers.by_name(key)
+        known = peers.by_address(key)
+        if known is None:
+            known = self.core.node.add_peer(key)
+        return known
+
+    def heard_peers(self) -> list[Peer]:
+        """Peers from which frames were received: announcements, names, or frames with our index.
+
+        Peers that only a user or another process has named are not among them.
+        """
+        peers = [each for each in self.core.node.peers if each.own is None]
+        return [each for each in peers if each in self._appeared or each.reverse]
+
+    def query_shared_peers(self) -> bool:
+        """Query the names of peers that other processes have added; return whether there were any."""
+        found = self.core.node.peers.refresh()
+        for each in found:
+            self.core.node.add_peer(each.address)
+        return bool(found)
+
+    # Closing, in two steps, since the driver must leave the links before they are closed.
+
+    def _end(self) -> None:
+        """Close all endpoints, and end all waits; the links stay open."""
+        core = self.core
+        with core.section:
+            if core.ended is None:
+                for each in list(self._endpoints.values()):
+                    each._close()
+                core.end(HostClosedError(Status.CANCELLED, "the host was closed"))
+
+    def _close_links(self) -> None:
+        with self.core.section:
+            for each in self.core.links:
+                each.close()
+            if self.sharing is not None:
+                self.sharing.close()
+
+    def _handle_event(self, event: Event) -> None:
+        if event.kind is EventKind.UNDELIVERED and event.request is not None:
+            endpoint = self._endpoints.get(event.request.endpoint)
+            if endpoint is not None:
+                endpoint.undelivered += 1
+        elif event.peer is not None and event.kind in (EventKind.PEER_FOUND, EventKind.PEER_NAMED):
+            self._appeared.add(event.peer)
+        if self._on_event is not None:
+            self._on_event(event)
+
+
+def _check_mtu(link: Link, dialect: Dialect) -> None:
+    longest = longest_frame(dialect) - HEADER_SIZE
+    if link.mtu < longest:
+        raise HostError(
+            Status.NO_DEVICE,
+            f"{link.name}: its MTU of {link.mtu} is too small for dialect {dialect}, which needs {longest}: "
+            f"raise it (ip link set {link.name} mtu {advised_mtu(longest)}), or use dialect omx:{link.mtu} on all "
+            f"hosts",
+        )
+
+
+def advised_mtu(needed: int) -> int:
+    """MTU to recommend if ``needed`` bytes are needed: that of jumbo frames, unless more are needed."""
+    return max(needed, _USUAL_MTU)
+
+
+def longest_frame(dialect: Dialect) -> int:
+    """Length of the longest frame that a dialect sends, in bytes with its Ethernet header."""
+    return max(
+        dialect.frame_limit,
+        MEDIUM_DATA_OFFSET + dialect.fragment_payload,
+        PULL_REPLY_DATA_OFFSET + dialect.reply_payload,
+    )
+
+
+def _known(peer: Peer) -> KnownPeer:
+    index = peer.index_for(0)
+    return KnownPeer(
+        name=peer.name,
+        address=mac_text(peer.address),
+        index=peer.index,
+        reverse_index=None if index == NO_PEER_INDEX else index,
+        own=peer.own is not None,
+    )
 
 
 class Host(BaseHost):
@@ -55,18 +377,7 @@ class Host(BaseHost):
         background: bool = True,
         sharing: HostSharing | None = None,
     ) -> None:
-        super().__init__(
-            links,
-            sharing=sharing,
-            name=name,
-            dialect=dialect,
-            profile=profile,
-            peers=peers,
-            announce=announce,
-            on_event=on_event,
-            rng=rng,
-            small_mtu=small_mtu,
-        )
+        super().__init__(links, name, dialect, profile, peers, announce, on_event, rng, small_mtu, sharing)
         self.driver = BlockingDriver(self.core, spin=spin, background=background)
         """Runs the host for callers that block."""
 
@@ -147,6 +458,106 @@ class Host(BaseHost):
         return self
 
     def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the host."""
+        self.close()
+
+
+class AsyncHost(BaseHost):
+    """A live host for asyncio, on one or more links, run by the event loop that is running when it is made.
+
+    All calls are made from that loop's thread. Arguments, errors and meanings are those of
+    :class:`Host`; there is no ``spin``, and the loop is the background.
+    """
+
+    def __init__(
+        self,
+        links: Link | Sequence[Link],
+        *,
+        name: str | None = None,
+        dialect: Dialect | str = MXOE,
+        profile: Profile | str = DEFAULT_PROFILE,
+        peers: Peers | None = None,
+        announce: bool = True,
+        on_event: Callable[[Event], object] | None = None,
+        rng: Random | None = None,
+        small_mtu: bool = False,
+        sharing: HostSharing | None = None,
+    ) -> None:
+        super().__init__(links, name, dialect, profile, peers, announce, on_event, rng, small_mtu, sharing)
+        self.driver = AsyncioDriver(self.core)
+        """Runs the host on the event loop."""
+
+    @classmethod
+    def open(
+        cls,
+        interfaces: str | Sequence[str],
+        *,
+        name: str | None = None,
+        dialect: Dialect | str = MXOE,
+        profile: Profile | str = DEFAULT_PROFILE,
+        peers: Peers | None = None,
+        announce: bool = True,
+        on_event: Callable[[Event], object] | None = None,
+        rng: Random | None = None,
+        small_mtu: bool = False,
+    ) -> AsyncHost:
+        """Open a host on ``interfaces`` of this machine, by name; the other arguments are those of :class:`AsyncHost`.
+
+        Raises :class:`~mxwire.link.errors.LinkError` for an interface that does not exist, or that this process may
+        not use.
+        """
+        with OpenedInterfaces(interfaces) as opened:
+            host = cls(
+                opened.links,
+                name=name,
+                dialect=dialect,
+                profile=profile,
+                peers=peers,
+                announce=announce,
+                on_event=on_event,
+                rng=rng,
+                small_mtu=small_mtu,
+                sharing=opened.sharing,
+            )
+            opened.keep()
+        return host
+
+    def open_endpoint(
+        self,
+        number: int | None = None,
+        key: int = DEFAULT_KEY,
+        *,
+        interface: int | str = 0,
+        session: int | None = None,
+    ) -> AsyncEndpoint:
+        """Open an endpoint; without a number the lowest free one. ``interface`` is a name, or an index from 0.
+
+        Raises :class:`~mxwire.errors.MxwireError` if it is open already, here or in another process.
+        """
+        endpoint: AsyncEndpoint = self._open_endpoint(AsyncEndpoint, number, key, interface, session)
+        endpoint.host = self
+        return endpoint
+
+    async def wait_for_peer(self, which: str | bytes, timeout: float | None = None) -> Peer:
+        """Wait until the name of a host, given by name or address, is known.
+
+        Raises :class:`~mxwire.host.errors.HostTimeoutError` with the hosts seen instead.
+        """
+        return await self.driver.wait(PendingPeer(self, names.peer_key(which)), timeout)
+
+    def close(self) -> None:
+        """Close all endpoints and links, and end all waits of other tasks; closing it again does nothing."""
+        self._end()
+        self.driver.close()
+        self._close_links()
+
+    async def __aenter__(self) -> AsyncHost:
+        """Return self."""
+        return self
+
+    async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close the host."""

@@ -12,10 +12,10 @@ from typing import Any, Final, TypeVar
 
 from mxwire.ethernet import ADDRESS_SIZE, DESTINATION, HEADER_SIZE, SOURCE
 from mxwire.frames import FrameBatch
-from mxwire.host.base_host import longest_frame
 from mxwire.host.core import Core, FrameObserver
 from mxwire.host.endpoint import Endpoint
 from mxwire.host.errors import HostError, HostTimeoutError
+from mxwire.host.host import longest_frame
 from mxwire.host.requests import Pending, place_of
 from mxwire.link import LinkError
 from mxwire.link.interface import read_interface

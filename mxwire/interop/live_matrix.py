@@ -252,7 +252,7 @@ def hosts_against(stage: LiveStage, left: HostSetup, right: HostSetup, external:
 
 
 def _open(places: list[InterfaceLocation], dialects: list[Dialect]) -> tuple[Link, ...]:
-    from mxwire.host.base_host import longest_frame
+    from mxwire.host.host import longest_frame
 
     links: list[Link] = []
     try:

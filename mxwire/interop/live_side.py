@@ -6,8 +6,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from mxwire.frames import FrameBatch
-from mxwire.host.base_host import BaseHost
 from mxwire.host.core import Core
+from mxwire.host.host import BaseHost
 from mxwire.interop.impairments import CuttingLink
 from mxwire.interop.roles import HostSetup
 from mxwire.interop.side import StageSide

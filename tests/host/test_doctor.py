@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mxwire.host.doctor import DoctorFinding, DoctorLevel, trial
-from mxwire.host.doctor import interface as checks
+from mxwire.host import doctor
+from mxwire.host.doctor import DoctorFinding, DoctorLevel
 from mxwire.host.survey import SurveyedHost
 from mxwire.link.ethtool import Coalescing, Hardware
 from mxwire.link.interface import NetworkInterface
@@ -51,12 +51,12 @@ def sighting(**what: object) -> SurveyedHost:
     ],
 )
 def test_a_link_that_cannot_work(what, words):
-    findings = list(checks.state(interface(**what)))
+    findings = list(doctor.check_state(interface(**what)))
     assert worst(findings) is DoctorLevel.PROBLEM and any(words in each.text for each in findings)
 
 
 def test_a_link_that_works():
-    assert worst(list(checks.state(interface()))) is DoctorLevel.OK
+    assert worst(list(doctor.check_state(interface()))) is DoctorLevel.OK
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,12 @@ def test_a_link_that_works():
     ],
 )
 def test_the_mtu_must_hold_the_longest_frames(dialect, mtu, level):
-    findings = list(checks.mtu(interface(mtu), dialect_by_name(dialect)))
+    findings = list(doctor.check_mtu(interface(mtu), dialect_by_name(dialect)))
     assert findings[0].level is level and str(mtu) in findings[0].text
     assert worst(findings[1:]) is DoctorLevel.OK, "the other dialect is a remark"
     if level is DoctorLevel.PROBLEM:
         assert f"omx:{mtu}" in str(findings[0].advice)
-        assert checks.needed_mtu(dialect_by_name(f"omx:{mtu}")) <= mtu
+        assert doctor.needed_mtu(dialect_by_name(f"omx:{mtu}")) <= mtu
 
 
 @pytest.mark.parametrize(
@@ -92,20 +92,22 @@ def test_the_mtu_must_hold_the_longest_frames(dialect, mtu, level):
     ],
 )
 def test_what_the_driver_tells(told, check, level):
-    [found] = [each for each in checks.hardware("eth0", told) if each.check == check]
+    [found] = [each for each in doctor.check_hardware("eth0", told) if each.check == check]
     assert found.level is level
 
 
 def test_speed_and_driver_are_told():
-    assert "driver ixgbe, at 10 Gb/s" in [each.text for each in checks.hardware("eth0", Hardware("ixgbe", 10_000))]
+    assert "driver ixgbe, at 10 Gb/s" in [
+        each.text for each in doctor.check_hardware("eth0", Hardware("ixgbe", 10_000))
+    ]
 
 
 def test_who_else_takes_frames():
-    assert "no other program" in next(checks.listeners("eth0", [], [])).text
+    assert "no other program" in next(doctor.check_listeners("eth0", [], [])).text
     others = [SocketListener(False, 12, "python"), SocketListener(True, None, None)]
-    programs, capture = checks.listeners("eth0", others, [])
+    programs, capture = doctor.check_listeners("eth0", others, [])
     assert "python (12)" in programs.text and "a process of another user" in capture.text
-    [driver] = checks.listeners("eth0", [], [KernelHandler("omx_recv [open_mx]")])
+    [driver] = doctor.check_listeners("eth0", [], [KernelHandler("omx_recv [open_mx]")])
     assert driver.level is DoctorLevel.PROBLEM and "omx_recv [open_mx]" in driver.text
 
 
@@ -126,17 +128,17 @@ def test_lines_of_the_kernel_are_understood(line, function):
 
 
 def test_frames_that_do_not_leave():
-    assert trial.sending("eth0", 5, 0, trial.TapCounts(left=5)).level is DoctorLevel.OK
-    assert "egress" in str(trial.sending("eth0", 5, 0, trial.TapCounts()).advice)
-    assert "were refused" in trial.sending("eth0", 0, 5, trial.TapCounts()).text
-    assert trial.sending("eth0", 0, 0, trial.TapCounts()).level is DoctorLevel.WARNING
+    assert doctor.check_sending("eth0", 5, 0, doctor.TapCounts(left=5)).level is DoctorLevel.OK
+    assert "egress" in str(doctor.check_sending("eth0", 5, 0, doctor.TapCounts()).advice)
+    assert "were refused" in doctor.check_sending("eth0", 0, 5, doctor.TapCounts()).text
+    assert doctor.check_sending("eth0", 0, 0, doctor.TapCounts()).level is DoctorLevel.WARNING
 
 
 def test_frames_that_arrive_and_are_not_ours():
-    [found] = trial.receiving("eth0", 0, trial.TapCounts(arrived=3))
+    [found] = doctor.check_receiving("eth0", 0, doctor.TapCounts(arrived=3))
     assert found.level is DoctorLevel.PROBLEM and "ingress" in str(found.advice)
-    assert worst(list(trial.receiving("eth0", 3, trial.TapCounts(arrived=3)))) is DoctorLevel.OK
-    assert list(trial.receiving("eth0", 0, trial.TapCounts())) == []
+    assert worst(list(doctor.check_receiving("eth0", 3, doctor.TapCounts(arrived=3)))) is DoctorLevel.OK
+    assert list(doctor.check_receiving("eth0", 0, doctor.TapCounts())) == []
 
 
 @pytest.mark.parametrize(
@@ -149,22 +151,24 @@ def test_frames_that_arrive_and_are_not_ours():
     ],
 )
 def test_what_peers_tell(what, check, level):
-    findings = list(trial.peers([sighting(**what)], MXOE, 4144))
+    findings = list(doctor.check_peers([sighting(**what)], MXOE, 4144))
     assert [each.level for each in findings if each.check == check] == [level]
     assert worst([each for each in findings if each.check != check]) is DoctorLevel.OK
 
 
 def test_nobody_is_a_warning():
-    assert [each.level for each in trial.peers([], MXOE, None)] == [DoctorLevel.WARNING]
+    assert [each.level for each in doctor.check_peers([], MXOE, None)] == [DoctorLevel.WARNING]
 
 
 def test_who_is_only_known_beforehand_was_not_heard():
     silent = sighting(answers=0, answer_ns=None, announced=False, heard=False)
-    nobody, about = trial.peers([silent], MXOE, None)
+    nobody, about = doctor.check_peers([silent], MXOE, None)
     assert nobody.text.startswith("no other host was heard") and nobody.host is None
     assert (
         about.text.startswith("no frame arrived from beta:0 (02:00:00:00:00:02),")
         and about.level is DoctorLevel.WARNING
     )
-    told = [each.text for each in trial.peers([silent, sighting()], MXOE, None) if each.level is DoctorLevel.WARNING]
+    told = [
+        each.text for each in doctor.check_peers([silent, sighting()], MXOE, None) if each.level is DoctorLevel.WARNING
+    ]
     assert told == [about.text]

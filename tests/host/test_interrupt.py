@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 
-from mxwire.host import Host, interrupts
+from mxwire.host import Host, core
 from mxwire.link import MemoryNetwork
 
 from .conftest import PATIENCE
@@ -68,8 +68,8 @@ def test_an_interrupt_ends_a_wait_and_the_host_lives_on(wait, spin):
 
 
 def test_an_interrupt_waits_for_the_end_of_a_section():
-    section, order = interrupts.ExclusiveSection(), []
-    held = interrupts.protect()
+    section, order = core.ExclusiveSection(), []
+    held = core.defer_interrupts()
     try:
         with pytest.raises(KeyboardInterrupt):
             with section:
@@ -82,7 +82,7 @@ def test_an_interrupt_waits_for_the_end_of_a_section():
             signal.raise_signal(signal.SIGINT)
     finally:
         if held:
-            interrupts.release()
+            core.restore_interrupts()
     assert held and order == ["inner work", "outer work"]
 
 

@@ -12,8 +12,7 @@ import pytest
 from mxwire.errors import MxwireError
 from mxwire.host import HostError, HostTimeoutError
 from mxwire.host.perf import MATCH, PerfParameters, PerfReceiver, PerfResult, PerfSender
-from mxwire.host.perf.buffers import buffer
-from mxwire.host.perf.waiter import PerfWaiter
+from mxwire.host.perf.roles import PerfWaiter, buffer
 from mxwire.protocol import Status
 from mxwire.wire.numbers import DEFAULT_KEY
 

@@ -12,7 +12,7 @@ import pytest
 from mxwire.errors import MxwireError
 from mxwire.host import Endpoint, Host, HostError, Message
 from mxwire.host.perf import MATCH, PerfParameters, PerfReceiver, PerfSender
-from mxwire.host.perf.waiter import PerfWaiter
+from mxwire.host.perf.roles import PerfWaiter
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import Partner
 from mxwire.wire.numbers import DEFAULT_KEY
