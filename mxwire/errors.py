@@ -20,3 +20,7 @@ class CaptureNotFoundError(CaptureError, FileNotFoundError):
 
 class OutputError(MxwireError):
     """The output cannot be written: processing more input would be useless."""
+
+
+class MergeError(MxwireError):
+    """The captures do not show the same traffic, or not enough of it to compare their clocks."""

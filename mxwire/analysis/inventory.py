@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from mxwire.analysis.messages_seen import MessageCounter
+from mxwire.analysis.message_counter import MessageCounter
 from mxwire.ethernet import BROADCAST, mac_text
 from mxwire.wire.checks import Reason
 from mxwire.wire.decoder import DecodedBatch, Decoder

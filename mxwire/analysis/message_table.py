@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from mxwire.analysis.conversations import Flow, Message
+from mxwire.analysis.conversations import CapturedMessage, Flow
 from mxwire.analysis.table_columns import ColumnKind, Table, column_of
 from mxwire.analysis.table_file import TableFile
 from mxwire.ethernet import mac_text
@@ -15,7 +15,7 @@ from mxwire.wire.numbers import NUMBER_MASK
 ROWS: Final = 10_000
 """Rows that are handed to the file at once."""
 
-_Getter = Callable[[Message, Mapping[int, str]], Any]
+_Getter = Callable[[CapturedMessage, Mapping[int, str]], Any]
 
 
 def _of_message(name: str) -> _Getter:
@@ -27,7 +27,7 @@ def _of_pull(name: str) -> _Getter:
 
 
 def _via(first: str, second: str) -> _Getter:
-    def get(message: Message, _: Mapping[int, str]) -> Any:
+    def get(message: CapturedMessage, _: Mapping[int, str]) -> Any:
         found = getattr(message, first)
         return None if found is None else getattr(found, second)
 
@@ -35,7 +35,7 @@ def _via(first: str, second: str) -> _Getter:
 
 
 def _of_notice(*names: str) -> _Getter:
-    def get(message: Message, _: Mapping[int, str]) -> Any:
+    def get(message: CapturedMessage, _: Mapping[int, str]) -> Any:
         found: Any = None if message.pull is None else message.pull.notice
         for name in names:
             found = None if found is None else getattr(found, name)
@@ -48,7 +48,7 @@ def _address(flow: Flow) -> str | None:
     return mac_text(flow.address) if flow.address else None
 
 
-def frames_text(message: Message) -> str:
+def frames_text(message: CapturedMessage) -> str:
     """The frames of a message as ranges: ``35-50 63``."""
     return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in message.frames)
 
@@ -122,7 +122,7 @@ MESSAGE_COLUMNS: Final = ("file", *_FIELDS)
 """The columns of the table, and the keys of a record, in order."""
 
 
-def message_fields(message: Message, names: Mapping[int, str]) -> dict[str, Any]:
+def message_fields(message: CapturedMessage, names: Mapping[int, str]) -> dict[str, Any]:
     """Everything that is known of a message, with stable names; times in ns, what is not known is None.
 
     ``names`` are the host names by address.
@@ -137,7 +137,7 @@ def message_columns(rows: Sequence[tuple[Any, ...]]) -> Table:
     return {name: column_of(values, kind) for name, kind, values in zip(MESSAGE_COLUMNS, kinds, columns, strict=True)}
 
 
-def message_row(file: str, message: Message, names: Mapping[int, str]) -> tuple[Any, ...]:
+def message_row(file: str, message: CapturedMessage, names: Mapping[int, str]) -> tuple[Any, ...]:
     """One row of the table: ``file``, then what :func:`message_fields` gives."""
     return file, *message_fields(message, names).values()
 
@@ -152,7 +152,7 @@ class MessageTable(TableFile):
         super().__init__(path)
         self._rows: list[tuple[Any, ...]] = []
 
-    def add(self, file: str, messages: Sequence[Message], names: Mapping[int, str]) -> None:
+    def add(self, file: str, messages: Sequence[CapturedMessage], names: Mapping[int, str]) -> None:
         """Add messages of a capture."""
         self._rows += (message_row(file, each, names) for each in messages)
         if len(self._rows) >= ROWS:

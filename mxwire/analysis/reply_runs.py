@@ -24,7 +24,7 @@ _NUMBERS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Frames:
+class BatchFrames:
     """The frames of a batch, and what is to be known of each, by place."""
 
     whole: memoryview
@@ -41,18 +41,20 @@ class Frames:
         return self.whole[self.begin[place] : self.end[place]].tobytes()
 
 
-def frames_of(decoded: DecodedBatch) -> Frames:
+def frames_of(decoded: DecodedBatch) -> BatchFrames:
     """The frames of a batch one by one."""
     located = decoded.located
     batch = located.batch
-    return Frames(*located.pieces(), batch.timestamp_ns.tolist(), batch.number.tolist(), located.wire_length.tolist())
+    return BatchFrames(
+        *located.pieces(), batch.timestamp_ns.tolist(), batch.number.tolist(), located.wire_length.tolist()
+    )
 
 
 Row = tuple[Any, ...]
 """Of a run: place of its first frame in the batch, number of frames, time, and fields of the first of them."""
 
 
-def reply_runs(decoded: DecodedBatch, frames: Frames) -> Iterator[tuple[int, ReplyRun]]:
+def reply_runs(decoded: DecodedBatch, frames: BatchFrames) -> Iterator[tuple[int, ReplyRun]]:
     """The runs of a batch in their order, each with the place of its first frame."""
     rows = [row for block in decoded.columns.of(_TYPE) for row in _rows(decoded, block)]
     for first, count, time_ns, handle, magic, sequence, offset, length in sorted(rows, key=itemgetter(0)):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mxwire.analysis.conversations import Message
+    from mxwire.analysis.conversations import CapturedMessage
     from mxwire.wire.decoder import DecodedBatch
 
 FrameRange = tuple[int, int | None]
@@ -109,7 +109,7 @@ class MessageSelection:
             incomplete=incomplete,
         )
 
-    def takes(self, message: Message) -> bool:
+    def takes(self, message: CapturedMessage) -> bool:
         """Return True if a message meets all criteria."""
         flows = message.flow, message.flow.back
         return (

@@ -18,11 +18,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from mxwire.analysis.table_columns import LIST_KINDS, Table, has_polars, polars_table, require_polars
-from mxwire.analysis.target import check_format, check_place
 from mxwire.errors import OutputError
 
 if TYPE_CHECKING:
     import polars as pl
+from collections.abc import Sequence
+
+from mxwire.errors import MxwireError
 
 TABLES_WAITING: Final = 2
 """Batches that may wait to be written before decoding has to wait, so that memory does not grow with the capture."""
@@ -221,3 +223,20 @@ def _writing_errors() -> tuple[type[Exception], ...]:
     from polars.exceptions import PolarsError
 
     return OSError, TypeError, ValueError, PolarsError
+
+
+def check_format(path: Path, what: str, suffixes: Sequence[str]) -> None:
+    """Raises :class:`~mxwire.errors.MxwireError` where a name does not end with one of the suffixes.
+
+    ``what`` is what there is none of for other suffixes.
+    """
+    if path.suffix.lower() not in suffixes:
+        suffix = path.suffix or "a name without suffix"
+        raise MxwireError(f"{path}: no {what} for {suffix}: use one of {', '.join(suffixes)}")
+
+
+def check_place(path: Path) -> None:
+    """Raises :class:`~mxwire.errors.OutputError` where there can be no file."""
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        problem = "it is a directory" if path.is_dir() else "its directory does not exist"
+        raise OutputError(f"{path}: cannot be written: {problem}")

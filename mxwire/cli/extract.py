@@ -17,7 +17,7 @@ from mxwire.words import count_of
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from mxwire.analysis.conversations import Message
+    from mxwire.analysis.conversations import CapturedMessage
     from mxwire.analysis.conversations.content import Content
 
 EPILOG = """\b
@@ -81,7 +81,7 @@ def command(
     _report(message, gaps, length, target, as_json, to_output)
 
 
-def _missing(message: Message, content: Content, gaps: list[tuple[int, int]]) -> str:
+def _missing(message: CapturedMessage, content: Content, gaps: list[tuple[int, int]]) -> str:
     missing = sum(end - start for start, end in gaps)
     if message.length is None:
         return "its announcement was not seen, so its length is unknown"
@@ -99,7 +99,7 @@ def _gaps_text(gaps: list[tuple[int, int]], most: int) -> str:
 
 
 def _report(
-    message: Message, gaps: list[tuple[int, int]], length: int, target: Path, as_json: bool, to_output: bool
+    message: CapturedMessage, gaps: list[tuple[int, int]], length: int, target: Path, as_json: bool, to_output: bool
 ) -> None:
     from mxwire.cli.notes import note
     from mxwire.report.json_line import json_line
@@ -124,7 +124,7 @@ class _PartialFile:
     """
 
     def __init__(self, target: Path | None) -> None:
-        from mxwire.analysis.target import check_place
+        from mxwire.analysis.table_file import check_place
 
         self._target = target
         folder = None if target is None else target.absolute().parent

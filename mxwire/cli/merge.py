@@ -10,7 +10,7 @@ import click
 from mxwire.cli.options import FILE
 
 if TYPE_CHECKING:
-    from mxwire.analysis.merging import Plan
+    from mxwire.analysis.merging import MergePlan
 
 EPILOG = """\b
 Frames in both captures show how their clocks differ: at neither end can a frame arrive before it was sent. Each frame
@@ -69,7 +69,7 @@ def command(first: str, second: str, target: str | None, keep_both: bool, as_jso
         show(blocks)
 
 
-def _compare(first: str, second: str, keep_both: bool) -> Plan:
+def _compare(first: str, second: str, keep_both: bool) -> MergePlan:
     """Match the frames of two captures; raise :class:`~mxwire.errors.MxwireError` if they do not fit together."""
     from mxwire.analysis.merging import Fingerprints, plan
     from mxwire.capture.time_order import in_time_order
@@ -86,7 +86,7 @@ def _compare(first: str, second: str, keep_both: bool) -> Plan:
     return plan(fingerprints(first), fingerprints(second), keep_both=keep_both)
 
 
-def _write(first: str, second: str, made: Plan, target: str) -> int:
+def _write(first: str, second: str, made: MergePlan, target: str) -> int:
     """Write the merged frames; return their number."""
     from mxwire.analysis.merging import merged
     from mxwire.capture import create_capture, open_capture

@@ -12,7 +12,7 @@ from mxwire.cli.completion import offers
 from mxwire.cli.options import Inputs, Number, dialect_option, ethertype_option, input_options, table_option
 
 if TYPE_CHECKING:
-    from mxwire.analysis.conversations import Follower, Message
+    from mxwire.analysis.conversations import CapturedMessage, Follower
 
 EPILOG = """\b
 Lines: number, seconds of its first frame, source → destination, endpoints, kind, length in bytes, match information,
@@ -118,7 +118,7 @@ class _MessageOutput:
         self.path = path
         self.start_ns = start_ns
 
-    def show(self, message: Message, follower: Follower) -> None:
+    def show(self, message: CapturedMessage, follower: Follower) -> None:
         """Output a message."""
         raise NotImplementedError
 
@@ -141,7 +141,7 @@ class _Lines(_MessageOutput):
             click.echo(f"== {path}")
         click.echo(self._layout.heading())
 
-    def show(self, message: Message, follower: Follower) -> None:
+    def show(self, message: CapturedMessage, follower: Follower) -> None:
         for line in self._layout.lines(message, self.start_ns, self._width):
             click.echo(line)
 
@@ -155,7 +155,7 @@ class _Json(_MessageOutput):
         self._encode = json_line
         self._record = message_record
 
-    def show(self, message: Message, follower: Follower) -> None:
+    def show(self, message: CapturedMessage, follower: Follower) -> None:
         record = self._record(message, follower.names)
         click.echo(self._encode({"file": self.path} | record if self._several else record, self.start_ns))
 
@@ -168,7 +168,7 @@ class _Table(_MessageOutput):
         refuse_overwriting(files, target)
         self._table = stack.enter_context(MessageTable(target))
 
-    def show(self, message: Message, follower: Follower) -> None:
+    def show(self, message: CapturedMessage, follower: Follower) -> None:
         self._table.add(self.path, [message], follower.names)
 
     def end(self) -> None:

@@ -23,7 +23,7 @@ from mxwire.wire.dialect import dialect_or_auto
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
-    from mxwire.analysis.conversations import Follower, Message, Role
+    from mxwire.analysis.conversations import CapturedMessage, Follower, Role
 
 BatchFilter = Callable[[Iterable[FrameBatch]], Iterator[FrameBatch]]
 
@@ -196,12 +196,12 @@ def _analysed(
 # Messages
 
 
-def followed(follower: Follower, decoder: Decoder, reader: BatchSource, *, streams: bool) -> Iterator[Message]:
+def followed(follower: Follower, decoder: Decoder, reader: BatchSource, *, streams: bool) -> Iterator[CapturedMessage]:
     """The messages of a capture in the order in which they appear; of an interface, as each completes.
 
     ``streams`` means that they are printed at the same time, see :func:`mxwire.cli.progress.bar`.
     """
-    from mxwire.analysis.conversations.order import InOrder
+    from mxwire.analysis.conversations.message import MessageSorter
 
     if isinstance(reader, LiveSource):
         for decoded in judged_batches(decoder, reader):
@@ -209,7 +209,7 @@ def followed(follower: Follower, decoder: Decoder, reader: BatchSource, *, strea
             yield from follower.wait_until(reader.quiet_until_ns)
         yield from follower.finish()
     else:
-        order = InOrder()
+        order = MessageSorter()
         for decoded in judged_batches(decoder, reader, streams=streams):
             yield from order.put(follower.observe(decoded))
         yield from order.put(follower.finish())
@@ -218,15 +218,18 @@ def followed(follower: Follower, decoder: Decoder, reader: BatchSource, *, strea
 
 
 def watched(
-    path: str, number: int, decoder: Decoder, take: Callable[[DecodedBatch, list[tuple[int, Role]], Message], None]
-) -> Message:
+    path: str,
+    number: int,
+    decoder: Decoder,
+    take: Callable[[DecodedBatch, list[tuple[int, Role]], CapturedMessage], None],
+) -> CapturedMessage:
     """Follow a capture until message ``number`` is complete, pass its frames to ``take``, and return the message.
 
     Raises :class:`~mxwire.errors.MxwireError` if the capture has no message with this number.
     """
-    from mxwire.analysis.conversations import Follower, Watch
+    from mxwire.analysis.conversations import Follower, MessageWatch
 
-    watch = Watch(number)
+    watch = MessageWatch(number)
     follower = Follower(watch)
     with capture_of(path) as reader:
         for decoded in judged_batches(decoder, reader):

@@ -13,7 +13,7 @@ from mxwire.cli.options import Inputs, dialect_option, ethertype_option, input_o
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mxwire.analysis.observed_order import OrderedVerification
+    from mxwire.analysis.verification import OrderedVerification
     from mxwire.cli.reading import BatchSource
     from mxwire.rules import Vantage, Violation
     from mxwire.wire.decoder import Decoder
@@ -80,7 +80,7 @@ def command(
 
     Each finding names the rule, the host, the frames that show it, and the expected and actual values.
     """
-    from mxwire.analysis.observed_order import OrderedVerification
+    from mxwire.analysis.verification import OrderedVerification
     from mxwire.cli.reading import Failures, refuse_empty
     from mxwire.errors import MxwireError
     from mxwire.ethernet import ETHERTYPE_MXOE, mac_bytes

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from mxwire.analysis.compatibility import CLASSES, Judgement, Side
-from mxwire.analysis.compatibility.judging import MessageClass
+from mxwire.analysis.compatibility.judgement import MessageClass
 from mxwire.analysis.compatibility.sides import Exchanged
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table

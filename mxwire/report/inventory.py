@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from mxwire.analysis.inventory import Inventory
-from mxwire.analysis.messages_seen import KINDS, SIZE_CLASSES, MessageCounter
+from mxwire.analysis.message_counter import KINDS, SIZE_CLASSES, MessageCounter
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 from mxwire.report.times import seconds_text, time_text

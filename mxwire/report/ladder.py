@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mxwire.analysis.conversations import Flow, Message, Role
+from mxwire.analysis.conversations import CapturedMessage, Flow, Role
 from mxwire.ethernet import mac_text
 from mxwire.report.arrows import NARROWEST, arrow, room_for
 from mxwire.report.messages import host_text, match_text, message_notes
@@ -114,7 +114,9 @@ def _reply_text(step: LadderStep) -> str:
     return f"{count_of(step.count, 'frame')}, {count_of(step.bytes, 'byte')} {where}"
 
 
-def ladder_lines(message: Message, ladder: MessageLadder, start_ns: int, width: int | None = None) -> Iterator[str]:
+def ladder_lines(
+    message: CapturedMessage, ladder: MessageLadder, start_ns: int, width: int | None = None
+) -> Iterator[str]:
     """A summary of the message, then its ladder, with times since ``start_ns`` and since its first frame.
 
     If that exceeds ``width`` characters, only the time since the first frame is shown, and labels are cut.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from mxwire.analysis.merging import Alignment, Counts, Plan
+from mxwire.analysis.merging import Alignment, MergeCounts, MergePlan
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Row, Table
 from mxwire.report.times import seconds_text
@@ -27,7 +27,7 @@ _ROWS: Final = (
 )
 
 
-def merge_blocks(first: str, second: str, made: Plan, target: str | None, written: int | None) -> list[Block]:
+def merge_blocks(first: str, second: str, made: MergePlan, target: str | None, written: int | None) -> list[Block]:
     """The alignment of the clocks, the delays and the frame counts as blocks of a report."""
     rows = tuple(
         Row((text, str(getattr(made.first, name)), str(getattr(made.second, name))))
@@ -45,7 +45,7 @@ def merge_blocks(first: str, second: str, made: Plan, target: str | None, writte
     return blocks
 
 
-def _facts(made: Plan) -> Iterator[str]:
+def _facts(made: MergePlan) -> Iterator[str]:
     yield f"{count_of(made.both, 'frame')} in both; {made.alignment.compared} of them used to align the clocks"
     yield from _clock(made.alignment)
     letters = {"first": "A", "second": "B"}
@@ -92,7 +92,7 @@ def _microseconds(nanoseconds: float) -> str:
     return f"{nanoseconds / 1000:.3f} us"
 
 
-def merge_record(first: str, second: str, made: Plan, target: str | None, written: int | None) -> dict[str, Any]:
+def merge_record(first: str, second: str, made: MergePlan, target: str | None, written: int | None) -> dict[str, Any]:
     """The same as a JSON record; times in nanoseconds, drift as a ratio."""
     alignment = made.alignment
     return {
@@ -122,7 +122,7 @@ def merge_record(first: str, second: str, made: Plan, target: str | None, writte
     }
 
 
-def _counts(counts: Counts) -> dict[str, int]:
+def _counts(counts: MergeCounts) -> dict[str, int]:
     return {
         "frames": counts.frames,
         "only": counts.only,

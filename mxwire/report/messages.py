@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mxwire.analysis.conversations import Connect, Conversation, Flow, Follower, Message
+from mxwire.analysis.conversations import CapturedMessage, Connect, Conversation, Flow, Follower
 from mxwire.analysis.message_table import message_fields
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table
@@ -60,7 +60,7 @@ class MessageLayout:
             texts["endpoints"] = "ep"
         return self._row(texts)
 
-    def lines(self, message: Message, since_ns: int, width: int | None = None) -> Iterator[str]:
+    def lines(self, message: CapturedMessage, since_ns: int, width: int | None = None) -> Iterator[str]:
         """Format a message with its start time since ``since_ns``; remarks that do not fit wrap to further lines."""
         flow = message.flow
         row = self._row(
@@ -154,7 +154,7 @@ def message_layout(width: int | None) -> MessageLayout:
     return next((each for each in _LAYOUTS if each.width <= width), _LAYOUTS[-1])
 
 
-def message_notes(message: Message) -> Iterator[str]:
+def message_notes(message: CapturedMessage) -> Iterator[str]:
     """Remarks on a message: retransmissions, duplicates, refusals and missing parts."""
     if message.transmissions > 1:
         yield f"sent {message.transmissions} times"
@@ -185,7 +185,7 @@ def message_notes(message: Message) -> Iterator[str]:
     yield from message.half_seen
 
 
-def message_record(message: Message, names: Mapping[int, str]) -> dict[str, Any]:
+def message_record(message: CapturedMessage, names: Mapping[int, str]) -> dict[str, Any]:
     """A message as a record for JSON: match information in hexadecimal, frames as ranges."""
     fields = message_fields(message, names)
     fields["match"] = None if message.match is None else f"0x{message.match:016x}"

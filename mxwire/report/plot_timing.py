@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mxwire.analysis.target import check_format, check_place
+from mxwire.analysis.table_file import check_format, check_place
 from mxwire.analysis.timing import Timing
 from mxwire.analysis.timing.round_trips import Lengths
 from mxwire.errors import OutputError

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from mxwire.analysis.messages_seen import SIZE_CLASSES
-from mxwire.analysis.timing import Estimate, Samples, Timing
+from mxwire.analysis.message_counter import SIZE_CLASSES
+from mxwire.analysis.timing import DurationEstimate, Samples, Timing
 from mxwire.analysis.timing.round_trips import Lengths
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 from mxwire.report.messages import COOKED
@@ -108,7 +108,7 @@ def _row(name: str, samples: Samples, length: int | None) -> Row:
     )
 
 
-def _interval(found: Estimate, unit: float, digits: int) -> str:
+def _interval(found: DurationEstimate, unit: float, digits: int) -> str:
     if found.median_low is None or found.median_high is None:
         return "-"
     return f"{_scaled(found.median_low, unit, digits)} to {_scaled(found.median_high, unit, digits)}"
@@ -202,7 +202,7 @@ def timing_records(timing: Timing) -> Iterator[dict[str, Any]]:
 
 
 def _estimate(samples: Samples, length: int | None) -> dict[str, Any]:
-    found: Estimate | None = samples.estimate()
+    found: DurationEstimate | None = samples.estimate()
     assert found is not None
     made = {
         (name if name == "count" else f"{name}_ns"): round(value, 3) if isinstance(value, float) else value

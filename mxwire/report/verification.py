@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from xml.etree import ElementTree
 
-from mxwire.analysis.observed_order import OrderedVerification
-from mxwire.analysis.verification import HostRecord, Verification
+from mxwire.analysis.verification import HostRecord, OrderedVerification, Verification
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 from mxwire.report.json_line import json_line

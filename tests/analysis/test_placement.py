@@ -1,7 +1,8 @@
 """``messages`` and ``verify`` follow numbered packets independently, and agree on each of them.
 
-Both :mod:`mxwire.analysis.conversations.numbered` and :mod:`mxwire.rules.state.numbered` decide for each numbered
-packet whether it is new, begins another stream of numbers, continues a MEDIUM, is a retransmission, or a duplicate.
+Both :mod:`mxwire.analysis.conversations.numbered_packets` and :mod:`mxwire.rules.state.numbered` decide for each
+numbered packet whether it is new, begins another stream of numbers, continues a MEDIUM, is a retransmission, or a
+duplicate.
 
 They share the arithmetic of positions (:mod:`mxwire.rules.state.sequence`) and no more, for three reasons. ``messages``
 reads rows of columns in bulk, ``verify`` decoded frames, and converting either costs more than placing the packet. In
@@ -17,8 +18,8 @@ from collections.abc import Iterable
 import pytest
 
 from mxwire.analysis.conversations import Follower
-from mxwire.analysis.conversations.message import HANDED_OUT, Message, Notice
-from mxwire.analysis.conversations.numbered import Numbered
+from mxwire.analysis.conversations.message import HANDED_OUT, CapturedMessage, Notice
+from mxwire.analysis.conversations.numbered_packets import NumberedTracker
 from mxwire.rules.judge import Judge
 from mxwire.rules.state.frame import FrameStatus
 from mxwire.simulation import Simulation, draw_scenario
@@ -58,7 +59,7 @@ class PlacingFollower(Follower):
     def __init__(self) -> None:
         super().__init__()
         self.placed: dict[int, Placed] = {}
-        placing = PlacingNumbered(self._books)
+        placing = PlacingNumbered(self._state)
         for name in ("tiny", "small", "medium", "rndv", "notify"):
             self._handlers[name] = self._recording(placing, getattr(placing, name))
 
@@ -71,7 +72,7 @@ class PlacingFollower(Follower):
         return record
 
 
-class PlacingNumbered(Numbered):
+class PlacingNumbered(NumberedTracker):
     """Handlers that record which entry a packet was found to repeat."""
 
     def __init__(self, books) -> None:
@@ -100,7 +101,7 @@ class PlacingNumbered(Numbered):
             return "retransmission", first
         if entry.duplicates > self.before[1]:
             return "duplicate", first
-        assert isinstance(entry, Message) and entry.kind == "MEDIUM"
+        assert isinstance(entry, CapturedMessage) and entry.kind == "MEDIUM"
         return "fragment", first
 
 
@@ -166,5 +167,5 @@ def test_simulated_runs(first):
 
 def test_a_difference_is_found(monkeypatch):
     """A follower that takes each duplicate for a retransmission is noticed."""
-    monkeypatch.setattr("mxwire.analysis.conversations.numbered.RESEND_NS", 0)
+    monkeypatch.setattr("mxwire.analysis.conversations.numbered_packets.RESEND_NS", 0)
     assert any(disagreements(*simulated(seed)) for seed in range(CHUNK))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mxwire.analysis.target import check_format, check_place
+from mxwire.analysis.table_file import check_format, check_place
 from mxwire.errors import MxwireError, OutputError
 from tests.cli.support import EVERY_TYPE, mxwire
 

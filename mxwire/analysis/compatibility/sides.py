@@ -8,10 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from mxwire.analysis.compatibility.build import Build
-from mxwire.analysis.compatibility.candidates import Shown, candidates
-from mxwire.analysis.compatibility.judging import MessageClass
-from mxwire.analysis.conversations import Follower, Message
+from mxwire.analysis.compatibility.builds import Build, HostEvidence, candidates
+from mxwire.analysis.compatibility.judgement import MessageClass
+from mxwire.analysis.conversations import CapturedMessage, Follower
 from mxwire.analysis.verification import Verification
 from mxwire.rules import Violation
 from mxwire.wire.codec import TYPE_OFFSET
@@ -122,14 +121,16 @@ class Sides:
 
     def between(self, one: int, other: int) -> Exchanged:
         """Return the traffic between two hosts."""
-        ways = (one, other), (other, one)
-        return {(ways.index(key[:2]), key[2]): count for key, count in self.exchanged.items() if key[:2] in ways}
+        directions = (one, other), (other, one)
+        return {
+            (directions.index(key[:2]), key[2]): count for key, count in self.exchanged.items() if key[:2] in directions
+        }
 
     def side(self, address: int, label: str) -> Side:
         """Return the evidence of one host."""
         known = self._hosts[address]
         detection = next((each for each in self._detector.detections() if each.hosts[0] == address), None)
-        shown = Shown(
+        shown = HostEvidence(
             detection=detection,
             longest=known.longest,
             pipelines=tuple(known.pipelines),
@@ -194,7 +195,7 @@ class Sides:
                 first = first or int(numbers[block.place[places[nonzero[0]]]])
                 host.offsets = max(largest, int(values.max())), first, count + len(nonzero)
 
-    def _message(self, message: Message) -> None:
+    def _message(self, message: CapturedMessage) -> None:
         source, destination = message.flow.address, message.flow.back.address
         host = self._hosts.get(source)
         if host is not None:
@@ -229,7 +230,7 @@ def _by_sender(located: Located, places: np.ndarray | None = None) -> Iterator[t
         yield int(address), np.flatnonzero(source == address)
 
 
-def _facts(host: _Host, shown: Shown, detection: Detection | None) -> Iterator[Fact]:
+def _facts(host: _Host, shown: HostEvidence, detection: Detection | None) -> Iterator[Fact]:
     for each in detection.evidence if detection is not None else ():
         yield Fact(f"format {each.supports}", each.text, each.frames, each.first_frame)
     yield Fact("longest frame", f"{host.longest} bytes", 1, host.longest_frame)

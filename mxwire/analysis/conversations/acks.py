@@ -1,17 +1,25 @@
-"""Follows acknowledgements: piggybacks and libacks (chapter 11 of the rules)."""
+"""Trackers of acknowledgements (piggybacks and libacks, chapter 11 of the rules) and of nacks (chapter 16)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from mxwire.analysis.conversations.books import Books
-from mxwire.analysis.conversations.message import Acknowledgement, Entry, How, Message, Notice
-from mxwire.analysis.conversations.partners import Flow
+from mxwire.analysis.conversations.message import (
+    HANDED_OUT,
+    Acknowledgement,
+    CapturedMessage,
+    How,
+    Notice,
+    NumberedEntry,
+    Refusal,
+)
+from mxwire.analysis.conversations.partners import Connect, EndpointDirection, Flow
 from mxwire.analysis.conversations.rows import Row
+from mxwire.analysis.conversations.state import FollowerState
 from mxwire.analysis.conversations.streams import Stream
 from mxwire.analysis.conversations.watch import Role
 from mxwire.rules.state.sequence import position_of
-from mxwire.wire.enums import TrucType
+from mxwire.wire.enums import NackType, TrucType
 from mxwire.wire.numbers import (
     ABANDONED_DONE,
     ABANDONED_NEXT,
@@ -27,23 +35,23 @@ _EMPTY: Final = (FIRST_NUMBER, ABANDONED_DONE)
 """Numbers that a receiver acknowledges that has had nothing yet."""
 
 
-class Libacks:
+class LibackTracker:
     """Handler of explicit acknowledgements."""
 
-    def __init__(self, books: Books) -> None:
-        self.books = books
+    def __init__(self, state: FollowerState) -> None:
+        self.state = state
 
     def truc(self, row: Row) -> None:
         """A TRUC; only libacks say something."""
         _, _, time_ns, _, wire_length, key, session, sub_type, length, inner_session, value = row
-        flow = self.books.flow(key, session, time_ns, wire_length)
+        flow = self.state.flow(key, session, time_ns, wire_length)
         if sub_type != TrucType.ACK or length < LIBACK_LENGTH or session != inner_session:
             return
         flow.libacks += 1
-        acknowledge(self.books, row, flow.back, value, "liback", effective=session != NO_SESSION)
+        acknowledge(self.state, row, flow.back, value, "liback", effective=session != NO_SESSION)
 
 
-def acknowledge(books: Books, row: Row, flow: Flow, value: int, how: How, *, effective: bool) -> None:
+def acknowledge(state: FollowerState, row: Row, flow: Flow, value: int, how: How, *, effective: bool) -> None:
     """The receiver of a flow acknowledges all numbers below ``value`` (R-ACK-01)."""
     stream = flow.stream
     if stream is None:
@@ -63,10 +71,10 @@ def acknowledge(books: Books, row: Row, flow: Flow, value: int, how: How, *, eff
     if effective and position == stream.acked + 1:
         entry = stream.advance_one(ack)
         if entry is not None:
-            _note(books, entry, ack)
+            _note(state, entry, ack)
     else:
         for entry in stream.advance(position, ack):
-            _note(books, entry, ack)
+            _note(state, entry, ack)
     if effective:
         stream.ack_value = value
 
@@ -87,15 +95,85 @@ def _says_nothing(flow: Flow, stream: Stream, value: int) -> bool:
     return stream.first & NUMBER_MASK == ABANDONED_NEXT or value & SESSION_NUMBER_MASK | ABANDONED_NEXT in flow.told
 
 
-def _note(books: Books, entry: Entry, ack: Acknowledgement) -> None:
+def _note(state: FollowerState, entry: NumberedEntry, ack: Acknowledgement) -> None:
     if not ack.effective:
         if entry.refused_ack is None:
             entry.refused_ack = ack
     elif entry.ack is None:
         entry.ack = ack
     message = entry.message if isinstance(entry, Notice) else entry
-    assert isinstance(message, Message)
-    if books.watch is not None:
-        books.saw(message, Role.ACK)
+    assert isinstance(message, CapturedMessage)
+    if state.watch is not None:
+        state.saw(message, Role.ACK)
     if ack.effective and (message.pull is None or entry is message.pull.notice):
-        books.settle(message)
+        state.settle(message)
+
+
+_NAMES = {int(each): each.name for each in NackType}
+
+
+class NackTracker:
+    """Handler of the nacks that libraries get."""
+
+    def __init__(self, state: FollowerState) -> None:
+        self.state = state
+
+    def nack_lib(self, row: Row) -> None:
+        """A CONNECT or a numbered packet was refused."""
+        _, _, time_ns, number, wire_length, key, nack_type, sequence = row
+        direction = self.state.directions.get(key) or self.state.meet(key, time_ns)
+        flow = direction.flow
+        flow.frames += 1
+        flow.bytes += wire_length
+        flow.nacks += 1
+        flow.conversation.last_ns = time_ns
+        refusal = Refusal(number, time_ns, nack_name(nack_type))
+        connect = _pending(flow) if sequence == 0 else None
+        entry = None if connect is not None else _refused(direction, sequence)
+        if entry is not None:
+            self._refuse(entry, refusal)
+        elif connect is not None:
+            connect.nack = refusal
+
+    def _refuse(self, entry: NumberedEntry, refusal: Refusal) -> None:
+        message = entry.message if isinstance(entry, Notice) else entry
+        assert isinstance(message, CapturedMessage)
+        if message.state == HANDED_OUT:
+            message.flow.late += 1
+            return
+        if entry.nack is None:
+            entry.nack = refusal
+        if isinstance(entry, Notice):
+            entry.nacks += 1
+        else:
+            message.nacks += 1
+        message.add_frame(refusal.frame, refusal.time_ns)
+        self.state.saw(message, Role.NACK)
+        if message.pull is None or message.pull.notice is None or entry is message.pull.notice:
+            self.state.settle(message)
+
+
+def _pending(flow: Flow) -> Connect | None:
+    """The oldest connect that waits for an answer (R-CON-15)."""
+    waiting = (each for each in flow.conversation.connects if each.side == flow.back.side)
+    return next((each for each in waiting if each.answered_ns is None and each.nack is None), None)
+
+
+def _refused(direction: EndpointDirection, sequence: int) -> NumberedEntry | None:
+    """Return the entry of a number, preferably one without an acknowledgement."""
+    acked: NumberedEntry | None = None
+    for conversation in reversed(direction.partners.conversations):
+        stream = conversation.flows[1 - direction.side].stream
+        if stream is None or (sequence ^ stream.bits) & SESSION_NUMBER_MASK:
+            continue
+        entry = stream.entries.get(stream.position(sequence))
+        if entry is not None:
+            if entry.ack is None:
+                return entry
+            acked = acked or entry
+    return acked
+
+
+def nack_name(nack_type: int) -> str:
+    """The specification's name of a nack type."""
+    return _NAMES.get(nack_type, f"code {nack_type}")

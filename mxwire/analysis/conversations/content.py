@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from mxwire.analysis.conversations.message import Message
+from mxwire.analysis.conversations.message import CapturedMessage
 from mxwire.analysis.conversations.ranges import Ranges
 from mxwire.analysis.conversations.watch import Role
 from mxwire.wire.decoder import DecodedBatch
@@ -29,7 +29,7 @@ class Content:
         self.beyond = 0
         """Bytes that lie behind the end of the message: left out."""
 
-    def take(self, decoded: DecodedBatch, frames: Iterable[tuple[int, Role]], message: Message) -> None:
+    def take(self, decoded: DecodedBatch, frames: Iterable[tuple[int, Role]], message: CapturedMessage) -> None:
         """Take the frames of a batch, given as their places and what they are to the message."""
         for place, role in frames:
             if role not in (Role.DATA, Role.REPLY):

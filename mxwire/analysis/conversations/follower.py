@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from mxwire.analysis.conversations.acks import Libacks
-from mxwire.analysis.conversations.books import LINGERING, Books
-from mxwire.analysis.conversations.connecting import Connecting
-from mxwire.analysis.conversations.message import Message
-from mxwire.analysis.conversations.numbered import Numbered
+from mxwire.analysis.conversations.acks import LibackTracker, NackTracker
+from mxwire.analysis.conversations.connects import ConnectTracker
+from mxwire.analysis.conversations.message import CapturedMessage
+from mxwire.analysis.conversations.numbered_packets import NumberedTracker
 from mxwire.analysis.conversations.partners import Conversation
-from mxwire.analysis.conversations.pulls import Pulls
-from mxwire.analysis.conversations.refusing import Refusing
+from mxwire.analysis.conversations.pulls import PullTracker
 from mxwire.analysis.conversations.rows import FIRST_REPLY, Handler, Row, replies_of, rows_of
-from mxwire.analysis.conversations.watch import Watch
+from mxwire.analysis.conversations.state import LINGERING, FollowerState
+from mxwire.analysis.conversations.watch import MessageWatch
 from mxwire.wire.checks import Reason
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.packets import HostReply
@@ -33,9 +32,9 @@ class Follower:
     with ``flights`` the follower records when the blocks of large messages were in flight.
     """
 
-    def __init__(self, watch: Watch | None = None, *, flights: bool = False) -> None:
-        self._books = Books(watch, flights=flights)
-        self._pulls = Pulls(self._books)
+    def __init__(self, watch: MessageWatch | None = None, *, flights: bool = False) -> None:
+        self._state = FollowerState(watch, flights=flights)
+        self._pulls = PullTracker(self._state)
         self._decoded: DecodedBatch | None = None
         self.frames = 0
         """MXoE frames looked at."""
@@ -43,24 +42,24 @@ class Follower:
         """Of them those that say nothing certain."""
         self.cooked = False
         """True if frames came without the address of their destination, so that nothing fits together."""
-        numbered, connecting = Numbered(self._books), Connecting(self._books)
+        numbered, connecting = NumberedTracker(self._state), ConnectTracker(self._state)
         self._handlers: dict[str, Handler] = {
             "tiny": numbered.tiny,
             "small": numbered.small,
             "medium": numbered.medium,
             "rndv": numbered.rndv,
             "notify": numbered.notify,
-            "truc": Libacks(self._books).truc,
+            "truc": LibackTracker(self._state).truc,
             "pull": self._pulls.pull,
             "connect_request": connecting.request,
             "connect_reply": connecting.reply,
-            "nack_lib": Refusing(self._books).nack_lib,
+            "nack_lib": NackTracker(self._state).nack_lib,
             "nack_mcp": self._pulls.nack_mcp,
             "host_reply": self._host_reply,
             FIRST_REPLY: self._pulls.first_reply,
         }
 
-    def observe(self, decoded: DecodedBatch) -> list[Message]:
+    def observe(self, decoded: DecodedBatch) -> list[CapturedMessage]:
         """Take a batch into account; returns the messages that are done, in the order in which they were."""
         self.frames += len(decoded)
         if not len(decoded):
@@ -69,74 +68,74 @@ class Follower:
         self.cooked = self.cooked or not decoded.located.has_destination
         self._decoded = decoded
         self._pulls.begin(replies_of(decoded), decoded.assignment.dialects)
-        books = self._books
-        lingering = books.lingering
+        state = self._state
+        lingering = state.lingering
         for row in rows_of(decoded, self._handlers, self._pulls.unknown()):
-            books.place = row[0]
-            if row[2] > books.now_ns:
-                books.now_ns = row[2]
-            if books.now_ns > books.due_ns or len(lingering) > LINGERING:
-                books.tick()
+            state.place = row[0]
+            if row[2] > state.now_ns:
+                state.now_ns = row[2]
+            if state.now_ns > state.due_ns or len(lingering) > LINGERING:
+                state.tick()
             row[1](row)
         self._pulls.end()
         return self._take_out()
 
-    def wait_until(self, now_ns: int) -> list[Message]:
+    def wait_until(self, now_ns: int) -> list[CapturedMessage]:
         """It is this late, and no frame from before is to come; returns the messages that have waited long enough."""
-        books = self._books
-        if now_ns > books.due_ns:
-            books.now_ns = max(books.now_ns, now_ns)
+        state = self._state
+        if now_ns > state.due_ns:
+            state.now_ns = max(state.now_ns, now_ns)
             self._pulls.begin({}, ())
-            books.tick()
+            state.tick()
         return self._take_out()
 
-    def finish(self) -> list[Message]:
+    def finish(self) -> list[CapturedMessage]:
         """The capture is over; returns the messages that are left."""
         self._pulls.begin({}, ())
-        self._books.hand_out_all()
+        self._state.hand_out_all()
         return self._take_out()
 
     def take_flights(self) -> list[tuple[int, int, int, int]]:
         """Return the blocks of large messages that were completed since the previous call: the times of the request and
         of the last reply in nanoseconds, the bytes and the frames of each."""
-        taken = self._books.flights or []
+        taken = self._state.flights or []
         if taken:
-            self._books.flights = []
+            self._state.flights = []
         return taken
 
     @property
     def conversations(self) -> Iterable[Conversation]:
         """The conversations in order of appearance; the first of very many are forgotten."""
-        return self._books.conversations.values()
+        return self._state.conversations.values()
 
     @property
     def forgotten_conversations(self) -> int:
         """Number of conversations forgotten to bound memory."""
-        return self._books.conversation_count - len(self._books.conversations)
+        return self._state.conversation_count - len(self._state.conversations)
 
     @property
     def evicted(self) -> int:
         """Number of messages reported unfinished to bound memory."""
-        return self._books.evicted
+        return self._state.evicted
 
     @property
     def messages(self) -> int:
         """Number of messages that have appeared."""
-        return self._books.message_count
+        return self._state.message_count
 
     @property
     def names(self) -> dict[int, str]:
         """Host names by Ethernet address, from HOST_REPLYs."""
-        return self._books.names
+        return self._state.names
 
-    def _take_out(self) -> list[Message]:
-        taken, self._books.out = self._books.out, []
+    def _take_out(self) -> list[CapturedMessage]:
+        taken, self._state.out = self._state.out, []
         return taken
 
     def _host_reply(self, row: Row) -> None:
         assert self._decoded is not None
         frame = self._decoded.frame(row[0])
-        names = self._books.names
+        names = self._state.names
         source = row[5][0]
         if isinstance(frame, HostReply) and (source in names or len(names) < NAMES):
             names[source] = hostname_text(frame.hostname)

@@ -9,6 +9,8 @@ from mxwire.analysis.conversations.ranges import Ranges
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations.partners import Flow
+from collections.abc import Iterable
+from heapq import heappop, heappush
 
 Kind = Literal["TINY", "SMALL", "MEDIUM", "RNDV"]
 How = Literal["piggyback", "liback"]
@@ -54,7 +56,7 @@ class Refusal:
         """The specification's name of the nack type."""
 
 
-class Entry:
+class NumberedEntry:
     """A holder of a sequence number: a message, or the NOTIFY at the end of a large one."""
 
     __slots__ = ("ack", "first_ns", "last_ns", "nack", "piggyack", "position", "refused_ack")
@@ -69,12 +71,14 @@ class Entry:
     nack: Refusal | None
 
 
-class Notice(Entry):
+class Notice(NumberedEntry):
     """The NOTIFY of a large message."""
 
     __slots__ = ("duplicates", "frame", "message", "nacks", "total_length", "transmissions")
 
-    def __init__(self, message: Message, position: int, frame: int, time_ns: int, total: int, piggyack: int) -> None:
+    def __init__(
+        self, message: CapturedMessage, position: int, frame: int, time_ns: int, total: int, piggyack: int
+    ) -> None:
         self.message = message
         self.position = position
         self.frame = frame
@@ -126,7 +130,7 @@ class Repeat:
         """Of a request: whether a later block was complete first, and had been requested first (R-MEA-15)."""
 
 
-class Pulled:
+class MessagePull:
     """The pull of a large message."""
 
     __slots__ = (
@@ -198,7 +202,7 @@ class Pulled:
         return notice is None or refusal.time_ns <= notice.first_ns or notice.is_refused
 
 
-class Message(Entry):
+class CapturedMessage(NumberedEntry):
     """A message from one endpoint to another, with all frames that belong to it.
 
     Times are capture times in nanoseconds.
@@ -274,7 +278,7 @@ class Message(Entry):
         self.bytes_seen = 0
         self.ack = self.refused_ack = self.nack = None
         self.nacks = 0
-        self.pull: Pulled | None = None
+        self.pull: MessagePull | None = None
         """The pull of a large message; None for others."""
         self.abandoned_ns: int | None = None
         """Time at which one side was seen to have restarted before the message was done."""
@@ -338,7 +342,7 @@ class Message(Entry):
         """Return whether the sender still wanted to know at that time."""
         return self.abandoned_ns is None or time_ns <= self.abandoned_ns
 
-    def _transferred(self, pull: Pulled, notice: Notice) -> Literal["received", "truncated", "failed"]:
+    def _transferred(self, pull: MessagePull, notice: Notice) -> Literal["received", "truncated", "failed"]:
         """Return the meaning of a NOTIFY: nothing wanted if there was no pull (R-RDV-04), else failure (R-NOT-01)."""
         if self.length is None or notice.total_length >= self.length:
             return "received"
@@ -410,3 +414,34 @@ class Message(Entry):
         """Note a part that the capture lacks."""
         if text not in self.half_seen:
             self.half_seen = (*self.half_seen, text)
+
+
+WAITING: Final = 1 << 16
+"""Messages that wait for one before them; beyond that they are handed out although it is not done."""
+
+
+class MessageSorter:
+    """Takes messages as they are done and gives them back by number, as far as a bounded memory allows."""
+
+    def __init__(self, waiting: int = WAITING) -> None:
+        self._limit = waiting
+        self._heap: list[tuple[int, CapturedMessage]] = []
+        self._next = 1
+
+    def put(self, messages: Iterable[CapturedMessage]) -> Iterator[CapturedMessage]:
+        """More messages; returns those that are next."""
+        heap = self._heap
+        for message in messages:
+            heappush(heap, (message.number, message))
+            while heap and (heap[0][0] <= self._next or len(heap) > self._limit):
+                yield self._pop()
+
+    def rest(self) -> Iterator[CapturedMessage]:
+        """There are no more: returns those that still waited."""
+        while self._heap:
+            yield self._pop()
+
+    def _pop(self) -> CapturedMessage:
+        number, message = heappop(self._heap)
+        self._next = max(self._next, number + 1)
+        return message

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from mxwire.analysis.conversations.message import Message, Refusal
+from mxwire.analysis.conversations.message import CapturedMessage, Refusal
 from mxwire.analysis.conversations.streams import Stream
 from mxwire.wire.numbers import NO_SESSION
 
@@ -57,7 +57,7 @@ class Flow:
     """The numbers that the receiver asked the sender to start with, the latest last."""
     restart: bool = False
     """A CONNECT was seen since the stream began, so that the sender may begin again."""
-    announced: dict[tuple[int | None, int | None], Message] = field(default_factory=dict, repr=False)
+    announced: dict[tuple[int | None, int | None], CapturedMessage] = field(default_factory=dict, repr=False)
     """The large messages of the sender by region and use counter."""
     acked_unseen: int | None = None
     """The last acknowledgement of numbers of which none was seen."""
@@ -136,7 +136,7 @@ class Conversation:
 
 
 @dataclass(slots=True, eq=False)
-class Partners:
+class PartnerPair:
     """Two endpoint numbers of two hosts, with the conversations of their openings."""
 
     ends: tuple[tuple[int, int | None], tuple[int, int | None]]
@@ -145,12 +145,12 @@ class Partners:
     last_ns: int = 0
 
 
-class Way:
+class EndpointDirection:
     """From one endpoint number to another, whatever their openings."""
 
     __slots__ = ("flow", "partners", "side")
 
-    def __init__(self, partners: Partners, side: int) -> None:
+    def __init__(self, partners: PartnerPair, side: int) -> None:
         self.partners = partners
         self.side = side
         self.flow: Flow = None  # type: ignore[assignment]

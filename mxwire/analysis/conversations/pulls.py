@@ -7,12 +7,19 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.conversations.books import PULL_TIMER_NS, REORDER_NS, Books
-from mxwire.analysis.conversations.message import HANDED_OUT, REPEATS_KEPT, Message, Pulled, Refusal, Repeat
-from mxwire.analysis.conversations.numbered import announce
+from mxwire.analysis.conversations.acks import nack_name
+from mxwire.analysis.conversations.message import (
+    HANDED_OUT,
+    REPEATS_KEPT,
+    CapturedMessage,
+    MessagePull,
+    Refusal,
+    Repeat,
+)
+from mxwire.analysis.conversations.numbered_packets import announce
 from mxwire.analysis.conversations.partners import Conversation, Flow
-from mxwire.analysis.conversations.refusing import nack_name
 from mxwire.analysis.conversations.rows import Replies, ReplyKey, Row
+from mxwire.analysis.conversations.state import PULL_TIMER_NS, REORDER_NS, FollowerState
 from mxwire.analysis.conversations.watch import Role
 from mxwire.wire.byteorder import PULL_MAGIC_PREFIX
 from mxwire.wire.dialect import Dialect
@@ -26,7 +33,7 @@ BLOCKS: Final = 256
 _MAGIC: Final = PULL_MAGIC_PREFIX << 8 | 0x80
 
 
-class Block:
+class RequestedBlock:
     """The block that one PULL requests."""
 
     __slots__ = ("asked_ns", "done_ns", "end", "requests", "start", "time_ns")
@@ -46,7 +53,7 @@ class Transfer:
 
     __slots__ = ("blocks", "highest", "identity", "key", "lead", "message", "payload", "per_block")
 
-    def __init__(self, key: ReplyKey, message: Message, dialect: Dialect) -> None:
+    def __init__(self, key: ReplyKey, message: CapturedMessage, dialect: Dialect) -> None:
         self.key = key
         self.message = message
         self.payload = dialect.reply_payload
@@ -55,18 +62,18 @@ class Transfer:
         """Bytes of its first frame that are before the message (chapter 14: r)."""
         self.identity: tuple[int, ...] | None = None
         """Session, length, region, its counter and offset; None where no PULL was seen."""
-        self.blocks: dict[int, Block] = {}
+        self.blocks: dict[int, RequestedBlock] = {}
         """By ``frame_index``."""
         self.highest = 0
         """Start of the latest requested block."""
 
 
-class Pulls:
+class PullTracker:
     """Handlers of PULLs, of runs of their replies, and of their nacks."""
 
-    def __init__(self, books: Books) -> None:
-        self.books = books
-        books.take_replies = self._take_all
+    def __init__(self, state: FollowerState) -> None:
+        self.state = state
+        state.take_replies = self._take_all
         self.transfers: dict[ReplyKey, Transfer] = {}
         self._of_message: dict[int, list[Transfer]] = {}
         self._strays: dict[ReplyKey, Conversation] = {}
@@ -94,12 +101,12 @@ class Pulls:
     def pull(self, row: Row) -> None:
         """A request for a block."""
         (
-            _, _, time_ns, number, wire_length, way, session, total, region, counter, offset, handle, magic, first,
-            length, index, dialect,
+            _, _, time_ns, number, wire_length, direction, session, total, region, counter, offset, handle, magic,
+            first, length, index, dialect,
         ) = row  # fmt: skip
-        books = self.books
-        flow = books.flow(way, session, time_ns, wire_length)
-        key = way[1], way[0] >> 16, handle << 32 | magic
+        state = self.state
+        flow = state.flow(direction, session, time_ns, wire_length)
+        key = direction[1], direction[0] >> 16, handle << 32 | magic
         identity = session, total, region, counter, offset
         transfer = self.transfers.get(key)
         if transfer is None or transfer.identity != identity:
@@ -113,12 +120,12 @@ class Pulls:
         pull.pulls += 1
         pull.asked_replies += -(-(first + length) // transfer.payload)
         message.add_frame(number, time_ns)
-        if books.watch is not None:
-            books.saw(message, Role.PULL)
+        if state.watch is not None:
+            state.saw(message, Role.PULL)
         block = transfer.blocks.get(index)
         if block is None:
             start = index * transfer.payload - transfer.lead + first
-            transfer.blocks[index] = block = Block(start, start + length, time_ns)
+            transfer.blocks[index] = block = RequestedBlock(start, start + length, time_ns)
             if start >= transfer.highest:
                 transfer.highest = start
             else:
@@ -143,7 +150,7 @@ class Pulls:
             message = self._recognise(known, flow.back, message, region, counter, offset)
         else:
             if message is None:
-                message = self.books.adopt(flow.back, Pulled(region, counter, offset))
+                message = self.state.adopt(flow.back, MessagePull(region, counter, offset))
                 assert message.pull is not None
                 announce(flow.back, message, message.pull)
             transfer = Transfer(key, message, dialect)
@@ -156,12 +163,12 @@ class Pulls:
         if pull.requested is None:
             pull.requested = total
         if pull.first_pull_ns is None:
-            pull.first_pull_ns = self.books.now_ns
+            pull.first_pull_ns = self.state.now_ns
         return transfer
 
     def _recognise(
-        self, transfer: Transfer, flow: Flow, message: Message | None, region: int, counter: int, offset: int
-    ) -> Message:
+        self, transfer: Transfer, flow: Flow, message: CapturedMessage | None, region: int, counter: int, offset: int
+    ) -> CapturedMessage:
         """Replies were seen before the first PULL: the capture began later, or is not quite in order."""
         stray = transfer.message
         pull = stray.pull
@@ -175,7 +182,7 @@ class Pulls:
             return stray
         assert message.pull is not None
         _merge(message, stray)
-        self.books.withdraw(stray)
+        self.state.withdraw(stray)
         transfer.message = message
         self._of_message.pop(stray.number, None)
         self._of_message.setdefault(message.number, []).append(transfer)
@@ -196,7 +203,7 @@ class Pulls:
         for at in done[: BLOCKS // 2] or list(transfer.blocks)[: BLOCKS // 2]:
             del transfer.blocks[at]
 
-    def _note_passed(self, transfer: Transfer, block: Block, pull: Pulled, number: int) -> None:
+    def _note_passed(self, transfer: Transfer, block: RequestedBlock, pull: MessagePull, number: int) -> None:
         """Note a PULL that passes after that of a later block, unless an earlier PULL for it may have been lost."""
         if len(pull.passed_pulls) >= PASSED_KEPT:
             return
@@ -205,7 +212,7 @@ class Pulls:
         if not _is_overtaken(transfer, block) and block.asked_ns - passed_ns < PULL_TIMER_NS:
             pull.passed_pulls.append((number, block.asked_ns))
 
-    def _ask_again(self, transfer: Transfer, block: Block, time_ns: int, number: int, flow: Flow) -> None:
+    def _ask_again(self, transfer: Transfer, block: RequestedBlock, time_ns: int, number: int, flow: Flow) -> None:
         """Say why a block is re-requested: the timer, or a later block that is complete (R-PUL-07, R-PUL-08)."""
         pull = transfer.message.pull
         assert pull is not None
@@ -245,32 +252,32 @@ class Pulls:
         magic = pull & 0xFFFFFFFF
         endpoint = (magic ^ _MAGIC) if (magic ^ _MAGIC) <= 0xFF else None
         conversation = self._stray_conversation(replier, puller, magic, endpoint)
-        message = self.books.adopt(conversation.flows[0], Pulled(None, None, 0))
+        message = self.state.adopt(conversation.flows[0], MessagePull(None, None, 0))
         self._remember(Transfer(replies.key, message, self._dialects[replies.dialect]))
 
     def _stray_conversation(self, replier: int, puller: int, magic: int, endpoint: int | None) -> Conversation:
         """Return the conversation of messages of which only replies were seen: replies name no endpoints."""
-        books = self.books
+        state = self.state
         key = replier, puller, magic
         conversation = self._strays.get(key)
-        if conversation is None or conversation.number not in books.conversations:
-            conversation = books.open(((replier, None), (puller, endpoint)), books.now_ns)
+        if conversation is None or conversation.number not in state.conversations:
+            conversation = state.open(((replier, None), (puller, endpoint)), state.now_ns)
             self._strays[key] = conversation
             if len(self._strays) > TRANSFERS:
                 del self._strays[next(iter(self._strays))]
         return conversation
 
-    def _take_all(self, message: Message) -> None:
+    def _take_all(self, message: CapturedMessage) -> None:
         """Take all replies before the frame at hand into account that belong to a message."""
         for each in self._of_message.get(message.number, ()):
             if each.key in self._pending and self.transfers.get(each.key) is each:
-                self._take(each, self._pending[each.key], self.books.place)
+                self._take(each, self._pending[each.key], self.state.place)
 
     def _take_before(self, key: ReplyKey) -> None:
         """Take the replies before the frame at hand into account that answer a pull."""
         replies, transfer = self._pending.get(key), self.transfers.get(key)
         if replies is not None and transfer is not None:
-            self._take(transfer, replies, self.books.place)
+            self._take(transfer, replies, self.state.place)
 
     def _take(self, transfer: Transfer, replies: Replies, before: int | None) -> None:
         end = len(replies.place) if before is None else int(np.searchsorted(replies.place, before))
@@ -294,11 +301,11 @@ class Pulls:
         pull.last_reply_ns = int(replies.time_ns[end - 1])
         for first, last in _runs(replies.number[which], 1):
             message.add_run(int(replies.number[start + first]), int(replies.number[start + last]))
-        if self.books.watch is not None and self.books.watch.message is message:
-            self.books.watch.saw_all(replies.place[which], Role.REPLY)
+        if self.state.watch is not None and self.state.watch.message is message:
+            self.state.watch.saw_all(replies.place[which], Role.REPLY)
         self._place(transfer, pull, replies, which)
 
-    def _place(self, transfer: Transfer, pull: Pulled, replies: Replies, which: slice) -> None:
+    def _place(self, transfer: Transfer, pull: MessagePull, replies: Replies, which: slice) -> None:
         """Note received bytes; runs of consecutive replies at once."""
         offset, length = replies.offset[which], replies.length[which]
         for first, last in _runs(offset, length[:-1]):
@@ -316,7 +323,7 @@ class Pulls:
                 self._note_complete(transfer.message, pull, int(replies.time_ns[which.start + last]))
 
     def _note_blocks(
-        self, transfer: Transfer, pull: Pulled, offset: NDArray[np.int64], time_ns: NDArray[np.int64], end: int
+        self, transfer: Transfer, pull: MessagePull, offset: NDArray[np.int64], time_ns: NDArray[np.int64], end: int
     ) -> None:
         """Say of the blocks that a run of replies touches when they were complete."""
         frame = (int(offset[0]) + transfer.lead) // transfer.payload
@@ -326,12 +333,12 @@ class Pulls:
             if block is not None and block.done_ns is None and pull.ranges.holds(block.start, block.end):
                 at = int(np.searchsorted(offset, block.end)) - 1
                 block.done_ns = int(time_ns[at])
-                if self.books.flights is not None:
+                if self.state.flights is not None:
                     frames = (block.end - 1 + transfer.lead) // transfer.payload - index + 1
-                    self.books.flights.append((block.asked_ns, block.done_ns, block.end - block.start, frames))
+                    self.state.flights.append((block.asked_ns, block.done_ns, block.end - block.start, frames))
 
     @staticmethod
-    def _place_one(transfer: Transfer, pull: Pulled, offset: int, length: int) -> None:
+    def _place_one(transfer: Transfer, pull: MessagePull, offset: int, length: int) -> None:
         """A reply that may hold bytes that were seen before."""
         if pull.ranges.add(offset, offset + length):
             return
@@ -346,7 +353,7 @@ class Pulls:
             flow.duplicates += 1
 
     @staticmethod
-    def _note_complete(message: Message, pull: Pulled, time_ns: int) -> None:
+    def _note_complete(message: CapturedMessage, pull: MessagePull, time_ns: int) -> None:
         wanted = pull.requested if pull.requested is not None else message.length
         if wanted is not None and message.complete_ns is None and pull.ranges.holds(0, wanted):
             message.complete_ns = time_ns
@@ -355,8 +362,8 @@ class Pulls:
 
     def nack_mcp(self, row: Row) -> None:
         """A PULL was refused."""
-        _, _, time_ns, number, wire_length, way, nack_type, handle, magic = row
-        transfer = self.transfers.get((way[0], way[1], handle << 32 | magic))
+        _, _, time_ns, number, wire_length, direction, nack_type, handle, magic = row
+        transfer = self.transfers.get((direction[0], direction[1], handle << 32 | magic))
         if transfer is None:
             return
         self._take_before(transfer.key)
@@ -375,7 +382,7 @@ class Pulls:
         if pull.refusal is None:
             pull.refusal = Refusal(number, time_ns, nack_name(nack_type))
         message.add_frame(number, time_ns)
-        self.books.saw(message, Role.NACK)
+        self.state.saw(message, Role.NACK)
 
 
 def _runs(values: NDArray[np.int64], step: NDArray[np.int64] | int) -> list[tuple[int, int]]:
@@ -389,13 +396,13 @@ def _runs(values: NDArray[np.int64], step: NDArray[np.int64] | int) -> list[tupl
     return list(zip(first, [*breaks.tolist(), len(values) - 1], strict=True))
 
 
-def _is_overtaken(transfer: Transfer, block: Block) -> bool:
+def _is_overtaken(transfer: Transfer, block: RequestedBlock) -> bool:
     """Return whether a later block was complete before this one."""
     done = [each.done_ns for each in transfer.blocks.values() if each.start > block.start]
     return any(each is not None and (block.done_ns is None or each < block.done_ns) for each in done)
 
 
-def _was_passed(transfer: Transfer, block: Block) -> bool:
+def _was_passed(transfer: Transfer, block: RequestedBlock) -> bool:
     """Return whether a later block, which had been requested before this one, was complete before it.
 
     Replies leave in the order of their PULLs (R-PUL-12), so the repeated request (R-PUL-07) needs no loss.
@@ -409,7 +416,7 @@ def _was_passed(transfer: Transfer, block: Block) -> bool:
     )
 
 
-def _merge(message: Message, stray: Message) -> None:
+def _merge(message: CapturedMessage, stray: CapturedMessage) -> None:
     """Frames of a message seen before it was recognised."""
     pull, other = message.pull, stray.pull
     assert pull is not None and other is not None

@@ -21,7 +21,7 @@ Row = tuple[Any, ...]
 Handler = Callable[[Row], None]
 ReplyKey = tuple[int, int, int]
 """Addresses of replier and puller, and handle x 2^32 + magic."""
-WayKey = tuple[int, int]
+DirectionKey = tuple[int, int]
 """Address of the sender, its endpoint and the receiver's, in one number; and address of the receiver."""
 
 MATCH: Final = "match"

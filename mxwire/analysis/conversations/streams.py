@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from mxwire.analysis.conversations.message import Acknowledgement, Entry, Message
+from mxwire.analysis.conversations.message import Acknowledgement, CapturedMessage, NumberedEntry
 from mxwire.rules.state.sequence import position_of
 from mxwire.wire.numbers import NUMBER_MASK, OUTSTANDING_MAXIMUM, SESSION_NUMBER_MASK
 
@@ -32,7 +32,7 @@ class Stream:
         self.ack_value = -1
         """The last acknowledgement that moved ``acked``, as on the wire."""
         self.last_ack: Acknowledgement | None = None
-        self.entries: dict[int, Entry] = {}
+        self.entries: dict[int, NumberedEntry] = {}
         self.handed_out: deque[int] = deque()
         """Positions of entries that nothing more is expected of."""
         self.seen = 0
@@ -47,7 +47,7 @@ class Stream:
         """The position that a number on the wire means."""
         return position_of(number, self.next)
 
-    def add(self, entry: Entry) -> Entry | None:
+    def add(self, entry: NumberedEntry) -> NumberedEntry | None:
         """Remember a new number; returns the oldest entry if there are too many to remember."""
         position = entry.position
         self.seen += 1
@@ -71,7 +71,7 @@ class Stream:
         if len(self.handed_out) > KEPT_BEHIND:
             self.entries.pop(self.handed_out.popleft(), None)
 
-    def advance_one(self, ack: Acknowledgement) -> Entry | None:
+    def advance_one(self, ack: Acknowledgement) -> NumberedEntry | None:
         """The receiver has one number more: the same as :meth:`advance`, in less time."""
         entry = self.entries.get(self.acked)
         self.acked += 1
@@ -80,7 +80,7 @@ class Stream:
             self.next = self.acked
         return entry
 
-    def advance(self, position: int, ack: Acknowledgement) -> list[Entry]:
+    def advance(self, position: int, ack: Acknowledgement) -> list[NumberedEntry]:
         """The receiver has all numbers below a position; returns what it had not acknowledged before."""
         if position - self.acked > len(self.entries):
             found = [each for at, each in self.entries.items() if self.acked <= at < position]
@@ -105,7 +105,7 @@ def stream_at(number: int, told: int | None) -> Stream:
     return Stream(low, bits)
 
 
-def stream_of(message: Message) -> Stream | None:
+def stream_of(message: CapturedMessage) -> Stream | None:
     """The numbers among which that of a message counts; None where they are not remembered any more."""
     both = message.flow.stream, message.flow.former
     return next((each for each in both if each is not None and each.entries.get(message.position) is message), None)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from mxwire.analysis.conversations.message import Message
+    from mxwire.analysis.conversations.message import CapturedMessage
 
 
 class Role(StrEnum):
@@ -26,12 +26,12 @@ class Role(StrEnum):
     NACK = "nack"
 
 
-class Watch:
+class MessageWatch:
     """Collects the frames of the message with a number, batch by batch."""
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.message: Message | None = None
+        self.message: CapturedMessage | None = None
         """The message, once it has appeared."""
         self._places: list[tuple[int, Role]] = []
 

@@ -8,14 +8,15 @@ from typing import Final
 
 import numpy as np
 
-from mxwire.analysis.conversations import Message
+from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis import troubles as troubles  # registers the diagnoses
 from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Confidence, Finding, Severity
-from mxwire.analysis.diagnosis.limits import limits
 from mxwire.analysis.diagnosis.registry import CATALOGUE, EXAMINERS, Examiner, catalogue
+from mxwire.analysis.verification import PROVEN
 from mxwire.frames import FrameBatch
 from mxwire.wire.decoder import DecodedBatch, Decoder
+from mxwire.words import count_of
 
 _ORDER: Final[dict[Confidence, int]] = {"high": 0, "medium": 1, "low": 2}
 _SEVERITY: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
@@ -90,7 +91,7 @@ class Examination:
         """Return the limits of the examination, one sentence per limit."""
         return limits(self.facts)
 
-    def _take(self, messages: list[Message]) -> None:
+    def _take(self, messages: list[CapturedMessage]) -> None:
         for message in messages:
             self.facts.note(message)
             for each in self._for_any_message:
@@ -100,7 +101,7 @@ class Examination:
                     each.message(message, self.facts)
 
 
-def is_eventful(message: Message) -> bool:
+def is_eventful(message: CapturedMessage) -> bool:
     """Return whether something happened to a message that it could do without."""
     if message.transmissions > 1 or message.nack is not None or message.ack is None:
         return True
@@ -133,3 +134,52 @@ def _explains(cause: Finding, finding: Finding) -> bool:
         return False
     hosts = {each.address for each in cause.concerns}
     return {each.address for each in finding.concerns} <= hosts
+
+
+def limits(facts: Facts) -> list[str]:
+    """A sentence for each reason, without its full stop."""
+    follower = facts.follower
+    said = []
+    if not follower.frames:
+        skipped = facts.decoder.skipped
+        if skipped:
+            types = ", ".join(f"0x{each:04x}" for each in facts.decoder.ethertypes)
+            said.append(
+                f"no frame of MXoE (EtherType {types}) among {count_of(skipped, 'frame')} of other protocols: "
+                "only a changed EtherType could be detected"
+            )
+        else:
+            said.append("the capture has no frames: nothing could be judged")
+        return said
+    if follower.cooked:
+        said.append(
+            "the capture lacks the destinations of frames (Linux cooked, as from tcpdump -i any): nothing that "
+            "concerns two hosts could be judged; capture one interface (-i eth0)"
+        )
+    if follower.malformed:
+        said.append(f"{count_of(follower.malformed, 'malformed frame')} were left out")
+    late = sum(not each.connect_count for each in follower.conversations)
+    if late:
+        said.append(
+            f"{count_of(late, 'conversation')} without a connect: the capture began later, or is incomplete; how "
+            "they were opened could not be judged"
+        )
+    if facts.disordered:
+        said.append(
+            f"{count_of(facts.disordered, 'frame')} behind later ones in the file: "
+            "results that depend on order are less certain"
+        )
+    _, answers_first = facts.sequences.disorders()
+    if answers_first >= PROVEN:
+        said.append(
+            f"replies to {count_of(answers_first, 'PULL')} before the PULL itself: the capture has another order than "
+            "the wire, so that the order of frames could not be judged"
+        )
+    if facts.backwards:
+        said.append(
+            f"{count_of(facts.backwards, 'message')} acknowledged before being sent: the times are those of two clocks "
+            "(mxwire merge compares them); results that depend on times are less certain"
+        )
+    if facts.traffic.forgotten or follower.evicted or follower.forgotten_conversations:
+        said.append("too many simultaneous hosts, conversations or unfinished messages: some were not followed")
+    return said

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.conversations import Follower, Message
+from mxwire.analysis.conversations import CapturedMessage, Follower
 from mxwire.analysis.conversations.streams import stream_of
 from mxwire.analysis.diagnosis.finding import Evidence, Party, evidence
 from mxwire.analysis.diagnosis.libraries import Libraries, Voice, voice_at, voice_key
-from mxwire.analysis.diagnosis.numbering import Numberings
+from mxwire.analysis.diagnosis.message_order import MessageOrder
 from mxwire.analysis.diagnosis.sequence import Sequences
 from mxwire.analysis.diagnosis.traffic import Traffic, groups_of
 from mxwire.wire.decoder import DecodedBatch, Decoder
@@ -38,7 +38,7 @@ class Facts:
         self.traffic = Traffic()
         self.libraries = Libraries()
         self.sequences = Sequences()
-        self.numberings = Numberings()
+        self.numberings = MessageOrder()
         self.unknown_sessions: dict[Voice, dict[str, list[tuple[int, int]]]] = {}
         """Uses of the session 0xFFFFFFFF, by voice: number and time of the first frames, by layout."""
         self.unknown_counts: dict[Voice, dict[str, int]] = {}
@@ -55,7 +55,7 @@ class Facts:
         """When the first numbered packet of each flow was sent, of those that are done."""
         self._senders = Detector(by_sender=True)
 
-    def observe(self, decoded: DecodedBatch) -> list[Message]:
+    def observe(self, decoded: DecodedBatch) -> list[CapturedMessage]:
         """Take a batch into account; returns the messages that are done."""
         if not len(decoded):
             return []
@@ -91,7 +91,7 @@ class Facts:
         counts = self.unknown_counts.setdefault(voice, {})
         counts[layout] = counts.get(layout, 0) + len(places)
 
-    def note(self, message: Message) -> None:
+    def note(self, message: CapturedMessage) -> None:
         """Take a finished message into account."""
         if message.ack is not None and message.ack.time_ns < message.first_ns:
             self.backwards += 1
@@ -147,29 +147,29 @@ def ends(flow: Flow) -> tuple[Party, Party]:
     return sender_of(flow), sender_of(flow.back)
 
 
-def waits_for_another(message: Message) -> bool:
+def waits_for_another(message: CapturedMessage) -> bool:
     """Return whether the receiver cannot acknowledge a message, as one before it never passed here (R-ACK-01)."""
     stream = stream_of(message)
     return stream is not None and stream.acked < message.position and stream.acked not in stream.entries
 
 
-def first_frame(message: Message) -> int | None:
+def first_frame(message: CapturedMessage) -> int | None:
     """Number of the first frame of a message."""
     return next((first for first, _ in message.frames), None)
 
 
-def frames_of(messages: Iterable[Message]) -> list[int]:
+def frames_of(messages: Iterable[CapturedMessage]) -> list[int]:
     """The first frame of each message."""
     return [number for number in map(first_frame, messages) if number is not None]
 
 
-def named(message: Message) -> str:
+def named(message: CapturedMessage) -> str:
     """A message, as evidence calls it."""
     length = "" if message.length is None else f" of {count_of(message.length, 'byte')}"
     return f"message {message.number} ({message.kind}{length})"
 
 
-def about(message: Message, text: str) -> Evidence:
+def about(message: CapturedMessage, text: str) -> Evidence:
     """Evidence that a message gives: its first frame and those that repeated it."""
     first = first_frame(message)
     repeats = [each.frame for each in message.resends]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from mxwire.ethernet import mac_text
 
@@ -93,3 +93,22 @@ def standstill(waits: Iterable[tuple[int, int]]) -> int | None:
 def seconds(nanoseconds: int) -> str:
     """A duration in a person's words."""
     return f"{nanoseconds / 1e9:.1f} s" if nanoseconds >= 1e9 else f"{nanoseconds / 1e6:.1f} ms"
+
+
+KEPT: Final = 4096
+"""Kinds that are remembered: pairs of hosts, of endpoints, flows."""
+SHOWN: Final = 4
+"""Number of samples kept of each, for display."""
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+def keep(kept: dict[_Key, list[_Value]], key: _Key, value: _Value) -> bool:
+    """Keep a value if it is one of the first of its kind; False where the kind is one too many to be remembered."""
+    if key not in kept and len(kept) >= KEPT:
+        return False
+    values = kept.setdefault(key, [])
+    if len(values) < SHOWN:
+        values.append(value)
+    return True

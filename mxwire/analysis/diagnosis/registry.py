@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 from mxwire.analysis.diagnosis.finding import UNKNOWN_COST, Confidence, Cost, Evidence, Finding, Party, Severity
 
 if TYPE_CHECKING:
-    from mxwire.analysis.conversations import Message
+    from mxwire.analysis.conversations import CapturedMessage
     from mxwire.analysis.diagnosis.facts import Facts
     from mxwire.frames import FrameBatch
     from mxwire.wire.decoder import DecodedBatch
@@ -77,10 +77,10 @@ class Examiner(ABC):
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:  # noqa: B027
         """A decoded batch; ``facts`` have taken it into account."""
 
-    def message(self, message: Message, facts: Facts) -> None:  # noqa: B027
+    def message(self, message: CapturedMessage, facts: Facts) -> None:  # noqa: B027
         """A message that is done and that something happened to: it was repeated, refused, or not answered."""
 
-    def any_message(self, message: Message, facts: Facts) -> None:  # noqa: B027
+    def any_message(self, message: CapturedMessage, facts: Facts) -> None:  # noqa: B027
         """Any message that is done."""
 
     @abstractmethod

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.conversations.books import RESEND_NS
-from mxwire.analysis.observed_order import WITHIN_NS
+from mxwire.analysis.conversations.state import RESEND_NS
+from mxwire.analysis.verification import WITHIN_NS
 from mxwire.wire.checks import Reason
 from mxwire.wire.columns import LayoutBlock
 from mxwire.wire.decoder import DecodedBatch
@@ -43,7 +43,7 @@ _TIME, _NUMBER, _PAIR, _GROUP, _USE, _PLACE = range(6)
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class LateFrame:
     """A frame that passed after one that was sent behind it."""
 
     number: int
@@ -66,7 +66,7 @@ class Disorder:
     longest_ns: int = 0
     waits: list[tuple[int, int]] = field(default_factory=list)
     """Times at which frames were awaited: from when until when; bounded."""
-    samples: list[Late] = field(default_factory=list)
+    samples: list[LateFrame] = field(default_factory=list)
 
     def add(self, other: Disorder) -> None:
         """Take what was found in another chunk into account."""
@@ -132,7 +132,7 @@ class Sequences:
         rows = np.concatenate([self._tail, chunk], axis=1)
         order = _by_group(rows[_GROUP])
         rows, new = rows.take(order, axis=1), order >= self._tail.shape[1]
-        groups = _Groups(rows)
+        groups = _ReplyGroups(rows)
         examined = np.flatnonzero(groups.examined & new)
         if len(examined):
             self._count_by_direction(rows, groups, examined, new, found)
@@ -141,7 +141,7 @@ class Sequences:
     def _count_by_direction(
         self,
         rows: _Rows,
-        groups: _Groups,
+        groups: _ReplyGroups,
         examined: NDArray[np.intp],
         new: NDArray[np.bool_],
         found: dict[tuple[int, int], Disorder],
@@ -166,7 +166,7 @@ class _LateRows:
     """By row: place of the first of them."""
 
 
-class _Groups:
+class _ReplyGroups:
     """Rows sorted by group, and within it as they passed; arrays have one value per row."""
 
     def __init__(self, rows: _Rows) -> None:
@@ -292,7 +292,7 @@ def _disorder(rows: _Rows, late: _LateRows, at: NDArray[np.intp], examined: int)
     came, awaited = time[at], time[late.first[at]]
     order = np.argsort(number[at], kind="stable")
     columns = number[at], number[late.first[at]], came, came - awaited
-    samples = [Late(*values) for values in zip(*(each[order[:SAMPLES]].tolist() for each in columns), strict=True)]
+    samples = [LateFrame(*values) for values in zip(*(each[order[:SAMPLES]].tolist() for each in columns), strict=True)]
     waits = list(zip(awaited[order].tolist(), came[order].tolist(), strict=True))
     return Disorder(examined, len(at), int(late.depth[at].max()), int((came - awaited).max()), waits, samples)
 

@@ -22,7 +22,7 @@ _EVERYBODY: Final = int.from_bytes(BROADCAST, "big")
 
 
 @dataclass(slots=True)
-class Way:
+class HostDirection:
     """From one host to another."""
 
     source: int
@@ -53,7 +53,7 @@ class Traffic:
     """Counts the frames between all pairs of hosts, batch by batch."""
 
     def __init__(self) -> None:
-        self.ways: dict[tuple[int, int], Way] = {}
+        self.directions: dict[tuple[int, int], HostDirection] = {}
         """By source and destination."""
         self.forgotten = 0
         """Frames between pairs beyond the first :data:`PAIRS`."""
@@ -65,59 +65,61 @@ class Traffic:
         types = np.maximum(decoded.columns.packet_type, 0)
         length = decoded.located.wire_length
         for source, destination, members in pairs_of(assignment.source, assignment.destination):
-            way = self._way(keys[source], keys[destination], batch.timestamp_ns, batch.number, members)
-            if way is None:
+            direction = self._way(keys[source], keys[destination], batch.timestamp_ns, batch.number, members)
+            if direction is None:
                 self.forgotten += len(members)
                 continue
             mine = types[members]
             counts = np.bincount(mine, minlength=256)
             for kind in np.flatnonzero(counts).tolist():
-                samples = way.samples.setdefault(kind, [])
+                samples = direction.samples.setdefault(kind, [])
                 if len(samples) < FIRST_KEPT:
                     at = members[np.flatnonzero(mine == kind)[: FIRST_KEPT - len(samples)]]
                     samples += zip(batch.number[at].tolist(), batch.timestamp_ns[at].tolist(), strict=True)
-            way.types += counts
-            way.frames += len(members)
-            way.longest = max(way.longest, int(length[members].max()))
-            way.last_ns = max(way.last_ns, int(batch.timestamp_ns[members[-1]]))
-            way.last_frame = int(batch.number[members[-1]])
+            direction.types += counts
+            direction.frames += len(members)
+            direction.longest = max(direction.longest, int(length[members].max()))
+            direction.last_ns = max(direction.last_ns, int(batch.timestamp_ns[members[-1]]))
+            direction.last_frame = int(batch.number[members[-1]])
 
     def _way(
         self, source: int, destination: int, times: NDArray[np.int64], numbers: NDArray[np.int64], at: NDArray[np.intp]
-    ) -> Way | None:
+    ) -> HostDirection | None:
         key = source, destination
-        way = self.ways.get(key)
-        if way is None and len(self.ways) < PAIRS:
-            way = self.ways[key] = Way(source, destination, int(times[at[0]]), int(numbers[at[0]]))
-        return way
+        direction = self.directions.get(key)
+        if direction is None and len(self.directions) < PAIRS:
+            direction = self.directions[key] = HostDirection(
+                source, destination, int(times[at[0]]), int(numbers[at[0]])
+            )
+        return direction
 
-    def way(self, source: int, destination: int) -> Way | None:
+    def direction(self, source: int, destination: int) -> HostDirection | None:
         """Return the traffic from one host to another, or None."""
-        return self.ways.get((source, destination))
+        return self.directions.get((source, destination))
 
-    def sent_by(self, source: int) -> Iterator[Way]:
+    def sent_by(self, source: int) -> Iterator[HostDirection]:
         """All that a host sent."""
-        return (way for way in self.ways.values() if way.source == source)
+        return (direction for direction in self.directions.values() if direction.source == source)
 
     def hosts(self) -> dict[int, int]:
         """Return the number of frames sent by each host, by address."""
         found: dict[int, int] = {}
-        for way in self.ways.values():
-            found[way.source] = found.get(way.source, 0) + way.frames
+        for direction in self.directions.values():
+            found[direction.source] = found.get(direction.source, 0) + direction.frames
         return found
 
-    def pairs(self) -> Iterator[tuple[Way, Way]]:
+    def pairs(self) -> Iterator[tuple[HostDirection, HostDirection]]:
         """Pairs of hosts that were seen in both directions, each once."""
-        for (source, destination), way in self.ways.items():
-            back = self.ways.get((destination, source))
+        for (source, destination), direction in self.directions.items():
+            back = self.directions.get((destination, source))
             if back is not None and source < destination:
-                yield way, back
+                yield direction, back
 
-    def one_way(self) -> Iterator[Way]:
+    def one_way(self) -> Iterator[HostDirection]:
         """Yield traffic to hosts that were never seen sending back."""
-        for (source, destination), way in self.ways.items():
-            if destination != _EVERYBODY and not is_group(destination) and (destination, source) not in self.ways:
-                yield way
+        for (source, destination), direction in self.directions.items():
+            if destination != _EVERYBODY and not is_group(destination) and (destination, source) not in self.directions:
+                yield direction
 
 
 def is_group(address: int) -> bool:

@@ -1,9 +1,18 @@
-"""Two captures of the two ends of a way, reassembled: which frames are the same, how the clocks differ."""
+"""The merge of two captures of the two ends of a path: frames that both have, clocks, and the common order."""
 
 from mxwire.analysis.merging.clocks import Alignment, Clock
-from mxwire.analysis.merging.errors import MergeError
-from mxwire.analysis.merging.fingerprints import Fingerprints
-from mxwire.analysis.merging.merge import Merge, merged
-from mxwire.analysis.merging.plan import Counts, Plan, plan
+from mxwire.analysis.merging.matching import Fingerprints
+from mxwire.analysis.merging.merge import MergeCounts, MergedBatch, MergePlan, merged, plan
+from mxwire.errors import MergeError
 
-__all__ = ["Alignment", "Clock", "Counts", "Fingerprints", "Merge", "MergeError", "Plan", "merged", "plan"]
+__all__ = [
+    "Alignment",
+    "Clock",
+    "Fingerprints",
+    "MergeCounts",
+    "MergeError",
+    "MergePlan",
+    "MergedBatch",
+    "merged",
+    "plan",
+]

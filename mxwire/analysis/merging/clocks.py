@@ -49,9 +49,9 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.merging.errors import MergeError
+from mxwire.errors import MergeError
 
-Side = Literal["first", "second"]
+CaptureSide = Literal["first", "second"]
 
 DRIFT_MOST: Final = 1e-3
 """Largest drift between two computer clocks, as a proportion: crystals stay below a tenth of it."""
@@ -101,7 +101,7 @@ class Alignment:
     clock: Clock
     compared: int
     """Frames that were compared."""
-    sides: dict[int, Side]
+    sides: dict[int, CaptureSide]
     """The end of each source address, if known: its frames are seen there first."""
     uncertainty_ns: float | None
     """Largest error of the offset: the least one-way delay, if it is the same in both directions. None if only frames
@@ -219,7 +219,7 @@ def _same_place(x: NDArray[np.float64], y: NDArray[np.float64], slope: float, ba
 
 
 def _one_way(
-    x: NDArray[np.float64], y: NDArray[np.float64], slope: float, base: int, ahead: int, sides: dict[int, Side]
+    x: NDArray[np.float64], y: NDArray[np.float64], slope: float, base: int, ahead: int, sides: dict[int, CaptureSide]
 ) -> Alignment:
     """Align by frames of one end only: the least delay cannot be separated from the offset."""
     seen = float(np.ptp(x)) * DRIFT_KNOWN > float(np.ptp(y))
@@ -267,7 +267,7 @@ def _rough_line(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, 
     return slope, float(np.median(y - slope * x))
 
 
-def _sides(x: NDArray[np.float64], y: NDArray[np.float64], source: NDArray[np.int64]) -> dict[int, Side]:
+def _sides(x: NDArray[np.float64], y: NDArray[np.float64], source: NDArray[np.int64]) -> dict[int, CaptureSide]:
     """Return the end of each source: its frames are later at the other end than frames from there.
 
     Those in between, whose frames come to both ends from elsewhere, are at neither.
@@ -287,5 +287,5 @@ def _sides(x: NDArray[np.float64], y: NDArray[np.float64], source: NDArray[np.in
     if most - least <= _ROUNDING_NS:
         return {}
     third = (most - least) / 3
-    sides: dict[int, Side] = {each: "first" for each, value in middle.items() if value >= most - third}
+    sides: dict[int, CaptureSide] = {each: "first" for each, value in middle.items() if value >= most - third}
     return sides | {each: "second" for each, value in middle.items() if value <= least + third}

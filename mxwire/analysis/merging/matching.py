@@ -3,14 +3,95 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.merging.clocks import DRIFT_KNOWN, LEAST, OUTLIER_NS, Alignment, align
-from mxwire.analysis.merging.errors import MergeError
-from mxwire.analysis.merging.fingerprints import Fingerprints
+from mxwire.errors import MergeError
+from mxwire.ethernet import SOURCE
+from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch
+from mxwire.wire.encapsulation import TAG_LENGTH, TAG_TYPES, TAGS_MAXIMUM
+
+HEAD: Final = 96
+"""Bytes of a frame that are compared where one of the captures cut frames: all headers, and some data."""
+_TYPE: Final = 12
+_TAGS: Final = frozenset(each.to_bytes(2, "big") for each in TAG_TYPES)
+
+
+class Fingerprints:
+    """The frames of one capture: what they are, when they were seen, and who sent them. Arrays have shape (n,)."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        """Name of the capture in messages."""
+        self.cut = False
+        """True if frames were cut when they were captured."""
+        self._parts: list[tuple[NDArray[np.int64], ...]] = []
+        self._whole: NDArray[np.int64] | None = None
+
+    def add(self, batch: FrameBatch) -> None:
+        """Take the next batch into account.
+
+        Raises :class:`~mxwire.analysis.merging.MergeError` where frames are not as they were on Ethernet.
+        """
+        if batch.link_type != LINKTYPE_ETHERNET:
+            raise MergeError(
+                f"{self.name}: was not captured on an Ethernet interface (link type {batch.link_type}): where frames "
+                "were going is not in it; capture on the interface itself, not on any"
+            )
+        rows = np.empty((3, len(batch)), np.int64)
+        lengths, wire_lengths = batch.length.tolist(), batch.wire_length.tolist()
+        for place, (length, wire_length) in enumerate(zip(lengths, wire_lengths, strict=True)):
+            rows[:, place] = self._fingerprint(batch.frame(place), length, max(wire_length, length))
+        self._parts.append((*rows, batch.timestamp_ns.astype(np.int64)))
+
+    def _fingerprint(self, frame: bytes, length: int, wire_length: int) -> tuple[int, int, int]:
+        """Of all bytes, of the first bytes, and the source address; VLAN tags do not count."""
+        tags = 0
+        while tags < TAGS_MAXIMUM and frame[_TYPE + tags * TAG_LENGTH :][:2] in _TAGS:
+            tags += 1
+        if tags:
+            frame = frame[:_TYPE] + frame[_TYPE + tags * TAG_LENGTH :]
+        wire_length -= tags * TAG_LENGTH
+        self.cut = self.cut or len(frame) < wire_length
+        if len(frame) < min(HEAD, wire_length):
+            raise MergeError(
+                f"{self.name}: its frames were cut to {length} bytes: {HEAD} are needed to know them again"
+            )
+        head = frame[:HEAD] + wire_length.to_bytes(4, "big")
+        return _digest(frame), _digest(head), int.from_bytes(frame[SOURCE], "big")
+
+    def _column(self, which: int) -> NDArray[np.int64]:
+        if len(self._parts) > 1:
+            self._parts = [tuple(np.concatenate(each) for each in zip(*self._parts, strict=True))]
+        return self._parts[0][which] if self._parts else np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        """The number of frames."""
+        return len(self._column(0))
+
+    def keys(self, cut: bool) -> NDArray[np.int64]:
+        """Equal for equal frames; with ``cut`` only their first bytes and their lengths are compared."""
+        return self._column(1 if cut else 0)
+
+    @property
+    def source(self) -> NDArray[np.int64]:
+        """Source addresses as integers."""
+        return self._column(2)
+
+    @property
+    def time_ns(self) -> NDArray[np.int64]:
+        """When each frame was seen, by this capture's clock."""
+        return self._column(3)
+
+
+def _digest(data: bytes) -> int:
+    """64 bits that are the same in every process, unlike Python's own hashes: so is what follows from their order."""
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
+
 
 COPY_NS: Final = 1_000_000
 """A frame that a capture has again within this time was doubled, by the network or by a mirror port."""
@@ -34,7 +115,7 @@ def matched(first: Fingerprints, second: Fingerprints) -> tuple[Alignment, Place
     Raises :class:`~mxwire.analysis.merging.MergeError` where too few frames are the same.
     """
     cut = first.cut or second.cut
-    groups = _Groups(first.keys(cut), second.keys(cut))
+    groups = _MatchGroups(first.keys(cut), second.keys(cut))
     one, other = groups.certain(first.time_ns, second.time_ns)
     alone = len(one)
     if len(one) < LEAST:
@@ -90,7 +171,7 @@ def _most_likely(first: Fingerprints, second: Fingerprints, one: Places, other: 
     return one[chosen], other[chosen]
 
 
-class _Groups:
+class _MatchGroups:
     """Frames with equal keys that are in both captures."""
 
     def __init__(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> None:
@@ -142,16 +223,16 @@ class _Groups:
         Frames that would have arrived before they were sent are not the same.
         """
         first_ns, second_ns = first.time_ns, alignment.clock.to_first(second.time_ns)
-        ways = _ways(first.source, alignment)
+        directions = _ways(first.source, alignment)
         slack = _slack(alignment, int(np.ptp(first_ns)) if len(first_ns) else 0)
         one, other = self.single()
-        delay = (second_ns[other] - first_ns[one]) * np.where(ways[one] == 0, 1, ways[one])
-        fits = (np.abs(delay) <= OUTLIER_NS) & ((ways[one] == 0) | (delay >= -slack))
+        delay = (second_ns[other] - first_ns[one]) * np.where(directions[one] == 0, 1, directions[one])
+        fits = (np.abs(delay) <= OUTLIER_NS) & ((directions[one] == 0) | (delay >= -slack))
         ones, others = [one[fits]], [other[fits]]
         for group in np.flatnonzero((self._count > 1) | (self._other_count > 1)).tolist():
             here, there = self._members(group)
-            way = int(ways[here[0]])
-            pairs = _nearest(first_ns[here].tolist(), second_ns[there].tolist(), way, slack)
+            direction = int(directions[here[0]])
+            pairs = _nearest(first_ns[here].tolist(), second_ns[there].tolist(), direction, slack)
             ones.append(here[[each for each, _ in pairs]])
             others.append(there[[each for _, each in pairs]])
         return np.concatenate(ones), np.concatenate(others)
@@ -179,13 +260,13 @@ def _slack(alignment: Alignment, duration: int) -> float:
     return _ROUNDING_NS + delay + min(alignment.drift_uncertainty * duration, OUTLIER_NS)
 
 
-def _nearest(one: list[int], other: list[int], way: int, slack: float) -> list[tuple[int, int]]:
+def _nearest(one: list[int], other: list[int], direction: int, slack: float) -> list[tuple[int, int]]:
     """Pairs of places in two lists of times, in order, each with the one that is nearest to it in the right way."""
 
     def apart(here: int, there: int) -> float:
         """Return the delay of a frame; a frame that seems to arrive too early is the last choice."""
-        delay = (other[there] - one[here]) * (way or 1)
-        if delay >= 0 or not way:
+        delay = (other[there] - one[here]) * (direction or 1)
+        if delay >= 0 or not direction:
             return abs(delay)
         return OUTLIER_NS / 2 - delay if delay >= -slack else 2 * OUTLIER_NS
 

@@ -1,4 +1,4 @@
-"""The frames of two captures in one order, batch by batch."""
+"""The merge of two captures: the plan, and the frames of both in one order, batch by batch."""
 
 from __future__ import annotations
 
@@ -8,13 +8,136 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.merging.clocks import Clock
-from mxwire.analysis.merging.plan import Plan
+from mxwire.analysis.merging.clocks import Alignment, CaptureSide, Clock
+from mxwire.analysis.merging.matching import COPY_NS, Fingerprints, Places, matched
 from mxwire.frames import FrameBatch, concatenate
 
 
+@dataclass(frozen=True, slots=True)
+class MergeCounts:
+    """Counts of one capture. All but ``frames`` count frames that only this one has."""
+
+    frames: int
+    only: int
+    """All of them."""
+    outside: int
+    """The other capture had not begun yet, or had ended."""
+    duplicates: int
+    """Doubles of frames that both have."""
+    sent: int
+    """They were sent at this end, and did not arrive at the other, or were not captured there."""
+    arrived: int
+    """They arrived at this end, and were sent at the other one, whose capture has lost them."""
+
+    @property
+    def unknown(self) -> int:
+        """Frames known to come from neither end."""
+        return self.only - self.outside - self.duplicates - self.sent - self.arrived
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """One-way delays of frames, in nanoseconds, by the compared clocks."""
+
+    frames: int
+    least_ns: float
+    median_ns: float
+
+
 @dataclass(frozen=True)
-class Merge:
+class MergePlan:
+    """Common frames of two captures, and the frames written of each."""
+
+    alignment: Alignment
+    both: int
+    """Frames that both have."""
+    first: MergeCounts
+    second: MergeCounts
+    delays: dict[CaptureSide, Delay]
+    """By the end at which frames began; only of ends that have sent any."""
+    keep: tuple[NDArray[np.bool_], NDArray[np.bool_]]
+    """Which frames of each are written; shapes (frames of it,)."""
+
+
+def plan(first: Fingerprints, second: Fingerprints, *, keep_both: bool = False) -> MergePlan:
+    """Match the frames of two captures and choose those to write: of each pair, the one captured at its sender.
+
+    So each frame has its time of transmission, where that is known. With ``keep_both`` all are written. Raises
+    :class:`~mxwire.analysis.merging.MergeError` where the captures do not fit together.
+    """
+    alignment, one, other = matched(first, second)
+    first_ns, second_ns = first.time_ns, alignment.clock.to_first(second.time_ns)
+    keep = np.ones(len(first), np.bool_), np.ones(len(second), np.bool_)
+    if not keep_both:
+        at_second = _from(first.source[one], alignment, "second")
+        keep[0][one[at_second]] = False
+        keep[1][other[~at_second]] = False
+    took = second_ns[other] - first_ns[one]
+    return MergePlan(
+        alignment,
+        len(one),
+        _counts(first, one, first_ns, second_ns, alignment, "first"),
+        _counts(second, other, second_ns, first_ns, alignment, "second"),
+        _delays(first.source[one], took, alignment),
+        keep,
+    )
+
+
+def _from(source: NDArray[np.int64], alignment: Alignment, side: CaptureSide) -> NDArray[np.bool_]:
+    return np.isin(source, [each for each, where in alignment.sides.items() if where == side])
+
+
+def _counts(
+    capture: Fingerprints,
+    pairs: Places,
+    time_ns: NDArray[np.int64],
+    other_ns: NDArray[np.int64],
+    alignment: Alignment,
+    side: CaptureSide,
+) -> MergeCounts:
+    alone = np.ones(len(capture), np.bool_)
+    alone[pairs] = False
+    places = np.flatnonzero(alone)
+    begun, ended = int(other_ns.min()), int(other_ns.max())
+    outside = (time_ns[places] < begun) | (time_ns[places] > ended)
+    places = places[~outside]
+    duplicates = _duplicates(capture, pairs, places)
+    places = places[~duplicates]
+    here = _from(capture.source[places], alignment, side)
+    there = _from(capture.source[places], alignment, "second" if side == "first" else "first")
+    return MergeCounts(
+        len(capture), int(alone.sum()), int(outside.sum()), int(duplicates.sum()), int(here.sum()), int(there.sum())
+    )
+
+
+def _duplicates(capture: Fingerprints, pairs: Places, places: Places) -> NDArray[np.bool_]:
+    """Which of the frames at ``places`` are the same as one of ``pairs`` of about the same time."""
+    keys = capture.keys(capture.cut)
+    alike = np.isin(keys[places], keys[pairs])
+    times: dict[int, list[int]] = {}
+    wanted = np.isin(keys[pairs], keys[places[alike]])
+    for place in pairs[wanted].tolist():
+        times.setdefault(int(keys[place]), []).append(int(capture.time_ns[place]))
+    found = np.zeros(len(places), np.bool_)
+    for number in np.flatnonzero(alike).tolist():
+        place = places[number]
+        known = times[int(keys[place])]
+        found[number] = min(abs(each - int(capture.time_ns[place])) for each in known) <= COPY_NS
+    return found
+
+
+def _delays(source: NDArray[np.int64], took: NDArray[np.int64], alignment: Alignment) -> dict[CaptureSide, Delay]:
+    found: dict[CaptureSide, Delay] = {}
+    sides: tuple[tuple[CaptureSide, int], ...] = (("first", 1), ("second", -1))
+    for side, sign in sides:
+        chosen = took[_from(source, alignment, side)] * sign
+        if len(chosen):
+            found[side] = Delay(len(chosen), float(chosen.min()), float(np.median(chosen)))
+    return found
+
+
+@dataclass(frozen=True)
+class MergedBatch:
     """The next frames of both captures, in order, with times of the first one's clock."""
 
     batch: FrameBatch
@@ -23,7 +146,7 @@ class Merge:
     """Shape (n,): 0 for frames of the first capture, 1 for the second."""
 
 
-def merged(plan: Plan, first: Iterable[FrameBatch], second: Iterable[FrameBatch]) -> Iterator[Merge]:
+def merged(plan: MergePlan, first: Iterable[FrameBatch], second: Iterable[FrameBatch]) -> Iterator[MergedBatch]:
     """Put two captures together as planned; they are read at the same time, and a batch of each is held.
 
     Both must give the frames that the plan was made of, in the same order.
@@ -41,11 +164,11 @@ def merged(plan: Plan, first: Iterable[FrameBatch], second: Iterable[FrameBatch]
 _Taken = tuple[FrameBatch, NDArray[np.int64], int]
 
 
-def _ordered(taken: list[_Taken]) -> Merge:
+def _ordered(taken: list[_Taken]) -> MergedBatch:
     keys = np.concatenate([key for _, key, _ in taken])
     origin = np.concatenate([np.full(len(key), origin, np.intp) for _, key, origin in taken])
     order = np.argsort(keys, kind="stable")
-    return Merge(concatenate([batch for batch, _, _ in taken]).select(order), origin[order])
+    return MergedBatch(concatenate([batch for batch, _, _ in taken]).select(order), origin[order])
 
 
 class _Stream:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from mxwire.analysis.conversations import Message
-from mxwire.analysis.messages_seen import size_class
+from mxwire.analysis.conversations import CapturedMessage
+from mxwire.analysis.message_counter import size_class
 from mxwire.analysis.timing.samples import Samples
 
 _Key = TypeVar("_Key", int, str)
@@ -21,7 +21,7 @@ class Lengths:
         self.by_length: dict[int, Samples] = {}
         """The first of very many lengths."""
         self.by_class: dict[str, Samples] = {}
-        """By the names of :data:`~mxwire.analysis.messages_seen.SIZE_CLASSES`."""
+        """By the names of :data:`~mxwire.analysis.message_counter.SIZE_CLASSES`."""
 
     def add(self, length: int, duration_ns: int) -> None:
         """One more."""
@@ -50,10 +50,10 @@ class RoundTrips:
     __slots__ = ("_ping", "_pong")
 
     def __init__(self) -> None:
-        self._ping: Message | None = None
-        self._pong: Message | None = None
+        self._ping: CapturedMessage | None = None
+        self._pong: CapturedMessage | None = None
 
-    def take(self, message: Message, iterations: Lengths, answers: Lengths) -> None:
+    def take(self, message: CapturedMessage, iterations: Lengths, answers: Lengths) -> None:
         """The next message."""
         ping, pong = self._ping, self._pong
         if ping is not None and pong is None and _answers(message, ping):
@@ -68,7 +68,7 @@ class RoundTrips:
         self._ping, self._pong = message, None
 
 
-def _answers(pong: Message, ping: Message) -> bool:
+def _answers(pong: CapturedMessage, ping: CapturedMessage) -> bool:
     """Return whether a message comes back for another one."""
     return (
         pong.flow is ping.flow.back

@@ -1,4 +1,4 @@
-"""Samples of durations in bounded memory, and their statistics."""
+"""Samples of durations in bounded memory, and their statistics; a histogram of gaps between frames."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from random import Random
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 KEPT: Final = 20_000
 """Durations of one kind that are kept; of more, each is kept with the same chance (reservoir sampling)."""
@@ -17,7 +18,7 @@ FEWEST: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class DurationEstimate:
     """Statistics of durations, in nanoseconds."""
 
     count: int
@@ -62,14 +63,16 @@ class Samples:
             if place < self._limit:
                 self._kept[place] = duration_ns
 
-    def estimate(self) -> Estimate | None:
+    def estimate(self) -> DurationEstimate | None:
         """Return the statistics of all samples; None if there are none."""
         if not self.count:
             return None
         ordered = np.sort(np.array(self._kept, np.float64))
         p10, median, p90, p99 = np.percentile(ordered, (10, 50, 90, 99)).tolist()
         low, high = self._median_interval(ordered.tolist())
-        return Estimate(self.count, self._least, p10, median, low, high, self._sum / self.count, p90, p99, self._most)
+        return DurationEstimate(
+            self.count, self._least, p10, median, low, high, self._sum / self.count, p90, p99, self._most
+        )
 
     def _median_interval(self, ordered: list[float]) -> tuple[float | None, float | None]:
         """Percentile bootstrap of the median.
@@ -87,3 +90,46 @@ class Samples:
         tail = (1 - CONFIDENCE) / 2
         low, high = places[int(tail * RESAMPLES)], places[int((1 - tail) * RESAMPLES)]
         return ordered[int(low)], ordered[int(high)]
+
+
+A_DECADE: Final = 20
+"""Steps of the histogram in each power of ten."""
+LEAST_NS: Final = 100
+DECADES: Final = 9
+"""From 100 ns to 100 s; what lies outside is counted in the first and in the last step."""
+SENDERS: Final = 1024
+"""Senders whose last frame is remembered."""
+
+
+class GapHistogram:
+    """Counts gaps by their size, on a logarithmic scale."""
+
+    def __init__(self) -> None:
+        self.counts = np.zeros(DECADES * A_DECADE, np.int64)
+        self.total = 0
+        self._last: dict[int, int] = {}
+
+    @property
+    def edges_ns(self) -> NDArray[np.float64]:
+        """The bounds of the steps in nanoseconds, one more than there are counts."""
+        return np.asarray(LEAST_NS * 10.0 ** (np.arange(len(self.counts) + 1) / A_DECADE))
+
+    def observe(self, source: NDArray[np.intp], time_ns: NDArray[np.int64]) -> None:
+        """Take the frames of a batch: numbers of their senders, and times, both of shape (n,)."""
+        for sender in np.unique(source).tolist():
+            times = time_ns[source == sender]
+            before = self._last.get(sender)
+            gaps = np.diff(times) if before is None else np.diff(times, prepend=before)
+            if before is not None or len(self._last) < SENDERS:
+                self._last[sender] = int(times[-1])
+            gaps = np.clip(gaps, 1, None)
+            step = (np.log10(gaps / LEAST_NS) * A_DECADE).astype(np.int64)
+            self.counts += np.bincount(np.clip(step, 0, len(self.counts) - 1), minlength=len(self.counts))
+            self.total += len(gaps)
+
+    def percentile(self, share: float) -> float:
+        """The gap in nanoseconds that a share of all gaps (0 to 1) does not exceed, as exact as the steps are."""
+        if not self.total:
+            return 0.0
+        place = int(np.searchsorted(np.cumsum(self.counts), share * self.total))
+        return float(self.edges_ns[min(place, len(self.counts) - 1) + 1])

@@ -8,12 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from mxwire.analysis.conversations import Follower, Message
-from mxwire.analysis.conversations.order import InOrder
-from mxwire.analysis.timing.gaps import GapHistogram
+from mxwire.analysis.conversations import CapturedMessage, Follower
+from mxwire.analysis.conversations.message import MessageSorter
 from mxwire.analysis.timing.line import TimeLine
 from mxwire.analysis.timing.round_trips import Lengths, RoundTrips
-from mxwire.analysis.timing.samples import Samples
+from mxwire.analysis.timing.samples import GapHistogram, Samples
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.dialect import Dialect
 
@@ -50,7 +49,7 @@ class Timing:
         """Number of frames by dialect, of hosts whose dialect is known."""
         self.first_ns: int | None = None
         self.last_ns = 0
-        self._order = InOrder()
+        self._order = MessageSorter()
         self._trips: dict[int, RoundTrips] = {}
 
     def observe(self, decoded: DecodedBatch) -> None:
@@ -105,7 +104,7 @@ class Timing:
             if count:
                 self.dialects[dialect] = self.dialects.get(dialect, 0) + count
 
-    def _take(self, messages: Iterable[Message]) -> None:
+    def _take(self, messages: Iterable[CapturedMessage]) -> None:
         repeats: list[int] = []
         flights = []
         for message in messages:
@@ -120,7 +119,7 @@ class Timing:
         self.line.add(np.array(flights, np.int64).reshape(-1, 4))
         self.line.repeat(np.array(repeats, np.int64))
 
-    def _message(self, message: Message) -> None:
+    def _message(self, message: CapturedMessage) -> None:
         self.messages += 1
         self.kinds[message.kind] += 1
         if message.receiver == "received":
@@ -141,7 +140,7 @@ class Timing:
             trips = self._trips[conversation] = RoundTrips()
         trips.take(message, self.iterations, self.answers)
 
-    def _complete(self, message: Message, complete_ns: int, length: int) -> None:
+    def _complete(self, message: CapturedMessage, complete_ns: int, length: int) -> None:
         notice = message.pull.notice if message.pull is not None else None
         if notice is not None and length and notice.first_ns >= complete_ns:
             self.notify_delay.add(notice.first_ns - complete_ns)

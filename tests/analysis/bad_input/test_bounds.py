@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from mxwire.analysis.compatibility import Sides
-from mxwire.analysis.observed_order import HELD, OrderedVerification
+from mxwire.analysis.verification import HELD, OrderedVerification
 from mxwire.frames import FrameBatch
 from mxwire.wire.codec import build
 from mxwire.wire.decoder import Decoder

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from mxwire.analysis.conversations import Follower
-from mxwire.analysis.observed_order import HELD, OrderedVerification
+from mxwire.analysis.verification import HELD, OrderedVerification
 from mxwire.capture.time_order import in_time_order
 from mxwire.rules import Violation
 from mxwire.wire.decoder import Decoder

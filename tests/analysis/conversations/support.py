@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from mxwire.analysis.conversations import Follower, Message, Watch
+from mxwire.analysis.conversations import CapturedMessage, Follower, MessageWatch
 from mxwire.analysis.conversations.content import Content
 from mxwire.frames import FrameBatch
 from mxwire.wire.decoder import DecodedBatch, Decoder
@@ -60,7 +60,9 @@ def decoded(batches: Iterable[FrameBatch], dialect: Dialect | None = None) -> li
     return list(Decoder(dialect).decode_all(batches))
 
 
-def follow(batches: Iterable[DecodedBatch], watch: Watch | None = None) -> tuple[Follower, list[Message]]:
+def follow(
+    batches: Iterable[DecodedBatch], watch: MessageWatch | None = None
+) -> tuple[Follower, list[CapturedMessage]]:
     """All messages, by number."""
     follower = Follower(watch)
     found = [message for each in batches for message in follower.observe(each)] + follower.finish()
@@ -68,11 +70,11 @@ def follow(batches: Iterable[DecodedBatch], watch: Watch | None = None) -> tuple
 
 
 @cache
-def followed(capture: str) -> tuple[Follower, list[Message]]:
+def followed(capture: str) -> tuple[Follower, list[CapturedMessage]]:
     return follow(decoded([read_capture(capture)], dialect_of(capture)))
 
 
-def extracted(batches: Iterable[DecodedBatch], number: int) -> tuple[bytes, Content, Message]:
+def extracted(batches: Iterable[DecodedBatch], number: int) -> tuple[bytes, Content, CapturedMessage]:
     """The bytes of a message, with zeros where they are missing."""
     data = bytearray()
 
@@ -80,7 +82,7 @@ def extracted(batches: Iterable[DecodedBatch], number: int) -> tuple[bytes, Cont
         data.extend(bytes(max(offset + len(piece) - len(data), 0)))
         data[offset : offset + len(piece)] = piece
 
-    watch, content = Watch(number), Content(write)
+    watch, content = MessageWatch(number), Content(write)
     follower = Follower(watch)
     for each in batches:
         follower.observe(each)

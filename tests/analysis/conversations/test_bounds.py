@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from mxwire.analysis.conversations import Follower, books, pulls, ranges
+from mxwire.analysis.conversations import Follower, pulls, ranges, state
 from mxwire.analysis.conversations.message import RUNS_KEPT
 from mxwire.analysis.conversations.ranges import Ranges
 from mxwire.analysis.conversations.streams import KEPT_BEHIND
@@ -106,10 +106,10 @@ def follow(frames: list[bytes], step_ns: int = 1000):
 def test_messages_that_nobody_acknowledges_are_let_go():
     frames = [build(tiny(position), MXOE) for position in range(1, 3 * OUTSTANDING_MAXIMUM)]
     follower, early = follow(frames)
-    kept = follower._books
+    kept = follower._state
     assert len(early) > 0
     assert len(kept.in_flight) <= OUTSTANDING_MAXIMUM + KEPT_BEHIND + 1
-    assert len(kept.lingering) <= books.LINGERING + 1
+    assert len(kept.lingering) <= state.LINGERING + 1
     (conversation,) = follower.conversations
     assert len(conversation.flows[0].stream.entries) <= OUTSTANDING_MAXIMUM + KEPT_BEHIND + 1
     messages = early + follower.finish()
@@ -120,20 +120,20 @@ def test_messages_that_nobody_acknowledges_are_let_go():
 
 
 def test_too_many_messages_at_a_time_are_handed_out_unfinished(monkeypatch):
-    monkeypatch.setattr(books, "IN_FLIGHT", 10)
+    monkeypatch.setattr(state, "IN_FLIGHT", 10)
     follower, _ = follow([build(tiny(position), MXOE) for position in range(1, 101)])
-    assert follower.evicted == 90 and len(follower._books.in_flight) == 10
+    assert follower.evicted == 90 and len(follower._state.in_flight) == 10
     messages = follower.finish()
     assert sum("no longer followed" in " ".join(each.half_seen) for each in messages) == 90
 
 
 def test_conversations_are_forgotten_and_counted(monkeypatch):
-    monkeypatch.setattr(books, "CONVERSATIONS", 50)
+    monkeypatch.setattr(state, "CONVERSATIONS", 50)
     follower = Follower()
     messages = follower.observe(Decoder().decode(crowd(400, 1))) + follower.finish()
     assert len(messages) == 400 and len([*follower.conversations]) == 50
     assert follower.forgotten_conversations == 350
-    assert len(follower._books.ways) <= 2 * 51 and len(follower._books.partners) <= 51
+    assert len(follower._state.directions) <= 2 * 51 and len(follower._state.partners) <= 51
 
 
 def test_pulls_of_blocks_without_end_are_bounded(monkeypatch):
@@ -174,8 +174,8 @@ def test_frames_of_a_message_are_counted_where_they_are_not_remembered():
 
 def test_late_copies_are_counted_in_their_conversation():
     follower, _ = follow([build(tiny(1), MXOE)])
-    (message,) = follower._books.in_flight.values()
-    follower._books.settle(message)
+    (message,) = follower._state.in_flight.values()
+    follower._state.settle(message)
     late = FrameBatch.from_frames([build(tiny(2), MXOE), build(tiny(1), MXOE)], [5 * 10**9, 5 * 10**9 + 1])
     messages = follower.observe(Decoder(MXOE).decode(late)) + follower.finish()
     assert [each.number for each in messages] == [1, 2]

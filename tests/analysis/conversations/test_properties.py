@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mxwire.analysis.conversations import Message
-from mxwire.analysis.conversations.order import InOrder
+from mxwire.analysis.conversations import CapturedMessage
+from mxwire.analysis.conversations.message import MessageSorter
 from mxwire.analysis.message_table import message_fields
 from mxwire.ethernet import mac_text
 from mxwire.frames import FrameBatch
@@ -38,7 +38,7 @@ VARIED = [
 captures = st.sampled_from(VARIED)
 
 
-def told(messages: list[Message]) -> list[dict[str, object]]:
+def told(messages: list[CapturedMessage]) -> list[dict[str, object]]:
     """Everything that is said of messages; each of them must be printable too."""
     for each in messages:
         for width in (None, 80, 120):
@@ -47,14 +47,14 @@ def told(messages: list[Message]) -> list[dict[str, object]]:
     return [message_fields(each, {}) for each in messages]
 
 
-def read(capture: str, batch: FrameBatch) -> tuple[object, list[Message]]:
+def read(capture: str, batch: FrameBatch) -> tuple[object, list[CapturedMessage]]:
     follower, messages = follow(decoded([batch], dialect_of(capture)))
     for each in follower.conversations:
         conversation_record(each, follower)
     return follower, messages
 
 
-def numbers(message: Message) -> list[int]:
+def numbers(message: CapturedMessage) -> list[int]:
     return [number for first, last in message.frames for number in range(first, last + 1)]
 
 
@@ -162,12 +162,12 @@ def test_times_may_be_nonsense(capture, data):
 
 @given(st.permutations(range(1, 40)), st.integers(1, 50))
 def test_messages_come_in_order_as_far_as_they_may_wait(numbers, limit):
-    class Numbered:
+    class NumberedTracker:
         def __init__(self, number: int) -> None:
             self.number = number
 
-    order = InOrder(limit)
-    out = [each.number for number in numbers for each in order.put([Numbered(number)])]  # type: ignore[list-item]
+    order = MessageSorter(limit)
+    out = [each.number for number in numbers for each in order.put([NumberedTracker(number)])]  # type: ignore[list-item]
     out += [each.number for each in order.rest()]
     assert sorted(out) == list(range(1, 40))
     if limit >= 40:

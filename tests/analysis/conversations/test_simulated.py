@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from mxwire.analysis.conversations import Follower, Message
+from mxwire.analysis.conversations import CapturedMessage, Follower
 from mxwire.simulation import Scenario, Simulation, draw_scenario
 from mxwire.simulation.workload import PlannedMessage as Planned
 from mxwire.wire.decoder import DecodedBatch, Decoder
@@ -17,10 +17,10 @@ SEEDS = 90
 CHUNK = 15
 
 
-def watched(scenario: Scenario) -> tuple[Simulation, Follower, list[Message], list[DecodedBatch]]:
+def watched(scenario: Scenario) -> tuple[Simulation, Follower, list[CapturedMessage], list[DecodedBatch]]:
     """A run, and what its frames say, each as its host sent it."""
     decoder, follower = Decoder(scenario.dialect), Follower()
-    messages: list[Message] = []
+    messages: list[CapturedMessage] = []
     batches: list[DecodedBatch] = []
 
     def tap(batch):
@@ -51,7 +51,7 @@ def problems(scenario: Scenario) -> list[str]:
     return found
 
 
-def disagreements(message: Message, known: Planned) -> list[str]:
+def disagreements(message: CapturedMessage, known: Planned) -> list[str]:
     found = []
     # Who is restarted before it acknowledges leaves nothing on the wire that says what it had.
     silent = message.abandoned_ns is not None and message.receiver == "unknown"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
+from mxwire.analysis.diagnosis.finding import KEPT, SHOWN, keep
 
 
 def test_the_first_few_of_each_kind_are_kept():

@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 
-from mxwire.analysis.merging import Fingerprints, Merge, Plan, merged, plan
+from mxwire.analysis.merging import Fingerprints, MergedBatch, MergePlan, merged, plan
 from mxwire.capture import open_capture
 from mxwire.frames import FrameBatch, concatenate
 
@@ -79,7 +79,7 @@ def batches(frames: list[Frame], size: int = 50) -> list[FrameBatch]:
     return made
 
 
-def planned(ends: tuple[list[Frame], list[Frame]], *, keep_both: bool = False) -> Plan:
+def planned(ends: tuple[list[Frame], list[Frame]], *, keep_both: bool = False) -> MergePlan:
     """What is found out about two recordings."""
     captures = []
     for name, frames in zip(("A", "B"), ends, strict=True):
@@ -90,8 +90,10 @@ def planned(ends: tuple[list[Frame], list[Frame]], *, keep_both: bool = False) -
     return plan(*captures, keep_both=keep_both)
 
 
-def together(ends: tuple[list[Frame], list[Frame]], *, keep_both: bool = False) -> tuple[Plan, Merge]:
+def together(ends: tuple[list[Frame], list[Frame]], *, keep_both: bool = False) -> tuple[MergePlan, MergedBatch]:
     """Both recordings as one, in one batch."""
     made = planned(ends, keep_both=keep_both)
     parts = list(merged(made, batches(ends[0]), batches(ends[1])))
-    return made, Merge(concatenate([each.batch for each in parts]), np.concatenate([each.origin for each in parts]))
+    return made, MergedBatch(
+        concatenate([each.batch for each in parts]), np.concatenate([each.origin for each in parts])
+    )

@@ -1,47 +1,7 @@
-"""One file a trouble, or a few of a kind; importing them registers them."""
+"""The troubles: one file per trouble, or for a few of a kind. Importing this package registers all of them."""
 
-from mxwire.analysis.diagnosis.troubles import (
-    builds,
-    copies,
-    daemons,
-    endpoints,
-    ethertypes,
-    identity,
-    indexes,
-    latency,
-    loss,
-    nacks,
-    notices,
-    order,
-    path,
-    peers,
-    progress,
-    recording,
-    resends,
-    reverse,
-    sessions,
-    zombies,
-)
+from importlib import import_module
+from pkgutil import iter_modules
 
-__all__ = [
-    "builds",
-    "copies",
-    "daemons",
-    "endpoints",
-    "ethertypes",
-    "identity",
-    "indexes",
-    "latency",
-    "loss",
-    "nacks",
-    "notices",
-    "order",
-    "path",
-    "peers",
-    "progress",
-    "recording",
-    "resends",
-    "reverse",
-    "sessions",
-    "zombies",
-]
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")

@@ -82,15 +82,15 @@ BYTE_ORDER: Final = Diagnosis(
 
 
 @examines(DIALECT, GENERATION, FRAME_LIMIT, BYTE_ORDER)
-class Builds(Examiner):
+class BuildExaminer(Examiner):
     """Compares what the hosts that talk to each other speak."""
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Pairs of hosts that do not fit together."""
         senders = facts.senders()
         swapped = set(facts.decoder.swapped_hosts())
-        for way, back in facts.traffic.pairs():
-            one, other = way.source, back.source
+        for direction, back in facts.traffic.pairs():
+            one, other = direction.source, back.source
             if (one in swapped) != (other in swapped):
                 yield self._order(facts, one, other, one if one in swapped else other)
             if one in senders and other in senders:
@@ -98,12 +98,12 @@ class Builds(Examiner):
 
     @staticmethod
     def _order(facts: Facts, one: int, other: int, swapped: int) -> Finding:
-        way = facts.traffic.way(swapped, other if swapped == one else one)
+        direction = facts.traffic.direction(swapped, other if swapped == one else one)
         shown = [
             evidence(
                 f"the integers of {mac_text(swapped)} only make sense as little-endian ones",
-                [way.first_frame] if way else (),
-                way.first_ns if way else None,
+                [direction.first_frame] if direction else (),
+                direction.first_ns if direction else None,
             )
         ]
         summary = f"{mac_text(swapped)} sends its integers in little-endian order, its partner in network order"

@@ -8,10 +8,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.conversations import Message
+from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis.facts import Facts, first_frame, named
-from mxwire.analysis.diagnosis.finding import Confidence, Cost, Evidence, Finding, Party, evidence
-from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
+from mxwire.analysis.diagnosis.finding import KEPT, SHOWN, Confidence, Cost, Evidence, Finding, Party, evidence, keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import is_group, pairs_of
 from mxwire.analysis.diagnosis.troubles.order import reordered_pairs
@@ -59,7 +58,7 @@ Pair = tuple[int, int]
 
 
 @examines(DOUBLED, COPIES)
-class Copies(Examiner):
+class DuplicateExaminer(Examiner):
     """Counts copies by who sent the first of them."""
 
     def __init__(self) -> None:
@@ -85,7 +84,7 @@ class Copies(Examiner):
         if len(self._twice_frames) < SHOWN:
             self._twice_frames += decoded.batch.number[again[: SHOWN - len(self._twice_frames)]].tolist()
 
-    def any_message(self, message: Message, facts: Facts) -> None:
+    def any_message(self, message: CapturedMessage, facts: Facts) -> None:
         """Count the duplicates of a message."""
         pull = message.pull
         pair = message.flow.address, message.flow.back.address
@@ -106,7 +105,7 @@ class Copies(Examiner):
         if pull.notice is not None and pull.notice.duplicates:
             self._note((pair[1], pair[0]), message, pull.notice.duplicates, "of its NOTIFY")
 
-    def _note(self, pair: Pair, message: Message, number: int, what: str) -> None:
+    def _note(self, pair: Pair, message: CapturedMessage, number: int, what: str) -> None:
         first = first_frame(message)
         text = f"{named(message)}: {count_of(number, 'duplicate', 'duplicates')} {what}"
         if keep(self._shown, pair, evidence(text, [first] if first is not None else [], message.first_ns)):
@@ -130,8 +129,8 @@ class Copies(Examiner):
             parties = Party(source), Party(destination)
             shown = self._shown[pair]
             if number >= _LEAST:
-                way = f"from {mac_text(source)} to {mac_text(destination)}"
-                summary = f"{number} of {frames.get(pair, number)} frames {way} are copies"
+                direction = f"from {mac_text(source)} to {mac_text(destination)}"
+                summary = f"{number} of {frames.get(pair, number)} frames {direction} are copies"
                 sure: Confidence = "high" if number > _LEAST else "medium"
                 pulls, replies = self._pulls.get(pair, 0), self._replies.get(pair, 0)
                 if number == pulls or (number == pulls + replies and {pair, pair[::-1]} & reordered):
@@ -142,23 +141,25 @@ class Copies(Examiner):
 
     def _doubled(self, facts: Facts) -> Iterator[Finding]:
         """Pairs of hosts of which nearly every frame was recorded twice."""
-        to_one = [way for way in facts.traffic.ways.values() if not is_group(way.destination)]
-        doubled = sum(self._twice.get((way.source, way.destination), 0) for way in to_one)
-        single = doubled < _NEARLY_ALL * sum(way.frames for way in to_one)
+        to_one = [direction for direction in facts.traffic.directions.values() if not is_group(direction.destination)]
+        doubled = sum(self._twice.get((direction.source, direction.destination), 0) for direction in to_one)
+        single = doubled < _NEARLY_ALL * sum(direction.frames for direction in to_one)
         for pair, twice in self._twice.items():
             if is_group(pair[1]) and single:
                 # A host with two interfaces on one network hears what goes to all on both.
                 continue
-            ways = [each for each in (facts.traffic.way(*pair), facts.traffic.way(pair[1], pair[0])) if each]
-            enough = [
-                self._twice.get((way.source, way.destination), 0) >= _NEARLY_ALL * way.frames
-                for way in ways
-                if way.frames >= _ENOUGH
+            directions = [
+                each for each in (facts.traffic.direction(*pair), facts.traffic.direction(pair[1], pair[0])) if each
             ]
-            if not enough or not all(enough) or (len(ways) > 1 and pair[0] > pair[1]):
+            enough = [
+                self._twice.get((direction.source, direction.destination), 0) >= _NEARLY_ALL * direction.frames
+                for direction in directions
+                if direction.frames >= _ENOUGH
+            ]
+            if not enough or not all(enough) or (len(directions) > 1 and pair[0] > pair[1]):
                 continue
             back = self._twice.get((pair[1], pair[0]), 0)
-            number = sum(way.frames for way in ways)
+            number = sum(direction.frames for direction in directions)
             text = f"{twice + back} frames are the same as one at most {_SHORTLY_NS // 1_000_000} ms before"
             summary = f"{twice + back} of {number} frames are duplicates of others"
             shown = [evidence(text, self._twice_frames)]

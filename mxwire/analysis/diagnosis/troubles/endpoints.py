@@ -8,10 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from mxwire.analysis.conversations import Message, Refusal
+from mxwire.analysis.conversations import CapturedMessage, Refusal
 from mxwire.analysis.diagnosis.facts import Facts, named, sender_of
-from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence
-from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
+from mxwire.analysis.diagnosis.finding import KEPT, SHOWN, Confidence, Evidence, Finding, Party, evidence, keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import groups_of
 from mxwire.ethernet import mac_text
@@ -104,7 +103,7 @@ class _Refused:
 
 
 @examines(CLOSED, RANGE, EXHAUSTED, KEY)
-class Endpoints(Examiner):
+class EndpointExaminer(Examiner):
     """Collects refusals, and the endpoints that are in use."""
 
     def __init__(self) -> None:
@@ -124,7 +123,7 @@ class Endpoints(Examiner):
                 if address in self._in_use or len(self._in_use) < _SEEN_KEPT:
                     self._in_use.setdefault(address, set()).add(value & 0xFF)
 
-    def message(self, message: Message, facts: Facts) -> None:
+    def message(self, message: CapturedMessage, facts: Facts) -> None:
         """A message that was refused."""
         sender, receiver = sender_of(message.flow), sender_of(message.flow.back)
         if message.nack is not None and message.sender == "nacked":

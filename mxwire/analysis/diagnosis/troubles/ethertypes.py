@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.diagnosis.asking import Asked, unanswered
 from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Finding, Party, evidence
+from mxwire.analysis.diagnosis.queries import UnansweredQueries, unanswered
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import groups_of
 from mxwire.ethernet import ETHERTYPE_MXOE, mac_text
@@ -88,7 +88,7 @@ class _Suspect:
 
 
 @examines(CHANGED, FILTERED)
-class EtherTypes(Examiner):
+class EtherTypeExaminer(Examiner):
     """Looks at what is not MXoE by its EtherType."""
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ class EtherTypes(Examiner):
             parties = tuple(Party(each) for each in sorted(suspect.hosts)[:8])
             yield CHANGED.found("high", parties, f"MXoE uses EtherType 0x{value:04x} here", shown)
 
-    def _filtered(self, asked: Asked) -> Finding | None:
+    def _filtered(self, asked: UnansweredQueries) -> Finding | None:
         other = [
             (number, frame)
             for (source, _), (number, last_ns, frame) in self._others.items()

@@ -68,7 +68,7 @@ class _Identities:
 
 
 @examines(MAC, NAME)
-class Identity(Examiner):
+class IdentityExaminer(Examiner):
     """Remembers the names, serials and sessions of each address."""
 
     def __init__(self) -> None:

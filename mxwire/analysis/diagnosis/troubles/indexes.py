@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
+from mxwire.analysis.diagnosis.announcements import AnnouncedValues, ValueColumns
 from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Confidence, Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.analysis.diagnosis.telling import Said, Told
 from mxwire.analysis.diagnosis.traffic import pair_at, pair_key
 from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
@@ -54,11 +54,11 @@ _LEAST: Final = 3
 
 
 @examines(STALE, REUSED)
-class Indexes(Examiner):
+class IndexExaminer(Examiner):
     """Follows the index that each host received, and the index that it uses."""
 
     def __init__(self) -> None:
-        self._told = Told()
+        self._told = AnnouncedValues()
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Take over announced and used indexes."""
@@ -69,7 +69,7 @@ class Indexes(Examiner):
         self._told.observe(told, used, decoded.batch.timestamp_ns, decoded.batch.number)
 
     @staticmethod
-    def _said(decoded: DecodedBatch, layouts: tuple[str, ...], field: str, *, turned: bool) -> Said:
+    def _said(decoded: DecodedBatch, layouts: tuple[str, ...], field: str, *, turned: bool) -> ValueColumns:
         """The values of a field: by who uses them, and towards whom."""
         keys, places, values = [], [], []
         for block in decoded.columns.of(*layouts):
@@ -82,8 +82,8 @@ class Indexes(Examiner):
             places.append(place)
             values.append(block[field][good].astype(np.int64))
         if not keys:
-            return Said(np.zeros(0, np.int64), np.zeros(0, np.intp), np.zeros(0, np.int64))
-        return Said(np.concatenate(keys), np.concatenate(places), np.concatenate(values))
+            return ValueColumns(np.zeros(0, np.int64), np.zeros(0, np.intp), np.zeros(0, np.int64))
+        return ValueColumns(np.concatenate(keys), np.concatenate(places), np.concatenate(values))
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Wrong indexes, and indexes that two hosts have."""
@@ -114,7 +114,7 @@ class Indexes(Examiner):
             parties = Party(address[host]), *(Party(address[user]) for _, user, _ in told[:4])
             summary = f"{mac_text(address[host])} assigned index {index} to {len(told)} hosts"
             # The first host may have left since: then its index is free to be assigned to another.
-            still = facts.traffic.way(address[told[0][1]], address[host])
+            still = facts.traffic.direction(address[told[0][1]], address[host])
             sure: Confidence = "high" if still is not None and still.last_ns > told[-1][0] else "low"
             yield REUSED.found(sure, parties, summary, shown)
 

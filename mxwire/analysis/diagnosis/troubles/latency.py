@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.conversations import Conversation, Message
+from mxwire.analysis.conversations import CapturedMessage, Conversation
 from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Cost, Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
@@ -70,11 +70,11 @@ class _Trips:
     __slots__ = ("last_ns", "ping", "samples")
 
     def __init__(self) -> None:
-        self.ping: tuple[Message, int] | None = None
+        self.ping: tuple[CapturedMessage, int] | None = None
         self.last_ns: int | None = None
         self.samples: list[tuple[int, int, int]] = []
 
-    def take(self, message: Message) -> None:
+    def take(self, message: CapturedMessage) -> None:
         """The next message, in the order of first frames."""
         ping = self.ping
         if ping is not None and message.flow is ping[0].flow.back and message.length == ping[0].length:
@@ -89,7 +89,7 @@ class _Trips:
 
 
 @examines(COALESCING, SLEEP)
-class Latency(Examiner):
+class LatencyExaminer(Examiner):
     """Collects gaps within blocks, and round trips of short messages with the pauses before them."""
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ class Latency(Examiner):
             kept.append(gaps[which[members[: _GAPS - number]]])
             self._gaps[key] = kept, number + len(members)
 
-    def any_message(self, message: Message, facts: Facts) -> None:
+    def any_message(self, message: CapturedMessage, facts: Facts) -> None:
         """A short message, as it is done; round trips want them in their order."""
         trips = self._trips.get(message.flow.conversation)
         if trips is None:
@@ -147,8 +147,8 @@ class Latency(Examiner):
                 continue
             pause, bunch, number = found
             text = f"{number} pauses of about {pause / 1000:.0f} microseconds, and {bunch:.1f} frames per burst"
-            way = f"from {mac_text(source)} to {mac_text(destination)}"
-            summary = f"frames {way} arrive every {pause / 1000:.0f} microseconds"
+            direction = f"from {mac_text(source)} to {mac_text(destination)}"
+            summary = f"frames {direction} arrive every {pause / 1000:.0f} microseconds"
             cost = Cost(int(pause * number))
             yield COALESCING.found("medium", (Party(destination), Party(source)), summary, [evidence(text)], cost=cost)
         for conversation, trips in self._trips.items():

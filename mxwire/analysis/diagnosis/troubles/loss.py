@@ -5,18 +5,80 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from mxwire.analysis.conversations import Message
-from mxwire.analysis.conversations.message import Pulled, Repeat
+from mxwire.analysis.conversations import CapturedMessage
+from mxwire.analysis.conversations.message import MessagePull, Repeat
 from mxwire.analysis.diagnosis.facts import Facts, about, voice_of
-from mxwire.analysis.diagnosis.finding import Confidence, Cost, Evidence, Finding, Party, evidence, seconds, standstill
-from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN
-from mxwire.analysis.diagnosis.registry import Examiner, examines
-from mxwire.analysis.diagnosis.troubles.loss_entries import BURST, LOST, TAIL
+from mxwire.analysis.diagnosis.finding import (
+    KEPT,
+    SHOWN,
+    Confidence,
+    Cost,
+    Evidence,
+    Finding,
+    Party,
+    evidence,
+    seconds,
+    standstill,
+)
+from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
 from mxwire.analysis.diagnosis.troubles.order import reordered_pairs
 from mxwire.analysis.diagnosis.troubles.reverse import connected_ns
 from mxwire.ethernet import mac_text
 from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.words import count_of
+
+_BUILDS: Final = frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id})
+LOST: Final = Diagnosis(
+    id="frames-lost",
+    title="Frames are lost on the path",
+    group="network",
+    users_see="Bandwidth and latency vary, single messages take half a second or a second longer.",
+    capture_shows="Messages are retransmitted although their receiver is alive and answers others; blocks of large "
+    "messages are re-requested, and arrive.",
+    distinction="From a receiver that does not progress: it is silent. From long frames that never pass: here "
+    "retransmission helps.",
+    advice=(
+        "Check the error and drop counters of both network cards (ethtool -S IF, ip -s link) and of the switch "
+        "ports between them.",
+        "Give the cards larger receive rings (ethtool -G IF rx N), and the switch flow control (ethtool -A IF rx on tx "
+        "on): MXoE has no congestion control of its own.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+    follows_from=_BUILDS,
+)
+TAIL: Final = Diagnosis(
+    id="tail-loss",
+    title="Loss at the end of large messages costs a second each",
+    group="network",
+    users_see="Some large messages take one second longer than others of the same length.",
+    capture_shows="The last blocks of a message are re-requested by the timer of 1000 ms (R-PUL-08). An earlier loss "
+    "is noticed as soon as a later block is complete (R-PUL-07); no block follows the last one.",
+    distinction="From an earlier loss, which costs a fraction of a millisecond.",
+    advice=(
+        "Find and stop the loss: see frames-lost. Few frames are enough, as each one at the end costs a second.",
+        "Transfer fewer, larger messages: each has only one end.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+    follows_from=_BUILDS,
+)
+BURST: Final = Diagnosis(
+    id="burst-loss",
+    title="Bursts are lost: no flow control",
+    group="network",
+    users_see="Small and medium messages are fast, large ones are slow, and slower with several senders.",
+    capture_shows="Several consecutive replies of a block are missing: a buffer in a switch, or a receive ring, was "
+    "full. A sender puts up to four blocks on the wire at once, whatever the receiver can take (R-SND-05, R-PUL-02).",
+    distinction="From random loss, which takes single frames. From a lost PULL, after which a whole block is missing.",
+    advice=(
+        "Turn Ethernet flow control on, on cards and switch ports (ethtool -A IF rx on tx on).",
+        "Give the receiving card a larger ring (ethtool -G IF rx N), and look at its drop counters (ethtool -S IF).",
+        "Where a faster host sends to a slower one, or several send to one, only flow control helps.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+    follows_from=_BUILDS,
+)
+
 
 _RECENT: Final = 256
 _KEPT_OF_RECENT: Final = _RECENT // 2
@@ -28,16 +90,16 @@ Pair = tuple[int, int]
 
 
 @examines(LOST, TAIL, BURST)
-class Loss(Examiner):
+class LossExaminer(Examiner):
     """Collects retransmissions, by the frames that must have been lost."""
 
     def __init__(self) -> None:
-        self._pulled: list[Message] = []
-        self._repeated: list[Message] = []
-        self._tails: dict[Pair, list[tuple[Message, Repeat]]] = {}
-        self._gaps: dict[Pair, list[tuple[Message, Repeat]]] = {}
+        self._pulled: list[CapturedMessage] = []
+        self._repeated: list[CapturedMessage] = []
+        self._tails: dict[Pair, list[tuple[CapturedMessage, Repeat]]] = {}
+        self._gaps: dict[Pair, list[tuple[CapturedMessage, Repeat]]] = {}
 
-    def message(self, message: Message, facts: Facts) -> None:
+    def message(self, message: CapturedMessage, facts: Facts) -> None:
         """A message that was repeated, or re-requested."""
         pair = message.flow.address, message.flow.back.address
         if self._may_be_lost(message, facts) and len(self._repeated) < KEPT:
@@ -51,7 +113,7 @@ class Loss(Examiner):
             self._pulled.append(message)
         self._look_at_requests(pair, message, pull)
 
-    def _look_at_requests(self, pair: Pair, message: Message, pull: Pulled) -> None:
+    def _look_at_requests(self, pair: Pair, message: CapturedMessage, pull: MessagePull) -> None:
         for each in pull.requests:
             if each.cause == "timer" and each.end >= (pull.requested or 0):
                 self._keep(self._tails, pair, message, each)
@@ -59,7 +121,9 @@ class Loss(Examiner):
                 self._keep(self._gaps, pair, message, each)
 
     @staticmethod
-    def _keep(kept: dict[Pair, list[tuple[Message, Repeat]]], pair: Pair, message: Message, each: Repeat) -> None:
+    def _keep(
+        kept: dict[Pair, list[tuple[CapturedMessage, Repeat]]], pair: Pair, message: CapturedMessage, each: Repeat
+    ) -> None:
         if pair not in kept and len(kept) >= KEPT:
             return
         found = kept.setdefault(pair, [])
@@ -69,7 +133,7 @@ class Loss(Examiner):
             del found[_KEPT_OF_RECENT:]
 
     @staticmethod
-    def _may_be_lost(message: Message, facts: Facts) -> bool:
+    def _may_be_lost(message: CapturedMessage, facts: Facts) -> bool:
         """Return whether a message was retransmitted although its receiver was up."""
         if not message.retransmissions or message.nacks or message.position < 0 or message.ack is None:
             return False
@@ -82,7 +146,7 @@ class Loss(Examiner):
         mixed = facts.numberings.found
         lost = [each for each in self._repeated if not _is_reset(each, facts) and each.flow not in mixed]
         reordered = reordered_pairs(facts)
-        by_pair: dict[Pair, tuple[list[Message], list[Message]]] = {}
+        by_pair: dict[Pair, tuple[list[CapturedMessage], list[CapturedMessage]]] = {}
         for message in lost:
             by_pair.setdefault(_pair(message), ([], []))[0].append(message)
         for message in self._pulled:
@@ -99,7 +163,7 @@ class Loss(Examiner):
                 yield _burst_finding(pair, bursts, dialect)
 
     @staticmethod
-    def _tail_finding(pair: Pair, tails: list[tuple[Message, Repeat]]) -> Finding:
+    def _tail_finding(pair: Pair, tails: list[tuple[CapturedMessage, Repeat]]) -> Finding:
         shown = [
             evidence(
                 f"message {message.number}, {message.length} bytes: its end was re-requested after "
@@ -116,7 +180,7 @@ class Loss(Examiner):
         return TAIL.found("high", (Party(pair[0]), Party(pair[1])), summary, shown, cost=cost)
 
 
-def _is_pull_lost(message: Message, reordered: bool) -> bool:
+def _is_pull_lost(message: CapturedMessage, reordered: bool) -> bool:
     """Return whether blocks were requested again because replies, or PULLs, were lost.
 
     An early request (R-PUL-07) is not evidence where the puller itself had requested the later block first (R-MEA-15),
@@ -129,7 +193,7 @@ def _is_pull_lost(message: Message, reordered: bool) -> bool:
     return not reordered and not all(each.explained for each in pull.requests)
 
 
-def _is_reset(message: Message, facts: Facts) -> bool:
+def _is_reset(message: CapturedMessage, facts: Facts) -> bool:
     """Return whether the receiver restarted its numbers because of a late connect (R-CON-12)."""
     connected = connected_ns(message.flow)
     first = facts.first_numbered.get(message.flow)
@@ -138,11 +202,11 @@ def _is_reset(message: Message, facts: Facts) -> bool:
     return first < connected < message.last_sent_ns and message.first_ns < connected + _RESET_NS
 
 
-def _pair(message: Message) -> Pair:
+def _pair(message: CapturedMessage) -> Pair:
     return message.flow.address, message.flow.back.address
 
 
-def _lost_finding(pair: Pair, lost: list[Message], pulled: list[Message]) -> Finding:
+def _lost_finding(pair: Pair, lost: list[CapturedMessage], pulled: list[CapturedMessage]) -> Finding:
     again = sum(_unexplained(each.pull) for each in pulled if each.pull is not None)
     what = [count_of(len(lost), "message") + " retransmitted"] if lost else []
     what += [count_of(again, "block") + " re-requested"] if again else []
@@ -177,21 +241,21 @@ def _at_least(number: int, kept: int) -> str:
     return "at least " if number >= kept else ""
 
 
-def _missing(pull: Pulled) -> int:
+def _missing(pull: MessagePull) -> int:
     """Replies that were requested and never seen: every valid PULL is answered in full (R-PUL-12)."""
     return 0 if pull.nacks else max(pull.asked_replies - pull.replies, 0)
 
 
-def _timers(pull: Pulled) -> int:
+def _timers(pull: MessagePull) -> int:
     return sum(each.cause == "timer" for each in pull.requests)
 
 
-def _unexplained(pull: Pulled) -> int:
+def _unexplained(pull: MessagePull) -> int:
     """Repeated requests that the order of the PULLs does not explain."""
     return pull.re_requests - (0 if _missing(pull) else sum(each.explained for each in pull.requests))
 
 
-def _pull_evidence(number: int, pull: Pulled) -> Evidence:
+def _pull_evidence(number: int, pull: MessagePull) -> Evidence:
     text = f"blocks of message {number} were re-requested {count_of(_unexplained(pull), 'time')}"
     if _missing(pull):
         text += f", and {count_of(_missing(pull), 'reply', 'replies')} never passed here"
@@ -204,7 +268,7 @@ def _is_burst(again: Repeat, dialect: Dialect) -> bool:
     return again.longest_gap >= _BURST_FRAMES * dialect.reply_payload and again.missing < again.end - start
 
 
-def _burst_finding(pair: Pair, bursts: list[tuple[Message, Repeat]], dialect: Dialect) -> Finding:
+def _burst_finding(pair: Pair, bursts: list[tuple[CapturedMessage, Repeat]], dialect: Dialect) -> Finding:
     shown = [
         evidence(
             f"message {message.number}: {again.longest_gap // dialect.reply_payload} consecutive replies were missing",

@@ -45,7 +45,7 @@ class _Rate:
 
 
 @examines(STORM)
-class Nacks(Examiner):
+class NackExaminer(Examiner):
     """Counts nacks by second."""
 
     def __init__(self) -> None:

@@ -6,15 +6,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from mxwire.analysis.conversations import Message
+from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Confidence, Cost, Evidence, Finding, Party, evidence, seconds, standstill
-from mxwire.analysis.diagnosis.keeping import SHOWN, keep
-from mxwire.analysis.diagnosis.numbering import Numbering, Passed
+from mxwire.analysis.diagnosis.finding import (
+    SHOWN,
+    Confidence,
+    Cost,
+    Evidence,
+    Finding,
+    Party,
+    evidence,
+    keep,
+    seconds,
+    standstill,
+)
+from mxwire.analysis.diagnosis.message_order import FlowOrder, OvertakenMessage
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.sequence import Disorder
 from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
-from mxwire.analysis.observed_order import PROVEN
+from mxwire.analysis.verification import PROVEN
 from mxwire.ethernet import mac_text
 from mxwire.words import count_of
 
@@ -67,7 +77,7 @@ class Reordered:
     """Frames and messages out of order from one host to another."""
 
     frames: Disorder = field(default_factory=Disorder)
-    messages: list[Numbering] = field(default_factory=list)
+    messages: list[FlowOrder] = field(default_factory=list)
 
     @property
     def late(self) -> int:
@@ -76,14 +86,14 @@ class Reordered:
 
 
 @examines(ORDER, PULLS)
-class Order(Examiner):
+class OrderExaminer(Examiner):
     """Reports what passed out of order, and who sent it so."""
 
     def __init__(self) -> None:
         self._pulls: dict[Pair, list[Evidence]] = {}
         self._transfers: dict[Pair, int] = {}
 
-    def any_message(self, message: Message, facts: Facts) -> None:
+    def any_message(self, message: CapturedMessage, facts: Facts) -> None:
         """Note the PULLs of a transfer that came after later ones."""
         pull = message.pull
         if pull is None or not pull.passed_pulls:
@@ -136,13 +146,13 @@ def _reordered(pair: Pair, found: Reordered) -> Finding:
         shown.append(evidence(text, [each.number for each in frames.samples], frames.samples[0].time_ns))
     passed = [each for numbering in found.messages for each in numbering.shown]
     shown += [_message_evidence(each) for each in passed[:SHOWN]]
-    way = f"from {mac_text(pair[0])} to {mac_text(pair[1])}"
-    summary = f"{way} {count_of(found.late, 'frame')} came after later ones"
+    direction = f"from {mac_text(pair[0])} to {mac_text(pair[1])}"
+    summary = f"{direction} {count_of(found.late, 'frame')} came after later ones"
     sure: Confidence = "high" if found.late > 1 else "medium"
     waits = [*frames.waits, *(wait for each in found.messages for wait in each.waits)]
     return ORDER.found(sure, (Party(pair[0]), Party(pair[1])), summary, shown, cost=Cost(standstill(waits)))
 
 
-def _message_evidence(passed: Passed) -> Evidence:
+def _message_evidence(passed: OvertakenMessage) -> Evidence:
     text = f"a message came {seconds(passed.until_ns - passed.from_ns)} after one with a later number"
     return evidence(text, [passed.passed_by, passed.number], passed.from_ns)

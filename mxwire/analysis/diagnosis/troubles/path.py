@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from mxwire.analysis.conversations import Message
+from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis.facts import Facts, about, voice_of, waits_for_another
 from mxwire.analysis.diagnosis.finding import Confidence, Cost, Finding, Party, evidence, standstill
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
@@ -64,69 +64,69 @@ class _Lengths:
     """Longest large message that was received."""
     short_ns: int = 0
     """When the last short message was acknowledged."""
-    hung: list[Message] = field(default_factory=list)
-    behind: list[Message] = field(default_factory=list)
+    hung: list[CapturedMessage] = field(default_factory=list)
+    behind: list[CapturedMessage] = field(default_factory=list)
     """Messages that passed often, behind one that never did."""
 
 
 @examines(MTU)
-class Path(Examiner):
+class PathExaminer(Examiner):
     """Compares the lengths of what arrives with those of what does not."""
 
     def __init__(self) -> None:
         self._ways: dict[tuple[int, int], _Lengths] = {}
 
-    def any_message(self, message: Message, facts: Facts) -> None:
+    def any_message(self, message: CapturedMessage, facts: Facts) -> None:
         """Note the length of a message, and whether it arrived."""
         key = message.flow.address, message.flow.back.address
-        way = self._ways.get(key)
-        if way is None:
+        direction = self._ways.get(key)
+        if direction is None:
             if len(self._ways) >= _WAYS:
                 return
-            way = self._ways[key] = _Lengths()
+            direction = self._ways[key] = _Lengths()
         length = message.length or 0
         if message.ack is None and message.transmissions > _OFTEN and waits_for_another(message):
-            _keep(way.behind, message)
+            _keep(direction.behind, message)
         if message.pull is not None:
             if message.receiver in ("received", "truncated") and message.pull.replies:
-                way.pulled = max(way.pulled, length)
+                direction.pulled = max(direction.pulled, length)
             elif _never_begins(message):
-                _keep(way.hung, message)
+                _keep(direction.hung, message)
         elif message.ack is not None:
             if message.kind == "MEDIUM":
-                way.fragment = max(way.fragment, length)
-                way.piece = max(way.piece, _piece(message))
+                direction.fragment = max(direction.fragment, length)
+                direction.piece = max(direction.piece, _piece(message))
             else:
-                way.short_ns = max(way.short_ns, message.ack.time_ns)
+                direction.short_ns = max(direction.short_ns, message.ack.time_ns)
         elif message.kind == "MEDIUM" and message.retransmissions >= _REPEATS and not _is_excused(message):
-            _keep(way.hung, message)
+            _keep(direction.hung, message)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Pairs of hosts between which everything beyond a length hangs."""
         dialects = facts.dialects()
-        for (source, destination), way in self._ways.items():
+        for (source, destination), direction in self._ways.items():
             dialect = dialects.get((min(source, destination), max(source, destination)), MXOE)
-            medium = way.piece if dialect is MXOE else way.fragment
-            passed = max(_fragment(medium, dialect), _reply(way.pulled, dialect))
-            hung = [each for each in way.hung if _longest(each, dialect) > passed and _is_heard(each, facts)]
+            medium = direction.piece if dialect is MXOE else direction.fragment
+            passed = max(_fragment(medium, dialect), _reply(direction.pulled, dialect))
+            hung = [each for each in direction.hung if _longest(each, dialect) > passed and _is_heard(each, facts)]
             if hung:
-                yield _finding(facts, source, destination, way, hung, dialect, passed)
-            elif way.behind:
-                yield _vanished(source, destination, way.behind, dialect)
+                yield _finding(facts, source, destination, direction, hung, dialect, passed)
+            elif direction.behind:
+                yield _vanished(source, destination, direction.behind, dialect)
 
 
-def _keep(kept: list[Message], message: Message) -> None:
+def _keep(kept: list[CapturedMessage], message: CapturedMessage) -> None:
     if len(kept) < _KEPT:
         kept.append(message)
 
 
-def _is_excused(message: Message) -> bool:
+def _is_excused(message: CapturedMessage) -> bool:
     """Return whether a refusal, or a restart of one side, explains that a message was not acknowledged."""
     restarted = message.abandoned_ns is not None and message.transmissions < _PATIENT
     return message.nack is not None or restarted
 
 
-def _never_begins(message: Message) -> bool:
+def _never_begins(message: CapturedMessage) -> bool:
     """Return whether a large message is pulled again and again, and not even the first block is ever complete."""
     pull = message.pull
     assert pull is not None
@@ -139,7 +139,7 @@ def _never_begins(message: Message) -> bool:
     )
 
 
-def _is_heard(message: Message, facts: Facts) -> bool:
+def _is_heard(message: CapturedMessage, facts: Facts) -> bool:
     """Return whether the receiver was alive all the time: it sent something after a retransmission of the message."""
     if message.pull is not None:
         # A receiver that pulls is alive and has received the announcement: only the data is missing.
@@ -148,7 +148,7 @@ def _is_heard(message: Message, facts: Facts) -> bool:
     return last is not None and bool(message.resends) and last > message.resends[0].time_ns
 
 
-def _piece(message: Message) -> int:
+def _piece(message: CapturedMessage) -> int:
     """The longest fragment of a MEDIUM in bytes, where their size is a power of two: by how many there are."""
     length, count = message.length or 0, message.fragments.bit_count()
     return length if count < 2 else 1 << (-(-length // count) - 1).bit_length()
@@ -164,14 +164,20 @@ def _reply(length: int, dialect: Dialect) -> int:
     return min(length, dialect.reply_payload) + PULL_REPLY_DATA_OFFSET if length else 0
 
 
-def _longest(message: Message, dialect: Dialect) -> int:
+def _longest(message: CapturedMessage, dialect: Dialect) -> int:
     if message.pull is not None:
         return _reply(message.length or message.pull.requested or 0, dialect)
     return _fragment(_piece(message) if dialect is MXOE else message.length or 0, dialect)
 
 
 def _finding(
-    facts: Facts, source: int, destination: int, way: _Lengths, hung: list[Message], dialect: Dialect, passed: int
+    facts: Facts,
+    source: int,
+    destination: int,
+    direction: _Lengths,
+    hung: list[CapturedMessage],
+    dialect: Dialect,
+    passed: int,
 ) -> Finding:
     shortest = min(_longest(each, dialect) for each in hung)
     shown = []
@@ -185,16 +191,16 @@ def _finding(
             shown.append(evidence(f"{text} {each.pull.re_requests} times", frames, again[0].time_ns))
     shorter = f"frames of up to {passed} bytes" if passed else "short messages"
     begun = min(each.first_ns for each in hung)
-    alive = way.short_ns > begun
+    alive = direction.short_ns > begun
     often = max(each.transmissions for each in hung)
     last = max((facts.libraries.last_ns(voice_of(each.flow.back)) or 0 for each in hung), default=0)
     if often >= _OFTEN and last > begun:
         shown.append(evidence(f"{mac_text(destination)} was alive at that time, and kept sending", (), last))
     if alive:
         shown.append(
-            evidence("short messages between the same hosts were acknowledged at the same time", (), way.short_ns)
+            evidence("short messages between the same hosts were acknowledged at the same time", (), direction.short_ns)
         )
-    elif passed or way.short_ns:
+    elif passed or direction.short_ns:
         shown.append(evidence(f"{shorter} between the same hosts got through"))
     # A receiver with another dialect drops long messages as well; only its own frames show its dialect.
     senders = facts.senders()
@@ -208,7 +214,7 @@ def _finding(
     return _advised(MTU.found(confidence, concerns, summary, shown, cost=cost), dialect)
 
 
-def _vanished(source: int, destination: int, behind: list[Message], dialect: Dialect) -> Finding:
+def _vanished(source: int, destination: int, behind: list[CapturedMessage], dialect: Dialect) -> Finding:
     """Report messages captured behind the point that drops long frames: they wait for messages that never arrive."""
     concerns = Party(source), Party(destination)
     summary = f"from {mac_text(source)} to {mac_text(destination)} some messages never arrive here, and shorter ones do"

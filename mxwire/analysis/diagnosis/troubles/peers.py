@@ -1,18 +1,20 @@
-"""Hosts that do not answer: mute ones, and ones that do not know the querying host."""
+"""Hosts that do not answer, or do not know the querying host, and discovery programs that do not match."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from mxwire.analysis.diagnosis.asking import unanswered
 from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Confidence, Cost, Finding, Party, evidence
+from mxwire.analysis.diagnosis.queries import unanswered
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import BYTE_ORDER
 from mxwire.analysis.diagnosis.troubles.ethertypes import FILTERED
 from mxwire.ethernet import mac_text
+from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import PacketType
+from mxwire.words import count_of
 
 MUTE: Final = Diagnosis(
     id="mute-peer",
@@ -63,7 +65,7 @@ _QUERY_SPAN_NS: Final = 9_000_000_000
 
 
 @examines(MUTE, INCOMPLETE)
-class Peers(Examiner):
+class PeerExaminer(Examiner):
     """Looks for unanswered queries."""
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
@@ -71,7 +73,7 @@ class Peers(Examiner):
         for asked in unanswered(facts):
             confidence: Confidence = "high" if asked.questions >= _SURE else "medium"
             parties = Party(asked.destination), Party(asked.source)
-            cost = Cost(asked.way.last_ns - asked.way.first_ns)
+            cost = Cost(asked.direction.last_ns - asked.direction.first_ns)
             shown = [asked.evidence()]
             if asked.seen:
                 others = next(facts.traffic.sent_by(asked.destination))
@@ -90,14 +92,69 @@ class Peers(Examiner):
     def _nameless(facts: Facts) -> Iterator[Finding]:
         """Yield hosts that send, but do not report their name."""
         for one, other in facts.traffic.pairs():
-            for way, back in ((one, other), (other, one)):
-                queries = way.count(PacketType.HOST_QUERY)
+            for direction, back in ((one, other), (other, one)):
+                queries = direction.count(PacketType.HOST_QUERY)
                 if queries < _QUERIES or back.count(PacketType.HOST_REPLY):
                     continue
-                numbers, first_ns = way.first(PacketType.HOST_QUERY)
-                if way.last_ns - (first_ns or 0) < _QUERY_SPAN_NS:
+                numbers, first_ns = direction.first(PacketType.HOST_QUERY)
+                if direction.last_ns - (first_ns or 0) < _QUERY_SPAN_NS:
                     continue
-                text = f"{queries} HOST_QUERYs to {mac_text(way.destination)}, no HOST_REPLY"
-                summary = f"{mac_text(way.destination)} talks to {mac_text(way.source)}, but never reports its name"
-                parties = Party(way.destination), Party(way.source)
+                text = f"{queries} HOST_QUERYs to {mac_text(direction.destination)}, no HOST_REPLY"
+                nameless = mac_text(direction.destination)
+                summary = f"{nameless} talks to {mac_text(direction.source)}, but never reports its name"
+                parties = Party(direction.destination), Party(direction.source)
                 yield INCOMPLETE.found("medium", parties, summary, [evidence(text, numbers, first_ns)])
+
+
+MIXED: Final = Diagnosis(
+    id="mixed-discovery-daemons",
+    title="Different discovery daemons on one fabric",
+    group="peers",
+    users_see="Hosts fall into groups: each sees the hosts of its own group only.",
+    capture_shows="Some hosts broadcast the RAW frames of omxoed (or mxoed), others send RAW frames with other "
+    "content, such as those of FMA.",
+    distinction="By the content of RAW frames: an announcement of omxoed has 64 bytes, with the address of its sender "
+    "in it.",
+    advice=(
+        "Run the same discovery program everywhere: FMA (1.3.0 or later, the same version on all hosts) where native "
+        "MX hosts take part, omxoed otherwise.",
+        "A wire-compatible Open-MX is built to use FMA if FMA's sources were available; check which one runs.",
+    ),
+)
+_HOSTS: Final = 4096
+
+
+@examines(MIXED)
+class DaemonExaminer(Examiner):
+    """Remembers whose RAW frames are what."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[str, dict[int, list[int]]] = {"raw": {}, "raw_omxoed": {}}
+
+    def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
+        """Count RAW frames by sender."""
+        for block in decoded.columns.of("raw", "raw_omxoed"):
+            kept = self._hosts[block.layout.name]
+            good = block.place[decoded.columns.reason[block.place] == 0]
+            for place in good.tolist():
+                address = decoded.hosts.keys[decoded.assignment.source[place]]
+                if address in kept:
+                    kept[address][1] += 1
+                elif len(kept) < _HOSTS:
+                    kept[address] = [int(decoded.batch.number[place]), 1]
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """Both kinds in one capture."""
+        foreign, usual = (self._hosts[name] for name in ("raw", "raw_omxoed"))
+        foreign = {address: each for address, each in foreign.items() if address not in usual}
+        if not (foreign and usual):
+            return
+        shown = [
+            evidence(f"{mac_text(address)}: {count_of(number, 'RAW frame')} {what}", [frame])
+            for hosts, what in ((usual, "of omxoed"), (foreign, "of another program"))
+            for address, (frame, number) in list(hosts.items())[:2]
+        ]
+        with_daemon, others = count_of(len(usual), "host"), count_of(len(foreign), "host")
+        summary = f"{with_daemon} with omxoed (or mxoed), {others} with something else"
+        parties = tuple(Party(each) for each in [*foreign, *usual][:8])
+        yield MIXED.found("high" if len(foreign) > 1 else "medium", parties, summary, shown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from mxwire.analysis.conversations import Message
+from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis.facts import Facts, about, sender_of, voice_of, waits_for_another
 from mxwire.analysis.diagnosis.finding import Confidence, Cost, Evidence, Finding, Party, evidence, seconds
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
@@ -62,13 +62,13 @@ class _Stopped:
 
 
 @examines(STOPPED)
-class Progress(Examiner):
+class ProgressExaminer(Examiner):
     """Looks for messages that were repeated while the receiver's library was silent."""
 
     def __init__(self) -> None:
         self._stopped: dict[tuple[Party, Party], _Stopped] = {}
 
-    def message(self, message: Message, facts: Facts) -> None:
+    def message(self, message: CapturedMessage, facts: Facts) -> None:
         """A message that was sent several times."""
         if message.retransmissions < _REPEATS or message.last_sent_ns - message.first_ns < _LONG_NS or message.nacks:
             return
@@ -96,7 +96,7 @@ class Progress(Examiner):
         self._add(found, message, quiet[1], facts)
 
     @staticmethod
-    def _add(found: _Stopped, message: Message, ended_ns: int | None, facts: Facts) -> None:
+    def _add(found: _Stopped, message: CapturedMessage, ended_ns: int | None, facts: Facts) -> None:
         found.messages += 1
         found.often = found.often or found.messages > 1 or message.retransmissions > _REPEATS
         found.first_ns = min(found.first_ns, message.first_ns)
@@ -141,7 +141,7 @@ class Progress(Examiner):
             yield STOPPED.found(sure, (receiver, sender), summary, shown, cost=cost)
 
 
-def _is_prompt(message: Message) -> bool:
+def _is_prompt(message: CapturedMessage) -> bool:
     """Return whether the last transmission of a message was acknowledged at once."""
     ack = message.ack
     return ack is not None and ack.time_ns - message.last_sent_ns <= _STORED_NS

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from mxwire.analysis.conversations import Flow, Message
-from mxwire.analysis.diagnosis.asking import Heard
+from mxwire.analysis.conversations import CapturedMessage, Flow
 from mxwire.analysis.diagnosis.facts import Facts, about
 from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence
+from mxwire.analysis.diagnosis.queries import ReceptionEvidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
@@ -61,7 +61,7 @@ _BEGINNING_NS: Final = 1_000_000_000
 
 
 @examines(DROPPED, CUT, ONE_WAY)
-class Recording(Examiner):
+class RecordingExaminer(Examiner):
     """Looks for what must have been on the wire, but is not in the capture."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Recording(Examiner):
             self._cut_frames += batch.number[cut[: _SHOWN - len(self._cut_frames)]].tolist()
             self._shortest = min(self._shortest, int(batch.length[cut].min()))
 
-    def any_message(self, message: Message, facts: Facts) -> None:
+    def any_message(self, message: CapturedMessage, facts: Facts) -> None:
         """A message whose receiver has more of it than the capture."""
         if not message.half_seen or _began_before(message, facts):
             return
@@ -119,13 +119,13 @@ class Recording(Examiner):
             yield DROPPED.found(sure, (), "frames that were on the wire are not in the capture", shown)
 
 
-def _began_before(message: Message, facts: Facts) -> bool:
+def _began_before(message: CapturedMessage, facts: Facts) -> bool:
     """Return whether a message may have begun before the capture did."""
     begun = message.first_ns - (facts.first_ns or 0) > _BEGINNING_NS
     return not message.flow.conversation.connect_count and not begun
 
 
-def _both(message: Message) -> bool:
+def _both(message: CapturedMessage) -> bool:
     return bool(message.flow.frames and message.flow.back.frames)
 
 
@@ -139,16 +139,17 @@ def _missing(flow: Flow) -> int:
 
 
 def _one_way(facts: Facts) -> Iterator[Finding]:
-    shown, heard = 0, Heard(facts)
-    for way in facts.traffic.one_way():
-        if shown >= _PAIRS_SHOWN or way.frames < _ONE_WAY or not heard.by_sender(way):
+    shown, heard = 0, ReceptionEvidence(facts)
+    for direction in facts.traffic.one_way():
+        if shown >= _PAIRS_SHOWN or direction.frames < _ONE_WAY or not heard.by_sender(direction):
             continue
         shown += 1
-        text = f"{count_of(way.frames, 'frame')} from {mac_text(way.source)} to {mac_text(way.destination)}, none back"
+        source, destination = mac_text(direction.source), mac_text(direction.destination)
+        text = f"{count_of(direction.frames, 'frame')} from {source} to {destination}, none back"
         found = [
-            evidence(text, [way.first_frame, way.last_frame], way.first_ns),
+            evidence(text, [direction.first_frame, direction.last_frame], direction.first_ns),
             evidence("its frames show that it receives answers"),
         ]
-        parties = Party(way.source), Party(way.destination)
-        summary = f"the capture has no frames of {mac_text(way.destination)}"
+        parties = Party(direction.source), Party(direction.destination)
+        summary = f"the capture has no frames of {destination}"
         yield ONE_WAY.found("high", parties, summary, found)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from mxwire.analysis.conversations import Message
+from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis.facts import Facts, named, sender_of
-from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, seconds
-from mxwire.analysis.diagnosis.keeping import keep
+from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, keep, seconds
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.numbers import ABANDONED_NEXT, NUMBER_MASK
@@ -50,14 +49,14 @@ _LONG_PULL_NS: Final = 250_000_000_000
 
 
 @examines(NEAR, REACHED)
-class Resends(Examiner):
+class ResendExaminer(Examiner):
     """Counts transmissions."""
 
     def __init__(self) -> None:
         self._near: dict[tuple[Party, Party], list[Evidence]] = {}
         self._given_up: dict[tuple[Party, Party], list[Evidence]] = {}
 
-    def message(self, message: Message, facts: Facts) -> None:
+    def message(self, message: CapturedMessage, facts: Facts) -> None:
         """A message that was sent very often, or is pulled for very long."""
         one, other = sender_of(message.flow), sender_of(message.flow.back)
         if message.transmissions > _HALF:

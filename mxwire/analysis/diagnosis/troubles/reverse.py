@@ -6,10 +6,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from mxwire.analysis.conversations import Connect, Flow, Message
+from mxwire.analysis.conversations import CapturedMessage, Connect, Flow
 from mxwire.analysis.diagnosis.facts import Facts, ends, voice_of
-from mxwire.analysis.diagnosis.finding import Cost, Evidence, Finding, Party, evidence, seconds, standstill
-from mxwire.analysis.diagnosis.keeping import KEPT, SHOWN, keep
+from mxwire.analysis.diagnosis.finding import (
+    KEPT,
+    SHOWN,
+    Cost,
+    Evidence,
+    Finding,
+    Party,
+    evidence,
+    keep,
+    seconds,
+    standstill,
+)
 from mxwire.analysis.diagnosis.libraries import Voice
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.words import count_of
@@ -53,14 +63,14 @@ _KINDS: Final = {"truc": "acknowledgement", "pull": "PULL", "notify": "NOTIFY"}
 
 
 @examines(NONE, LATE)
-class Reverse(Examiner):
+class ReverseConnectExaminer(Examiner):
     """Looks for unknown sessions, and for retransmissions after a late connect."""
 
     def __init__(self) -> None:
-        self._late: dict[Flow, list[tuple[Message, int]]] = {}
+        self._late: dict[Flow, list[tuple[CapturedMessage, int]]] = {}
         self._unacked: dict[Voice, int] = {}
 
-    def message(self, message: Message, facts: Facts) -> None:
+    def message(self, message: CapturedMessage, facts: Facts) -> None:
         """Note a message, or its NOTIFY, that was retransmitted after its sender had connected."""
         self._compare(message.flow, message.first_ns, message.last_sent_ns, message.transmissions, message)
         notice = message.pull.notice if message.pull is not None else None
@@ -72,7 +82,7 @@ class Reverse(Examiner):
                 if voice in self._unacked or len(self._unacked) < KEPT:
                     self._unacked[voice] = self._unacked.get(voice, 0) + notice.transmissions - 1
 
-    def _compare(self, flow: Flow, first_ns: int, last_ns: int, transmissions: int, message: Message) -> None:
+    def _compare(self, flow: Flow, first_ns: int, last_ns: int, transmissions: int, message: CapturedMessage) -> None:
         connected = connected_ns(flow)
         if transmissions < 2 or connected is None or not first_ns < connected < last_ns:
             return
@@ -112,7 +122,7 @@ class Reverse(Examiner):
         return replace(made, advice=tuple(each.format(silent=silent) for each in made.advice))
 
     def _stalls(self) -> Iterator[Finding]:
-        by_voice: dict[Voice, list[tuple[Flow, Message, int]]] = {}
+        by_voice: dict[Voice, list[tuple[Flow, CapturedMessage, int]]] = {}
         for flow, kept in self._late.items():
             message, last_ns = kept[0]
             by_voice.setdefault(voice_of(flow), []).append((flow, message, last_ns))

@@ -8,13 +8,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.conversations import Flow, Message, Refusal
+from mxwire.analysis.conversations import CapturedMessage, Flow, Refusal
+from mxwire.analysis.diagnosis.announcements import AnnouncedValues, ValueColumns
 from mxwire.analysis.diagnosis.facts import Facts, named, sender_of, voice_of
-from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence
-from mxwire.analysis.diagnosis.keeping import keep
+from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, keep
 from mxwire.analysis.diagnosis.libraries import voice_at, voice_key
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.analysis.diagnosis.telling import Said, Told
 from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import ConnectStatus
@@ -60,15 +59,15 @@ _NUMBERED: Final = ("tiny", "small", "medium", "rndv", "notify")
 
 
 @examines(CHANGED, BITS)
-class Sessions(Examiner):
+class SessionExaminer(Examiner):
     """Collects refused sessions, and follows requested and used session numbers."""
 
     def __init__(self) -> None:
         self._refused: dict[tuple[Party, Party], list[Evidence]] = {}
         self._counts: dict[tuple[Party, Party], int] = {}
-        self._told = Told()
+        self._told = AnnouncedValues()
 
-    def message(self, message: Message, facts: Facts) -> None:
+    def message(self, message: CapturedMessage, facts: Facts) -> None:
         """A message that was refused because of its session."""
         pull = message.pull
         own = "rndv" if message.kind == "RNDV" else message.kind.lower()
@@ -114,7 +113,7 @@ class Sessions(Examiner):
             yield BITS.found("high" if misuse.frames > _LEAST else "medium", (sender, target), summary, shown)
 
 
-def _asked(decoded: DecodedBatch) -> Said:
+def _asked(decoded: DecodedBatch) -> ValueColumns:
     """Return the session number that each endpoint requests of its partner."""
     found = []
     for block in decoded.columns.of("connect_request", "connect_reply"):
@@ -129,7 +128,7 @@ def _asked(decoded: DecodedBatch) -> Said:
     return _said(found)
 
 
-def _used(decoded: DecodedBatch) -> Said:
+def _used(decoded: DecodedBatch) -> ValueColumns:
     """Return the session number that each endpoint uses."""
     found = []
     for block in decoded.columns.of(*_NUMBERED):
@@ -145,8 +144,8 @@ def _used(decoded: DecodedBatch) -> Said:
     return _said(found)
 
 
-def _said(found: list[tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.int64]]]) -> Said:
+def _said(found: list[tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.int64]]]) -> ValueColumns:
     if not found:
-        return Said(np.zeros(0, np.int64), np.zeros(0, np.intp), np.zeros(0, np.int64))
+        return ValueColumns(np.zeros(0, np.int64), np.zeros(0, np.intp), np.zeros(0, np.int64))
     key, place, value = (np.concatenate(each) for each in zip(*found, strict=True))
-    return Said(key, place, value)
+    return ValueColumns(key, place, value)

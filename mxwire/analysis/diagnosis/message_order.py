@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from mxwire.analysis.conversations import Flow, Message
-from mxwire.analysis.conversations.books import RESEND_NS
+from mxwire.analysis.conversations import CapturedMessage, Flow
+from mxwire.analysis.conversations.state import RESEND_NS
 from mxwire.analysis.conversations.streams import Stream, stream_of
-from mxwire.analysis.diagnosis.keeping import KEPT
+from mxwire.analysis.diagnosis.finding import KEPT
 
 _RECENT: Final = 256
 SHOWN: Final = 4
@@ -24,7 +24,7 @@ class _Seen(NamedTuple):
     """True if this was surely its first transmission."""
 
 
-class Passed(NamedTuple):
+class OvertakenMessage(NamedTuple):
     """A message that passed after one with a later number."""
 
     number: int
@@ -38,15 +38,15 @@ class Passed(NamedTuple):
 
 
 @dataclass(slots=True)
-class Numbering:
+class FlowOrder:
     """The messages of one flow that came after later ones."""
 
     late: int = 0
-    shown: list[Passed] = field(default_factory=list)
+    shown: list[OvertakenMessage] = field(default_factory=list)
     waits: list[tuple[int, int]] = field(default_factory=list)
     """Times at which they were awaited: from when until when; bounded."""
 
-    def add(self, passed: Passed) -> None:
+    def add(self, passed: OvertakenMessage) -> None:
         """Count one more."""
         self.late += 1
         if len(self.shown) < SHOWN:
@@ -55,14 +55,14 @@ class Numbering:
             self.waits.append((passed.from_ns, passed.until_ns))
 
 
-class Numberings:
+class MessageOrder:
     """Compares the order in which messages pass with that of their numbers."""
 
     def __init__(self) -> None:
         self._recent: dict[Flow, tuple[Stream, dict[int, _Seen]]] = {}
-        self.found: dict[Flow, Numbering] = {}
+        self.found: dict[Flow, FlowOrder] = {}
 
-    def note(self, message: Message) -> None:
+    def note(self, message: CapturedMessage) -> None:
         """Take a finished message into account."""
         flow, stream = message.flow, stream_of(message)
         if stream is None:
@@ -101,5 +101,5 @@ class Numberings:
             return
         if flow not in self.found and len(self.found) >= KEPT:
             return
-        passed = Passed(one.number, after.number, after.first_ns, one.first_ns)
-        self.found.setdefault(flow, Numbering()).add(passed)
+        passed = OvertakenMessage(one.number, after.number, after.first_ns, one.first_ns)
+        self.found.setdefault(flow, FlowOrder()).add(passed)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Final, Literal
 
-from mxwire.analysis.compatibility.build import Build
-from mxwire.analysis.compatibility.candidates import NO_PIPELINE
+from mxwire.analysis.compatibility.builds import NO_PIPELINE, Build
 from mxwire.analysis.compatibility.reach import NO_END, Reach, reach
 from mxwire.wire.numbers import SMALL_MAXIMUM
 
@@ -50,14 +49,14 @@ def judge(one: Build, other: Build) -> Judgement:
     apart = _apart(one, other)
     if apart is not None:
         return apart
-    ways = ("→", reach(one, other)), ("←", reach(other, one))
+    directions = ("→", reach(one, other)), ("←", reach(other, one))
     return {
         "discovery": YES,
         "connect": YES,
         "tiny": YES,
         "small": YES,
-        "medium": _worst([_medium(arrow, each) for arrow, each in ways]),
-        "large": _worst([_large(arrow, each) for arrow, each in ways]),
+        "medium": _worst([_medium(arrow, each) for arrow, each in directions]),
+        "large": _worst([_large(arrow, each) for arrow, each in directions]),
     }
 
 
@@ -81,23 +80,25 @@ def _apart(one: Build, other: Build) -> Judgement | None:
     return None
 
 
-def _medium(arrow: str, way: Reach) -> Answer:
-    if way.medium >= way.threshold:
+def _medium(arrow: str, direction: Reach) -> Answer:
+    if direction.medium >= direction.threshold:
         return YES
-    if way.medium <= SMALL_MAXIMUM:
-        return Answer("no", f"{arrow} {way.why_medium}", way.change_medium)
-    return Answer("partly", f"{arrow} up to {way.medium:.0f} bytes: {way.why_medium}", way.change_medium)
+    if direction.medium <= SMALL_MAXIMUM:
+        return Answer("no", f"{arrow} {direction.why_medium}", direction.change_medium)
+    return Answer(
+        "partly", f"{arrow} up to {direction.medium:.0f} bytes: {direction.why_medium}", direction.change_medium
+    )
 
 
-def _large(arrow: str, way: Reach) -> Answer:
-    if way.large == NO_END:
+def _large(arrow: str, direction: Reach) -> Answer:
+    if direction.large == NO_END:
         return YES
-    if way.large <= 0:
-        return Answer("no", f"{arrow} {way.why_large}", way.change_large)
-    if way.large <= way.threshold:
-        only = f"only synchronous sends of up to {way.large:.0f} bytes"
-        return Answer("no", f"{arrow} {only}: {way.why_large}", way.change_large)
-    return Answer("partly", f"{arrow} up to {way.large:.0f} bytes: {way.why_large}", way.change_large)
+    if direction.large <= 0:
+        return Answer("no", f"{arrow} {direction.why_large}", direction.change_large)
+    if direction.large <= direction.threshold:
+        only = f"only synchronous sends of up to {direction.large:.0f} bytes"
+        return Answer("no", f"{arrow} {only}: {direction.why_large}", direction.change_large)
+    return Answer("partly", f"{arrow} up to {direction.large:.0f} bytes: {direction.why_large}", direction.change_large)
 
 
 def _worst(answers: Sequence[Answer]) -> Answer:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from mxwire.analysis.conversations.books import REORDER_NS, Books
-from mxwire.analysis.conversations.partners import Connect, Conversation, Flow, Way, tell
+from mxwire.analysis.conversations.partners import Connect, Conversation, EndpointDirection, Flow, tell
 from mxwire.analysis.conversations.rows import Row
+from mxwire.analysis.conversations.state import REORDER_NS, FollowerState
 
 
-class Connecting:
+class ConnectTracker:
     """Handlers of CONNECT requests and replies."""
 
-    def __init__(self, books: Books) -> None:
-        self.books = books
+    def __init__(self, state: FollowerState) -> None:
+        self.state = state
 
     def request(self, row: Row) -> None:
         """One endpoint asks another; its own session becomes known (R-CON-01)."""
         _, _, time_ns, number, wire_length, key, session, app_key, start, connect_number = row
-        way = self.books.ways.get(key) or self.books.meet(key, time_ns)
-        flow = self._opened(way, session, time_ns)
+        direction = self.state.directions.get(key) or self.state.meet(key, time_ns)
+        flow = self._opened(direction, session, time_ns)
         _count(flow, time_ns, wire_length)
         tell(flow.back, start)
         conversation = flow.conversation
@@ -30,8 +30,8 @@ class Connecting:
     def reply(self, row: Row) -> None:
         """A reply, with the session of the target and a copy of the requester's (R-CON-08)."""
         _, _, time_ns, number, wire_length, key, asker, target, start, connect_number, status = row
-        way = self.books.ways.get(key) or self.books.meet(key, time_ns)
-        flow = self._answered(way, asker, target, time_ns)
+        direction = self.state.directions.get(key) or self.state.meet(key, time_ns)
+        flow = self._answered(direction, asker, target, time_ns)
         _count(flow, time_ns, wire_length)
         if status == 0:
             tell(flow.back, start)
@@ -44,30 +44,30 @@ class Connecting:
         if known.answered_ns is None:
             known.answered_ns, known.status = time_ns, status
 
-    def _opened(self, way: Way, session: int, time_ns: int) -> Flow:
+    def _opened(self, direction: EndpointDirection, session: int, time_ns: int) -> Flow:
         """The flow from an endpoint in the opening with a session."""
-        for each in reversed(way.partners.conversations):
-            back = each.flows[1 - way.side]
+        for each in reversed(direction.partners.conversations):
+            back = each.flows[1 - direction.side]
             if back.session is None:
                 back.session = session
             if back.session == session:
                 return back.back
-        return self._begin(way, session, None, time_ns)
+        return self._begin(direction, session, None, time_ns)
 
-    def _answered(self, way: Way, asker: int, target: int, time_ns: int) -> Flow:
+    def _answered(self, direction: EndpointDirection, asker: int, target: int, time_ns: int) -> Flow:
         """The flow from the opening ``target`` to the opening ``asker``."""
-        for each in reversed(way.partners.conversations):
-            flow = each.flows[way.side]
+        for each in reversed(direction.partners.conversations):
+            flow = each.flows[direction.side]
             if flow.session not in (None, asker) or flow.back.session not in (None, target):
                 continue
             flow.session, flow.back.session = asker, target
             return flow
-        return self._begin(way, target, asker, time_ns)
+        return self._begin(direction, target, asker, time_ns)
 
-    def _begin(self, way: Way, own: int, towards: int | None, time_ns: int) -> Flow:
-        sessions = (towards, own) if way.side == 0 else (own, towards)
-        self.books.begin(way.partners, time_ns, sessions)
-        return way.flow
+    def _begin(self, direction: EndpointDirection, own: int, towards: int | None, time_ns: int) -> Flow:
+        sessions = (towards, own) if direction.side == 0 else (own, towards)
+        self.state.begin(direction.partners, time_ns, sessions)
+        return direction.flow
 
 
 def _is_over(known: Connect, key: int, time_ns: int) -> bool:

@@ -1,4 +1,4 @@
-"""All builds that would look like what a host has shown."""
+"""Builds of a host's software, and all builds that match what a host has shown."""
 
 from __future__ import annotations
 
@@ -6,9 +6,40 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from mxwire.analysis.compatibility.build import Build
+from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.wire.detection import HINTS, Detection, Hint
 from mxwire.wire.dialect import MXOE, Dialect, Generation, omx
+from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One build of a stack. Lengths are in bytes."""
+
+    dialect: Dialect = MXOE
+    """The format, its generation and the frame limit."""
+    fragment: int | None = None
+    """Data of a full fragment of a MEDIUM that it sends, where it differs from the dialect's own."""
+    pipeline_ignored: bool = False
+    """True if it places fragments by its own fragment size and ignores the size in received fragments."""
+    region_offset: int = 0
+    """Offset of its large messages in their regions (R-RDV-02)."""
+    medium_threshold: int = RENDEZVOUS_THRESHOLD
+    """The longest message that it sends as MEDIUM, unless the format allows less (R-SND-01)."""
+    swapped: bool = False
+    """Its integers are in little-endian order."""
+    ethertype: int = ETHERTYPE_MXOE
+
+    @property
+    def fragment_payload(self) -> int:
+        """Data of a full fragment of a MEDIUM that it sends."""
+        return self.dialect.fragment_payload if self.fragment is None else self.fragment
+
+    @property
+    def threshold(self) -> int:
+        """The longest message that it sends as MEDIUM."""
+        return min(self.medium_threshold, self.fragment_payload * self.dialect.fragments_maximum)
+
 
 FRAME_LIMITS: Final = (1500, 4144, 8240, 9000)
 """Frame limits that are tried where none was seen: each leads to other sizes."""
@@ -27,7 +58,7 @@ NO_PIPELINE: Final = "nothing shows whether fragments of another size are accept
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class HostEvidence:
     """The evidence of a host's frames."""
 
     detection: Detection | None
@@ -45,7 +76,7 @@ class Shown:
         return dialect is not None and (dialect.family == "mxoe" or dialect.generation in ("N1", "N2"))
 
 
-def candidates(shown: Shown) -> tuple[tuple[Build, ...], tuple[str, ...]]:
+def candidates(shown: HostEvidence) -> tuple[tuple[Build, ...], tuple[str, ...]]:
     """The possible builds, and the evidence that would distinguish them."""
     unknown: list[str] = []
     dialects = tuple(_dialects(shown, unknown))
@@ -68,7 +99,7 @@ def candidates(shown: Shown) -> tuple[tuple[Build, ...], tuple[str, ...]]:
     return builds, tuple(unknown)
 
 
-def _fragments(shown: Shown, dialect: Dialect) -> tuple[int | None, ...]:
+def _fragments(shown: HostEvidence, dialect: Dialect) -> tuple[int | None, ...]:
     """Fragment sizes it may send where fragments state them; None is the dialect's own."""
     if dialect.family != "mxoe":
         return (None,)
@@ -78,7 +109,7 @@ def _fragments(shown: Shown, dialect: Dialect) -> tuple[int | None, ...]:
     return (1 << max(told),) if max(told) != _OWN_PIPELINE else (None,)
 
 
-def _dialects(shown: Shown, unknown: list[str]) -> list[Dialect]:
+def _dialects(shown: HostEvidence, unknown: list[str]) -> list[Dialect]:
     found = shown.detection.dialect if shown.detection is not None else None
     if found is None:
         unknown.append(_NO_FORMAT)
@@ -94,7 +125,7 @@ def _dialects(shown: Shown, unknown: list[str]) -> list[Dialect]:
     return [each for each in possible if not told or each.fragment_payload in told] or possible
 
 
-def _generations(found: Dialect, shown: Shown, unknown: list[str]) -> tuple[Generation, ...]:
+def _generations(found: Dialect, shown: HostEvidence, unknown: list[str]) -> tuple[Generation, ...]:
     if found.generation in ("N1", "N2"):
         unknown.append(_OLD_GENERATION)
         return ("N1", "N2")

@@ -6,7 +6,8 @@ A capture shows packets, not messages. Each numbered packet is placed in four st
 or extended by it.
 
 1. Conversation. Endpoint numbers are reused, so a conversation lasts from one opening of both endpoints to the next:
-   the session in the packet selects it (``Books.flow``). Each of its two flows has the packets of one direction.
+   the session in the packet selects it (``FollowerState.flow``). Each of its two flows has the packets of one
+   direction.
 2. Stream. Within a flow the numbers of 14 bits count up in one stream. A stream ends, and another one begins, when the
    two bits of the session number change (the sender abandoned its partner, R-RTX-05), when a known number carries
    another packet (the sender restarted without a visible CONNECT), or when a CONNECT requested the number and it is not
@@ -36,29 +37,29 @@ judge a packet, where this module begins a stream. ``tests/analysis/test_placeme
 from __future__ import annotations
 
 from mxwire.analysis.conversations.acks import acknowledge
-from mxwire.analysis.conversations.books import ANNOUNCED, REORDER_NS, RESEND_NS, Books
 from mxwire.analysis.conversations.message import (
     HANDED_OUT,
     REPEATS_KEPT,
-    Entry,
+    CapturedMessage,
     Kind,
-    Message,
+    MessagePull,
     Notice,
-    Pulled,
+    NumberedEntry,
     Repeat,
 )
 from mxwire.analysis.conversations.partners import Flow
 from mxwire.analysis.conversations.rows import Row
+from mxwire.analysis.conversations.state import ANNOUNCED, REORDER_NS, RESEND_NS, FollowerState
 from mxwire.analysis.conversations.streams import Stream, stream_at
 from mxwire.analysis.conversations.watch import Role
 from mxwire.wire.numbers import SESSION_NUMBER_MASK
 
 
-class Numbered:
+class NumberedTracker:
     """Handlers of the numbered packets."""
 
-    def __init__(self, books: Books) -> None:
-        self.books = books
+    def __init__(self, state: FollowerState) -> None:
+        self.state = state
 
     def tiny(self, row: Row) -> None:
         """A TINY."""
@@ -70,8 +71,8 @@ class Numbered:
 
     def _inline(self, row: Row, kind: Kind) -> None:
         _, _, time_ns, number, wire_length, key, sequence, ack, session, length, match = row
-        books = self.books
-        flow = books.flow(key, session, time_ns, wire_length)
+        state = self.state
+        flow = state.flow(key, session, time_ns, wire_length)
         self._piggyback(row, flow, ack)
         stream, position, entry = self._find(flow, sequence, (kind, length, match))
         if entry is None:
@@ -80,27 +81,27 @@ class Numbered:
             message.bytes_seen = length
             message.piggyack = ack
         else:
-            assert isinstance(entry, Message)
+            assert isinstance(entry, CapturedMessage)
             message = entry
             if self._is_late(message):
                 return
             self._repeat(message, time_ns, number, ack)
         message.add_frame(number, time_ns)
-        if books.watch is not None:
-            books.saw(message, Role.DATA)
+        if state.watch is not None:
+            state.saw(message, Role.DATA)
 
     def medium(self, row: Row) -> None:
         """A fragment of a MEDIUM."""
         _, _, time_ns, number, wire_length, key, sequence, ack, session, length, match, fragment, size = row
-        books = self.books
-        flow = books.flow(key, session, time_ns, wire_length)
+        state = self.state
+        flow = state.flow(key, session, time_ns, wire_length)
         self._piggyback(row, flow, ack)
         stream, position, entry = self._find(flow, sequence, ("MEDIUM", length, match))
         bit = 1 << fragment
         if entry is None:
             message = self._create(flow, stream, "MEDIUM", position, length, match)
         else:
-            assert isinstance(entry, Message)
+            assert isinstance(entry, CapturedMessage)
             message = entry
             if self._is_late(message):
                 return
@@ -112,11 +113,11 @@ class Numbered:
             message.bytes_seen += size
             if message.bytes_seen >= length and message.complete_ns is None:
                 message.complete_ns = time_ns
-        if books.watch is not None:
-            books.saw(message, Role.DATA)
+        if state.watch is not None:
+            state.saw(message, Role.DATA)
 
     @staticmethod
-    def _another_fragment(message: Message, bit: int, time_ns: int, number: int) -> None:
+    def _another_fragment(message: CapturedMessage, bit: int, time_ns: int, number: int) -> None:
         """Count a fragment that continues a transmission, begins one, or is a duplicate (R-MED-03, R-RTX-02)."""
         since = time_ns - message.last_sent_ns
         flow = message.flow
@@ -135,32 +136,34 @@ class Numbered:
     def rndv(self, row: Row) -> None:
         """The announcement of a large message."""
         _, _, time_ns, number, wire_length, key, sequence, ack, session, length, match, region, counter, offset = row
-        books = self.books
-        flow = books.flow(key, session, time_ns, wire_length)
+        state = self.state
+        flow = state.flow(key, session, time_ns, wire_length)
         self._piggyback(row, flow, ack)
         stream, position, entry = self._find(flow, sequence, ("RNDV", length, match))
         if entry is None:
-            message = self._announce(flow, stream, position, length, match, Pulled(region, counter, offset))
+            message = self._announce(flow, stream, position, length, match, MessagePull(region, counter, offset))
             message.piggyack = ack
         else:
-            assert isinstance(entry, Message)
+            assert isinstance(entry, CapturedMessage)
             message = entry
             if self._is_late(message):
                 return
             self._repeat(message, time_ns, number, ack)
         message.add_frame(number, time_ns)
-        if books.watch is not None:
-            books.saw(message, Role.RNDV)
+        if state.watch is not None:
+            state.saw(message, Role.RNDV)
 
-    def _announce(self, flow: Flow, stream: Stream, position: int, length: int, match: int, pull: Pulled) -> Message:
+    def _announce(
+        self, flow: Flow, stream: Stream, position: int, length: int, match: int, pull: MessagePull
+    ) -> CapturedMessage:
         """A large message is announced; what belongs to it may have been seen before, in a capture out of order."""
-        books = self.books
+        state = self.state
         place = pull.region, pull.counter
         message = flow.announced.get(place)
-        if message is not None and message.position < 0 and books.now_ns - message.first_ns <= REORDER_NS:
+        if message is not None and message.position < 0 and state.now_ns - message.first_ns <= REORDER_NS:
             message.position, message.length, message.match = position, length, match
             message.transmissions = 1
-            message.last_sent_ns = books.now_ns
+            message.last_sent_ns = state.now_ns
             flow.message_bytes += length
             self._add(flow, stream, message)
             return message
@@ -172,17 +175,17 @@ class Numbered:
     def notify(self, row: Row) -> None:
         """The end of a pull: a numbered packet, and the last word on a message of the other direction."""
         _, _, time_ns, number, wire_length, key, sequence, ack, session, total, region, counter = row
-        books = self.books
-        flow = books.flow(key, session, time_ns, wire_length)
+        state = self.state
+        flow = state.flow(key, session, time_ns, wire_length)
         self._piggyback(row, flow, ack)
         stream, position, entry = self._find(flow, sequence, ("NOTIFY", total, region << 8 | counter))
         if entry is None:
             message = flow.back.announced.get((region, counter))
             if message is None or (message.state == HANDED_OUT and message.position < 0):
-                message = books.adopt(flow.back, Pulled(region, counter, 0))
+                message = state.adopt(flow.back, MessagePull(region, counter, 0))
                 assert message.pull is not None
                 announce(flow.back, message, message.pull)
-            books.take_replies(message)
+            state.take_replies(message)
             notice = Notice(message, position, number, time_ns, total, ack)
             self._add(flow, stream, notice)
             self._end(message, notice)
@@ -193,11 +196,11 @@ class Numbered:
                 return
             self._repeat_notice(notice, time_ns, ack)
         message.add_frame(number, time_ns)
-        if books.watch is not None:
-            books.saw(message, Role.NOTIFY)
+        if state.watch is not None:
+            state.saw(message, Role.NOTIFY)
 
     @staticmethod
-    def _end(message: Message, notice: Notice) -> None:
+    def _end(message: CapturedMessage, notice: Notice) -> None:
         pull = message.pull
         assert pull is not None
         if pull.notice is None:
@@ -221,9 +224,11 @@ class Numbered:
     def _piggyback(self, row: Row, flow: Flow, ack: int) -> None:
         stream = flow.back.stream
         if stream is None or ack != stream.ack_value:
-            acknowledge(self.books, row, flow.back, ack, "piggyback", effective=True)
+            acknowledge(self.state, row, flow.back, ack, "piggyback", effective=True)
 
-    def _find(self, flow: Flow, sequence: int, content: tuple[str, int, int]) -> tuple[Stream, int, Entry | None]:
+    def _find(
+        self, flow: Flow, sequence: int, content: tuple[str, int, int]
+    ) -> tuple[Stream, int, NumberedEntry | None]:
         """Return stream, position and known entry of a number; begin a stream if it cannot belong to the last one."""
         stream = flow.stream
         if stream is None:
@@ -248,7 +253,7 @@ class Numbered:
 
     def _begin(self, flow: Flow, sequence: int) -> tuple[Stream, int, None]:
         """Begin a stream: the sender abandoned its partner, or restarted for a reason that was not captured."""
-        self.books.end_stream(flow, abandoned=True)
+        self.state.end_stream(flow, abandoned=True)
         if flow.former is not None:
             flow.unseen += flow.former.missing
         flow.former = flow.stream
@@ -256,30 +261,32 @@ class Numbered:
         flow.restart = False
         return flow.stream, flow.stream.position(sequence), None
 
-    def _create(self, flow: Flow, stream: Stream, kind: Kind, position: int, length: int, match: int) -> Message:
-        message = self.books.create(flow, kind, position, length, match)
+    def _create(
+        self, flow: Flow, stream: Stream, kind: Kind, position: int, length: int, match: int
+    ) -> CapturedMessage:
+        message = self.state.create(flow, kind, position, length, match)
         self._add(flow, stream, message)
         return message
 
-    def _add(self, flow: Flow, stream: Stream, entry: Entry) -> None:
-        books = self.books
+    def _add(self, flow: Flow, stream: Stream, entry: NumberedEntry) -> None:
+        state = self.state
         evicted = stream.add(entry)
         if stream.next - stream.acked > flow.most_outstanding:
             flow.most_outstanding = stream.next - stream.acked
-        if isinstance(evicted, Message):
-            books.settle(evicted)
-        if entry.ack is not None and isinstance(entry, Message) and entry.kind != "RNDV":
-            books.settle(entry)
+        if isinstance(evicted, CapturedMessage):
+            state.settle(evicted)
+        if entry.ack is not None and isinstance(entry, CapturedMessage) and entry.kind != "RNDV":
+            state.settle(entry)
 
     @staticmethod
-    def _is_late(message: Message) -> bool:
+    def _is_late(message: CapturedMessage) -> bool:
         if message.state == HANDED_OUT:
             message.flow.late += 1
             return True
         return False
 
     @staticmethod
-    def _repeat(message: Message, time_ns: int, number: int, ack: int) -> None:
+    def _repeat(message: CapturedMessage, time_ns: int, number: int, ack: int) -> None:
         """Count a retransmission or a duplicate of a message or of its announcement."""
         since = time_ns - message.last_sent_ns
         if since < RESEND_NS and ack == message.piggyack:
@@ -293,15 +300,15 @@ class Numbered:
         _note_resend(message, number, time_ns, since)
 
 
-def _note_resend(message: Message, number: int, time_ns: int, since: int) -> None:
+def _note_resend(message: CapturedMessage, number: int, time_ns: int, since: int) -> None:
     if len(message.resends) < REPEATS_KEPT:
         message.resends = (*message.resends, Repeat(number, time_ns, since, "resend"))
 
 
-def _is_same(entry: Entry, content: tuple[str, int, int]) -> bool:
+def _is_same(entry: NumberedEntry, content: tuple[str, int, int]) -> bool:
     """Return whether a frame repeats, or continues, what is known under its number."""
     kind, length, match = content
-    if isinstance(entry, Message):
+    if isinstance(entry, CapturedMessage):
         return entry.kind == kind and entry.length == length and entry.match == match
     assert isinstance(entry, Notice)
     pull = entry.message.pull
@@ -310,7 +317,7 @@ def _is_same(entry: Entry, content: tuple[str, int, int]) -> bool:
     return pull.region is None or pull.counter is None or pull.region << 8 | pull.counter == match
 
 
-def announce(flow: Flow, message: Message, pull: Pulled) -> None:
+def announce(flow: Flow, message: CapturedMessage, pull: MessagePull) -> None:
     """PULLs and NOTIFYs that name the region and its counter speak of this message from now on."""
     assert pull.region is not None and pull.counter is not None
     place = pull.region, pull.counter

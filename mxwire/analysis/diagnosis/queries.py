@@ -8,7 +8,7 @@ from typing import Final
 
 from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Evidence, evidence, seconds
-from mxwire.analysis.diagnosis.traffic import Way
+from mxwire.analysis.diagnosis.traffic import HostDirection
 from mxwire.ethernet import mac_text
 from mxwire.wire.enums import PacketType
 from mxwire.wire.numbers import ABANDONED_DONE, FIRST_NUMBER, NUMBER_MASK
@@ -44,14 +44,14 @@ _NOTHING_YET: Final = (FIRST_NUMBER, ABANDONED_DONE)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class UnansweredQueries:
     """One host that asked another."""
 
     source: int
     destination: int
     questions: int
     first_ns: int
-    way: Way
+    direction: HostDirection
     seen: bool
     """True if the other one was seen at all, talking to others or announcing itself."""
     of_names: bool
@@ -59,32 +59,42 @@ class Asked:
 
     def evidence(self) -> Evidence:
         """The questions."""
-        kinds = [f"{self.way.count(kind)} {name}" for kind, name in QUESTIONS.items() if self.way.count(kind)]
-        numbers, first_ns = self.way.first(*QUESTIONS)
+        kinds = [
+            f"{self.direction.count(kind)} {name}" for kind, name in QUESTIONS.items() if self.direction.count(kind)
+        ]
+        numbers, first_ns = self.direction.first(*QUESTIONS)
         text = (
             f"{mac_text(self.source)} sent {', '.join(kinds)} to {mac_text(self.destination)} within "
-            f"{seconds(self.way.last_ns - self.way.first_ns)}, and nothing came back"
+            f"{seconds(self.direction.last_ns - self.direction.first_ns)}, and nothing came back"
         )
         return evidence(text, numbers, first_ns)
 
 
-def unanswered(facts: Facts) -> Iterator[Asked]:
+def unanswered(facts: Facts) -> Iterator[UnansweredQueries]:
     """Hosts that were asked several times over a while and never sent anything back."""
     sending = facts.traffic.hosts()
     found = 0
-    heard = Heard(facts)
-    for way in facts.traffic.one_way():
-        questions = way.count(*QUESTIONS)
-        if questions < LEAST or way.last_ns - way.first_ns < SPAN_NS or heard.by_sender(way):
+    heard = ReceptionEvidence(facts)
+    for direction in facts.traffic.one_way():
+        questions = direction.count(*QUESTIONS)
+        if questions < LEAST or direction.last_ns - direction.first_ns < SPAN_NS or heard.by_sender(direction):
             continue
         found += 1
         if found > SHOWN:
             return
-        names = questions == way.count(PacketType.HOST_QUERY)
-        yield Asked(way.source, way.destination, questions, way.first_ns, way, way.destination in sending, names)
+        names = questions == direction.count(PacketType.HOST_QUERY)
+        yield UnansweredQueries(
+            direction.source,
+            direction.destination,
+            questions,
+            direction.first_ns,
+            direction,
+            direction.destination in sending,
+            names,
+        )
 
 
-class Heard:
+class ReceptionEvidence:
     """Hosts whose frames prove that they receive frames which the capture lacks."""
 
     def __init__(self, facts: Facts) -> None:
@@ -96,15 +106,15 @@ class Heard:
         }
         self._without_session = {(voice.source, voice.destination) for voice in facts.unknown_sessions}
 
-    def by_sender(self, way: Way) -> bool:
+    def by_sender(self, direction: HostDirection) -> bool:
         """Return whether a host acknowledges, pulls, or knows something of another one that only an answer contains."""
-        pair = way.source, way.destination
-        return bool(way.count(*_ANSWERS)) or pair in self._acknowledged or self._knows_session(way)
+        pair = direction.source, direction.destination
+        return bool(direction.count(*_ANSWERS)) or pair in self._acknowledged or self._knows_session(direction)
 
-    def _knows_session(self, way: Way) -> bool:
+    def _knows_session(self, direction: HostDirection) -> bool:
         """Return whether a host first asked to connect and then named the other one's session."""
-        numbered = [way.samples[kind][0][1] for kind in _NUMBERED if kind in way.samples]
-        connects = way.samples.get(PacketType.CONNECT, ())
+        numbered = [direction.samples[kind][0][1] for kind in _NUMBERED if kind in direction.samples]
+        connects = direction.samples.get(PacketType.CONNECT, ())
         if not numbered or not connects or connects[0][1] > min(numbered):
             return False
-        return (way.source, way.destination) not in self._without_session
+        return (direction.source, direction.destination) not in self._without_session

@@ -6,10 +6,19 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from mxwire.analysis.conversations.message import FLYING, HANDED_OUT, SETTLED, Entry, Kind, Message, Notice, Pulled
-from mxwire.analysis.conversations.partners import OPENINGS_KEPT, Conversation, Flow, Partners, Way
-from mxwire.analysis.conversations.rows import WayKey
-from mxwire.analysis.conversations.watch import Role, Watch
+from mxwire.analysis.conversations.message import (
+    FLYING,
+    HANDED_OUT,
+    SETTLED,
+    CapturedMessage,
+    Kind,
+    MessagePull,
+    Notice,
+    NumberedEntry,
+)
+from mxwire.analysis.conversations.partners import OPENINGS_KEPT, Conversation, EndpointDirection, Flow, PartnerPair
+from mxwire.analysis.conversations.rows import DirectionKey
+from mxwire.analysis.conversations.watch import MessageWatch, Role
 from mxwire.rules import CAPTURE
 from mxwire.rules.timing import pull_timer_least, resend_delay_least, slack
 from mxwire.words import count_of
@@ -34,25 +43,25 @@ ANNOUNCED: Final = 256
 """Large messages of one direction that are found by their regions."""
 
 
-class Books:
+class FollowerState:
     """Everything that is remembered of a capture."""
 
-    def __init__(self, watch: Watch | None, *, flights: bool = False) -> None:
+    def __init__(self, watch: MessageWatch | None, *, flights: bool = False) -> None:
         self.watch = watch
         self.flights: list[tuple[int, int, int, int]] | None = [] if flights else None
         """Pulled blocks: the times of the request and of the last reply in nanoseconds, the bytes and the frames of
         each; None if not recorded."""
-        self.ways: dict[WayKey, Way] = {}
-        self.partners: dict[WayKey, Partners] = {}
+        self.directions: dict[DirectionKey, EndpointDirection] = {}
+        self.partners: dict[DirectionKey, PartnerPair] = {}
         self.conversations: dict[int, Conversation] = {}
         """By number."""
         self.conversation_count = 0
         self.names: dict[int, str] = {}
         """Host names by Ethernet address."""
-        self.in_flight: dict[int, Message] = {}
-        self.lingering: deque[Message] = deque()
+        self.in_flight: dict[int, CapturedMessage] = {}
+        self.lingering: deque[CapturedMessage] = deque()
         """Messages that are done, in the order in which they were."""
-        self.out: list[Message] = []
+        self.out: list[CapturedMessage] = []
         """Messages that are ready to be handed out."""
         self.message_count = 0
         self.evicted = 0
@@ -63,35 +72,39 @@ class Books:
         """The latest time seen."""
         self.due_ns = NEVER
         """When :meth:`tick` has something to do."""
-        self.take_replies: Callable[[Message], None] = lambda message: None
+        self.take_replies: Callable[[CapturedMessage], None] = lambda message: None
         """Takes the replies to a message's pulls that come before the frame at hand into account."""
 
     # Conversations
 
-    def meet(self, key: WayKey, time_ns: int) -> Way:
+    def meet(self, key: DirectionKey, time_ns: int) -> EndpointDirection:
         """The way between two endpoint numbers that have not met before."""
         left, destination = key
         source, source_endpoint, destination_endpoint = left >> 16, left >> 8 & 0xFF, left & 0xFF
-        partners = Partners(((source, source_endpoint), (destination, destination_endpoint)))
-        way, back = Way(partners, 0), Way(partners, 1)
-        self.ways[destination << 16 | destination_endpoint << 8 | source_endpoint, source] = back
-        self.ways[key] = way
+        partners = PartnerPair(((source, source_endpoint), (destination, destination_endpoint)))
+        direction, back = EndpointDirection(partners, 0), EndpointDirection(partners, 1)
+        self.directions[destination << 16 | destination_endpoint << 8 | source_endpoint, source] = back
+        self.directions[key] = direction
         self.partners[key] = partners
         self.begin(partners, time_ns)
         if len(self.partners) > CONVERSATIONS:
             self._forget_partners()
-        return way
+        return direction
 
     def _forget_partners(self) -> None:
         key = next(iter(self.partners))
         partners = self.partners.pop(key)
         (source, source_endpoint), (destination, destination_endpoint) = partners.ends
-        self.ways.pop(key, None)
-        self.ways.pop((destination << 16 | (destination_endpoint or 0) << 8 | (source_endpoint or 0), source), None)
+        self.directions.pop(key, None)
+        self.directions.pop(
+            (destination << 16 | (destination_endpoint or 0) << 8 | (source_endpoint or 0), source), None
+        )
         for each in partners.conversations:
             self._close(each)
 
-    def begin(self, partners: Partners, time_ns: int, sessions: tuple[int | None, int | None] = (None, None)) -> None:
+    def begin(
+        self, partners: PartnerPair, time_ns: int, sessions: tuple[int | None, int | None] = (None, None)
+    ) -> None:
         """A new conversation; ``sessions`` are those that flow 0 and flow 1 go to."""
         if partners.conversations:
             former = partners.conversations[-1]
@@ -103,11 +116,11 @@ class Books:
         partners.conversations.append(conversation)
         del partners.conversations[:-OPENINGS_KEPT]
         for key in self._keys(partners):
-            way = self.ways.get(key)
-            if way is not None:
-                way.flow = conversation.flows[way.side]
+            direction = self.directions.get(key)
+            if direction is not None:
+                direction.flow = conversation.flows[direction.side]
 
-    def _keys(self, partners: Partners) -> tuple[WayKey, WayKey]:
+    def _keys(self, partners: PartnerPair) -> tuple[DirectionKey, DirectionKey]:
         (source, one), (destination, other) = partners.ends
         one, other = one or 0, other or 0
         return (source << 16 | one << 8 | other, destination), (destination << 16 | other << 8 | one, source)
@@ -124,22 +137,22 @@ class Books:
             self._close(self.conversations.pop(next(iter(self.conversations))))
         return conversation
 
-    def flow_to(self, way: Way, session: int, time_ns: int) -> Flow:
+    def flow_to(self, direction: EndpointDirection, session: int, time_ns: int) -> Flow:
         """The flow to the opening of the receiver that has a session."""
-        flow = way.find(session)
+        flow = direction.find(session)
         if flow is None:
-            latest = way.flow
-            towards = (session, latest.back.session) if way.side == 0 else (latest.back.session, session)
-            self.begin(way.partners, time_ns, towards)
-            flow = way.flow
+            latest = direction.flow
+            towards = (session, latest.back.session) if direction.side == 0 else (latest.back.session, session)
+            self.begin(direction.partners, time_ns, towards)
+            flow = direction.flow
         return flow
 
-    def flow(self, key: WayKey, session: int, time_ns: int, wire_length: int) -> Flow:
+    def flow(self, key: DirectionKey, session: int, time_ns: int, wire_length: int) -> Flow:
         """The flow of a frame that names its destination's session, with the frame counted."""
-        way = self.ways.get(key) or self.meet(key, time_ns)
-        flow = way.flow
+        direction = self.directions.get(key) or self.meet(key, time_ns)
+        flow = direction.flow
         if flow.session != session:
-            flow = self.flow_to(way, session, time_ns)
+            flow = self.flow_to(direction, session, time_ns)
         flow.frames += 1
         flow.bytes += wire_length
         flow.conversation.last_ns = time_ns
@@ -156,18 +169,18 @@ class Books:
         assert flow.stream is not None
         for entry in flow.stream.entries.values():
             message = entry.message if isinstance(entry, Notice) else entry
-            assert isinstance(message, Message)
-            if message.state == FLYING and (isinstance(entry, Message) or not abandoned):
+            assert isinstance(message, CapturedMessage)
+            if message.state == FLYING and (isinstance(entry, CapturedMessage) or not abandoned):
                 if abandoned and message.abandoned_ns is None:
                     message.abandoned_ns = self.now_ns
                 self.settle(message)
 
     # Messages
 
-    def create(self, flow: Flow, kind: Kind, position: int, length: int | None, match: int | None) -> Message:
+    def create(self, flow: Flow, kind: Kind, position: int, length: int | None, match: int | None) -> CapturedMessage:
         """A message that appears for the first time."""
         self.message_count += 1
-        message = Message(self.message_count, flow, kind, position, length, match, self.now_ns, 0)
+        message = CapturedMessage(self.message_count, flow, kind, position, length, match, self.now_ns, 0)
         self.in_flight[message.number] = message
         flow.messages[kind] += 1
         if length is not None:
@@ -182,26 +195,26 @@ class Books:
             self.settle(oldest)
         return message
 
-    def adopt(self, flow: Flow, pull: Pulled) -> Message:
+    def adopt(self, flow: Flow, pull: MessagePull) -> CapturedMessage:
         """A large message whose announcement was not seen."""
         message = self.create(flow, "RNDV", -1, None, None)
         message.transmissions = 0
         message.pull = pull
         return message
 
-    def withdraw(self, message: Message) -> None:
+    def withdraw(self, message: CapturedMessage) -> None:
         """A message turned out to be part of another one."""
         self.in_flight.pop(message.number, None)
         message.state = HANDED_OUT
         message.flow.messages[message.kind] -= 1
 
-    def saw(self, message: Message, role: Role) -> None:
+    def saw(self, message: CapturedMessage, role: Role) -> None:
         """Notify the watch that the current frame belongs to a message."""
         watch = self.watch
         if watch is not None and watch.message is message:
             watch.saw(self.place, role)
 
-    def settle(self, message: Message) -> None:
+    def settle(self, message: CapturedMessage) -> None:
         """A message is done, or will not be any more; late copies of its frames are waited for."""
         if message.state == FLYING:
             message.state = SETTLED
@@ -219,7 +232,7 @@ class Books:
             self._hand_out(lingering.popleft())
         self.due_ns = lingering[0].settled_ns + LINGER_NS if lingering else NEVER
 
-    def _hand_out(self, message: Message) -> None:
+    def _hand_out(self, message: CapturedMessage) -> None:
         if message.pull is not None:
             self.take_replies(message)
         message.state = HANDED_OUT
@@ -230,7 +243,7 @@ class Books:
         self.out.append(message)
 
     @staticmethod
-    def _forget(flow: Flow, entry: Entry) -> None:
+    def _forget(flow: Flow, entry: NumberedEntry) -> None:
         for stream in (flow.stream, flow.former):
             if stream is not None and stream.entries.get(entry.position) is entry:
                 stream.forget_one(entry.position)
@@ -246,7 +259,7 @@ class Books:
             self._hand_out(self.lingering.popleft())
 
 
-def _say_what_is_missing(message: Message) -> None:
+def _say_what_is_missing(message: CapturedMessage) -> None:
     if not (message.flow.frames and message.flow.back.frames):
         message.lacks("the other direction was not seen")
     if message.pull is None:
@@ -259,7 +272,7 @@ def _say_what_is_missing(message: Message) -> None:
         message.lacks("acknowledged before it was seen")
 
 
-def _say_what_is_missing_of_a_pull(message: Message, pull: Pulled) -> None:
+def _say_what_is_missing_of_a_pull(message: CapturedMessage, pull: MessagePull) -> None:
     if message.position < 0:
         message.lacks("its announcement was not seen")
     if pull.replies and not pull.pulls:

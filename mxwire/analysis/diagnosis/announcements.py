@@ -14,7 +14,7 @@ GRACE_NS: Final = 50_000_000
 """Tolerance for frames that were in flight or queued when another value was announced, in nanoseconds."""
 
 
-class Said(NamedTuple):
+class ValueColumns(NamedTuple):
     """Values that were announced or used: arrays of shape (n,), in the order of the capture."""
 
     key: NDArray[np.int64]
@@ -37,7 +37,7 @@ class Misuse:
         self.numbers: list[int] = []
 
 
-class Told:
+class AnnouncedValues:
     """Compares the values announced and used under each key, batch by batch."""
 
     def __init__(self) -> None:
@@ -46,7 +46,9 @@ class Told:
         self.misuses: dict[int, Misuse] = {}
         """The first misuse under each key, and how often it happened."""
 
-    def observe(self, told: Said, used: Said, times: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
+    def observe(
+        self, told: ValueColumns, used: ValueColumns, times: NDArray[np.int64], numbers: NDArray[np.int64]
+    ) -> None:
         """Take a batch into account; ``times`` and ``numbers`` are those of its frames."""
         key = np.concatenate([told.key, used.key])
         if not len(key):

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from mxwire.analysis.conversations import Follower, Message
+from mxwire.analysis.conversations import CapturedMessage, Follower
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM
 
@@ -54,7 +54,7 @@ class MessageCounter:
         """The capture is over: what was still under way is counted too."""
         self._count(self._follower.finish())
 
-    def _count(self, messages: Iterable[Message]) -> None:
+    def _count(self, messages: Iterable[CapturedMessage]) -> None:
         for message in messages:
             kind = message.kind.lower()
             self.repeated[kind] += message.repeated_frames
