@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli.group import CommandGroup
+from mxwire.cli.options import FILE
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
+    from mxwire.cli.reading import Failures
     from mxwire.plugin import Place, Program, Report
     from mxwire.plugin.programs import Scope
 
@@ -22,6 +24,7 @@ Examples:
   mxwire plugin path                               where the plugin goes, to see or to copy it by hand
   mxwire plugin check --json | jq .problems
   tshark -r trace.pcap -Y mxoe                     then use it
+  mxwire plugin names trace.pcap                   show host names in Source and Destination
 """
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -33,7 +36,7 @@ _program_option = click.option(
 
 @click.group(cls=CommandGroup, epilog=EPILOG)
 def command() -> None:
-    """Install, remove and check the Wireshark plugin.
+    """Install, remove and check the Wireshark plugin, and name hosts in Wireshark.
 
     The plugin is one Lua file, mxoe.lua, which adds this protocol to Wireshark and tshark.
     """
@@ -110,6 +113,64 @@ def check(tshark: Path | None, as_json: bool) -> None:
     if not report.ok:
         sys.stdout.flush()
         sys.exit(1)
+
+
+@command.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
+@click.option(
+    "-w", "--write", "target", metavar="FILE", type=click.Path(path_type=Path), help="Another file, as of a profile."
+)
+@_program_option
+@_json_option
+def names(files: tuple[str, ...], target: Path | None, tshark: Path | None, as_json: bool) -> None:
+    """Show host names in Wireshark's columns Source and Destination.
+
+    The names that hosts announce in captures (HOST_REPLY) are added to Wireshark's file ethers, in the folder of your
+    configuration. Wireshark then shows them in place of these Ethernet addresses, in all captures and windows. Names of
+    other hosts remain. If a host announces several names, the latest is used.
+    """
+    from mxwire.cli.reading import Failures
+    from mxwire.errors import MxwireError
+    from mxwire.plugin import Tshark, names_path, write_names
+
+    failures = Failures()
+    found = _announced(files, failures)
+    if not found:
+        failures.end()
+        raise MxwireError(
+            f"no HOST_REPLY in {', '.join(files)} announces a name: use a capture from when a host started"
+        )
+    path = target or names_path(Tshark(tshark))
+    entries = write_names(path, found)
+    changed = [each for each in entries if each.before != each.name]
+    if as_json:
+        hosts = [{"address": each.address, "name": each.name, "before": each.before} for each in entries]
+        _print_json({"path": str(path), "changed": bool(changed), "hosts": hosts})
+    else:
+        for each in entries:
+            done = "added" if each.before is None else f"replaces {each.before}" if each in changed else "is up to date"
+            click.echo(f"{each.address} {each.name} {done}")
+        if changed:
+            click.echo(f"{path} written: restart Wireshark if it is running")
+    failures.end()
+
+
+def _announced(files: tuple[str, ...], failures: Failures) -> dict[int, str]:
+    """Return the latest name of each host in captures, by address."""
+    from mxwire.analysis.inventory import Inventory
+    from mxwire.cli.reading import capture_of, decoded_batches, refuse_empty
+    from mxwire.wire.decoder import Decoder
+
+    found: dict[int, str] = {}
+    for path in files:
+        with failures.noted(), capture_of(path) as reader:
+            decoder, inventory = Decoder(), Inventory(messages=False)
+            for decoded in decoded_batches(decoder, reader):
+                inventory.observe(decoded)
+            refuse_empty(reader, decoder)
+            names = {address: list(filter(None, host.names)) for address, host in inventory.hosts.items()}
+            found |= {address: announced[-1] for address, announced in names.items() if announced}
+    return found
 
 
 @command.command()

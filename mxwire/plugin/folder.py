@@ -69,7 +69,7 @@ def install(scope: Scope, tshark: Tshark) -> Place:
     target = place(scope, tshark)
     try:
         target.path.parent.mkdir(parents=True, exist_ok=True)
-        _write(target.path, source().read_bytes())
+        replace_file(target.path, source().read_bytes())
     except OSError as error:
         raise _not_possible("written", target, error) from error
     return target
@@ -96,7 +96,8 @@ def _not_possible(what: str, target: Place, error: OSError) -> MxwireError:
     return MxwireError(f"{target.path} cannot be {what} ({error.strerror}){advice}")
 
 
-def _write(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file that all users may read, atomically; its folder exists."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     temporary = Path(name)
     try:

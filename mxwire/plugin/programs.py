@@ -65,12 +65,19 @@ class Tshark:
 
     def folder(self, scope: Scope) -> Path:
         """Return the folder of Lua plugins: the user's own, or that of all users."""
+        return self._folder(f"{scope} plugin folder", *_FOLDERS[scope])
+
+    def configuration(self) -> Path:
+        """Return the folder of the user's configuration."""
+        return self._folder("personal configuration", "Personal configuration")
+
+    def _folder(self, what: str, *names: str) -> Path:
         listed = self._report("folders")
         named = dict(line.split(":", 1) for line in listed.splitlines() if ":" in line)
-        for name in _FOLDERS[scope]:
+        for name in names:
             if named.get(name, "").strip():
                 return Path(named[name].strip())
-        raise MxwireError(f"{self.path} -G folders names no {scope} plugin folder: is it a tshark of Wireshark 3 or 4?")
+        raise MxwireError(f"{self.path} -G folders names no {what}: is it a tshark of Wireshark 3 or 4?")
 
     def loaded(self, name: str) -> list[Path]:
         """Return the Lua scripts with a file name that tshark loads automatically."""
