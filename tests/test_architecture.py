@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "simulation": GROUND | {"wire", "protocol", "rules"},
     "host": GROUND | {"wire", "protocol", "link"},
     "replay": GROUND | {"wire", "protocol", "rules", "link"},
+    "linerate": GROUND | {"wire", "protocol", "link", "host", "replay"},
     "scenarios": GROUND | {"wire", "protocol", "rules", "link", "host"},
     "analysis": GROUND | {"wire", "rules"},
     "report": GROUND | {"wire", "analysis", "rules"},
@@ -70,6 +71,7 @@ TOUCHES_THE_WORLD = {
     "link",
     "host",
     "replay",
+    "linerate",
     "interop",
     "pytest_plugin",
     "pyshark",
@@ -180,6 +182,12 @@ def test_randomness_is_passed_in(module):
 def test_scenarios_are_played_without_clock_and_files(module):
     """But for the live stage, and for reading the texts."""
     assert {name.split(".")[0] for name in imports(module)}.isdisjoint(INPUT_AND_OUTPUT - {"random"})
+
+
+@pytest.mark.parametrize("name", ["template", "slots", "accounting", "pacing", "rates"])
+def test_line_rate_tests_compute_without_clock_and_files(name):
+    """Frames, their accounting, and the decisions of searches; the rest runs them on interfaces."""
+    assert {each.split(".")[0] for each in imports(Path(f"mxwire/linerate/{name}.py"))}.isdisjoint(INPUT_AND_OUTPUT)
 
 
 def test_nothing_in_wire_imports_the_generator():

@@ -41,6 +41,7 @@ GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("receive", "-i eth0 > FILE", "Receive messages into files"),
         Entry("perf", "-i eth0 -d alpha:0", "Measure latency and bandwidth as omx_perf does"),
         Entry("doctor", "-i eth0", "Find problems of an interface"),
+        Entry("linerate", "generate -i eth0", "Send and count test frames at line rate, and find limits"),
     ),
     "Test": (
         Entry("simulate", "--loss 0.05", "Run hosts in a simulated network with faults"),

@@ -30,10 +30,12 @@ MEANINGS = {
     "--peers": r"one Ethernet address and name per line\.$",
     "--plot": r"\bdraw\b",
     "--profile": r"^Kinds? of the (local )?hosts?\b",
+    "--rate": r"^Frames \(50000/s\) or bits \(1Gbit/s\) per second",
     "--seed": r"^Random seed\b",
     "--target": r"\blive host, like alpha:0, or an address\b",
     "--timeout": r"\b[Ss]econds (of|to|without) ",
     "--verbose": r"^Also print ",
+    "--via": r"AF_PACKET.*AF_XDP",
     "--write": r"^Write .* to FILE\b",
 }
 """A pattern of all help texts of an option that has several: one meaning in the words of several commands."""
@@ -55,6 +57,7 @@ OTHER_TYPES = {
 
 OTHER_MEANINGS = {
     "--fields": "decode chooses fields, formats lists those that can be chosen",
+    "--to": "analyses write a table to a file, line-rate tests send frames to a sink",
 }
 
 

@@ -103,7 +103,7 @@ CASES = {
         case(f"replay LOSSY --as {ALPHA} --simulate open-mx --json", bar=True),
     ),
 }
-ON_AN_INTERFACE = frozenset({"discover", "ping", "capture", "serve", "send", "receive", "perf", "doctor"})
+ON_AN_INTERFACE = frozenset({"discover", "ping", "capture", "serve", "send", "receive", "perf", "doctor", "linerate"})
 """Commands that cannot do anything without one: tests/live/test_live_streams.py runs them, and replay."""
 
 

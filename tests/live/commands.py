@@ -26,7 +26,7 @@ class Running:
 
     def __init__(self, port: Port, *arguments: str) -> None:
         name, *rest = arguments
-        self.process = port.namespace.start(sys.executable, "-u", CLI, name, "-i", port.interface, *rest)
+        self.process = port.namespace.start(sys.executable, "-u", CLI, *name.split(), "-i", port.interface, *rest)
         self.said: list[str] = []
         self.complained: list[str] = []
         self._lines: queue.Queue[str] = queue.Queue()

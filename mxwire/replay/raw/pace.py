@@ -108,8 +108,8 @@ class AtBitRate(Pace):
         return (before * self._ns_per_byte).astype(np.int64)
 
 
-def pace_at(rate: str) -> Pace:
-    """Return the pace for a rate such as ``50000/s`` (frames), ``50k/s`` or ``1Gbit/s``.
+def parse_rate(rate: str) -> tuple[float, bool]:
+    """Parse a rate such as ``50000/s`` (frames), ``50k/s`` or ``1Gbit/s``: the number, and True for bits.
 
     Raises :class:`~mxwire.errors.MxwireError` for anything else.
     """
@@ -117,4 +117,10 @@ def pace_at(rate: str) -> Pace:
     value = float(found["number"]) * _PREFIXES[found["prefix"]] if found else 0.0
     if found is None or not value:
         raise MxwireError(f"{rate!r} is not a rate: use a form like 50000/s (frames), 50k/s, 100Mbit/s or 1Gbit/s")
-    return AtBitRate(value) if found["bit"] else AtFrameRate(value)
+    return value, bool(found["bit"])
+
+
+def pace_at(rate: str) -> Pace:
+    """Return the pace for a rate in the form of :func:`parse_rate`."""
+    value, bits = parse_rate(rate)
+    return AtBitRate(value) if bits else AtFrameRate(value)

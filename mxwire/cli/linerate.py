@@ -1,0 +1,539 @@
+"""``mxwire linerate``: test frames at line rate, a sink that counts them, and tests of networks and hosts."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import SystemRandom
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from mxwire.cli.completion import interfaces, offers
+from mxwire.cli.group import CommandGroup
+from mxwire.cli.live import LiveOptions, end_like_interrupt
+from mxwire.cli.notes import counted, end_interrupted_line, note
+from mxwire.cli.options import FILE, Amount, Command, duration_option, seconds_option
+from mxwire.errors import MxwireError
+from mxwire.ethernet import mac_bytes, mac_text
+from mxwire.report.json_line import json_line
+
+if TYPE_CHECKING:
+    from mxwire.linerate.control import SinkAddress, SinkControl
+    from mxwire.linerate.generator import GeneratorResult
+    from mxwire.linerate.run import RunResult
+    from mxwire.linerate.sink import SinkRun
+    from mxwire.linerate.station import SinkStation
+    from mxwire.linerate.template import FrameTemplate
+    from mxwire.link import Link
+
+VIA: Final = ("packet", "xdp", "kernel")
+_CHECKS: Final = ("stamp", "header", "all")
+_ERASED: Final = "\r\x1b[K"
+_TURN: Final = 0.25
+"""Seconds between two updates of the live line."""
+
+
+EPILOG = """\b
+Examples:
+  mxwire linerate sink -i veth1                                    count frames, on one side
+  mxwire linerate generate -i veth0 --frame PULL_REPLY --rate 1Gbit/s --duration 5
+  mxwire linerate generate -i veth0 --duration 5 --json | jq 'select(.event=="summary").lost'
+"""
+
+
+@click.group(cls=CommandGroup, epilog=EPILOG)
+def command() -> None:
+    """Measure networks and hosts with test frames at up to line rate.
+
+    A generator sends valid MXoE frames with a stamp, a sink on the other side counts and checks them; the tests use
+    both to search for limits. The pages of the documentation explain what each way of sending can reach.
+    """
+
+
+# Options that several commands share
+
+interface_option = click.option(
+    "-i",
+    "--interface",
+    metavar="IF",
+    shell_complete=offers(interfaces),
+    required=True,
+    help="The Ethernet interface, like eth0.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per event.")
+cpu_option = click.option("--cpu", type=click.IntRange(0), metavar="N", help="Run on this CPU only.  [default: any]")
+
+
+def via_option(*choices: str) -> Callable[[Command], Command]:
+    """``--via`` with some of the ways into the kernel."""
+    return click.option(
+        "--via",
+        type=click.Choice(choices),
+        default="packet",
+        show_default=True,
+        help="Packet socket (AF_PACKET), AF_XDP"
+        + (", or live frames made by the kernel." if "kernel" in choices else "."),
+    )
+
+
+def pin(cpu: int | None) -> None:
+    """Bind this process to a CPU. Raises :class:`~mxwire.errors.MxwireError` if there is no such CPU."""
+    if cpu is None:
+        return
+    try:
+        os.sched_setaffinity(0, {cpu})
+    except OSError:
+        available = ", ".join(map(str, sorted(os.sched_getaffinity(0))))
+        raise MxwireError(f"--cpu {cpu}: this process cannot run on it; CPUs are {available}") from None
+
+
+@contextmanager
+def entered(namespace: str | None) -> Iterator[None]:
+    """Run in a network namespace."""
+    if namespace is None:
+        yield
+        return
+    from mxwire.interop.namespaces import inside
+
+    with inside(namespace):
+        yield
+
+
+netns_option = click.option("--netns", metavar="NAME", help="Network namespace of the interface (ip netns).")
+
+
+# generate
+
+GENERATE_EPILOG = """\b
+Without --to the generator looks for a sink on the network, and ends if there is none or more than one.
+Frames end with a stamp: stream, sequence number and time. A rate in bits counts the bytes of frames as in captures,
+without check sequence, preamble and gap; a percentage is that of the line.
+
+\b
+Examples:
+  mxwire linerate generate -i veth0 --duration 5                      TINY frames as fast as possible
+  mxwire linerate generate -i eth0 --frame PULL_REPLY --rate 8Gbit/s --duration 60
+  mxwire linerate generate -i eth0 --frame mix --rate 50000/s --burst 8 --streams 4 --count 1000000
+  mxwire linerate generate -i eth0 --frame trace.pcap --rate 20%      frames of a capture
+  mxwire linerate generate -i eth0 --to 02:00:00:00:00:09 --no-sink --duration 1
+
+\b
+Exit code: 0 the run is complete, 1 it ended early or the sink is gone (results so far are printed), 2 it cannot start,
+130 Ctrl-C.
+"""
+
+
+@command.command(epilog=GENERATE_EPILOG)
+@interface_option
+@click.option("--to", "target", metavar="MAC", help="Ethernet address of the sink.  [default: the one that answers]")
+@click.option("--no-sink", is_flag=True, help="Send to --to without a sink: nothing is counted there.")
+@click.option(
+    "--frame",
+    "kind",
+    metavar="TYPE|FILE",
+    type=FILE,
+    default="TINY",
+    show_default=True,
+    help="TINY, SMALL, MEDIUM, PULL, PULL_REPLY, mix (each in turn), or the frames of a capture.",
+)
+@click.option("--size", type=click.IntRange(1, 65535), metavar="BYTES", help="Length of the frames.  [default: full]")
+@click.option("--rate", metavar="RATE", help="Frames (50000/s) or bits (1Gbit/s) per second, or a percentage (80%).")
+@click.option("-c", "--count", type=click.IntRange(1), metavar="N", help="Stop after N frames.")
+@duration_option(None, "End after S seconds.  [default: Ctrl-C]")
+@click.option("--streams", type=click.IntRange(1, 1024), default=1, show_default=True, metavar="N", help="Streams.")
+@click.option(
+    "--burst",
+    type=click.IntRange(1, 1 << 20),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="With --rate: send N frames at a time.",
+)
+@click.option(
+    "--batch", type=click.IntRange(1, 1024), default=64, show_default=True, metavar="N", help="Frames per system call."
+)
+@via_option(*VIA)
+@seconds_option("--timeout", "timeout", 10.0, "Seconds to wait for a sink.")
+@cpu_option
+@netns_option
+@json_option
+def generate(**options: Any) -> None:
+    """Send test frames, and compare with the counters of a sink."""
+    with entered(options.pop("netns")):
+        interrupted, failed = _generate(**options)
+    if interrupted:
+        sys.exit(130)
+    if failed:
+        sys.exit(1)
+
+
+def _generate(
+    *,
+    interface: str,
+    target: str | None,
+    no_sink: bool,
+    kind: str,
+    size: int | None,
+    rate: str | None,
+    count: int | None,
+    seconds: float | None,
+    streams: int,
+    burst: int,
+    batch: int,
+    via: str,
+    timeout: float,
+    cpu: int | None,
+    as_json: bool,
+) -> tuple[bool, bool]:
+    """Generate, print the result, and return whether it was interrupted, and whether it failed."""
+    from mxwire.linerate.generator import GeneratorPlan, check_length
+    from mxwire.linerate.links import Via, open_transmitter
+    from mxwire.linerate.machine import machine_record
+    from mxwire.linerate.rates import frame_rate
+    from mxwire.linerate.run import GeneratorRun
+    from mxwire.linerate.template import RUNS, mean_length
+    from mxwire.link import PacketLink
+    from mxwire.link.ethtool import read_hardware
+
+    if no_sink and target is None:
+        raise MxwireError("--no-sink needs an address to send to: --to MAC")
+    if burst > 1 and rate is None:
+        raise MxwireError("--burst goes with --rate: frames that are sent as fast as possible are one burst")
+    address = None if target is None else mac_bytes(target)
+    pin(cpu)
+    end_like_interrupt()
+    found = LiveOptions(interface).check()
+    with ExitStack() as stack:
+        own = stack.enter_context(PacketLink.open(interface))
+        control, sink = (None, None) if no_sink else find_sink(own, address, timeout)
+        destination = sink.address if sink is not None else address
+        assert destination is not None
+        templates = read_templates(kind, destination, own.address, size)
+        length = mean_length(templates)
+        check_length(interface, own.mtu, max(map(len, templates)))
+        pace = None if rate is None else frame_rate(rate, length, read_hardware(interface).megabits)
+        transmitter = stack.enter_context(open_transmitter(own, Via(via)))
+        run = GeneratorRun(transmitter, control, sink, first=SystemRandom().randrange(RUNS))
+        reporter = _GeneratorReporter(as_json, count, seconds)
+        reporter.begin(machine_record(found, via), kind, templates, sink)
+        plan = GeneratorPlan(rate=pace, count=count, seconds=seconds, burst=burst, batch=batch)
+        result = run.run(templates, plan, streams=streams, progress=reporter.progress)
+    reporter.end(result)
+    interrupted = result.generator.ended == "interrupted"
+    return interrupted, bool(result.error or result.generator.ended)
+
+
+def find_sink(link: Link, address: bytes | None, timeout: float) -> tuple[SinkControl, SinkAddress]:
+    """Find the sink with an address, or the only one on the network.
+
+    Raises :class:`~mxwire.errors.MxwireError` if none answers, or several do.
+    """
+    from mxwire.linerate.control import SinkAddress, SinkControl
+
+    control = SinkControl(link, SystemRandom().randrange(1 << 30))
+    if address is not None:
+        try:
+            return control, SinkAddress(address, control.ask(address, "hello", timeout))
+        except MxwireError:
+            raise MxwireError(
+                f"no sink answers at {mac_text(address)} within {timeout:g} s: start one there "
+                f"(mxwire linerate sink -i IF), or send without one (--no-sink)"
+            ) from None
+    found = control.find(timeout)
+    if len(found) > 1:
+        names = ", ".join(map(str, found))
+        raise MxwireError(f"{len(found)} sinks answer: {names}; choose one with --to MAC")
+    return control, found[0]
+
+
+def read_templates(kind: str, destination: bytes, source: bytes, size: int | None) -> tuple[FrameTemplate, ...]:
+    """Build the templates of ``--frame``: a packet type, a mix, or a capture file."""
+    from mxwire.linerate.template import KINDS, MIX, captured_templates, templates_of
+
+    if kind.upper().replace("-", "_") in (*KINDS, MIX):
+        return templates_of(kind, destination, source, size)
+    if not Path(kind).exists():
+        raise MxwireError(f"--frame {kind}: this is neither a packet type ({', '.join(KINDS)}, mix) nor a capture file")
+    if size is not None:
+        raise MxwireError("--size goes with a packet type; frames of a capture keep their lengths")
+    from mxwire.cli.reading import capture_of
+
+    with capture_of(kind) as reader:
+        return captured_templates(reader, destination, source)
+
+
+class _LiveLine:
+    """One line on the terminal that is replaced, with the rates since the last one."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.shown = not as_json and sys.stderr.isatty()
+        self._next = 0.0
+        self._before = (0, time.monotonic())
+
+    def due(self) -> bool:
+        """Return whether it is time for the next update."""
+        now = time.monotonic()
+        if not self.shown or now < self._next:
+            return False
+        self._next = now + _TURN
+        return True
+
+    def rate(self, frames: int) -> float:
+        """Frames per second since the last call."""
+        count, when = self._before
+        now = time.monotonic()
+        self._before = (frames, now)
+        return max(frames - count, 0) / (now - when) if now > when else 0.0
+
+    def show(self, text: str) -> None:
+        """Replace the line."""
+        click.echo(f"{_ERASED}{text}", nl=False, err=True)
+
+    def erase(self) -> None:
+        """Remove the line."""
+        if self.shown:
+            click.echo(_ERASED, nl=False, err=True)
+
+
+class _GeneratorReporter:
+    """Prints a run of the generator."""
+
+    def __init__(self, as_json: bool, count: int | None, seconds: float | None) -> None:
+        self._as_json = as_json
+        self._line = _LiveLine(as_json)
+        self._limit = "" if count is None else f" of {count:,}"
+        self._seconds = seconds
+
+    def begin(
+        self, machine: dict[str, Any], kind: str, templates: tuple[FrameTemplate, ...], sink: SinkAddress | None
+    ) -> None:
+        from mxwire.report.linerate import machine_text
+
+        if self._as_json:
+            where = None if sink is None else {"address": mac_text(sink.address), **sink.fields}
+            lengths = sorted({len(each) for each in templates})
+            click.echo(
+                json_line({"event": "begin", "machine": machine, "frame": kind, "lengths": lengths} | {"sink": where})
+            )
+        else:
+            click.echo(machine_text(machine))
+            if sink is not None:
+                click.echo(
+                    f"sink: {sink}, interface {sink.fields.get('interface', '?')}, via {sink.fields.get('via', '?')}"
+                )
+        sys.stdout.flush()
+
+    def progress(self, result: GeneratorResult) -> None:
+        from mxwire.report.linerate import rate_text
+
+        if self._line.due():
+            rate = rate_text(self._line.rate(result.frames), "frames/s")
+            self._line.show(f"{result.duration_ns / 1e9:.1f} s: {result.frames:,}{self._limit} frames, {rate}")
+
+    def end(self, result: RunResult) -> None:
+        from mxwire.report.linerate import generator_lines
+
+        self._line.erase()
+        if result.generator.ended == "interrupted":
+            end_interrupted_line()
+        if self._as_json:
+            click.echo(json_line({"event": "summary", **result.record()}))
+        else:
+            for line in generator_lines(result.record()):
+                click.echo(line)
+        for text in (result.generator.ended, result.error):
+            if text and text != "interrupted":
+                note(f"{text}; the results above are those up to then")
+        sys.stdout.flush()
+
+
+# sink
+
+SINK_EPILOG = """\b
+A run is printed when its generator announces the end, or after two seconds of silence. Latencies need clocks that both
+sides share: on one machine they do; between machines give --common-clocks if they are synchronised (PTP).
+
+\b
+Examples:
+  mxwire linerate sink -i veth1
+  mxwire linerate sink -i eth0 --check all --json | jq 'select(.event=="run").lost'
+  mxwire linerate sink -i eth0 --runs 1 --duration 60
+
+\b
+Exit code: 0 after --runs or --duration, 1 if a frame was lost, duplicate, reordered or altered (with --strict), 2 it
+cannot start or the interface is gone, 130 Ctrl-C.
+"""
+
+
+@command.command(epilog=SINK_EPILOG)
+@interface_option
+@click.option(
+    "--check",
+    type=click.Choice(_CHECKS),
+    default="header",
+    show_default=True,
+    help="Check only the stamp of each frame, also its header, or every byte.",
+)
+@click.option("--runs", type=click.IntRange(1), metavar="N", help="End after N runs.  [default: Ctrl-C]")
+@duration_option(None, "End after S seconds.  [default: Ctrl-C]")
+@click.option("--strict", is_flag=True, help="Exit with 1 if any frame was lost, duplicate, reordered or altered.")
+@click.option("--common-clocks", is_flag=True, help="Clocks of both machines are synchronised: print latencies.")
+@click.option(
+    "--ring", type=click.IntRange(1, 1024), default=32, show_default=True, metavar="MIB", help="Receive ring."
+)
+@click.option(
+    "--every",
+    type=Amount(0.1),
+    default=10.0,
+    show_default=True,
+    metavar="S",
+    help="Interval of progress lines; on a terminal the counts are always shown.",
+)
+@via_option("packet", "xdp")
+@cpu_option
+@netns_option
+@json_option
+def sink(
+    interface: str,
+    check: str,
+    runs: int | None,
+    seconds: float | None,
+    strict: bool,
+    common_clocks: bool,
+    ring: int,
+    every: float,
+    via: str,
+    cpu: int | None,
+    netns: str | None,
+    as_json: bool,
+) -> None:
+    """Count and check test frames, and answer generators."""
+    from mxwire.linerate.links import Via, open_sink_link
+    from mxwire.linerate.machine import machine_record
+    from mxwire.linerate.sink import CheckLevel
+    from mxwire.linerate.station import SinkStation
+
+    pin(cpu)
+    end_like_interrupt()
+    with entered(netns):
+        found = LiveOptions(interface).check()
+        link = open_sink_link(interface, Via(via), ring << 20)
+        with link:
+            reporter = _SinkReporter(as_json, every, common_clocks)
+            station = SinkStation(link, level=CheckLevel(check), via=via, on_run=reporter.run)
+            reporter.begin(machine_record(found, via), link.address)
+            interrupted = _collect(station, reporter, runs, seconds)
+    if interrupted:
+        sys.exit(130)
+    if strict and reporter.flawed:
+        sys.exit(1)
+
+
+def _collect(station: SinkStation, reporter: _SinkReporter, runs: int | None, seconds: float | None) -> bool:
+    """Receive until the end; return whether it was interrupted."""
+    end = None if seconds is None else time.monotonic() + seconds
+    try:
+        while (runs is None or station.ended_runs < runs) and (end is None or time.monotonic() < end):
+            station.step(_TURN)
+            reporter.turn(station)
+    except KeyboardInterrupt:
+        end_interrupted_line()
+        return True
+    finally:
+        reporter.erase()
+        station.end_runs()
+        reporter.end(station)
+    return False
+
+
+class _SinkReporter:
+    """Prints the runs that a sink has counted."""
+
+    def __init__(self, as_json: bool, every: float, common_clocks: bool) -> None:
+        self._as_json = as_json
+        self._every = every
+        self._common_clocks = common_clocks
+        self._line = _LiveLine(as_json)
+        self._reported = time.monotonic()
+        self._frames = 0
+        self.flawed = False
+        """True if a frame was lost, duplicate, reordered or altered."""
+
+    def begin(self, machine: dict[str, Any], address: bytes) -> None:
+        from mxwire.report.linerate import machine_text
+
+        if self._as_json:
+            click.echo(json_line({"event": "listening", "address": mac_text(address), "machine": machine}))
+        else:
+            click.echo(machine_text(machine))
+            click.echo(f"sink at {mac_text(address)}: mxwire linerate generate -i IF --to {mac_text(address)}")
+        sys.stdout.flush()
+
+    def turn(self, station: SinkStation) -> None:
+        """Print progress, if it is due."""
+        from mxwire.report.linerate import rate_text
+
+        active = [each for each in station.sink.runs.values() if not each.ended]
+        frames = sum(each.frames for each in active)
+        if self._line.due():
+            if active:
+                lost = sum(each.counts().lost for each in active)
+                rate = rate_text(self._line.rate(frames), "frames/s")
+                ring = station.drops()["ring"]
+                self._line.show(f"{frames:,} frames, {rate}, lost {lost:,}, dropped by the ring {ring:,}")
+            return
+        now = time.monotonic()
+        if not self._line.shown and now - self._reported >= self._every:
+            if active and frames != self._frames:
+                rate_now = max(frames - self._frames, 0) / (now - self._reported)
+                if self._as_json:
+                    record = {"event": "progress", "frames": frames, "frames_per_second": round(rate_now, 1)}
+                    click.echo(json_line(record | station.drops()))
+                else:
+                    click.echo(f"{frames:,} frames, {rate_text(rate_now, 'frames/s')}")
+                sys.stdout.flush()
+            self._reported, self._frames = now, frames
+
+    def erase(self) -> None:
+        """Remove the live line."""
+        self._line.erase()
+
+    def run(self, run: SinkRun, drops: dict[str, int]) -> None:
+        """Print a run that has ended."""
+        from mxwire.linerate.machine import boot_id
+        from mxwire.report.document import show
+        from mxwire.report.linerate import sink_run_blocks
+
+        counts = run.counts()
+        self.flawed |= bool(counts.lost or counts.duplicates or counts.reordered or run.altered)
+        common = self._common_clocks or (run.boot is not None and run.boot == boot_id())
+        record = {
+            "event": "run",
+            **run.record(),
+            "common_clocks": common,
+            "drops": drops,
+            "per_stream": run.stream_records(),
+        }
+        self._line.erase()
+        if self._as_json:
+            click.echo(json_line(record))
+        else:
+            show(sink_run_blocks(record))
+        sys.stdout.flush()
+
+    def end(self, station: SinkStation) -> None:
+        """Print the number of frames without a stamp."""
+        runs, foreign = station.ended_runs, station.sink.foreign
+        if self._as_json:
+            click.echo(json_line({"event": "ended", "runs": runs, "foreign": foreign, **station.drops()}))
+        else:
+            if not runs:
+                note("no test frame arrived")
+            if foreign:
+                note(f"{counted(foreign, 'frame')} of MXoE without a stamp, or with one of another generator")
+        sys.stdout.flush()

@@ -1,0 +1,154 @@
+"""Control messages between a generator and a sink: JSON in RAW packets, repeated until they are answered.
+
+RAW packets carry data between the programs of two hosts (wire format, section 6.1), so generator and sink agree by MXoE
+itself, over the interface that is measured, and need no network besides it. Each request has a number, and its reply
+repeats the number; a sink that receives a request again repeats its reply.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mxwire.errors import MxwireError
+from mxwire.ethernet import BROADCAST, SOURCE, mac_text
+from mxwire.link.dialogue import converse
+from mxwire.link.link import Link
+from mxwire.units import MILLISECOND
+from mxwire.wire.codec import TYPE_OFFSET, codec_of
+from mxwire.wire.dialect import MXOE
+from mxwire.wire.enums import PacketType
+from mxwire.wire.numbers import RAW_FRAME_MAXIMUM
+from mxwire.wire.packets import Raw
+
+MARK: Final = b"mxwire linerate\x001"
+"""Begins the contents of a control message; the last character is the version."""
+_REPEAT_NS: Final = 100 * MILLISECOND
+"""Interval between repetitions of a request."""
+_DATA_AT: Final = TYPE_OFFSET + 1
+
+
+@dataclass(frozen=True)
+class ControlMessage:
+    """A request to a sink, or its reply."""
+
+    verb: str
+    number: int
+    """Number of the request, chosen by its sender."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    reply: bool = False
+
+    def encode(self, destination: bytes, source: bytes) -> bytes:
+        """Build the frame of the message. Raises ValueError if it is too long for a RAW packet."""
+        content = {"verb": self.verb, "number": self.number, "reply": self.reply, "fields": dict(self.fields)}
+        data = MARK + json.dumps(content, separators=(",", ":")).encode()
+        if _DATA_AT + len(data) > RAW_FRAME_MAXIMUM:
+            raise ValueError(f"a control message has at most {RAW_FRAME_MAXIMUM} bytes, not {_DATA_AT + len(data)}")
+        return codec_of(MXOE).build(Raw(dst_mac=destination, src_mac=source, opaque=data))
+
+
+def decode_control(frame: bytes) -> ControlMessage | None:
+    """Return the control message in a frame; None for any other frame."""
+    if len(frame) <= _DATA_AT or frame[TYPE_OFFSET] != PacketType.RAW or not frame[_DATA_AT:].startswith(MARK):
+        return None
+    try:
+        content = json.loads(frame[_DATA_AT + len(MARK) :].rstrip(b"\0"))
+        verb, number, fields = content["verb"], content["number"], content["fields"]
+        reply = content["reply"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if not (isinstance(verb, str) and type(number) is int and isinstance(fields, dict) and isinstance(reply, bool)):
+        return None
+    return ControlMessage(verb, number, fields, reply)
+
+
+class SinkUnreachableError(MxwireError):
+    """No sink answers."""
+
+
+@dataclass(frozen=True)
+class SinkAddress:
+    """A sink that has answered."""
+
+    address: bytes
+    fields: Mapping[str, Any]
+    """Its description of itself."""
+
+    def __str__(self) -> str:
+        """Its name and address."""
+        return f"{self.fields.get('host', '?')} ({mac_text(self.address)})"
+
+
+class ControlRequest:
+    """A request that is repeated until ``wanted`` replies have arrived: a speaker for ``converse``."""
+
+    def __init__(self, message: ControlMessage, own: bytes, destination: bytes, wanted: int = 1) -> None:
+        self._message = message
+        self._own = own
+        self._destination = destination
+        self._wanted = wanted
+        self.replies: dict[bytes, Mapping[str, Any]] = {}
+        """Fields of the replies by address."""
+        self.deadline = 0
+
+    def transmit(self, now: int) -> list[bytes]:
+        """Return the request, if it is due."""
+        if now < self.deadline:
+            return []
+        self.deadline = now + _REPEAT_NS
+        return [self._message.encode(self._destination, self._own)]
+
+    def receive(self, raw: bytes) -> None:
+        """Keep the reply to this request."""
+        found = decode_control(raw)
+        if found is not None and found.reply and found.number == self._message.number:
+            self.replies[raw[SOURCE]] = found.fields
+
+    def done(self) -> dict[bytes, Mapping[str, Any]] | None:
+        """Return the replies, if there are as many as wanted."""
+        return self.replies if len(self.replies) >= self._wanted else None
+
+
+class SinkControl:
+    """Requests of one generator, over its link. ``number`` is the number of the first request."""
+
+    def __init__(self, link: Link, number: int) -> None:
+        self._link = link
+        self._number = number
+
+    def _next(self, verb: str, fields: Mapping[str, Any]) -> ControlMessage:
+        self._number += 1
+        return ControlMessage(verb, self._number, fields)
+
+    def find(self, timeout: float, settle: float = 0.3) -> list[SinkAddress]:
+        """Return the sinks that answer a broadcast: all that do within ``settle`` seconds of the first.
+
+        Raises :class:`SinkUnreachableError` if none answers within ``timeout`` seconds.
+        """
+        request = ControlRequest(self._next("hello", {}), self._link.address, BROADCAST)
+        if converse(self._link, request, request.done, timeout) is None:
+            raise SinkUnreachableError(
+                f"no sink answers on {self._link.name} within {timeout:g} s: start one on the other side "
+                f"(mxwire linerate sink -i IF), or send to an address without one (--to MAC --no-sink)"
+            )
+        converse(self._link, request, lambda: None, settle)
+        return [SinkAddress(address, fields) for address, fields in sorted(request.replies.items())]
+
+    def ask(self, sink: bytes, verb: str, timeout: float = 5.0, **fields: Any) -> Mapping[str, Any]:
+        """Return the fields of a sink's reply.
+
+        Raises :class:`SinkUnreachableError` without a reply in time, and :class:`~mxwire.errors.MxwireError` if the
+        sink refuses.
+        """
+        request = ControlRequest(self._next(verb, fields), self._link.address, sink)
+        found = converse(self._link, request, request.done, timeout)
+        if found is None:
+            raise SinkUnreachableError(
+                f"the sink at {mac_text(sink)} does not answer any more: it has ended, or the path to it is broken"
+            )
+        reply = next(iter(found.values()))
+        if "error" in reply:
+            raise MxwireError(f"the sink at {mac_text(sink)} refuses: {reply['error']}")
+        return reply

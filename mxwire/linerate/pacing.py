@@ -1,0 +1,72 @@
+"""Pacing of a generator: a token bucket over a clock in nanoseconds, without a clock of its own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.errors import MxwireError
+from mxwire.units import MILLISECOND, SECOND
+
+DEPTH_NS: Final = 10 * MILLISECOND
+"""Default depth of the bucket in time: a generator that lost the CPU for longer does not catch up with the rest."""
+
+
+class TokenBucket:
+    """Decides how many frames may be sent at a time, so that bursts of ``burst`` frames have the rate ``rate``.
+
+    ``rate`` is in frames per second. Frames are due in bursts at equal intervals from ``start`` on, in ns. A sender
+    that was late catches up with at most ``depth`` frames at once; the others are forgone, and counted, so that the
+    rate is never exceeded for longer than it takes to send the depth.
+    """
+
+    def __init__(self, rate: float, start: int, *, burst: int = 1, depth: int | None = None) -> None:
+        if not 0 < rate < float("inf"):
+            raise MxwireError(f"invalid rate {rate:g}: give a number of frames per second greater than 0")
+        if burst < 1:
+            raise MxwireError(f"a burst has at least 1 frame, not {burst}")
+        self.burst = burst
+        self._gap = burst * SECOND / rate
+        by_time = int(rate * DEPTH_NS / SECOND)
+        bursts = max((depth if depth is not None else by_time) // burst, 1)
+        self.depth = bursts * burst
+        """Most frames that may be sent at once."""
+        self._start = float(start)
+        self._taken = 0
+        self.forgone = 0
+        """Frames that were due and not sent because the sender was late by more than the depth."""
+
+    def due(self, now: int) -> int:
+        """Return the number of frames that may be sent at ``now``."""
+        if now < self._start:
+            return 0
+        bursts = int((now - self._start) / self._gap) + 1
+        due = bursts * self.burst - self._taken
+        if due > self.depth:
+            excess = (due - self.depth) // self.burst
+            self._start += excess * self._gap
+            self.forgone += excess * self.burst
+            due -= excess * self.burst
+        return due
+
+    def take(self, now: int, at_most: int) -> int:
+        """Return the number of frames to send at ``now``, at most ``at_most``, and count them as sent."""
+        taken = min(self.due(now), at_most)
+        self._taken += taken
+        return taken
+
+    def give_back(self, count: int) -> None:
+        """Return frames that were taken and could not be sent."""
+        self._taken -= count
+
+    def next_due(self) -> int:
+        """Return a time at which the next frame is due, at most 2 ns after it became so."""
+        # Rounded up past errors of the division in ``due``.
+        return int(self._start + self._taken // self.burst * self._gap) + 1
+
+    def lateness(self, now: int, count: int) -> NDArray[np.int64]:
+        """Return how late the last ``count`` frames taken are at ``now``, in ns, shape (count,)."""
+        frames = np.arange(self._taken - count, self._taken)
+        return (now - self._start - frames // self.burst * self._gap).astype(np.int64)

@@ -1,0 +1,140 @@
+"""GeneratorRun: one run of a generator, agreed with a sink before and compared with its counters afterwards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mxwire.errors import MxwireError
+from mxwire.linerate.control import SinkAddress, SinkControl
+from mxwire.linerate.drops import KernelDrops, drops_by_place, read_drops
+from mxwire.linerate.generator import FrameGenerator, FrameTransmitter, GeneratorPlan, GeneratorResult
+from mxwire.linerate.machine import boot_id
+from mxwire.linerate.slots import FrameSlots
+from mxwire.linerate.template import RUNS, FrameTemplate
+
+SETTLE: Final = 0.2
+"""Seconds after the last frame before the counters of the sink are read: late frames still arrive."""
+
+
+@dataclass
+class RunResult:
+    """A run as the generator sent it, and as the sink counted it."""
+
+    generator: GeneratorResult
+    sink: Mapping[str, Any] | None = None
+    """The reply of the sink; None without a sink, or if it did not answer."""
+    sender: KernelDrops = field(default_factory=KernelDrops)
+    """Drops at the sending interface."""
+    common_clocks: bool = False
+    """True if both sides run on one machine, so that latencies are exact."""
+    error: str = ""
+    """The reason why the run, or its count, is not complete."""
+
+    @property
+    def sent(self) -> int:
+        """Frames sent."""
+        return self.generator.frames
+
+    @property
+    def received(self) -> int:
+        """Frames received by the sink, without duplicates; 0 without a sink."""
+        return int(self.sink["received"]) if self.sink is not None else 0
+
+    @property
+    def lost(self) -> int:
+        """Frames sent that did not arrive."""
+        return max(self.sent - self.received, 0)
+
+    @property
+    def loss(self) -> float:
+        """Share of the frames sent that did not arrive, 0 to 1."""
+        return self.lost / self.sent if self.sent else 0.0
+
+    def places(self) -> dict[str, int]:
+        """Frames that were not received, by place; empty without a sink."""
+        if self.sink is None:
+            return {}
+        return drops_by_place(self.sent, self.received, self.sender, self.sink)
+
+    def record(self) -> dict[str, Any]:
+        """The run as an object for JSON."""
+        return {
+            "generator": self.generator.record(),
+            "sink": None if self.sink is None else dict(self.sink),
+            "lost": None if self.sink is None else self.lost,
+            "loss": None if self.sink is None else self.loss,
+            "places": self.places(),
+            "common_clocks": self.common_clocks,
+            "complete": not self.error and not self.generator.ended,
+            "error": self.error or None,
+        }
+
+
+class GeneratorRun:
+    """Runs of one generator against one sink, or none, over ``link``.
+
+    ``first`` is the number of the first run, which a caller draws at random so that runs of different processes
+    differ.
+    """
+
+    def __init__(
+        self, link: FrameTransmitter, control: SinkControl | None, sink: SinkAddress | None, *, first: int = 0
+    ) -> None:
+        self._link = link
+        self._control = control
+        self._sink = sink
+        self._number = first
+        self.generator: FrameGenerator | None = None
+        """The generator of the current run, or the last one."""
+
+    def run(
+        self,
+        templates: Sequence[FrameTemplate],
+        plan: GeneratorPlan,
+        *,
+        streams: int = 1,
+        settle: float = SETTLE,
+        progress: Callable[[GeneratorResult], None] | None = None,
+    ) -> RunResult:
+        """Send frames by ``plan``, and compare with the counters of the sink ``settle`` seconds after the last one.
+
+        An error after the first frame does not discard the result, which then has its text. Raises
+        :class:`~mxwire.errors.MxwireError` if the sink does not answer before the run; KeyboardInterrupt ends the run,
+        and is noted in the result.
+        """
+        self._number = (self._number + 1) % RUNS
+        self._begin()
+        slots = FrameSlots(templates, streams=streams, run=self._number)
+        self.generator = generator = FrameGenerator(self._link, slots, plan)
+        before = read_drops(self._link.name)
+        result = RunResult(generator.result)
+        try:
+            generator.run(progress)
+        except KeyboardInterrupt:
+            generator.result.ended = "interrupted"
+        except MxwireError as error:
+            generator.result.ended = str(error)
+        self._end(result, settle)
+        result.sender = read_drops(self._link.name) - before
+        return result
+
+    def _begin(self) -> None:
+        if self._control is not None and self._sink is not None:
+            self._control.ask(self._sink.address, "begin", run=self._number)
+
+    def _end(self, result: RunResult, settle: float) -> None:
+        if self._control is None or self._sink is None:
+            return
+        result.common_clocks = bool(boot_id()) and self._sink.fields.get("boot") == boot_id()
+        try:
+            time.sleep(settle)
+            result.sink = self._control.ask(
+                self._sink.address, "end", run=self._number, sent=result.sent, boot=boot_id()
+            )
+        except KeyboardInterrupt:
+            result.generator.ended = "interrupted"
+        except MxwireError as error:
+            result.error = str(error)

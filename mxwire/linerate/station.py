@@ -1,0 +1,168 @@
+"""SinkStation: a sink on a link, which a generator controls by messages over the same link."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from mxwire.ethernet import HEADER_SIZE, SOURCE
+from mxwire.frames import FrameBatch
+from mxwire.linerate.control import ControlMessage, decode_control
+from mxwire.linerate.drops import KernelDrops, read_drops
+from mxwire.linerate.machine import boot_id, host_name
+from mxwire.linerate.responder import BlockResponder
+from mxwire.linerate.sink import CheckLevel, FrameSink, SinkRun
+from mxwire.link.link import Link
+
+SILENCE: Final = 2.0
+"""Seconds without a test frame after which a run has ended, although its generator has not announced the end."""
+_REPLIES_KEPT: Final = 64
+_LONGEST_NUMBER: Final = 1 << 53
+
+
+class SinkStation:
+    """Receives from a link, counts test frames, and answers generators.
+
+    ``on_run`` is called with each run that has ended, and the drops in the receive ring and the kernel during it.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        *,
+        level: CheckLevel = CheckLevel.HEADER,
+        via: str = "packet",
+        on_run: Callable[[SinkRun, dict[str, int]], object] | None = None,
+    ) -> None:
+        self._link = link
+        self._via = via
+        self._on_run = on_run
+        self._control_frames: list[bytes] = []
+        self.sink = FrameSink(level, self._control_frames.append)
+        self._replies: dict[tuple[bytes, int], bytes] = {}
+        """The last replies by source and number of the request, for requests that arrive again."""
+        self._outgoing: list[bytes] = []
+        self._ring_before = link.statistics().dropped
+        self._kernel_before = read_drops(link.name)
+        self._responders: dict[tuple[bytes, int], BlockResponder] = {}
+        self.ended_runs = 0
+
+    def step(self, timeout: float) -> None:
+        """Receive a batch, waiting up to ``timeout`` seconds, and answer the control messages in it.
+
+        Raises :class:`~mxwire.link.errors.LinkError` if the interface is gone.
+        """
+        batch = self._link.receive(timeout)
+        if len(batch):
+            self.sink.take(batch)
+            for responder in self._responders.values():
+                responder.respond(self.sink, self._link)
+        elif time.monotonic() - self.sink.active > SILENCE:
+            self.end_runs()
+        # After the frames of the batch were counted: a request for the result follows the last test frame.
+        for frame in self._control_frames:
+            self._control(frame)
+        self._control_frames.clear()
+        if self._outgoing:
+            self._link.send(FrameBatch.from_frames(self._outgoing))
+            self._outgoing.clear()
+
+    def end_runs(self) -> None:
+        """End the runs whose end was not announced."""
+        for run in self.sink.runs.values():
+            self._end(run)
+
+    def drops(self) -> dict[str, int]:
+        """Drops on this side since the last run began: in the receive ring, by the card, in the kernel's backlog."""
+        kernel: KernelDrops = read_drops(self._link.name) - self._kernel_before
+        ring = self._link.statistics().dropped - self._ring_before
+        return {"ring": ring, "card": kernel.received, "backlog": kernel.backlog}
+
+    def _end(self, run: SinkRun) -> None:
+        if run.ended:
+            return
+        run.ended = True
+        self.ended_runs += 1
+        if self._on_run is not None:
+            self._on_run(run, self.drops())
+
+    # Control messages
+
+    def _control(self, frame: bytes) -> None:
+        message = decode_control(frame)
+        if message is None:
+            self.sink.foreign += 1
+            return
+        if message.reply:
+            return
+        source = frame[SOURCE]
+        key = source, message.number
+        if key not in self._replies:
+            while len(self._replies) >= _REPLIES_KEPT:
+                del self._replies[next(iter(self._replies))]
+            self._replies[key] = self._answer(message, source).encode(source, self._link.address)
+        self._outgoing.append(self._replies[key])
+
+    def _answer(self, message: ControlMessage, source: bytes) -> ControlMessage:
+        handler = {"hello": self._hello, "begin": self._begin, "end": self._announced, "respond": self._respond}.get(
+            message.verb
+        )
+        try:
+            fields = {"error": f"unknown request {message.verb!r}"} if handler is None else handler(message, source)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            fields = {"error": f"the request {message.verb!r} lacks a field, or one is not valid"}
+        return ControlMessage(message.verb, message.number, fields, reply=True)
+
+    def _hello(self, _message: ControlMessage, _source: bytes) -> dict[str, Any]:
+        return {
+            "host": host_name()[:64],
+            "interface": self._link.name,
+            "mtu": self._link.mtu,
+            "boot": boot_id(),
+            "via": self._via,
+            "check": self.sink.level,
+        }
+
+    def _begin(self, message: ControlMessage, source: bytes) -> dict[str, Any]:
+        self.sink.begin(source, _number(message.fields, "run", 255))
+        self._ring_before = self._link.statistics().dropped
+        self._kernel_before = read_drops(self._link.name)
+        return {"ready": True}
+
+    def _announced(self, message: ControlMessage, source: bytes) -> dict[str, Any]:
+        number, sent = _number(message.fields, "run", 255), _number(message.fields, "sent", _LONGEST_NUMBER)
+        run = self.sink.runs.get((source, number))
+        if run is None:
+            return {"received": 0, "lost": sent, "frames": 0, **self.drops()}
+        run.sent = sent
+        boot = message.fields.get("boot")
+        run.boot = boot if isinstance(boot, str) else None
+        record = run.record()
+        for unneeded in ("source", "run", "streams", "sent", "bytes"):
+            del record[unneeded]
+        fields = {**record, **self.drops(), "foreign": self.sink.foreign}
+        if message.fields.get("last", True):
+            self._end(run)
+        return fields
+
+    def _respond(self, message: ControlMessage, source: bytes) -> dict[str, Any]:
+        fields = message.fields
+        key = source, _number(fields, "run", 255)
+        self._responders.clear()
+        self._responders[key] = BlockResponder(
+            key,
+            self._link.address,
+            size=_number(fields, "size", self._link.mtu + HEADER_SIZE),
+            frames=_number(fields, "frames", 1 << 16),
+        )
+        self.sink.begin(*key)
+        return {"ready": True}
+
+
+def _number(fields: Mapping[str, Any], name: str, most: int) -> int:
+    """Return a field that must be an integer from 0 to ``most``; raise ValueError for any other value."""
+    value = fields[name]
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError(name)
+    return value

@@ -1,0 +1,215 @@
+"""``mxwire linerate`` between namespaces: counts, never rates."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mxwire.ethernet import ETHERTYPE_MXOE
+from mxwire.frames import FrameBatch
+from mxwire.link import PacketLink
+
+from .commands import CLI, INTERRUPTED, Running
+from .namespaces import Laboratory, Port
+from .test_live_tools import mxwire
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+Cable = tuple[Port, Port]
+
+
+@pytest.fixture(scope="module")
+def wire(shared_laboratory: Laboratory) -> Cable:
+    """One cable of MTU 9000 for all tests here."""
+    return shared_laboratory.pair(9000)
+
+
+@contextmanager
+def sinking(port: Port, *options: str) -> Iterator[Running]:
+    running = Running(port, "linerate sink", "--json", *options)
+    try:
+        running.until('"listening"')
+        yield running
+    finally:
+        running.end()
+
+
+def generate(port: Port, *options: object) -> Any:
+    return mxwire(port.namespace, "linerate", "generate", "-i", port.interface, "--json", *options)
+
+
+def summary(done: Any) -> dict[str, Any]:
+    last: dict[str, Any] = json.loads(done.out.splitlines()[-1])
+    assert last["event"] == "summary", done
+    return last
+
+
+def test_every_frame_of_each_kind_is_counted_and_checked(wire: Cable) -> None:
+    sender, receiver = wire
+    with sinking(receiver, "--check", "all") as sink:
+        for kind in ("TINY", "SMALL", "MEDIUM", "PULL", "PULL_REPLY", "mix"):
+            done = generate(sender, "--frame", kind, "--rate", "4000/s", "-c", 1500, "--streams", 3)
+            assert done.code == 0, done
+            result = summary(done)
+            assert result["complete"] and result["lost"] == 0
+            assert (result["generator"]["frames"], result["sink"]["received"]) == (1500, 1500)
+            assert (result["sink"]["altered"], result["sink"]["duplicates"], result["sink"]["reordered"]) == (0, 0, 0)
+            assert result["common_clocks"] and result["sink"]["latency"]["impossible"] == 0
+            counted = json.loads(sink.until('"run"'))
+            assert counted["streams"] == 3 and [each["received"] for each in counted["per_stream"]] == [500] * 3
+
+
+def test_frames_of_a_capture_are_sent_and_counted(wire: Cable) -> None:
+    sender, receiver = wire
+    with sinking(receiver):
+        done = generate(sender, "--frame", CAPTURES / "mxoe-every-type.pcap", "--rate", "4000/s", "-c", 800)
+    assert (done.code, summary(done)["sink"]["received"], summary(done)["sink"]["altered"]) == (0, 800, 0)
+
+
+def test_frames_that_are_lost_on_the_path_are_counted_there(wire: Cable) -> None:
+    """The receiver's interface is down for a moment, so frames vanish between both sides."""
+    sender, receiver = wire
+    with sinking(receiver) as sink:
+        running = Running(sender, "linerate generate", "--json", "--rate", "5000/s")
+        running.until('"begin"')
+        _counted_some(receiver)
+        receiver.down()
+        receiver.up()
+        receiver.wait_for_carrier()
+        _counted_some(receiver)
+        running.process.send_signal(signal.SIGINT)
+        assert running.process.wait(60) == INTERRUPTED
+        result = json.loads(running.until('"summary"'))
+        counted = json.loads(sink.until('"run"'))
+    assert result["generator"]["ended"] == "interrupted" and not result["complete"]
+    assert result["generator"]["frames"] == result["sink"]["received"] + result["lost"]
+    assert sum(result["places"].values()) == result["lost"]
+    assert counted["sent"] == result["generator"]["frames"]
+
+
+def _counted_some(port: Port) -> None:
+    """Wait until frames arrive."""
+    with port.namespace.inside():
+        link = PacketLink.open(port.interface)
+    with link:
+        end = time.monotonic() + 60
+        count = 0
+        while count < 200:
+            count += len(link.receive(1.0))
+            assert time.monotonic() < end
+
+
+def test_foreign_frames_at_full_rate_are_counted_apart(wire: Cable) -> None:
+    sender, receiver = wire
+    with sinking(receiver) as sink:
+        with sender.namespace.inside():
+            link = PacketLink.open(sender.interface)
+        with link:
+            head = receiver.address + sender.address + ETHERTYPE_MXOE.to_bytes(2, "big")
+            noise = [head + bytes((number * 7 + at) & 0xFF for at in range(46 + number)) for number in range(200)]
+            for _ in range(20):
+                link.send(FrameBatch.from_frames(noise))
+            done = generate(sender, "--rate", "3000/s", "-c", 900)
+            for _ in range(20):
+                link.send(FrameBatch.from_frames(noise))
+        sink.process.send_signal(signal.SIGINT)
+        ended = json.loads(sink.until('"ended"'))
+    assert (summary(done)["sink"]["received"], summary(done)["lost"]) == (900, 0)
+    assert ended["foreign"] > 0 and ended["runs"] == 1
+
+
+def test_a_sink_that_dies_leaves_the_results_so_far(wire: Cable) -> None:
+    sender, receiver = wire
+    with sinking(receiver) as sink:
+        running = Running(sender, "linerate generate", "--json", "--rate", "2000/s", "--duration", "3")
+        running.until('"begin"')
+        _counted_some(receiver)
+        sink.process.kill()
+        result = json.loads(running.until('"summary"'))
+        assert running.process.wait(60) == 1
+    assert not result["complete"] and "does not answer" in result["error"]
+    assert result["generator"]["frames"] > 0 and result["sink"] is None
+
+
+def test_an_interface_that_goes_down_ends_the_run_with_its_results(laboratory: Laboratory) -> None:
+    sender, receiver = laboratory.pair()
+    running = Running(
+        sender, "linerate generate", "--json", "--to", receiver.address.hex(":"), "--no-sink", "--rate", "2000/s"
+    )
+    running.until('"begin"')
+    _counted_some(receiver)
+    sender.down()
+    result = json.loads(running.until('"summary"'))
+    assert running.process.wait(60) == 1
+    assert "it is down" in result["generator"]["ended"] and result["generator"]["frames"] >= 200
+
+
+def test_an_interface_that_is_removed_ends_the_sink_with_its_results(laboratory: Laboratory) -> None:
+    sender, receiver = laboratory.pair()
+    with sinking(receiver) as sink:
+        assert generate(sender, "-c", 50, "--rate", "1000/s").code == 0
+        receiver.delete()
+        ended = json.loads(sink.until('"ended"'))
+        assert sink.process.wait(60) == 2
+    assert ended["runs"] == 1
+    assert "the interface is gone" in "".join(sink.complained)
+
+
+def test_mistakes_are_one_line(wire: Cable) -> None:
+    sender, receiver = wire
+    other = receiver.address.hex(":")
+    for options, words in (
+        (("--timeout", "0.3"), "no sink answers on veth0 within 0.3 s"),
+        (("--to", other, "--timeout", "0.3"), f"no sink answers at {other}"),
+        (("--to", other, "--no-sink", "--frame", "PULL_REPLY", "--size", "9100"), "MTU of 9000 is too small"),
+        (("--to", "nobody"), "not an Ethernet address"),
+        (("--no-sink",), "--to MAC"),
+        (("--to", other, "--no-sink", "--frame", "nothing"), "neither a packet type"),
+        (("--to", other, "--no-sink", "--rate", "fast"), "not a rate"),
+        (("--to", other, "--no-sink", "--cpu", "4000"), "--cpu 4000"),
+        (("--to", other, "--no-sink", "--burst", "8"), "--burst goes with --rate"),
+    ):
+        done = generate(sender, *options)
+        assert done.code == 2 and words in done.err and done.err.count("\n") == 1, done
+
+
+def test_one_of_several_sinks_must_be_chosen(laboratory: Laboratory) -> None:
+    ports = laboratory.bridged(3)
+    with sinking(ports[1]), sinking(ports[2]):
+        done = generate(ports[0], "-c", 10)
+        assert done.code == 2 and "2 sinks answer" in done.err
+        chosen = generate(ports[0], "-c", 10, "--to", ports[2].address.hex(":"))
+    assert (chosen.code, summary(chosen)["sink"]["received"]) == (0, 10)
+
+
+def test_the_sink_ends_after_its_runs_and_reports_flaws(wire: Cable) -> None:
+    sender, receiver = wire
+    running = Running(receiver, "linerate sink", "--runs", "1", "--strict")
+    running.until("sink at")
+    assert generate(sender, "-c", 100, "--rate", "1000/s").code == 0
+    assert running.process.wait(60) == 0
+    text = "".join(running.said)
+    assert "100 frames" in text and "lost 0, duplicate 0, reordered 0, altered 0" in text
+
+
+def test_without_privileges_the_capability_is_named(wire: Cable) -> None:
+    sender, _ = wire
+    command = sender.namespace.command("setpriv", "--bounding-set", "-all", "--inh-caps", "-all", "true")
+    if subprocess.run(command, check=False, capture_output=True).returncode:
+        pytest.skip("setpriv cannot drop capabilities here")
+
+    done = subprocess.run(
+        [*command[:-1], sys.executable, CLI, "linerate", "sink", "-i", "veth0"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2 and "CAP_NET_RAW" in done.stderr
