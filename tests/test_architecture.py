@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -283,3 +284,27 @@ def test_no_circle_of_imports_is_large():
         *every
     )
     assert not [sorted(map(str, each)) for each in every if len(each) > LARGEST_CIRCLE]
+
+
+NAMED_FILE = re.compile(r"`([\w.-]+(?:/[\w.-]+)*(?:/|\.py))`")
+
+
+def _named_files() -> Iterator[tuple[str, Path, str]]:
+    """The files and folders that the first comment of each room and the architecture page refer to."""
+    for module in MODULES:
+        if module.name == "__init__.py":
+            text = ast.get_docstring(ast.parse((PACKAGE.parent / module).read_text(encoding="utf-8"))) or ""
+            yield from ((str(module), module.parent, name) for name in NAMED_FILE.findall(text))
+    page = Path("docs/architecture.md")
+    text = (PACKAGE.parent / page).read_text(encoding="utf-8")
+    yield from ((str(page), Path(), name) for name in NAMED_FILE.findall(text) if name.startswith("mxwire/"))
+
+
+def test_files_to_which_a_reader_is_sent_exist():
+    named = list(_named_files())
+    assert len(named) > 80
+    root = PACKAGE.parent
+    missing = [
+        (where, name) for where, room, name in named if not any((root / at / name).exists() for at in (room, ""))
+    ]
+    assert not missing, "renamed or removed: correct the text"

@@ -1,1 +1,8 @@
-"""Analysis of captures: tables, inventories and verdicts made from decoded frames."""
+"""Analysis of captures: conclusions from decoded frames, collected batch by batch. Nothing is printed here.
+
+``inventory.py`` collects hosts, endpoints and packets (``mxwire info``). ``conversations/follower.py`` follows every
+message from its first frame to its last. ``timing/`` measures, ``verification.py`` applies the rules, and
+``diagnosis/`` finds causes: each finding, such as ``frames-lost``, is made in a module of ``diagnosis/troubles/``.
+``merging/`` joins captures of the two ends of a path, ``compatibility/`` compares the builds of hosts, and ``table.py``
+turns frames into rows.
+"""

@@ -1,7 +1,8 @@
 """The Wireshark plugin: its location, and the generator of its tables.
 
 The plugin is one Lua file, ``dissectors/wireshark/mxoe.lua``. Its tables come from the formats in
-:mod:`mxwire.wire` (see :mod:`mxwire.dissector.build`); its logic is hand-written in the same file.
+:mod:`mxwire.wire` (see ``build.py``); its logic is hand-written in the same file. The colours of rows and the filter
+buttons are beside it, in ``dissectors/wireshark/colorfilters`` and ``dissectors/wireshark/dfilter_buttons``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Links: Ethernet interfaces, networks in memory and faulty cables behind one protocol."""
+"""Links: Ethernet interfaces, networks in memory and faulty cables behind one protocol, defined in ``link.py``.
+
+``packet.py`` is an interface of this machine: frames are received in a ring that is shared with the kernel
+(``ring_v3.py``; ``ring_socket.py`` polls it and waits) and transmitted by ``sender.py``. ``memory.py`` is a network in
+memory, ``faulty.py`` adds faults to any link, and ``tap.py`` sees all frames of an interface, for captures.
+"""
 
 from mxwire.link.errors import LinkError
 from mxwire.link.faults import Faults

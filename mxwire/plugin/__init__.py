@@ -1,4 +1,8 @@
-"""The Wireshark plugin on this computer: its folders, its installation, a check that it works, and host names."""
+"""The Wireshark plugin on this computer, for ``mxwire plugin``.
+
+``programs.py`` finds tshark and its folders, ``folder.py`` installs the plugin, ``check.py`` tests it, and ``names.py``
+enters host names for the columns Source and Destination.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 ``Judge`` takes decoded frames and returns ``Violation`` values; ``CATALOGUE`` lists every rule of the specification.
 The simulator, ``verify`` and test harnesses of live hosts use the same judge, each with its own ``Vantage``.
+
+Each rule is a small function in ``chapters/``, such as R-PUL-03 in ``chapters/pulls.py``; the trackers in ``state/``
+provide what has been observed before a frame.
 """
 
 from __future__ import annotations

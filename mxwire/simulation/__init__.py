@@ -1,6 +1,10 @@
 """Nodes on a simulated Ethernet with seeded faults and virtual time, and the checks of the invariants.
 
 A run is a function of its :class:`Scenario`: the same seed gives the same frames, events and digest on any machine.
+
+``network.py`` is the switch, which drops, duplicates, reorders and delays frames; ``world.py`` joins it with hosts and
+applications, and ``simulation.py`` runs the whole. ``invariants.py`` lists what every run is checked for, and
+``shrinker.py`` reduces a run that fails.
 """
 
 from mxwire.simulation.invariants import INVARIANTS, Invariant, InvariantBreach
