@@ -34,6 +34,10 @@ COMPILED = (
     "link/ring_socket.py",
     "link/sender.py",
     "link/packet.py",
+    "link/umem.py",
+    "link/xdp.py",
+    "link/xdp_receive.py",
+    "link/xdp_transmit.py",
     "link/tap.py",
     "link/wakeup.py",
 )

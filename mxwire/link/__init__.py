@@ -13,6 +13,7 @@ from mxwire.link.memory import MemoryLink, MemoryNetwork, memory_pair
 from mxwire.link.packet import Mode, PacketLink
 from mxwire.link.tap import Tap
 from mxwire.link.wrapper import LinkWrapper
+from mxwire.link.xdp import XdpLink, XdpSender
 
 __all__ = [
     "Faults",
@@ -27,5 +28,7 @@ __all__ = [
     "Mode",
     "PacketLink",
     "Tap",
+    "XdpLink",
+    "XdpSender",
     "memory_pair",
 ]

@@ -145,6 +145,10 @@ def _refusal(what: str, error: OSError, *capabilities: str) -> LinkError:
     return LinkError(f"{what}: {error.strerror}")
 
 
+class UnsupportedModeError(LinkError):
+    """A driver cannot run a program in the requested mode."""
+
+
 class _KernelObject:
     """An object of the kernel that lives as long as its descriptor is open."""
 
@@ -317,7 +321,7 @@ def _attach_refusal(interface: str, mode: XdpMode, error: OSError) -> LinkError:
         )
     if error.errno in (errno.EOPNOTSUPP, errno.ERANGE) and mode is XdpMode.NATIVE:
         why = "its driver has no native XDP" if error.errno == errno.EOPNOTSUPP else "its driver refuses this MTU"
-        return LinkError(f"{what}: {why}; use generic mode")
+        return UnsupportedModeError(f"{what}: {why}; use generic mode")
     return _refusal(what, error, "CAP_NET_ADMIN")
 
 

@@ -35,6 +35,8 @@ class Helper(IntEnum):
     """(number of an interface, 0) -> an action."""
     REDIRECT_MAP = 51
     """(map, key, action without an entry) -> an action."""
+    ADJUST_HEAD = 44
+    """(context, number of bytes that are removed from the start of the frame) -> 0, or an error."""
     ADJUST_TAIL = 65
     """(context, number of bytes by which the frame grows) -> 0, or an error."""
     STORE_BYTES = 190
@@ -86,6 +88,8 @@ class Register(IntEnum):
     R9 = 9
     R10 = 10
 
+
+R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10 = Register
 
 _OPERATIONS: Final = {"+": 0x00, "-": 0x10, "*": 0x20, "/": 0x30, "|": 0x40, "&": 0x50, "<<": 0x60, ">>": 0x70} | {
     "%": 0x90,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _ETHTOOL: Final = 0x8946
-_SETTINGS, _DRIVER, _COALESCE, _RING, _PAUSE, _FLAGS = 0x01, 0x03, 0x0E, 0x10, 0x12, 0x25
+_SETTINGS, _DRIVER, _COALESCE, _RING, _PAUSE, _FLAGS, _CHANNELS = 0x01, 0x03, 0x0E, 0x10, 0x12, 0x25, 0x3C
 _SWITCHES: Final = {"rx-checksum": 0x14, "scatter-gather": 0x18, "tso": 0x1E, "gso": 0x23, "gro": 0x2B}
 _LARGE_RECEIVE: Final = 1 << 15
 _UNKNOWN_SPEED: Final = 0xFFFF_FFFF
@@ -42,6 +42,8 @@ class Hardware:
     """Configured and maximum size of the receive ring in frames."""
     flow_control: bool | None = None
     """True if pause frames are sent, so that a switch holds frames back."""
+    queues: int | None = None
+    """Number of receive queues."""
 
 
 def read_hardware(name: str) -> Hardware:
@@ -55,6 +57,7 @@ def read_hardware(name: str) -> Hardware:
             offloads=_offloads(ask),
             receive_ring=_ring(ask(_RING, 36)),
             flow_control=_pause(ask(_PAUSE, 16)),
+            queues=_queues(ask(_CHANNELS, 36)),
         )
 
 
@@ -112,3 +115,11 @@ def _ring(answer: bytes | None) -> tuple[int, int] | None:
 
 def _pause(answer: bytes | None) -> bool | None:
     return bool(struct.unpack_from("I", answer, 12)[0]) if answer else None
+
+
+def _queues(answer: bytes | None) -> int | None:
+    if not answer:
+        return None
+    words = struct.unpack("9I", answer)
+    # Queues for receiving only, and those for both directions.
+    return words[5] + words[8] or None

@@ -34,7 +34,7 @@ def open_socket(
     try:
         opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
     except PermissionError as error:
-        raise LinkError(f"{interface.name}: {_permission_advice()}") from error
+        raise LinkError(f"{interface.name}: {permission_advice()}") from error
     except OSError as error:
         raise LinkError(f"{interface.name}: this kernel has no packet sockets: {error.strerror}") from error
     opened.setsockopt(SOL_PACKET, _VERSION, version)
@@ -70,6 +70,13 @@ def make_promiscuous(opened: socket.socket, interface: NetworkInterface) -> None
     opened.setsockopt(SOL_PACKET, _ADD_MEMBERSHIP, struct.pack("iHH8x", interface.index, _PROMISCUOUS, 0))
 
 
+def promiscuous_socket(interface: NetworkInterface) -> socket.socket:
+    """Open a socket that receives nothing, and makes the interface promiscuous until it is closed."""
+    opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
+    make_promiscuous(opened, interface)
+    return opened
+
+
 def take_drops(opened: socket.socket) -> int:
     """Return the number of frames that found the ring full since the last call."""
     return int(struct.unpack_from("II", opened.getsockopt(SOL_PACKET, _STATISTICS, 12))[1])
@@ -80,7 +87,7 @@ def take_error(opened: socket.socket) -> int:
     return opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
 
 
-def _permission_advice() -> str:
+def permission_advice() -> str:
     """Return the message for a process without the capability."""
     python = Path(sys.executable)
     if python.is_symlink():

@@ -19,10 +19,10 @@ from mxwire.link.ring import Arrivals, ReceiveRing
 from mxwire.link.wakeup import Wakeup
 
 _NOTHING: Final = FrameBatch.from_frames(())
-_CHECK_EVERY: Final = 0.01
+CHECK_EVERY: Final = 0.01
 """Seconds between checks for an error of the socket while no thread sleeps on it."""
-_CHECK_WHILE_DOWN: Final = 0.2
-"""Seconds between checks that an interface that is down still exists: its removal causes no event."""
+_CHECK_WITHOUT_EVENT: Final = 0.2
+"""Seconds between checks that an interface still exists whose removal causes no event."""
 _POLLS: Final = 64
 """Polls between two reads of the clock."""
 _monotonic: Final = time.monotonic
@@ -46,6 +46,8 @@ class RingSocket:
         self._both: select.epoll | None = None
         self._closed = False
         self._down = not interface.up
+        self._reports_removal = True
+        """True if the removal of an interface that is up is an event of the socket."""
         self._next_check = 0.0
         self._received = self._dropped = 0
         self.spin = 0.0
@@ -123,19 +125,24 @@ class RingSocket:
                 return
 
     def _sleep(self, at_most: float) -> None:
-        if self._down:
-            at_most = min(at_most, _CHECK_WHILE_DOWN)
+        without_event = self._down or not self._reports_removal
+        if without_event:
+            at_most = min(at_most, _CHECK_WITHOUT_EVENT)
         happened = self._waiting.poll(None if at_most == math.inf else at_most * 1000)
-        if self._down or any(what & (select.POLLERR | select.POLLHUP) for _, what in happened):
+        if without_event or any(what & (select.POLLERR | select.POLLHUP) for _, what in happened):
             self._next_check = 0.0
 
     def _check(self, now: float) -> None:
         """Detect that the interface is down or gone, by a pending error of the socket."""
-        self._next_check = now + _CHECK_EVERY
+        self._next_check = now + CHECK_EVERY
         if packet_socket.take_error(self._socket) or self._down:
-            if not exists(self._socket.fileno(), self._opened_as.index):
-                raise LinkError(f"{self.name}: the interface is gone")
+            self._require_interface(self._socket)
             self._down = True
+
+    def _require_interface(self, through: socket.socket) -> None:
+        """Raise LinkError if the interface is gone from the network namespace of a socket."""
+        if not exists(through.fileno(), self._opened_as.index):
+            raise LinkError(f"{self.name}: the interface is gone")
 
     def _take(self) -> FrameBatch | None:
         while (arrivals := self._ring.take()) is not None:
@@ -191,12 +198,16 @@ class RingSocket:
             return
         self._count_drops()
         self._closed = True
-        packet_filter.attach(self._socket, packet_filter.NOTHING)
-        # Before the socket, which the mapping refers to as well.
-        self._ring.close()
         if self._both is not None:
             self._both.close()
         self._wakeup.close()
+        self._release()
+
+    def _release(self) -> None:
+        """Release the ring and the socket."""
+        packet_filter.attach(self._socket, packet_filter.NOTHING)
+        # Before the socket, which the mapping refers to as well.
+        self._ring.close()
         self._socket.close()
 
     def __enter__(self) -> Self:
