@@ -31,6 +31,7 @@ from mxwire.host.requests import Pending, Waiter
 from mxwire.link import FewLink, Link
 from mxwire.link.errors import LinkError
 from mxwire.protocol import Event, Node, Status
+from mxwire.protocol.card.outgoing import FEW
 from mxwire.units import MILLISECOND
 
 Handler = Callable[[int, FrameType | None], Any]
@@ -147,7 +148,6 @@ class Core:
     ) -> None:
         self.links = tuple(links)
         self.node = node
-        node.tells_completed = False
         self.clock = clock
         self.on_event = on_event
         self.section = ExclusiveSection()
@@ -187,26 +187,44 @@ class Core:
         try:
             for _ in range(looks):
                 self.now = now = self.clock()
-                if self._receive(now):
+                received = False
+                for number, link, few in self._numbered:
+                    found = link.receive(0.0) if few is None or self.observers else few.receive_few()
+                    if not found:
+                        continue
+                    received, self._due_known = True, False
+                    if isinstance(found, FrameBatch):
+                        for observe in tuple(self.observers):
+                            observe(found, False)
+                        self.node.receive(found, now, number)
+                    else:
+                        self.node.receive_few(found, now, number)
+                if received or self._overdue():
                     self.active = now
-                    self._respond(now)
+                    self._respond(received)
                     return
-                if self._overdue(now):
-                    self.active = now
-                    self._drain(now, True)
-                    return
-        except LinkError as error:
-            self.end(HostClosedError(Status.NO_DEVICE, str(error)))
         except Exception as error:
             self._fail(error)
 
-    def transmit(self) -> None:
-        """Transmit what a call of the application has queued."""
+    def transmit(self, timely: bool = False) -> None:
+        """Transmit queued frames and notify waiters until nothing is queued; if ``timely``, also run expired timers."""
         self.now = now = self.clock()
         try:
-            self._drain(now, False)
-        except LinkError as error:
-            self.end(HostClosedError(Status.NO_DEVICE, str(error)))
+            for _ in range(_ROUNDS):
+                for number, link, few in self._numbered:
+                    # Observers are given batches, so they disable the path of single frames.
+                    limit = 0 if few is None or self.observers else FEW
+                    frames = self.node.transmit_few(now, number, timely, limit)
+                    if isinstance(frames, FrameBatch):
+                        self._show_and_send(link, frames)
+                    elif frames and few is not None:
+                        few.send_few(frames)
+                self._due_known = False
+                self._notify()
+                if not self.node.eager():
+                    break
+            if self.after is not None:
+                self.after()
         except Exception as error:
             self._fail(error)
 
@@ -247,61 +265,26 @@ class Core:
 
     # Internal.
 
-    def _receive(self, now: int) -> bool:
-        """Pass the frames that have arrived to the engine; return whether there were any."""
-        received = False
-        for number, link, few in self._numbered:
-            # Observers are given batches, so they disable the path of single frames.
-            found = link.receive(0.0) if few is None or self.observers else few.receive_few()
-            if not found:
-                continue
-            received, self._due_known = True, False
-            if isinstance(found, FrameBatch):
-                for observe in tuple(self.observers):
-                    observe(found, False)
-                self.node.receive(found, now, number)
-            else:
-                self.node.receive_few(found, now, number)
-        return received
-
-    def _respond(self, now: int) -> None:
-        """Transmit what received frames have queued, and notify waiters."""
+    def _respond(self, received: bool) -> None:
+        """Transmit what received frames or expired timers have queued, and notify waiters."""
         # Timers are checked at once when no frame arrives. Under load, once per millisecond is enough: a check costs
         # several microseconds, and a waiting application pays for it.
-        if now - self._deadline_checked >= MILLISECOND and self._overdue(now):
-            self._drain(now, True)
+        if not received or (self.now - self._deadline_checked >= MILLISECOND and self._overdue()):
+            self.transmit(timely=True)
         elif self.node.eager():
-            self._drain(now, False)
+            self.transmit()
         else:
             self._notify()
             if self.node.eager():
-                self._drain(now, False)
+                self.transmit()
             elif self.after is not None:
                 self.after()
 
-    def _overdue(self, now: int) -> bool:
-        self._deadline_checked = now
+    def _overdue(self) -> bool:
+        self._deadline_checked = self.now
         if not self._due_known:
             self._due, self._due_known = self.node.deadline(), True
-        return self._due is not None and self._due <= now
-
-    def _drain(self, now: int, timely: bool) -> None:
-        """Send queued frames and notify waiters until nothing is queued; if ``timely``, also run expired timers."""
-        for _ in range(_ROUNDS):
-            for number, link, few in self._numbered:
-                if few is None or self.observers:
-                    self._show_and_send(link, self.node.transmit(now, number))
-                elif frames := self.node.transmit_few(now, number, timely):
-                    if isinstance(frames, FrameBatch):
-                        link.send(frames)
-                    else:
-                        few.send_few(frames)
-            self._due_known = False
-            self._notify()
-            if not self.node.eager():
-                break
-        if self.after is not None:
-            self.after()
+        return self._due is not None and self._due <= self.now
 
     def _show_and_send(self, link: Link, batch: FrameBatch) -> None:
         if len(batch):
@@ -322,6 +305,9 @@ class Core:
                 waiter.wake()
 
     def _fail(self, error: Exception) -> None:
+        if isinstance(error, LinkError):
+            self.end(HostClosedError(Status.NO_DEVICE, str(error)))
+            return
         _log.error("the engine has failed", exc_info=error)
         why = HostClosedError(Status.BAD_ERROR, f"the engine has failed, which is a defect of mxwire: {error!r}")
         why.__cause__ = error

@@ -350,13 +350,13 @@ class Endpoint(BaseEndpoint):
         matching receive and has pulled all of it: two hosts that both send first wait for each other, which
         :meth:`isend` avoids. To know that a message was delivered, call :meth:`flush`.
         """
-        self.host.driver.wait(self._send(partner, data, match_info), timeout)
+        self.wait(self._send(partner, data, match_info), timeout)
 
     def ssend(
         self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None
     ) -> None:
         """Send a message, and block until the receiver has matched and received it, whatever its length."""
-        self.host.driver.wait(self._send(partner, data, match_info, synchronous=True), timeout)
+        self.wait(self._send(partner, data, match_info, synchronous=True), timeout)
 
     def receive(
         self,
@@ -385,6 +385,8 @@ class Endpoint(BaseEndpoint):
 
     def wait(self, request: HostRequest[Result], timeout: float | None = None) -> Result:
         """Wait until a request has ended; return the message of a receive, or the status of a send."""
+        if request.done and self._core.ended is None:
+            return request.result()
         return self.host.driver.wait(request, timeout)
 
     def wait_any(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> HostRequest[Any]:
@@ -459,13 +461,13 @@ class AsyncEndpoint(BaseEndpoint):
         matching receive and has pulled all of it: two hosts that both send first wait for each other, which
         :meth:`isend` avoids. To know that a message was delivered, call :meth:`flush`.
         """
-        await self.host.driver.wait(self._send(partner, data, match_info), timeout)
+        await self.wait(self._send(partner, data, match_info), timeout)
 
     async def ssend(
         self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None
     ) -> None:
         """Send a message, and wait until the receiver has matched and received it, whatever its length."""
-        await self.host.driver.wait(self._send(partner, data, match_info, synchronous=True), timeout)
+        await self.wait(self._send(partner, data, match_info, synchronous=True), timeout)
 
     async def receive(
         self,
@@ -494,6 +496,8 @@ class AsyncEndpoint(BaseEndpoint):
 
     async def wait(self, request: HostRequest[Result], timeout: float | None = None) -> Result:
         """Wait until a request has ended; return the message of a receive, or the status of a send."""
+        if request.done and self._core.ended is None:
+            return request.result()
         return await self.host.driver.wait(request, timeout)
 
     async def wait_any(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> HostRequest[Any]:

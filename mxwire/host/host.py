@@ -129,6 +129,7 @@ class BaseHost:
             announce=announce,
             listen=True,
             sharing=sharing,
+            report_completed=False,
         )
         self.core = Core(found, node, on_event=self._handle_event)
         self.sharing = sharing

@@ -87,28 +87,24 @@ class RawQueue:
 
     def __init__(self, maximum: int) -> None:
         self.maximum = maximum
-        self._frames: deque[Raw | Announcement] = deque()
-
-    def __bool__(self) -> bool:
-        """Return whether a frame waits."""
-        return bool(self._frames)
+        self.frames: deque[Raw | Announcement] = deque()
 
     @property
     def full(self) -> bool:
         """True if another frame would be dropped."""
-        return len(self._frames) >= self.maximum
+        return len(self.frames) >= self.maximum
 
     def put(self, frame: Raw | Announcement) -> bool:
         """Queue a frame; return False if the queue is full."""
         if self.full:
             return False
-        self._frames.append(frame)
+        self.frames.append(frame)
         return True
 
     def take(self) -> list[Raw | Announcement]:
         """Take all frames."""
-        frames = list(self._frames)
-        self._frames.clear()
+        frames = list(self.frames)
+        self.frames.clear()
         return frames
 
 
@@ -311,12 +307,15 @@ class Names:
         """Searches whose query leaves with the next transmission."""
         self._waiting: dict[NameSearch, None] = {}
         """Searches without an answer; all have the same interval, so the first is due first."""
+        self.urgent = False
+        """True if a query must leave with the next transmission, whatever the time."""
 
     def search(self, peer: Peer) -> None:
         """Search the name of a peer that was added without one."""
         found = self._searches.setdefault(peer, NameSearch(self, peer))
         if found.state == NameState.NEW:
             self._wanted[found] = None
+            self.urgent = True
 
     def queried(self, search: NameSearch) -> None:
         """Queue a search whose query was sent: its next query is due last."""
@@ -337,11 +336,13 @@ class Names:
             if peer.own is None:
                 peer.name = None
                 self._wanted[self._searches.setdefault(peer, NameSearch(self, peer))] = None
+                self.urgent = True
 
     def hurry(self) -> None:
         """Query all nameless peers with the next transmission, before their interval has expired (R-HOST-02)."""
         for search in self._waiting:
             search.deadline = 0
+            self.urgent = True
 
     def answer(self, port: Port, peer: Peer, query: HostQuery) -> None:
         """Answer a query with the name of the interface that received it (R-HOST-06, R-HOST-08)."""
@@ -367,7 +368,7 @@ class Names:
 
     def deadline(self) -> int | None:
         """Time of the next query, in ns; 0 if one waits already; None without any."""
-        if self._wanted:
+        if self.urgent:
             return 0
         for first in self._waiting:
             return first.deadline
@@ -376,6 +377,7 @@ class Names:
     def query(self, now: int) -> None:
         """Send the queries that are due."""
         wanted, self._wanted = self._wanted, {}
+        self.urgent = False
         for search in wanted:
             # The name may have been learnt before its query was sent.
             if search.peer.name is None:

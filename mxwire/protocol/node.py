@@ -13,7 +13,7 @@ from mxwire.protocol.arguments import checked_integer, ethernet_address
 from mxwire.protocol.card import bulk
 from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.card.interface import HostInterface
-from mxwire.protocol.card.outgoing import Outgoing
+from mxwire.protocol.card.outgoing import FEW, NO_FRAMES
 from mxwire.protocol.counters import Counters
 from mxwire.protocol.discovery import Discovery, Names, RawQueue
 from mxwire.protocol.library.endpoint import CONTEXT_BITS_MAXIMUM, KEY_MAXIMUM, EngineEndpoint
@@ -35,7 +35,8 @@ class Node:
     ``addresses`` are the Ethernet addresses of its interfaces, ``hostname`` is its name, to which ``:0`` and so on is
     added per interface. All randomness comes from ``rng``; all times are nanoseconds of any monotonic clock. With
     ``announce`` the host announces itself as the discovery daemon does (R-DISC-02); with ``listen`` alone it only adds
-    announced hosts as peers (R-DISC-03). ``sharing`` is required if other nodes share its interfaces.
+    announced hosts as peers (R-DISC-03). ``sharing`` is required if other nodes share its interfaces. With
+    ``report_completed=False`` the end of a request is no event, for a caller that polls its requests.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Node:
         announce: bool = False,
         listen: bool = False,
         sharing: Sharing | None = None,
+        report_completed: bool = True,
     ) -> None:
         self.profile = profile
         self.dialect = dialect
@@ -60,8 +62,7 @@ class Node:
         self._events: list[Event] = []
         self.on_event: Callable[[Event], None] = self._events.append
         """Called with each event; by default it is kept for :meth:`events`."""
-        self.tells_completed = True
-        """True if the end of a request is an event; a caller that polls its requests may set it to False."""
+        self.report_completed = report_completed
         self._names = Names(profile, self.report)
         self._raw = RawQueue(profile.raw_queue_maximum)
         self.handler_calls = HandlerCalls()
@@ -200,8 +201,8 @@ class Node:
     def receive_few(self, frames: list[bytes], now: int, interface: int = 0) -> None:
         """Take a few single frames, at most ``SLICE``, with the same effect as in a batch; this is faster."""
         board = self._board(interface)
-        bulk.few(board, frames, now)
-        if self._raw:
+        board.take_few(frames, now)
+        if self._raw.frames:
             self._hear_announcements(now)
         if board.ready:
             self._progress_ready(now)
@@ -212,35 +213,23 @@ class Node:
 
         Raises exceptions of unexpected handlers; the next call then returns the frames.
         """
-        leaving = self._make_ready(now, interface)
-        batch = leaving.drain(now, self._sent + 1)
-        self._has_left(len(batch))
-        return batch
+        frames = self.transmit_few(now, interface, few=0)
+        return frames if isinstance(frames, FrameBatch) else NO_FRAMES
 
-    def transmit_few(self, now: int, interface: int = 0, timely: bool = True) -> list[bytes] | FrameBatch:
-        """Return the frames to transmit as a list if they are few and not bulk, which is faster, otherwise as a batch.
+    def transmit_few(
+        self, now: int, interface: int = 0, timely: bool = True, few: int = FEW
+    ) -> list[bytes] | FrameBatch:
+        """Return the frames to transmit as a list if they are at most ``few`` and not bulk, otherwise as a batch.
 
-        Unless ``timely``, timers are not run: only the work announced by :meth:`eager` is done.
+        A list is faster. Unless ``timely``, timers are not run: only the work announced by :meth:`eager` is done.
         """
-        leaving = self._make_ready(now, interface, timely)
-        frames = leaving.drain_few()
-        if frames is None:
-            batch = leaving.drain(now, self._sent + 1)
-            self._has_left(len(batch))
-            return batch
-        self._has_left(len(frames))
-        return frames
-
-    def _make_ready(self, now: int, interface: int, timely: bool = True) -> Outgoing:
-        """Run timers if ``timely``, and let the library make its passes; return the queue of the interface."""
-        leaving = self._board(interface).outgoing
+        outgoing = self._board(interface).outgoing
         if timely:
             for board in self.interfaces:
                 board.timers.expire(now)
             for discovery in self._discoveries:
                 discovery.tick(now)
-        deadline = self._names.deadline()
-        if deadline is not None and deadline <= (now if timely else 0):
+        if timely or self._names.urgent:
             self._names.query(now)
         if not self.handler_calls.running:
             for endpoint in list(self.endpoints.values()):
@@ -248,13 +237,12 @@ class Node:
                     endpoint.progress(now)
         self._progress_ready(now)
         self._raise_from_handlers()
-        return leaving
-
-    def _has_left(self, count: int) -> None:
-        """Note that ``count`` frames were handed to the link: delays of retransmission start now."""
-        self._sent += count
+        frames = outgoing.take(now, self._sent + 1, few)
+        self._sent += len(frames)
         for endpoint in self.endpoints.values():
+            # The delay of retransmission starts now, when the frames are handed to the link (R-RTX-02).
             endpoint.resends.left()
+        return frames
 
     def events(self) -> list[Event]:
         """Take the events since the last call, in order."""
@@ -265,9 +253,8 @@ class Node:
         return events
 
     def report(self, kind: EventKind, request: Any = None, *, partner: Any = None, peer: Peer | None = None) -> None:
-        """Pass an event to ``on_event``, unless it is the end of a request and ``tells_completed`` is False."""
-        if kind is not EventKind.COMPLETED or self.tells_completed:
-            self.on_event(Event(kind, request, partner, peer))
+        """Pass an event to ``on_event``."""
+        self.on_event(Event(kind, request, partner, peer))
 
     def eager(self) -> bool:
         """Return whether ``transmit`` should be called at once, because frames or work wait."""
@@ -277,7 +264,7 @@ class Node:
         for endpoint in self.endpoints.values():
             if endpoint.eager():
                 return True
-        return self._names.deadline() == 0
+        return self._names.urgent
 
     def deadline(self) -> int | None:
         """Latest time in ns of the next call of ``transmit``, if no frame arrives; None if nothing is due.

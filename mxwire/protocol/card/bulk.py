@@ -19,7 +19,6 @@ from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
 from mxwire.protocol.card.interface import HostInterface
 from mxwire.protocol.card.pull import PullReplyRun, PullTransfer
-from mxwire.protocol.card.replies import FRAMES_MAXIMUM
 from mxwire.protocol.corridor import Fragments
 from mxwire.protocol.counters import Counter
 from mxwire.wire.codec import TYPE_OFFSET
@@ -125,25 +124,6 @@ def _all_for_us(interface: HostInterface, headers: NDArray[np.void]) -> bool:
     return bool((addresses == np.frombuffer(interface.address, np.uint8)).all())
 
 
-def few(interface: HostInterface, frames: list[bytes], now: int) -> None:
-    """Take single frames in order; PULLs of consecutive blocks are taken together."""
-    place, last = 0, len(frames) - 1
-    while place <= last:
-        if place < last and _is_pull(frames[place]):
-            place += _pulls(interface, frames, place, now)
-        else:
-            interface.take(frames[place], now)
-            place += 1
-
-
-def _is_pull(frame: bytes) -> bool:
-    return (
-        len(frame) > TYPE_OFFSET
-        and frame[TYPE_OFFSET] == PacketType.PULL
-        and frame[_ETHERTYPE_OFFSET : _ETHERTYPE_OFFSET + 2] == _ETHERTYPE
-    )
-
-
 def _one_by_one(interface: HostInterface, run: FrameRun, now: int) -> None:
     data = run.batch.buffer.data
     for start, length in zip(run.starts, run.lengths, strict=True):
@@ -205,39 +185,7 @@ def pulls(interface: HostInterface, run: FrameRun, now: int) -> None:
     """Take a run of PULLs; PULLs of consecutive blocks are answered together (R-PUL-12)."""
     data = run.batch.buffer.data
     frames = [bytes(data[start : start + length]) for start, length in zip(run.starts, run.lengths, strict=True)]
-    place = 0
-    while place < len(frames):
-        place += _pulls(interface, frames, place, now)
-
-
-def _pulls(interface: HostInterface, frames: list[bytes], place: int, now: int) -> int:
-    """Take the PULL at ``place``, and those after it that can be answered with it; return their number."""
-    count, length = _follow_each_other(interface, frames, place)
-    if count >= _FEW_PULLS and interface.take_pulls(frames[place], count, length):
-        return count
-    interface.take(frames[place], now)
-    return 1
-
-
-def _follow_each_other(interface: HostInterface, frames: list[bytes], place: int) -> tuple[int, int]:
-    """Number of PULLs of consecutive blocks from ``place``, and the number of bytes that they request."""
-    at, block = interface.pull_block
-    dialect = interface.dialect
-    full, step = dialect.block_length, dialect.frames_per_block
-    shortest = at + block.size
-    head, count, total, expected = frames[place][:at], 0, 0, None
-    for frame in frames[place : place + FRAMES_MAXIMUM // step]:
-        if len(frame) < shortest or frame[:at] != head:
-            break
-        offset, length, index = block.unpack_from(frame, at)
-        if offset or not 0 < length <= full or (expected is not None and index != expected):
-            break
-        count += 1
-        total += length
-        expected = index + step
-        if length < full:
-            break
-    return count, total
+    interface.take_few(frames, now)
 
 
 def fragments(interface: HostInterface, run: FrameRun, now: int) -> None:

@@ -17,7 +17,7 @@ from mxwire.ethernet import DESTINATION, ETHERTYPE, ETHERTYPE_MXOE
 from mxwire.protocol.card.endpoint import CardEndpoint, HandleSlots
 from mxwire.protocol.card.outgoing import Port
 from mxwire.protocol.card.pull import PullEvent, PullTimers
-from mxwire.protocol.card.replies import PullReplies, region_offset, replies_needed
+from mxwire.protocol.card.replies import FRAMES_MAXIMUM, PullReplies, region_offset, replies_needed
 from mxwire.protocol.corridor import Arrival
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.discovery import Names, RawQueue
@@ -25,7 +25,7 @@ from mxwire.protocol.peers import Peer, PeerTable
 from mxwire.protocol.profile import Defect, Profile
 from mxwire.protocol.status import Status
 from mxwire.wire.checks import Reason
-from mxwire.wire.codec import Malformed
+from mxwire.wire.codec import TYPE_OFFSET, Malformed
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.enums import NackType, PacketType, TrucType
 from mxwire.wire.numbers import LIBACK_LENGTH, NO_PEER_INDEX, PULL_MAGIC
@@ -83,6 +83,7 @@ _LONG_QUERY: Final = 1500
 """Minimum length in bytes of a HOST_QUERY whose magic the real driver loses (R-MEA-07)."""
 _FRAME_LENGTH_MAXIMUM: Final = 0xFFFF
 _NEVER: Final = 1 << 32
+_PULL: Final = int(PacketType.PULL)
 _VLAN_TAGS: Final = (b"\x81\x00", b"\x88\xa8")
 _ETHERTYPE: Final = ETHERTYPE_MXOE.to_bytes(2, "big")
 # Bounds, not slice objects: mypyc compiles ``frame[slice]`` of bytes to the access of one byte, which fails.
@@ -161,6 +162,18 @@ class HostInterface(Port):
         endpoint.close()
 
     # Receiving.
+
+    def take_few(self, frames: list[bytes], now: int) -> None:
+        """Take single frames in order; PULLs of consecutive blocks are answered together (R-PUL-12)."""
+        place, last = 0, len(frames) - 1
+        while place <= last:
+            frame, count = frames[place], 1
+            is_pull = len(frame) > TYPE_OFFSET and frame[TYPE_OFFSET] == _PULL
+            if place < last and is_pull and frame[_TYPE_START:_TYPE_END] == _ETHERTYPE:
+                count = self._take_pulls(frames, place)
+            if count == 1:
+                self.take(frame, now)
+            place += count
 
     def take(self, frame: bytes, now: int) -> None:
         """Check one frame, and act on it."""
@@ -314,18 +327,19 @@ class HostInterface(Port):
             self.counters[Counter.SEND_PULL_REPLY] += count
             self.outgoing.put_bulk(PullReplies(frame, frame.block_length, region, self.dialect, self.address, count))
 
-    def take_pulls(self, raw: bytes, blocks: int, length: int) -> bool:
-        """Answer ``blocks`` PULLs of consecutive blocks together: ``raw`` is the first, all but the last request full
-        blocks, and they request ``length`` bytes in total. Do nothing and return False if any of them needs more than
-        an answer.
+    def _take_pulls(self, frames: list[bytes], place: int) -> int:
+        """Answer the PULL at ``place`` together with those after it that request the blocks after its own.
+
+        Return their number; 1, and do nothing, if there are none or any of them needs more than an answer.
         """
-        frame = self.codec.parse(raw)
+        blocks, length = self._consecutive_blocks(frames, place)
+        frame = self.codec.parse(frames[place]) if blocks > 1 else None
         if type(frame) is not Pull or not (self.promiscuous or self.is_for_us(frame.dst_mac)):
-            return False
+            return 1
         peer = self.peers.at(frame.dst_src_peer_index)
         endpoint = self.endpoints.get(frame.dst_endpoint)
         if peer is None or endpoint is None or frame.session != endpoint.session:
-            return False
+            return 1
         region = endpoint.regions.at(frame.pulled_rdma_id)
         start = region_offset(frame, self.dialect)
         if (
@@ -334,13 +348,32 @@ class HostInterface(Port):
             or start + length > region.length
             or self.outgoing.bulk_bytes + length > self.profile.reply_bytes_maximum
         ):
-            return False
+            return 1
         count = -(-length // self.dialect.reply_payload)
         region.asked = max(region.asked, start + length)
         self.counters[Counter.RECV_PULL_REQUEST] += blocks
         self.counters[Counter.SEND_PULL_REPLY] += count
         self.outgoing.put_bulk(PullReplies(frame, length, region, self.dialect, self.address, count))
-        return True
+        return blocks
+
+    def _consecutive_blocks(self, frames: list[bytes], place: int) -> tuple[int, int]:
+        """Number of PULLs of consecutive blocks from ``place``, and the number of bytes that they request."""
+        at, block = self.pull_block
+        full, step = self.dialect.block_length, self.dialect.frames_per_block
+        shortest = at + block.size
+        head, count, total, expected = frames[place][:at], 0, 0, None
+        for frame in frames[place : place + FRAMES_MAXIMUM // step]:
+            if len(frame) < shortest or frame[:at] != head:
+                break
+            offset, length, index = block.unpack_from(frame, at)
+            if offset or not 0 < length <= full or (expected is not None and index != expected):
+                break
+            count += 1
+            total += length
+            expected = index + step
+            if length < full:
+                break
+        return count, total
 
     def _take_pull_reply(self, frame: PullReply, now: int) -> None:
         """Take data of a local pull; a PULL_REPLY is never answered (R-PUL-05)."""

@@ -20,7 +20,7 @@ from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.packets import Frame
 
-_NOTHING: Final = FrameBatch.from_frames(())
+NO_FRAMES: Final = FrameBatch.from_frames(())
 """The empty batch, made once: most calls have nothing to transmit."""
 
 _FIRST: Final = np.zeros(1, np.int64)
@@ -71,22 +71,17 @@ class Outgoing:
         if type(last) is not type(bulk) or not last.append(bulk):
             self._pieces.append(bulk)
 
-    def drain_few(self) -> list[bytes] | None:
-        """Take all frames as bytes; return None and take nothing if they are more than FEW or bulk."""
-        pieces = self._pieces
+    def take(self, now: int, first_number: int, few: int) -> list[bytes] | FrameBatch:
+        """Take all frames, as bytes if they are at most ``few`` and not bulk.
+
+        Otherwise they are one batch with the time ``now`` (ns) and numbers from ``first_number``.
+        """
+        pieces, bulky = self._pieces, self.bulk_bytes > 0
         if not pieces:
             return []
-        if self.bulk_bytes or len(pieces) > FEW:
-            return None
-        self._pieces, self.frames = [], 0
-        return pieces  # type: ignore[return-value]  # Without bulk all pieces are frames.
-
-    def drain(self, now: int, first_number: int) -> FrameBatch:
-        """Take all frames as one batch with the time ``now`` (ns) and numbers from ``first_number``."""
-        if not self._pieces:
-            return _NOTHING
-        pieces, bulky = self._pieces, self.bulk_bytes > 0
         self._pieces, self.frames, self.bulk_bytes = [], 0, 0
+        if len(pieces) <= few and not bulky:
+            return pieces  # type: ignore[return-value]  # Without bulk all pieces are frames.
         if len(pieces) == 1 and type(pieces[0]) is bytes:
             return _single(pieces[0], now, first_number)
         offset, length = _places(pieces)

@@ -110,7 +110,7 @@ class EngineEndpoint(LibraryEndpoint):
     """One open endpoint. Calls take effect at once, but frames leave at the node's next ``transmit``."""
 
     def __init__(self, node: Node, card: CardEndpoint, key: int, *, context_bits: int, context_shift: int) -> None:
-        super().__init__(card, key, node.report, node.handler_calls)
+        super().__init__(card, key, node.report, node.report_completed, node.handler_calls)
         self.node = node
         self.open = True
         self.progressing = True

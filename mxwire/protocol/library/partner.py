@@ -133,8 +133,10 @@ class Request(Machine):
         """End the request, and report this to the application."""
         self.status = status
         self.transferred = transferred
-        self.endpoint.requests.pop(self, None)
-        self.endpoint.report(EventKind.COMPLETED, self)
+        endpoint = self.endpoint
+        endpoint.requests.pop(self, None)
+        if endpoint.report_completed:
+            endpoint.report(EventKind.COMPLETED, self)
 
     def __repr__(self) -> str:
         """Show state, result, match information and length, for debugging."""
@@ -199,7 +201,9 @@ class DeferredPull(Protocol):
 class LibraryEndpoint(ABC):
     """The state of the library's side of an endpoint that partners and requests share; see ``endpoint.py``."""
 
-    def __init__(self, card: CardEndpoint, key: int, report: Reporter, handler_calls: HandlerCalls) -> None:
+    def __init__(
+        self, card: CardEndpoint, key: int, report: Reporter, report_completed: bool, handler_calls: HandlerCalls
+    ) -> None:
         profile = card.profile
         self.card = card
         self.key = key
@@ -210,6 +214,8 @@ class LibraryEndpoint(ABC):
         self.profile = profile
         self.report = report
         """Reports an event to the application."""
+        self.report_completed = report_completed
+        """True if the end of a request is an event."""
         self.resend_maximum = profile.resend_maximum
         """Maximum number of retransmissions per request, unless the request sets its own (R-RTX-03)."""
         self.now_tick = 0
