@@ -225,15 +225,15 @@ MUTANTS = (
         "RNDV consumed by the handler, sender left waiting",
         "1.0.4, R-MAT-06",
         "library/endpoint.py",
-        "enqueue_notify(message.partner, message.rendezvous, 0, NoReceive())",
+        "enqueue_notify(message.partner, message.rendezvous, 0, None)",
         "return",
     ),
     Mutant(
         "wrong length for a consumed RNDV",
         "1.1.901, R-MAT-06",
         "library/endpoint.py",
-        "enqueue_notify(message.partner, message.rendezvous, 0, NoReceive())",
-        "enqueue_notify(message.partner, message.rendezvous, message.length, NoReceive())",
+        "enqueue_notify(message.partner, message.rendezvous, 0, None)",
+        "enqueue_notify(message.partner, message.rendezvous, message.length, None)",
     ),
     Mutant(
         "truncated mediums written beyond the buffer",

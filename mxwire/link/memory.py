@@ -20,12 +20,15 @@ from mxwire.ethernet import (
 from mxwire.frames import FrameBatch
 from mxwire.link.errors import LinkError
 from mxwire.link.link import LinkStatistics
+from mxwire.link.ring import SHORT
 from mxwire.link.wakeup import Wakeup, wait_readable
 
 ROOM = 16384
 """Receive queue of a link in frames."""
 MTU = 9000
 _USED_UP = 0xDD
+_FEW = 4
+"""Frames that are cheaper one by one than as a batch."""
 
 
 class MemoryNetwork:
@@ -123,7 +126,10 @@ class MemoryLink:
 
     def send(self, batch: FrameBatch) -> int:
         """Send frames to the hub in order; return the number sent."""
-        frames = [batch.frame(index) for index in range(len(batch))]
+        return self.send_few([batch.frame(index) for index in range(len(batch))])
+
+    def send_few(self, frames: list[bytes]) -> int:
+        """Send frames as ``send`` does."""
         taken = (
             [each for each in frames if HEADER_SIZE <= len(each) <= HEADER_SIZE + self.mtu] if self._can_send() else []
         )
@@ -163,16 +169,26 @@ class MemoryLink:
         The next ``receive`` overwrites the batch's buffer, so that code which keeps a batch too long fails here and
         not only on a real interface. Raises LinkError if the link was removed or closed.
         """
-        # The lock covers the descriptor too: frames and wakes make it readable, and taking them makes it unreadable.
         if timeout != 0 and not self._closed:
             wait_readable(self._wakeup.fileno(), timeout)
+        return self._batch(self._take())
+
+    def receive_few(self) -> list[bytes] | FrameBatch:
+        """Receive as ``receive`` does without waiting; up to ``_FEW`` short frames are returned as copies."""
+        frames = self._take()
+        if len(frames) > _FEW or any(len(frame) > SHORT for _, frame in frames):
+            return self._batch(frames)
+        return [frame for _, frame in frames]
+
+    def _take(self) -> list[tuple[int, bytes]]:
+        # The lock covers the descriptor too: frames and wakes make it readable, and taking them makes it unreadable.
         with self._lock:
             self._require_open()
             frames = list(self._waiting)
             self._waiting.clear()
             self._wakeup.clear()
             self._received += len(frames)
-        return self._batch(frames)
+        return frames
 
     def _require_open(self) -> None:
         if self._gone:

@@ -67,8 +67,14 @@ class Segments:
     __slots__ = ("_pieces", "_starts", "length")
 
     def __init__(self, data: Any, *, writable: bool = False) -> None:
+        if type(data) is bytearray:
+            # The memory of most receives, which needs no check.
+            self._pieces: list[Bytes] = [np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)]
+            self._starts = [0]
+            self.length = len(data)
+            return
         if isinstance(data, _BUFFERS) or not isinstance(data, Sequence) or _is_buffer(data):
-            self._pieces: list[Bytes] = [_flat(data, writable)]
+            self._pieces = [_flat(data, writable)]
             self._starts = [0]
             self.length = len(self._pieces[0])
             return

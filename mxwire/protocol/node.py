@@ -36,7 +36,7 @@ class Node:
     added per interface. All randomness comes from ``rng``; all times are nanoseconds of any monotonic clock. With
     ``announce`` the host announces itself as the discovery daemon does (R-DISC-02); with ``listen`` alone it only adds
     announced hosts as peers (R-DISC-03). ``sharing`` is required if other nodes share its interfaces. With
-    ``report_completed=False`` the end of a request is no event, for a caller that polls its requests.
+    ``report_completed=False`` the end of a request is not reported, for a caller that polls its requests.
     """
 
     def __init__(

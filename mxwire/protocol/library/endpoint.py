@@ -79,12 +79,11 @@ from mxwire.protocol.library.outbound import (
     LocalSend,
     LocalState,
     MediumPacket,
-    Packet,
     RndvPacket,
 )
 from mxwire.protocol.library.partner import LibraryEndpoint, Partner, Request
-from mxwire.protocol.library.receive import NoReceive, Receive, enqueue_notify
-from mxwire.protocol.library.reliability import AckEvent, AckState, Delivery
+from mxwire.protocol.library.receive import Receive, enqueue_notify
+from mxwire.protocol.library.reliability import AckEvent, AckState, Delivery, NumberedPacket
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.status import ArgumentTypeError, LocalProtocolError, Status
 from mxwire.wire.formats import MEDIUM_MXOE
@@ -319,7 +318,9 @@ class EngineEndpoint(LibraryEndpoint):
         packet = RndvPacket(match_info, memory)
         return self._enqueue(partner, packet, LargeSend(self, partner, packet), maximum)
 
-    def _enqueue(self, partner: Partner, packet: Packet, request: BufferedSend | LargeSend, maximum: int) -> Request:
+    def _enqueue(
+        self, partner: Partner, packet: NumberedPacket, request: BufferedSend | LargeSend, maximum: int
+    ) -> Request:
         if partner.fwd is None and not self.connects_to(partner):
             # The partner was abandoned or forgotten since the connect.
             request.lost(Status.REMOTE_ENDPOINT_UNREACHABLE)
@@ -515,7 +516,7 @@ class EngineEndpoint(LibraryEndpoint):
     def _answer_consumed(self, message: Unexpected) -> None:
         """Answer a message that the unexpected handler has consumed: a RNDV needs its NOTIFY (R-MAT-06)."""
         if message.rendezvous is not None:
-            enqueue_notify(message.partner, message.rendezvous, 0, NoReceive())
+            enqueue_notify(message.partner, message.rendezvous, 0, None)
         elif message.local is not None:
             message.local.received(0)
 

@@ -11,7 +11,6 @@ differs. A message to an endpoint of the same host has no packet: it is put into
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from enum import StrEnum
 from typing import Final
 
@@ -24,7 +23,7 @@ from mxwire.protocol.card.replies import Region
 from mxwire.protocol.corridor import LocalMessage
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.library.partner import LibraryEndpoint, ListedRequest, Partner, Request, RequestKind
-from mxwire.protocol.library.reliability import Delivery
+from mxwire.protocol.library.reliability import Delivery, NumberedPacket
 from mxwire.protocol.machine import TransitionTable
 from mxwire.protocol.status import EventKind, Status
 from mxwire.wire.enums import PacketType
@@ -46,27 +45,7 @@ _NO_CHECKSUM: Final = 0
 """The checksum of a release build (wire format, section 8)."""
 
 
-class Packet(ABC):
-    """A packet with a sequence number."""
-
-    __slots__ = ()
-
-    @property
-    def uses_reverse_session(self) -> bool:
-        """True if it carries the session of the reverse direction."""
-        return False
-
-    @property
-    def fragmented(self) -> bool:
-        """True if it has several frames."""
-        return False
-
-    @abstractmethod
-    def emit(self, delivery: Delivery, piggyback: int) -> None:
-        """Build the frame, and queue it at the port."""
-
-
-class EagerPacket(Packet):
+class EagerPacket(NumberedPacket):
     """A message of up to 128 bytes in one frame: TINY or SMALL (R-SND-01)."""
 
     __slots__ = ("data", "match_info")
@@ -104,21 +83,18 @@ class EagerPacket(Packet):
         port.outgoing.put((packed + self.data).ljust(shortest, b"\0"))
 
 
-class MediumPacket(Packet):
+class MediumPacket(NumberedPacket):
     """A message in several fragments, which are always transmitted together (R-SND-03, R-RTX-02)."""
 
     __slots__ = ("_data", "_fragment", "_pipeline", "match_info")
+
+    fragmented = True
 
     def __init__(self, match_info: int, data: bytes, fragment: int, pipeline: int | None) -> None:
         self.match_info = match_info
         self._data = data
         self._fragment = fragment
         self._pipeline = pipeline
-
-    @property
-    def fragmented(self) -> bool:
-        """Return True: nearly all MEDIUMs have several frames."""
-        return True
 
     def emit(self, delivery: Delivery, piggyback: int) -> None:
         """Queue all fragments at the port."""
@@ -180,7 +156,7 @@ class _FragmentFrames:
             taken += size
 
 
-class RndvPacket(Packet):
+class RndvPacket(NumberedPacket):
     """The announcement of a message that may be pulled (R-RDV-01)."""
 
     __slots__ = ("match_info", "memory", "region")
@@ -212,21 +188,18 @@ class RndvPacket(Packet):
         )
 
 
-class NotifyPacket(Packet):
+class NotifyPacket(NumberedPacket):
     """The announcement to the sender that its message was pulled (R-NOT-01)."""
 
     __slots__ = ("region", "transferred", "use")
+
+    uses_reverse_session = True
 
     def __init__(self, region: int, use: int, transferred: int) -> None:
         self.region = region
         self.use = use
         self.transferred = transferred
         """Number of bytes pulled, 0 if the pull failed."""
-
-    @property
-    def uses_reverse_session(self) -> bool:
-        """Return True: a NOTIFY answers a message of the partner."""
-        return True
 
     def emit(self, delivery: Delivery, piggyback: int) -> None:
         """Build the frame, and queue it at the port."""

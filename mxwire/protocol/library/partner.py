@@ -138,6 +138,17 @@ class Request(Machine):
         if endpoint.report_completed:
             endpoint.report(EventKind.COMPLETED, self)
 
+    # The progress of its delivery, which concerns only some requests.
+
+    def posted(self) -> None:
+        """Note the first transmission of its packet."""
+
+    def acked(self) -> None:
+        """Note that the partner has its packet."""
+
+    def lost(self, status: Status) -> None:
+        """Note that the partner will not have its packet."""
+
     def __repr__(self) -> str:
         """Show state, result, match information and length, for debugging."""
         outcome = "pending" if self.status is None else self.status.text
@@ -161,7 +172,7 @@ class ListedRequest(Request):
 # The state that partners share.
 
 
-class PendingConnect(Protocol):
+class AwaitedConnect(Protocol):
     """A connect request without an answer."""
 
     status: Status | None
@@ -230,7 +241,7 @@ class LibraryEndpoint(ABC):
         self.immediate_acks: list[OwedAck] = []
         self.flushing: dict[Partner, None] = {}
         """Partners with numbered packets that wait for their number; an ordered set."""
-        self.connecting: deque[PendingConnect] = deque()
+        self.connecting: deque[AwaitedConnect] = deque()
         """Connects that are not submitted yet."""
         self.pull_starts: deque[DeferredPull] = deque()
         """Receives whose pull is not started yet."""
@@ -331,7 +342,7 @@ class Partner:
         """Messages without a number."""
         self.notifies: deque[Delivery] = deque()
         """NOTIFYs without a number."""
-        self.pending_connects: dict[int, PendingConnect] = {}
+        self.pending_connects: dict[int, AwaitedConnect] = {}
         """Connect requests by ``connect_seqnum``, oldest first; there may be several (R-CON-06)."""
         self.large_sends: dict[tuple[int, int], PullableSend] = {}
         """Sends that wait for their NOTIFY, by region id and use counter."""
@@ -391,7 +402,8 @@ class Partner:
                 session = self.rev if delivery.uses_reverse_session else self.fwd
                 delivery.session = NO_SESSION if session is None else session
                 delivery.fire(DeliveryEvent.SUBMIT)
-                delivery.owner.posted()
+                if delivery.owner is not None:
+                    delivery.owner.posted()
 
     # Acks and nacks.
 

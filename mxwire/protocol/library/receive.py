@@ -10,7 +10,7 @@ from mxwire.protocol.card.pull import PullSource
 from mxwire.protocol.library.inbound import Reassembly, Unexpected
 from mxwire.protocol.library.outbound import LocalSend, NotifyPacket
 from mxwire.protocol.library.partner import LibraryEndpoint, ListedRequest, Partner, Request, RequestKind
-from mxwire.protocol.library.reliability import Delivery, DeliveryOwner
+from mxwire.protocol.library.reliability import Delivery
 from mxwire.protocol.machine import TransitionTable
 from mxwire.protocol.profile import Defect
 from mxwire.protocol.status import Status
@@ -107,20 +107,17 @@ class Receive(ListedRequest):
         """Status and number of bytes of a finished pull, until the NOTIFY is transmitted."""
 
     def _taken(self, partner: Partner, match_info: int, length: int) -> None:
+        """Note the message that was matched, and allocate memory for it if there is none."""
         self.partner = partner
         self.match_info = match_info
         self.length = length
         if self.memory is _UNALLOCATED:
-            self._allocate(length)
-
-    def _allocate(self, length: int) -> None:
-        """Allocate the memory of a matched message; without memory for it, none of it fits (R-MSC-01)."""
-        try:
-            self.buffer = bytearray(length)
-        except MemoryError:
-            # The length is chosen by the sender: up to 4 GiB in a single RNDV.
-            self.buffer = bytearray()
-        self.memory = Segments(self.buffer, writable=True)
+            try:
+                self.buffer = bytearray(length)
+            except MemoryError:
+                # The length is chosen by the sender: up to 4 GiB in a single RNDV. None of it fits then (R-MSC-01).
+                self.buffer = bytearray()
+            self.memory = Segments(self.buffer, writable=True)
 
     def _whole(self) -> tuple[Status, int]:
         """Status and number of bytes of a complete message, truncated to the memory (R-MSC-01)."""
@@ -259,20 +256,7 @@ class Receive(ListedRequest):
             self.fire(ReceiveEvent.CLOSE, Status.CANCELLED, 0)
 
 
-class NoReceive:
-    """Owner of a NOTIFY without a receive."""
-
-    def posted(self) -> None:
-        """Do nothing."""
-
-    def acked(self) -> None:
-        """Do nothing."""
-
-    def lost(self, status: Status) -> None:
-        """Do nothing."""
-
-
-def enqueue_notify(partner: Partner, frame: Rndv, transferred: int, owner: DeliveryOwner) -> None:
+def enqueue_notify(partner: Partner, frame: Rndv, transferred: int, owner: Receive | None) -> None:
     """Enqueue a NOTIFY for the end of the pass, so that its piggyback covers the RNDV (R-RDV-04, R-NOT-01)."""
     packet = NotifyPacket(frame.pulled_rdma_id, frame.pulled_rdma_seqnum, transferred)
     partner.enqueue(Delivery(partner, packet, owner, partner.endpoint.resend_maximum))

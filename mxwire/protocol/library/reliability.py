@@ -14,9 +14,10 @@ TINY, SMALL, MEDIUM, RNDV and NOTIFY share one sequence of numbers per direction
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.machine import Machine, TransitionTable
@@ -26,7 +27,7 @@ from mxwire.wire.numbers import NO_SESSION, NUMBER_MASK, SESSION_NUMBER_MASK
 from mxwire.wire.packets import Truc
 
 if TYPE_CHECKING:
-    from mxwire.protocol.library.partner import Partner
+    from mxwire.protocol.library.partner import Partner, Request
 
 
 # Sequence numbers: 14 bits of number below two bits of session number. All values are the 16-bit integers of
@@ -274,32 +275,19 @@ class DeliveryEvent(StrEnum):
     RESET = "partner reset"
 
 
-class DeliveryOwner(Protocol):
-    """The request, or other object, that is notified of the progress of a delivery."""
+class NumberedPacket(ABC):
+    """The contents of a delivery: a packet with a sequence number, which builds its own frames."""
 
-    def posted(self) -> None:
-        """Note the first transmission."""
+    __slots__ = ()
 
-    def acked(self) -> None:
-        """Note that the partner has the packet."""
+    uses_reverse_session: ClassVar[bool] = False
+    """True if it carries the session of the reverse direction, since it answers a message of the partner."""
+    fragmented: ClassVar[bool] = False
+    """True if it may have several frames."""
 
-    def lost(self, status: Status) -> None:
-        """Note that the partner will not have the packet."""
-
-
-class NumberedPacket(Protocol):
-    """The contents of a delivery: builds its own frames."""
-
-    @property
-    def uses_reverse_session(self) -> bool:
-        """True if it carries the session of the reverse direction."""
-
-    @property
-    def fragmented(self) -> bool:
-        """True if it has several frames."""
-
+    @abstractmethod
     def emit(self, delivery: Delivery, piggyback: int) -> None:
-        """Queue its frames at the port."""
+        """Build its frames, and queue them at the port."""
 
 
 def _transmit(delivery: Delivery) -> None:
@@ -316,12 +304,14 @@ def _transmit(delivery: Delivery) -> None:
 
 def _acked(delivery: Delivery) -> None:
     delivery.packet = None
-    delivery.owner.acked()
+    if delivery.owner is not None:
+        delivery.owner.acked()
 
 
 def _lose(delivery: Delivery, status: Status) -> None:
     delivery.packet = None
-    delivery.owner.lost(status)
+    if delivery.owner is not None:
+        delivery.owner.lost(status)
 
 
 DELIVERY: Final = TransitionTable(
@@ -355,7 +345,7 @@ class Delivery(Machine):
 
     table = DELIVERY
 
-    def __init__(self, partner: Partner, packet: NumberedPacket, owner: DeliveryOwner, maximum: int) -> None:
+    def __init__(self, partner: Partner, packet: NumberedPacket, owner: Request | None, maximum: int) -> None:
         self.state = DeliveryState.WAITING
         self.partner = partner
         self.packet: NumberedPacket | None = packet
@@ -363,6 +353,7 @@ class Delivery(Machine):
         self.uses_reverse_session = packet.uses_reverse_session
         """True if the packet carries the session of the reverse direction."""
         self.owner = owner
+        """The request that is notified of its progress; None for a NOTIFY without a receive."""
         self.maximum = maximum
         """Maximum number of retransmissions (R-RTX-03)."""
         self.sequence = 0
