@@ -14,11 +14,12 @@ from mxwire.ethernet import SOURCE
 from mxwire.frames import FrameBatch
 from mxwire.host.core import Core, FrameObserver
 from mxwire.protocol import Peer
+from mxwire.protocol.discovery import query
 from mxwire.wire.codec import TYPE_OFFSET, Malformed, codec_of
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.enums import PacketType
 from mxwire.wire.numbers import NO_SESSION
-from mxwire.wire.packets import Frame, HostQuery, NackMcp, Pull
+from mxwire.wire.packets import Frame, NackMcp, Pull
 from mxwire.wire.probes import NO_ENDPOINT
 
 _MAGIC: Final = 0x6D787700 | (0x80 ^ NO_ENDPOINT)
@@ -37,9 +38,7 @@ class _Handle(Enum):
 
 def host_query(own: bytes, peer: Peer, magic: int) -> bytes:
     """Build a host query with a ``magic``, which the reply repeats (R-HOST-06)."""
-    return codec_of(MXOE).build(
-        HostQuery(dst_mac=peer.address, src_mac=own, src_dst_peer_index=peer.index, magic=magic)
-    )
+    return codec_of(MXOE).build(query(own, peer.address, peer.index, magic))
 
 
 def dialect_query(own: bytes, peer: Peer, length: int = 0) -> bytes:

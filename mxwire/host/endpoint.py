@@ -160,7 +160,12 @@ class BaseEndpoint:
         return HostSend(request)
 
     def _post_receive(
-        self, buffer: Any, match_info: SupportsIndex | None, mask: SupportsIndex, maximum: int | None
+        self,
+        buffer: Any,
+        match_info: SupportsIndex | None,
+        mask: SupportsIndex,
+        maximum: int | None,
+        kind: type[HostReceive] = HostReceive,
     ) -> HostReceive:
         """Post a receive; without ``buffer`` and ``maximum`` memory is allocated when a message is matched."""
         if buffer is None and maximum is not None:
@@ -181,7 +186,7 @@ class BaseEndpoint:
                 with core.section:
                     self.engine.cancel(request)
             raise
-        return HostReceive(posted, None if buffer is None else bytes_of(buffer))
+        return kind(posted, None if buffer is None else bytes_of(buffer))
 
     def _close(self) -> None:
         with self._core.section:
@@ -248,35 +253,24 @@ class PendingProbe(Pending[WaitingMessage]):
         return HostTimeoutError(f"no message {_criteria_text(self._value, self._mask)} within {seconds:g} s")
 
 
-class PendingReceive(Pending[Message]):
-    """Waits for a receive that only this wait knows of, and cancels it when the wait is abandoned."""
+class PendingReceive(HostReceive):
+    """A receive that only one wait knows of, and that is cancelled when the wait is abandoned."""
 
-    __slots__ = ("_engine", "_request")
-
-    def __init__(self, endpoint: BaseEndpoint, request: HostReceive) -> None:
-        self._engine = endpoint.engine
-        self._request = request
-
-    def ready(self) -> bool:
-        """Return whether it has ended."""
-        return self._request.done
-
-    def result(self) -> Message:
-        """The message."""
-        return self._request.result()
+    __slots__ = ()
 
     def late(self, seconds: float) -> HostError:
         """Error with the criteria, or, once a message is being transferred, with the request, which continues."""
-        inner: Any = self._request.inner
+        inner: Any = self.inner
         if inner.waiting:
             return HostTimeoutError(f"no message {_criteria_text(inner.value, inner.mask)} within {seconds:g} s")
-        return self._request.late(seconds)
+        return HostTimeoutError(f"the {self} has not ended within {seconds:g} s", HostReceive(inner, self._view))
 
     def abandon(self) -> None:
         """Cancel the receive if it is not matched."""
-        if self._engine.open and not self._request.done:
-            self._engine.cancel(self._request.inner)
-            self._request.cancelled()
+        inner: Any = self.inner
+        if inner.endpoint.open and not self.done:
+            inner.cancel()
+            self.cancelled()
 
 
 class PendingAcks(Pending[None]):
@@ -373,9 +367,7 @@ class Endpoint(BaseEndpoint):
         ``partner`` is the sender, to reply to. Nothing is lost at a timeout, unless the message was being transferred:
         then the ``request`` of the error may be waited for again.
         """
-        return self.host.driver.wait(
-            PendingReceive(self, self._post_receive(buffer, match_info, mask, maximum)), timeout
-        )
+        return self.host.driver.wait(self._post_receive(buffer, match_info, mask, maximum, PendingReceive), timeout)
 
     def probe(
         self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS, *, timeout: float | None = None
@@ -485,7 +477,7 @@ class AsyncEndpoint(BaseEndpoint):
         then the ``request`` of the error may be waited for again.
         """
         return await self.host.driver.wait(
-            PendingReceive(self, self._post_receive(buffer, match_info, mask, maximum)), timeout
+            self._post_receive(buffer, match_info, mask, maximum, PendingReceive), timeout
         )
 
     async def probe(

@@ -7,7 +7,8 @@ discovered (``names.py``, ``discovery.py``). They differ in the driver (``driver
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from random import Random
 from types import TracebackType
@@ -22,7 +23,7 @@ from mxwire.host.driver import AsyncioDriver, BlockingDriver
 from mxwire.host.endpoint import AsyncEndpoint, BaseEndpoint, Endpoint
 from mxwire.host.errors import HostClosedError, HostError
 from mxwire.host.names import Peers
-from mxwire.host.sharing import HostSharing, MachineSharing
+from mxwire.host.sharing import MachineSharing
 from mxwire.link import Link, Mode, PacketLink
 from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, Peer, Profile, Status, profile_by_name
 from mxwire.protocol.library.partner import LibraryEndpoint
@@ -50,46 +51,25 @@ class KnownPeer:
     """True if it is an interface of this host."""
 
 
-class OpenedInterfaces:
-    """Links on interfaces of this machine, and the state shared with other processes that use them.
+@contextmanager
+def _opened(interfaces: str | Sequence[str], spin: bool | float = False) -> Iterator[tuple[list[Link], MachineSharing]]:
+    """Yield links on interfaces of this machine, and the state shared with other processes that use them.
 
-    A context manager that closes them unless a host has taken them over by ``keep``. Raises
-    :class:`~mxwire.link.errors.LinkError` if an interface does not exist, or may not be used.
+    An exception in the ``with`` block closes them. Raises :class:`~mxwire.link.errors.LinkError` if an interface does
+    not exist, or may not be used.
     """
-
-    def __init__(self, interfaces: str | Sequence[str], *, spin: bool | float = False) -> None:
-        wanted = [interfaces] if isinstance(interfaces, str) else list(interfaces)
-        if len(set(wanted)) < len(wanted):
-            raise MxwireError(f"an interface is named twice: {', '.join(wanted)}")
-        self.links: list[PacketLink] = []
-        self._kept = False
-        try:
-            for each in wanted:
-                self.links.append(PacketLink.open(each, mode=Mode.SPIN if spin is True else Mode.SLEEP))
-            self.sharing = MachineSharing(wanted)
-        except BaseException:
-            self._close_links()
-            raise
-
-    def keep(self) -> None:
-        """Leave them open: a host has taken them over."""
-        self._kept = True
-
-    def _close_links(self) -> None:
-        for each in self.links:
-            each.close()
-
-    def __enter__(self) -> OpenedInterfaces:
-        """Return self."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close them, unless they were kept."""
-        if not self._kept:
-            self._close_links()
-            self.sharing.close()
+    wanted = [interfaces] if isinstance(interfaces, str) else list(interfaces)
+    if len(set(wanted)) < len(wanted):
+        raise MxwireError(f"an interface is named twice: {', '.join(wanted)}")
+    with ExitStack() as opened:
+        links: list[Link] = []
+        for each in wanted:
+            links.append(PacketLink.open(each, mode=Mode.SPIN if spin is True else Mode.SLEEP))
+            opened.callback(links[-1].close)
+        sharing = MachineSharing(wanted)
+        opened.callback(sharing.close)
+        yield links, sharing
+        opened.pop_all()
 
 
 class BaseHost:
@@ -106,7 +86,7 @@ class BaseHost:
         on_event: Callable[[Event], object] | None,
         rng: Random | None,
         small_mtu: bool = False,
-        sharing: HostSharing | None = None,
+        sharing: MachineSharing | None = None,
     ) -> None:
         found = tuple(links) if isinstance(links, Sequence) else (links,)
         for each in found:
@@ -376,7 +356,7 @@ class Host(BaseHost):
         small_mtu: bool = False,
         spin: bool | float = False,
         background: bool = True,
-        sharing: HostSharing | None = None,
+        sharing: MachineSharing | None = None,
     ) -> None:
         super().__init__(links, name, dialect, profile, peers, announce, on_event, rng, small_mtu, sharing)
         self.driver = BlockingDriver(self.core, spin=spin, background=background)
@@ -403,9 +383,9 @@ class Host(BaseHost):
         Raises :class:`~mxwire.link.errors.LinkError` for an interface that does not exist, or that this process may
         not use, besides the errors of :class:`Host`.
         """
-        with OpenedInterfaces(interfaces, spin=spin) as opened:
-            host = cls(
-                opened.links,
+        with _opened(interfaces, spin) as (links, sharing):
+            return cls(
+                links,
                 name=name,
                 dialect=dialect,
                 profile=profile,
@@ -416,10 +396,8 @@ class Host(BaseHost):
                 small_mtu=small_mtu,
                 spin=spin,
                 background=background,
-                sharing=opened.sharing,
+                sharing=sharing,
             )
-            opened.keep()
-        return host
 
     def open_endpoint(
         self,
@@ -484,7 +462,7 @@ class AsyncHost(BaseHost):
         on_event: Callable[[Event], object] | None = None,
         rng: Random | None = None,
         small_mtu: bool = False,
-        sharing: HostSharing | None = None,
+        sharing: MachineSharing | None = None,
     ) -> None:
         super().__init__(links, name, dialect, profile, peers, announce, on_event, rng, small_mtu, sharing)
         self.driver = AsyncioDriver(self.core)
@@ -509,9 +487,9 @@ class AsyncHost(BaseHost):
         Raises :class:`~mxwire.link.errors.LinkError` for an interface that does not exist, or that this process may
         not use.
         """
-        with OpenedInterfaces(interfaces) as opened:
-            host = cls(
-                opened.links,
+        with _opened(interfaces) as (links, sharing):
+            return cls(
+                links,
                 name=name,
                 dialect=dialect,
                 profile=profile,
@@ -520,10 +498,8 @@ class AsyncHost(BaseHost):
                 on_event=on_event,
                 rng=rng,
                 small_mtu=small_mtu,
-                sharing=opened.sharing,
+                sharing=sharing,
             )
-            opened.keep()
-        return host
 
     def open_endpoint(
         self,

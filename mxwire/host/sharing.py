@@ -16,13 +16,12 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ADDRESS_SIZE
 from mxwire.host.errors import HostError
 from mxwire.protocol import Status
-from mxwire.protocol.peers import Sharing as NodeSharing
 
 _CLAIMED_FOR: Final = 0.1
 """Seconds for which a found claim of another process is cached; frames for it are then ignored."""
@@ -38,27 +37,10 @@ _PREFIX: Final = "mxwire-peers-"
 _SHARED_MEMORY: Final = Path("/dev/shm")
 
 
-class HostSharing(NodeSharing, Protocol):
-    """Shared state that a host uses, besides that of its node."""
-
-    def claim(self, interface: int, endpoint: int) -> None:
-        """Claim an endpoint number on an interface, by its index.
-
-        Raises :class:`~mxwire.host.errors.HostError` if another process has claimed it.
-        """
-
-    def release(self, interface: int, endpoint: int) -> None:
-        """Release an endpoint number."""
-
-    def owner(self, interface: int, endpoint: int) -> str | None:
-        """Description of the other process that has an endpoint; None if there is none."""
-
-    def close(self) -> None:
-        """Release all claims."""
-
-
 class MachineSharing:
     """Interfaces of this machine, given by name, shared with the other processes in the network namespace.
+
+    The node uses it as its :class:`~mxwire.protocol.peers.Sharing`.
 
     Raises :class:`~mxwire.errors.MxwireError` if the peer table belongs to another user.
     """

@@ -20,9 +20,9 @@ from mxwire.host.requests import Pending, place_of
 from mxwire.link import LinkError
 from mxwire.link.interface import read_interface
 from mxwire.protocol import Counter, Partner, Peer, Status
+from mxwire.protocol.discovery import query
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import Dialect
-from mxwire.wire.packets import HostQuery
 
 SLICE: Final = 0.25
 """Seconds between checks for progress."""
@@ -93,15 +93,7 @@ class PeerObserver(FrameObserver):
         core = self._core
         with core.section:
             for board in core.node.interfaces:
-                board.emit(
-                    Counter.SEND_HOST_QUERY,
-                    HostQuery(
-                        dst_mac=peer.address,
-                        src_mac=board.address,
-                        src_dst_peer_index=peer.index,
-                        magic=core.node.magic,
-                    ),
-                )
+                board.emit(Counter.SEND_HOST_QUERY, query(board.address, peer.address, peer.index, core.node.magic))
             core.transmit()
 
     def disagreement(self, peer: Peer) -> str | None:

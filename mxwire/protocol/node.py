@@ -19,7 +19,7 @@ from mxwire.protocol.discovery import Discovery, Names, RawQueue
 from mxwire.protocol.library.endpoint import CONTEXT_BITS_MAXIMUM, KEY_MAXIMUM, EngineEndpoint
 from mxwire.protocol.library.matching import HandlerCalls
 from mxwire.protocol.library.partner import Event
-from mxwire.protocol.peers import Alone, Peer, PeerTable, Sharing
+from mxwire.protocol.peers import Peer, PeerTable, Sharing
 from mxwire.protocol.profile import OPEN_MX_1_5, Profile
 from mxwire.protocol.status import EventKind, LocalProtocolError, Status
 from mxwire.wire.dialect import MXOE, Dialect
@@ -56,7 +56,7 @@ class Node:
         self.profile = profile
         self.dialect = dialect
         self.peers = PeerTable(profile.peer_maximum, sharing)
-        self._sharing = Alone() if sharing is None else sharing
+        self._sharing = sharing
         self._announce = announce
         self._rng = rng
         self._events: list[Event] = []
@@ -305,8 +305,9 @@ class Node:
         board = HostInterface(
             number, address, name, self.dialect, self.profile, self.peers, self._names, self._raw, self._rng
         )
-        board.elsewhere = partial(self._sharing.elsewhere, number)
-        board.speaks = partial(self._sharing.speaks, number)
+        if self._sharing is not None:
+            board.elsewhere = partial(self._sharing.elsewhere, number)
+            board.speaks = partial(self._sharing.speaks, number)
         peer = self.peers.add(address, name)
         peer.own = number
         self.interfaces.append(board)

@@ -37,18 +37,6 @@ class Sharing(Protocol):
         """Return whether this node answers and announces for the interface."""
 
 
-class Alone:
-    """The only node on its interfaces, which numbers its peers itself."""
-
-    def elsewhere(self, interface: int, endpoint: int) -> bool:
-        """Return False: there is no other node."""
-        return False
-
-    def speaks(self, interface: int) -> bool:
-        """Return True: there is no other node."""
-        return True
-
-
 @dataclass(slots=True, eq=False)
 class Peer:
     """One interface of a host; the interfaces of the local host are peers too."""

@@ -268,8 +268,8 @@ def test_a_second_answer_is_a_duplicate(network):
     ):
         peer = beta.wait_for_peer("alpha", PATIENCE)
         link = alpha.core.links[0]
-        real = link.send
-        link.send = lambda batch: real(batch) + real(batch)  # type: ignore[method-assign]
+        real = link.send_few
+        link.send_few = lambda frames: real(frames) + real(frames)  # type: ignore[method-assign]
         pinging = Pinger(beta, HostQueryMethod(beta, peer))
         outcomes = list(islice(pinging.run(None, 0.0, PATIENCE), 4))
         assert [each.sequence for each in outcomes if not each.duplicate] == [1, 2]

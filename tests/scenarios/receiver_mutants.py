@@ -203,9 +203,9 @@ RECEIVER_MUTANTS = (
         "whoever sends becomes a partner",
         "R-ORD-01",
         "library/endpoint.py",
-        "            # A packet from an unknown partner is dropped silently (R-ORD-01).\n",
+        "            if partner is None:\n                continue\n",
         "            if partner is None:\n"
-        "                partner = self.partner(event.peer, event.frame.src_endpoint)\n"
+        "                partner = self.partner(event.peer, frame.src_endpoint)\n"
         "                partner.tx_next = partner.tx_una = 1\n",
     ),
     Mutant("what was early stays so", "R-ORD-04", _WINDOW, "                self._drain()\n", "                pass\n"),
@@ -266,8 +266,8 @@ RECEIVER_MUTANTS = (
         "a nack of an unknown type is a refusal",
         "R-NAK-07",
         "library/endpoint.py",
-        "status = NACKS.get(event.frame.nack_type)",
-        "status = NACKS.get(event.frame.nack_type, Status.BAD_ERROR)",
+        "status = NACKS.get(frame.nack_type)",
+        "status = NACKS.get(frame.nack_type, Status.BAD_ERROR)",
     ),
     Mutant(
         "a NOTIFY is sent again after its nack",

@@ -66,6 +66,8 @@ _RECEIVED: Final[dict[type[Frame], Counter]] = {
     Notify: Counter.RECV_NOTIFY,
     ConnectRequest: Counter.RECV_CONNECT_REQUEST,
     ConnectReply: Counter.RECV_CONNECT_REPLY,
+    Truc: Counter.RECV_LIBACK,
+    NackLib: Counter.RECV_NACK_LIB,
 }
 _PULL_NACKS: Final[dict[int, Status]] = {
     NackType.BAD_ENDPT: Status.REMOTE_ENDPOINT_BAD_ID,
@@ -293,11 +295,8 @@ class HostInterface(Port):
             self.counters[Counter.DROP_BAD_DATA_LENGTH] += 1
         elif frame.liback_session_id != endpoint.session:
             self.counters[Counter.DROP_BAD_SESSION] += 1
-        elif not endpoint.ring.push(Arrival(peer, frame)):
-            self.counters[Counter.DROP_RING_FULL] += 1
         else:
-            self.counters[Counter.RECV_LIBACK] += 1
-            self.ready[endpoint] = None
+            self._deliver(endpoint, peer, frame)
 
     def _take_pull(self, frame: Pull, _now: int) -> None:
         """Answer a PULL at once, regardless of earlier ones (R-PUL-12 to R-PUL-15)."""
@@ -411,11 +410,8 @@ class HostInterface(Port):
         endpoint = self.endpoints.get(frame.dst_endpoint)
         if endpoint is None:
             self.counters[Counter.DROP_BAD_ENDPOINT] += 1
-        elif not endpoint.ring.push(Arrival(peer, frame)):
-            self.counters[Counter.DROP_RING_FULL] += 1
         else:
-            self.counters[Counter.RECV_NACK_LIB] += 1
-            self.ready[endpoint] = None
+            self._deliver(endpoint, peer, frame)
 
     def _take_nack_mcp(self, frame: NackMcp, _now: int) -> None:
         """End the pull that a NACK_MCP refuses (R-NAK-09); other types are ignored."""

@@ -16,7 +16,7 @@ from mxwire.wire.enums import ConnectStatus, NackType
 from mxwire.wire.numbers import FIRST_NUMBER
 from mxwire.wire.packets import ConnectReply, ConnectRequest
 
-NACKS: Final = {
+NACKS: Final[dict[int, Status]] = {
     NackType.BAD_ENDPT: Status.REMOTE_ENDPOINT_BAD_ID,
     NackType.ENDPT_CLOSED: Status.REMOTE_ENDPOINT_CLOSED,
     NackType.BAD_SESSION: Status.REMOTE_ENDPOINT_BAD_SESSION,

@@ -67,9 +67,8 @@ from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 from mxwire.protocol.arguments import Segments, checked_integer
 from mxwire.protocol.card.endpoint import CardEndpoint
-from mxwire.protocol.corridor import Arrival, LocalMessage
-from mxwire.protocol.library import connect
-from mxwire.protocol.library.connect import NACKS, ConnectCall
+from mxwire.protocol.corridor import LocalMessage
+from mxwire.protocol.library.connect import NACKS, ConnectCall, take_reply, take_request
 from mxwire.protocol.library.inbound import Unexpected
 from mxwire.protocol.library.matching import ALL_BITS
 from mxwire.protocol.library.outbound import (
@@ -122,6 +121,15 @@ class EngineEndpoint(LibraryEndpoint):
         self.local_sends: deque[LocalSend] = deque()
         self._tick, self._ack_delay = self.profile.tick, self.profile.ack_delay
         self._context_mask = ((1 << context_bits) - 1) << context_shift
+        dialect, profile = card.dialect, card.profile
+        self._pipeline: int | None = None
+        self._fragment = dialect.fragment_payload
+        """Bytes of a full MEDIUM fragment (R-SND-03)."""
+        if dialect.medium_format is MEDIUM_MXOE:
+            self._pipeline = profile.fragment_pipeline or dialect.fragment_payload.bit_length() - 1
+            self._fragment = 1 << self._pipeline
+        self.medium_threshold = min(profile.medium_threshold, self._fragment * dialect.fragments_maximum)
+        """Maximum length in bytes of a message that is sent as MEDIUM (R-SND-01)."""
 
     def __repr__(self) -> str:
         """Show interface, number and session, for debugging."""
@@ -175,7 +183,7 @@ class EngineEndpoint(LibraryEndpoint):
         match_info = checked_integer("match info", match_info, ALL_BITS)
         maximum = self._resends(resend_maximum)
         if type(data) is bytes and len(data) <= SMALL_MAXIMUM and not (synchronous or partner.local):
-            return self._send_eager(partner, data, match_info, maximum)
+            return self._send_buffered(partner, data, match_info, maximum)
         memory = Segments(data)
         if memory.length > LENGTH_MAXIMUM:
             raise LocalProtocolError(
@@ -185,9 +193,10 @@ class EngineEndpoint(LibraryEndpoint):
             request = LocalSend(partner, match_info, memory, synchronous=synchronous)
             self.local_sends.append(request)
             return request
-        if synchronous or memory.length > self.medium_threshold:
-            return self._send_large(partner, memory, match_info, maximum)
-        return self._send_buffered(partner, memory, match_info, maximum)
+        if not synchronous and memory.length <= self.medium_threshold:
+            return self._send_buffered(partner, memory.copy(), match_info, maximum)
+        packet = RndvPacket(match_info, memory)
+        return self._enqueue(partner, packet, LargeSend(self, partner, packet), maximum)
 
     def receive(self, buffer: Any, match_info: SupportsIndex = 0, mask: SupportsIndex = ALL_BITS) -> Receive:
         """Post a receive into any writable buffer, or a sequence of up to 256 buffers (R-MAT-01).
@@ -283,40 +292,14 @@ class EngineEndpoint(LibraryEndpoint):
 
     # Sending.
 
-    @property
-    def medium_threshold(self) -> int:
-        """Maximum length in bytes of a message that is sent as MEDIUM (R-SND-01)."""
-        return min(self.profile.medium_threshold, self._fragment * self.card.dialect.fragments_maximum)
-
-    @property
-    def _fragment(self) -> int:
-        """Bytes of a full MEDIUM fragment (R-SND-03)."""
-        pipeline = self._pipeline
-        return self.card.dialect.fragment_payload if pipeline is None else 1 << pipeline
-
-    @property
-    def _pipeline(self) -> int | None:
-        dialect = self.card.dialect
-        if dialect.medium_format is not MEDIUM_MXOE:
-            return None
-        return self.profile.fragment_pipeline or dialect.fragment_payload.bit_length() - 1
-
-    def _send_buffered(self, partner: Partner, memory: Segments, match_info: int, maximum: int) -> Request:
-        data = memory.copy()
+    def _send_buffered(self, partner: Partner, data: bytes, match_info: int, maximum: int) -> Request:
+        """Send a copy of a message, in one TINY or SMALL frame or as a MEDIUM (R-SND-01)."""
+        packet: NumberedPacket
         if len(data) <= SMALL_MAXIMUM:
-            return self._send_eager(partner, data, match_info, maximum)
-        request = BufferedSend(self, partner, match_info, len(data))
-        packet = MediumPacket(match_info, data, self._fragment, self._pipeline)
-        return self._enqueue(partner, packet, request, maximum)
-
-    def _send_eager(self, partner: Partner, data: bytes, match_info: int, maximum: int) -> Request:
-        """Send a message that fits into one TINY or SMALL frame (R-SND-01)."""
-        request = BufferedSend(self, partner, match_info, len(data))
-        return self._enqueue(partner, EagerPacket(match_info, data), request, maximum)
-
-    def _send_large(self, partner: Partner, memory: Segments, match_info: int, maximum: int) -> Request:
-        packet = RndvPacket(match_info, memory)
-        return self._enqueue(partner, packet, LargeSend(self, partner, packet), maximum)
+            packet = EagerPacket(match_info, data)
+        else:
+            packet = MediumPacket(match_info, data, self._fragment, self._pipeline)
+        return self._enqueue(partner, packet, BufferedSend(self, partner, match_info, len(data)), maximum)
 
     def _enqueue(
         self, partner: Partner, packet: NumberedPacket, request: BufferedSend | LargeSend, maximum: int
@@ -374,14 +357,19 @@ class EngineEndpoint(LibraryEndpoint):
             if isinstance(event, LocalMessage):
                 self._take_local(event)
                 continue
-            take = _BY_TYPE.get(type(event.frame))
-            if take is not None:
-                take(self, event)
+            frame = event.frame
+            if type(frame) is ConnectRequest:
+                take_request(self, event.peer, frame)
                 continue
-            partner = self.partners.get((event.peer.index, event.frame.src_endpoint))
+            partner = self.partners.get((event.peer.index, frame.src_endpoint))
             # A packet from an unknown partner is dropped silently (R-ORD-01).
-            if partner is not None:
+            if partner is None:
+                continue
+            take = _UNNUMBERED.get(type(frame))
+            if take is None:
                 partner.window.arrive(event)
+            else:
+                take(partner, frame)
         self.resends.left()
         while ring.ended:
             ended = ring.ended.popleft()
@@ -406,26 +394,6 @@ class EngineEndpoint(LibraryEndpoint):
                 break
         if self.immediate_acks or self.delayed_acks:
             self._acknowledge()
-
-    def _take_request(self, event: Arrival) -> None:
-        connect.take_request(self, event.peer, event.frame)
-
-    def _take_reply(self, event: Arrival) -> None:
-        partner = self.partners.get((event.peer.index, event.frame.src_endpoint))
-        if partner is not None:
-            connect.take_reply(partner, event.frame)
-
-    def _take_liback(self, event: Arrival) -> None:
-        partner = self.partners.get((event.peer.index, event.frame.src_endpoint))
-        if partner is not None:
-            partner.liback(event.frame.liback_lib_seqnum, event.frame.liback_acknum)
-
-    def _take_nack(self, event: Arrival) -> None:
-        """Take a nack; unknown types and unknown partners are ignored (R-NAK-04, R-NAK-07, R-MEA-12)."""
-        partner = self.partners.get((event.peer.index, event.frame.src_endpoint))
-        status = NACKS.get(event.frame.nack_type)
-        if partner is not None and status is not None:
-            partner.refused(event.frame.lib_seqnum, status)
 
     def _take_local(self, event: LocalMessage) -> None:
         """Match a message from an endpoint of the same host."""
@@ -559,9 +527,20 @@ class EngineEndpoint(LibraryEndpoint):
         return value, mask
 
 
-_BY_TYPE: Final[dict[type, Callable[[EngineEndpoint, Any], None]]] = {
-    ConnectRequest: EngineEndpoint._take_request,
-    ConnectReply: EngineEndpoint._take_reply,
-    Truc: EngineEndpoint._take_liback,
-    NackLib: EngineEndpoint._take_nack,
+def _take_liback(partner: Partner, frame: Truc) -> None:
+    partner.liback(frame.liback_lib_seqnum, frame.liback_acknum)
+
+
+def _take_nack(partner: Partner, frame: NackLib) -> None:
+    """Take a nack; unknown types are ignored (R-NAK-04, R-NAK-07, R-MEA-12)."""
+    status = NACKS.get(frame.nack_type)
+    if status is not None:
+        partner.refused(frame.lib_seqnum, status)
+
+
+_UNNUMBERED: Final[dict[type, Callable[[Partner, Any], None]]] = {
+    ConnectReply: take_reply,
+    Truc: _take_liback,
+    NackLib: _take_nack,
 }
+"""The functions for packets of a known partner without a sequence number; all others pass its window."""
