@@ -119,9 +119,9 @@ class ControlFrameObserver(FrameObserver):
         self._pass_on = observe
         self._met = met
         self._codec = codec_of(MXOE)
-        super().__init__(core)
+        super().__init__(core, self._select)
 
-    def _observe(self, batch: FrameBatch, sent: bool) -> None:
+    def _select(self, batch: FrameBatch, sent: bool) -> None:
         now = time.time_ns()
         if self._met is not None and not sent:
             for start in batch.offset.tolist():

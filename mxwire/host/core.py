@@ -17,7 +17,6 @@ import logging
 import signal
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from types import FrameType, TracebackType
@@ -314,23 +313,20 @@ class Core:
         self.end(why)
 
 
-class FrameObserver(ABC):
-    """Base of objects that see all frames that a host receives and sends, from creation until they are closed.
+class FrameObserver:
+    """Calls ``observe`` with all frames that a host receives or (``sent``) is about to send, until it is closed.
 
-    Frames may be observed at once, so a derived class completes its own ``__init__`` before it calls this one.
+    ``observe`` must not keep the batch.
     """
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, observe: Callable[[FrameBatch, bool], None]) -> None:
         self._core = core
+        self._observe = observe
         with core.section:
-            core.observers.append(self._observe)
+            core.observers.append(observe)
 
     def close(self) -> None:
         """Stop observing; closing again does nothing."""
         with self._core.section:
             if self._observe in self._core.observers:
                 self._core.observers.remove(self._observe)
-
-    @abstractmethod
-    def _observe(self, batch: FrameBatch, sent: bool) -> None:
-        """Handle received frames, or (``sent``) frames about to be sent; must not keep the batch."""

@@ -324,7 +324,7 @@ class AsyncioDriver:
         self._timer: asyncio.TimerHandle | None = None
         self._descriptors = [each.fileno() for each in core.links]
         for each in self._descriptors:
-            self._loop.add_reader(each, self._step)
+            self._loop.add_reader(each, core.step)
         core.after = self._schedule
         self._schedule()
 
@@ -364,9 +364,6 @@ class AsyncioDriver:
         for each in self._descriptors:
             self._loop.remove_reader(each)
         self._descriptors = []
-
-    def _step(self) -> None:
-        self.core.step()
 
     def _schedule(self) -> None:
         """Set the timer to the engine's next deadline."""

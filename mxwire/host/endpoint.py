@@ -209,13 +209,6 @@ def _guarded(handler: Handler) -> Handler:
     return guarded
 
 
-def require_nonempty(requests: Sequence[HostRequest[Any]]) -> Sequence[HostRequest[Any]]:
-    """Return ``requests``; raise :class:`~mxwire.host.errors.HostError` if there are none."""
-    if not requests:
-        raise HostError(Status.BAD_REQUEST, "there is no request to wait for")
-    return requests
-
-
 def _criteria(match_info: SupportsIndex | None, mask: SupportsIndex) -> tuple[SupportsIndex, SupportsIndex]:
     """Value and mask of a receive; match info None takes any message."""
     return (0, 0) if match_info is None else (match_info, mask)
@@ -383,7 +376,7 @@ class Endpoint(BaseEndpoint):
 
     def wait_any(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> HostRequest[Any]:
         """Wait until one of several requests has ended, and return the first that has; see its ``result()``."""
-        found = self.host.driver.wait(AnyOf(require_nonempty(requests)), timeout)
+        found = self.host.driver.wait(AnyOf(requests), timeout)
         assert isinstance(found, HostRequest)
         return found
 
@@ -494,7 +487,7 @@ class AsyncEndpoint(BaseEndpoint):
 
     async def wait_any(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> HostRequest[Any]:
         """Wait until one of several requests has ended, and return the first that has; see its ``result()``."""
-        found = await self.host.driver.wait(AnyOf(require_nonempty(requests)), timeout)
+        found = await self.host.driver.wait(AnyOf(requests), timeout)
         assert isinstance(found, HostRequest)
         return found
 

@@ -110,11 +110,13 @@ class Waiter:
 
 
 class AnyOf(Pending[Pending[Any]]):
-    """The first of several, in their order, that is ready."""
+    """The first of several, in their order, that is ready. Raises HostError if there are none."""
 
     __slots__ = ("_members",)
 
     def __init__(self, members: Sequence[Pending[Any]]) -> None:
+        if not members:
+            raise HostError(Status.BAD_REQUEST, "there is no request to wait for")
         self._members = members
 
     def ready(self) -> bool:

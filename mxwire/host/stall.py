@@ -58,9 +58,9 @@ class PeerObserver(FrameObserver):
         self._longest: dict[bytes, int] = {}
         self._long_received: dict[bytes, int] = {}
         self._long_sent: dict[bytes, int] = {}
-        super().__init__(core)
+        super().__init__(core, self._count)
 
-    def _observe(self, batch: FrameBatch, sent: bool) -> None:
+    def _count(self, batch: FrameBatch, sent: bool) -> None:
         if self._left <= 0:
             return
         self._left -= len(batch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,7 +16,7 @@ from mxwire.host.control_frames import (
     dialect_query,
     host_query,
 )
-from mxwire.host.core import Core, FrameObserver
+from mxwire.host.core import FrameObserver
 from mxwire.host.host import Host
 from mxwire.protocol import Peer
 from mxwire.wire.detection import Detector
@@ -104,7 +104,7 @@ class Survey:
         self._serials: set[int] = set()
         self._own = {each.address for each in self._core.links}
         self._detector = Detector(by_sender=True)
-        self._traffic = _TrafficObserver(self._core, self.observe)
+        self._traffic = FrameObserver(self._core, lambda batch, sent: None if sent else self.observe(batch))
         self._observer = ControlFrameObserver(self._core, self._observe, self._meet)
 
     def rounds(self, seconds: float, every: float = ROUND) -> Iterator[list[SurveyedHost]]:
@@ -238,18 +238,6 @@ class Survey:
             heard=notes.heard or peer in heard,
             long_frames=notes.long_answered if notes.long_asked else None,
         )
-
-
-class _TrafficObserver(FrameObserver):
-    """Passes on all received frames."""
-
-    def __init__(self, core: Core, observe: Callable[[FrameBatch], None]) -> None:
-        self._pass_on = observe
-        super().__init__(core)
-
-    def _observe(self, batch: FrameBatch, sent: bool) -> None:
-        if not sent:
-            self._pass_on(batch)
 
 
 def _dialect(answered: str | None, detected: Dialect | None) -> str | None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
 from mxwire.protocol.card.interface import HostInterface
-from mxwire.protocol.card.pull import PullReplyRun, PullTransfer
+from mxwire.protocol.card.pull import PullReplyRun
 from mxwire.protocol.corridor import Fragments
 from mxwire.protocol.counters import Counter
 from mxwire.wire.codec import TYPE_OFFSET
@@ -169,16 +169,10 @@ def _pull_replies(interface: HostInterface, which: tuple[int, int, bool], part: 
     elif pull is None:
         interface.counters[Counter.DROP_REPLY_BAD_HANDLE] += count
     else:
-        for reason in pull.replies(part, now) if count > 1 else _single(pull, part, now):
+        for reason in pull.replies(part, now):
             interface.counters[reason] += 1
         if endpoint.ring.ended:
             interface.ready[endpoint] = None
-
-
-def _single(pull: PullTransfer, part: PullReplyRun, now: int) -> list[Counter]:
-    start = part.starts[0]
-    reason = pull.reply(part.sequences[0], part.offsets[0], part.buffer[start : start + part.lengths[0]], now)
-    return [] if reason is None else [reason]
 
 
 def pulls(interface: HostInterface, run: FrameRun, now: int) -> None:

@@ -130,22 +130,16 @@ class HostInterface(Port):
         self._refuse = self._nack_lib
         self._take: dict[type, Callable[[Any, int], None]] = {
             Malformed: self._take_malformed,
-            Raw: self._take_raw,
-            Announcement: self._take_raw,
             HostQuery: self._take_query,
             HostReply: self._take_reply,
-            ConnectRequest: self._take_connect,
-            ConnectReply: self._take_connect,
-            Tiny: self._take_message,
-            Small: self._take_message,
-            Medium: self._take_message,
-            Rndv: self._take_message,
-            Notify: self._take_message,
             Truc: self._take_truc,
             Pull: self._take_pull,
             PullReply: self._take_pull_reply,
             NackLib: self._take_nack_lib,
             NackMcp: self._take_nack_mcp,
+            **dict.fromkeys((Raw, Announcement), self._take_raw),
+            **dict.fromkeys((ConnectRequest, ConnectReply), self._take_connect),
+            **dict.fromkeys((Tiny, Small, Medium, Rndv, Notify), self._take_message),
         }
 
     def open(self, number: int, session: int) -> CardEndpoint:

@@ -349,7 +349,7 @@ class PullTransfer(Machine):
         """
         dropped: list[Counter] = []
         place, count = 0, len(run.sequences)
-        regular = self._follow_each_other(run)
+        regular = count > 1 and self._follow_each_other(run)
         while place < count and self.state is PullState.RUNNING:
             taken = self._take_together(run, place, now) if regular else 0
             if not taken:

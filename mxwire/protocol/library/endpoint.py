@@ -400,7 +400,7 @@ class EngineEndpoint(LibraryEndpoint):
         send: LocalSend = event.source
         if send.state is not LocalState.OFFERED:
             return
-        source = self.partner(send.endpoint.own_peer, send.endpoint.number)
+        source = self.partner(self.node.peer(send.endpoint.card.port.address), send.endpoint.number)
         assert source is not None
         source.fwd = source.rev = send.endpoint.session
         receive = self.matching.arrive(send.match_info)
@@ -471,11 +471,6 @@ class EngineEndpoint(LibraryEndpoint):
         return bool((self.pull_starts and self.card.slots.available) or (self.starving and self.region_available))
 
     # The local host.
-
-    @property
-    def own_peer(self) -> Peer:
-        """The peer that stands for the local interface."""
-        return self.node.peer(self.card.port.address)
 
     def neighbour(self, partner: Partner) -> EngineEndpoint | None:
         """The open endpoint of the same host that a local partner stands for."""

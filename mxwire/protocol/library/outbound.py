@@ -236,14 +236,6 @@ class SendEvent(StrEnum):
     LOST = "lost"
 
 
-def _complete(send: BufferedSend) -> None:
-    send.finish(Status.SUCCESS, send.length)
-
-
-def _fail(send: BufferedSend, status: Status) -> None:
-    send.finish(status)
-
-
 def _report_undelivered(send: BufferedSend, status: Status) -> None:
     send.late_status = status
     send.endpoint.report(EventKind.UNDELIVERED, send)
@@ -253,8 +245,8 @@ BUFFERED_SEND: Final = TransitionTable(
     "buffered send",
     SendState.WAITING,
     (
-        (SendState.WAITING, SendEvent.POSTED, SendState.POSTED, _complete, ("R-SND-06",)),
-        (SendState.WAITING, SendEvent.LOST, SendState.DONE, _fail, ("R-CLS-05",)),
+        (SendState.WAITING, SendEvent.POSTED, SendState.POSTED, Request.finish, ("R-SND-06",)),
+        (SendState.WAITING, SendEvent.LOST, SendState.DONE, Request.finish, ("R-CLS-05",)),
         (SendState.POSTED, SendEvent.ACK, SendState.DONE, None, ("R-ACK-05",)),
         (SendState.POSTED, SendEvent.LOST, SendState.DONE, _report_undelivered, ("R-CLS-02", "R-NAK-05")),
     ),
@@ -275,8 +267,8 @@ class BufferedSend(Request):
         """The reason if the message was lost after it had been reported complete."""
 
     def posted(self) -> None:
-        """Note the first transmission."""
-        self.fire(SendEvent.POSTED)
+        """Complete the send for the application, since its packet has been transmitted."""
+        self.fire(SendEvent.POSTED, Status.SUCCESS, self.length)
 
     def acked(self) -> None:
         """Note that the partner has the message."""

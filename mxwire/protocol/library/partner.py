@@ -276,11 +276,6 @@ class LibraryEndpoint(ABC):
     def neighbour(self, partner: Partner) -> LibraryEndpoint | None:
         """The open endpoint of the same host that a local partner stands for."""
 
-    @property
-    @abstractmethod
-    def own_peer(self) -> Peer:
-        """The peer that stands for the local interface."""
-
 
 class Partner:
     """One remote endpoint, identified by peer and endpoint number."""
