@@ -185,7 +185,7 @@ def test_scenarios_are_played_without_clock_and_files(module):
     assert {name.split(".")[0] for name in imports(module)}.isdisjoint(INPUT_AND_OUTPUT - {"random"})
 
 
-@pytest.mark.parametrize("name", ["template", "slots", "accounting", "pacing", "rates"])
+@pytest.mark.parametrize("name", ["template", "slots", "accounting", "pacing", "rates", "search", "requirement"])
 def test_line_rate_tests_compute_without_clock_and_files(name):
     """Frames, their accounting, and the decisions of searches; the rest runs them on interfaces."""
     assert {each.split(".")[0] for each in imports(Path(f"mxwire/linerate/{name}.py"))}.isdisjoint(INPUT_AND_OUTPUT)

@@ -43,6 +43,7 @@ Examples:
   mxwire linerate sink -i veth1                                    count frames, on one side
   mxwire linerate generate -i veth0 --frame PULL_REPLY --rate 1Gbit/s --duration 5
   mxwire linerate generate -i veth0 --duration 5 --json | jq 'select(.event=="summary").lost'
+  mxwire linerate test throughput -i veth0 --to veth1 --sizes 60,1024,4128,9000
 """
 
 
@@ -397,6 +398,7 @@ cannot start or the interface is gone, 130 Ctrl-C.
 @via_option("packet", "xdp")
 @cpu_option
 @netns_option
+@click.option("--with-parent", is_flag=True, hidden=True, help="End with the parent process, and print no runs.")
 @json_option
 def sink(
     interface: str,
@@ -410,6 +412,7 @@ def sink(
     via: str,
     cpu: int | None,
     netns: str | None,
+    with_parent: bool,
     as_json: bool,
 ) -> None:
     """Count and check test frames, and answer generators."""
@@ -420,6 +423,10 @@ def sink(
 
     pin(cpu)
     end_like_interrupt()
+    if with_parent:
+        from mxwire.linerate.sink_process import end_with_parent
+
+        end_with_parent()
     with entered(netns):
         found = LiveOptions(interface).check()
         link = open_sink_link(interface, Via(via), ring << 20)
@@ -427,6 +434,7 @@ def sink(
             reporter = _SinkReporter(as_json, every, common_clocks)
             station = SinkStation(link, level=CheckLevel(check), via=via, on_run=reporter.run)
             reporter.begin(machine_record(found, via), link.address)
+            reporter.silent = with_parent
             interrupted = _collect(station, reporter, runs, seconds)
     if interrupted:
         sys.exit(130)
@@ -463,6 +471,8 @@ class _SinkReporter:
         self._frames = 0
         self.flawed = False
         """True if a frame was lost, duplicate, reordered or altered."""
+        self.silent = False
+        """True for the sink of a test, whose results go to the test by control messages."""
 
     def begin(self, machine: dict[str, Any], address: bytes) -> None:
         from mxwire.report.linerate import machine_text
@@ -478,6 +488,8 @@ class _SinkReporter:
         """Print progress, if it is due."""
         from mxwire.report.linerate import rate_text
 
+        if self.silent:
+            return
         active = [each for each in station.sink.runs.values() if not each.ended]
         frames = sum(each.frames for each in active)
         if self._line.due():
@@ -511,6 +523,8 @@ class _SinkReporter:
 
         counts = run.counts()
         self.flawed |= bool(counts.lost or counts.duplicates or counts.reordered or run.altered)
+        if self.silent:
+            return
         common = self._common_clocks or (run.boot is not None and run.boot == boot_id())
         record = {
             "event": "run",
@@ -529,6 +543,8 @@ class _SinkReporter:
     def end(self, station: SinkStation) -> None:
         """Print the number of frames without a stamp."""
         runs, foreign = station.ended_runs, station.sink.foreign
+        if self.silent:
+            return
         if self._as_json:
             click.echo(json_line({"event": "ended", "runs": runs, "foreign": foreign, **station.drops()}))
         else:
@@ -537,3 +553,12 @@ class _SinkReporter:
             if foreign:
                 note(f"{counted(foreign, 'frame')} of MXoE without a stamp, or with one of another generator")
         sys.stdout.flush()
+
+
+def _add_tests() -> None:
+    from mxwire.cli.linerate_test import tests
+
+    command.add_command(tests)
+
+
+_add_tests()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -150,3 +152,102 @@ def generator_lines(record: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {latency_text(sink['latency'], common_clocks=record['common_clocks'])}")
     places = places_text(record["places"])
     return [*lines, f"  {places}"] if places else lines
+
+
+# Tests
+
+
+_COMMON: Final = (Column("bytes", right=True), Column("frame"), Column("frames/s", right=True))
+_END: Final = (Column("line", right=True), Column("tester's limit", right=True), Column("remark"))
+
+
+def result_blocks(test: str, results: Sequence[Mapping[str, Any]]) -> list[Block]:
+    """The table of the results of one test."""
+    columns, cells = {
+        "throughput": ((Column("bit/s", right=True),), _throughput_cells),
+        "latency": (
+            tuple(Column(each, right=True) for each in ("load", "min", "median", "p99", "p99.9", "variation", "lost")),
+            _latency_cells,
+        ),
+        "loss": ((Column("loss at 100 % of that", right=True), Column("no loss from", right=True)), _loss_cells),
+        "burst": (
+            tuple(Column(each, right=True) for each in ("burst", "shortest", "longest", "buffer")),
+            _burst_cells,
+        ),
+    }[test]
+    rows = tuple(Row((*_common_cells(each), *cells(each), *_end_cells(each))) for each in results)
+    blocks: list[Block] = [Table((*_COMMON, *columns, *_END), rows)]
+    if any(each["tester_limited"] for each in results):
+        blocks.append(
+            Verbatim(
+                "tester-limited: the generator or the sink reached its own limit, so the network may carry more;\n"
+                "try --via xdp, two machines, or a CPU of its own for each side (--cpu)"
+            )
+        )
+    return blocks
+
+
+def _common_cells(result: Mapping[str, Any]) -> tuple[str, ...]:
+    return str(result["size"]), result["frame"], f"{result['frames_per_second']:,.0f}"
+
+
+def _end_cells(result: Mapping[str, Any]) -> tuple[str, ...]:
+    remarks = [f"tester-limited: {result['limited_by']}"] if result["tester_limited"] else []
+    if not result.get("settled", True):
+        remarks.append("not settled: trials at one rate passed and failed")
+    line = result["line_frames_per_second"]
+    share = "-" if not line else f"{100 * result['frames_per_second'] / line:.1f} %"
+    return share, f"{result['tester']['frames_per_second']:,.0f}", "; ".join(remarks)
+
+
+def _throughput_cells(result: Mapping[str, Any]) -> tuple[str, ...]:
+    return (rate_text(result["bits_per_second"], "bit/s"),)
+
+
+def _latency_cells(result: Mapping[str, Any]) -> tuple[str, ...]:
+    found = result["latency"]
+    load = f"{result['load_percent']} %"
+    if not found.get("count"):
+        return (load, *"-----", f"{result['lost']:,}")
+    names = ("min_ns", "median_ns", "p99_ns", "p999_ns")
+    # Without common clocks only the differences from the smallest latency are known.
+    low = 0 if result["common_clocks"] else found["min_ns"]
+    times = [time_text(found[each] - low) for each in names]
+    return (load, *times, time_text(found["variation_ns"]), f"{result['lost']:,}")
+
+
+def _loss_cells(result: Mapping[str, Any]) -> tuple[str, ...]:
+    steps = result["steps"]
+    clean = [each["rate"] for each in steps if not each["loss"]]
+    highest = f"{max(clean):,.0f}/s" if clean else "no rate"
+    return f"{100 * steps[0]['loss']:.4f} %", highest
+
+
+def _burst_cells(result: Mapping[str, Any]) -> tuple[str, ...]:
+    buffer = result["buffer_frames"]
+    more = " or more" if result["no_loss"] else ""
+    return (
+        f"{result['count']:,.0f}{more}",
+        f"{result['shortest']:,}",
+        f"{result['longest']:,}",
+        "-" if buffer is None else f"{buffer:,.0f}",
+    )
+
+
+_CSV: Final = (
+    *("test", "size", "frame", "frames_per_second", "bits_per_second", "percent", "line_frames_per_second"),
+    *("tester_limited", "limited_by", "load_percent", "lost", "p99_ns", "count", "shortest", "longest"),
+    "buffer_frames",
+)
+
+
+def csv_text(results: Sequence[Mapping[str, Any]]) -> str:
+    """The results as CSV, one line per result, or per step of a loss test."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow((*_CSV, "rate", "loss"))
+    for each in results:
+        cells = [each.get(name) for name in _CSV]
+        for step in each.get("steps") or [{}]:
+            writer.writerow((*cells, step.get("rate"), step.get("loss")))
+    return out.getvalue()

@@ -213,3 +213,107 @@ def test_without_privileges_the_capability_is_named(wire: Cable) -> None:
         check=False,
     )
     assert done.returncode == 2 and "CAP_NET_RAW" in done.stderr
+
+
+# Tests: what they report, never how fast.
+
+
+def measure(port: Port, *options: object) -> Any:
+    return mxwire(port.namespace, "linerate", "test", *options)
+
+
+def results(done: Any) -> list[dict[str, Any]]:
+    objects = [json.loads(line) for line in done.out.splitlines()]
+    assert objects[0]["event"] == "begin" and objects[-1]["event"] == "summary", done
+    return [each for each in objects if each["event"] == "result"]
+
+
+@pytest.mark.parametrize("test", ["throughput", "latency", "loss", "burst"])
+def test_every_test_measures_each_length_in_two_namespaces(wire: Cable, tmp_path: Path, test: str) -> None:
+    sender, receiver = wire
+    far = f"{receiver.namespace.name}/{receiver.interface}"
+    options: list[object] = ["-i", sender.interface, "--to", far, "--sizes", "60,4128", "--duration", "0.1"]
+    options += ["--resolution", "20%", "--repetitions", 1, "--accept-loss", "90%", "--json", "--csv", tmp_path / "csv"]
+    options += ["--rate", "2000/s"] if test == "latency" else []
+    done = measure(sender, test, *options)
+    assert done.code == 0, done
+    found = results(done)
+    assert [each["size"] for each in found] == ([60] * 4 + [4128] * 4 if test == "latency" else [60, 4128])
+    begin, summary = json.loads(done.out.splitlines()[0]), json.loads(done.out.splitlines()[-1])
+    machine = begin["machine"]
+    assert machine["driver"] == "veth" and machine["mtu"] == 9000 and machine["via"] == "packet"
+    assert {"kernel", "offloads", "receive_queues", "processors_used"} <= set(machine)
+    assert summary["complete"] and summary["results"] == len(found)
+    for each in found:
+        assert each["trials"] and each["tester"]["frames_per_second"] > 0 and each["percent"] is not None
+        for trial in each["trials"]:
+            assert trial["sent"] == trial["received"] + trial["lost"] and trial["sent"] > 0
+    lines = (tmp_path / "csv").read_text().splitlines()
+    assert lines[0].startswith("test,size,frame") and len(lines) > len(found)
+    assert _no_sink(receiver)
+
+
+def _no_sink(port: Port) -> bool:
+    """True if no process has a packet socket in the namespace any more."""
+    return len(port.namespace.run("cat", "/proc/net/packet").stdout.splitlines()) == 1
+
+
+def test_requirements_decide_the_exit_code(wire: Cable) -> None:
+    sender, receiver = wire
+    far = f"{receiver.namespace.name}/{receiver.interface}"
+    options = ("burst", "-i", "veth0", "--to", far, "--sizes", "60", "--duration", "0.05", "--repetitions", 1)
+    assert measure(sender, *options, "--require", "60:>=1").code == 0
+    failed = measure(sender, *options, "--require", ">=100000000", "--require", "99:>=1")
+    assert failed.code == 1
+    assert "does not meet >=100000000" in failed.err and "99:>=1: there is no result for it" in failed.err
+
+
+def test_an_interrupted_test_keeps_its_results(wire: Cable) -> None:
+    sender, receiver = wire
+    far = f"{receiver.namespace.name}/{receiver.interface}"
+    running = Running(
+        sender,
+        "linerate test throughput",
+        *("--to", far, "--sizes", "60,61,62,63,64,65,66,67", "--duration", "0.1", "--resolution", "30%"),
+        *("--repetitions", "1", "--json"),
+    )
+    running.until('"result"')
+    running.process.send_signal(signal.SIGINT)
+    last = json.loads(running.until('"summary"'))
+    assert running.process.wait(60) == INTERRUPTED
+    assert not last["complete"] and last["ended"] == "interrupted" and last["results"] >= 1
+    _wait_until_alone(receiver)
+
+
+def test_a_killed_test_takes_its_sink_with_it(wire: Cable) -> None:
+    sender, receiver = wire
+    far = f"{receiver.namespace.name}/{receiver.interface}"
+    running = Running(sender, "linerate test loss", "--to", far, "--json", "--duration", "5")
+    running.until('"begin"')
+    running.process.kill()
+    _wait_until_alone(receiver)
+
+
+def _wait_until_alone(port: Port) -> None:
+    end = time.monotonic() + 60
+    while not _no_sink(port):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_mistakes_of_tests_are_one_line(wire: Cable) -> None:
+    sender, receiver = wire
+    far = f"{receiver.namespace.name}/{receiver.interface}"
+    for options, words in (
+        (("--to", "nothing0"), "--to nothing0: there is no interface 'nothing0'"),
+        (("--to", "veth0"), "this is the interface that sends"),
+        (("--to", "nowhere/veth1"), "network namespace nowhere"),
+        (("--to", far, "--sizes", "60,9100"), "MTU of 9000 is too small"),
+        (("--to", far, "--sizes", "59"), "not a list of frame lengths"),
+        (("--to", far, "--require", "fast"), "--require"),
+        (("--to", far, "--resolution", "200%"), "not a share"),
+        (("--to", far, "--csv", "/nowhere/file"), "no folder"),
+        (("--timeout", "0.2"), "no sink answers"),
+    ):
+        done = measure(sender, "throughput", "-i", "veth0", *options)
+        assert done.code == 2 and words in done.err and done.err.count("\n") == 1, done

@@ -1,0 +1,96 @@
+"""Searches for limits, as RFC 2544 and RFC 9004 define them: decisions only, without frames and clocks.
+
+Each search is a generator: it yields what to try next, receives the outcome, and returns the result. So the same
+decisions are tested against imaginary devices of any kind, and run against real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Final
+
+from mxwire.errors import MxwireError
+
+TRIALS_MAXIMUM: Final = 60
+"""Trials after which a search ends with what it has: the device does not behave the same twice."""
+_LOSS_STEP: Final = 10
+"""Percent between two rates of a loss test (RFC 2544, section 26.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The highest value that passed, and how it was found."""
+
+    value: float
+    """0 if nothing passed."""
+    settled: bool
+    """False if the search ended before its resolution was reached."""
+    trials: int
+
+
+def search_rate(limit: float, resolution: float, repetitions: int = 1) -> Generator[float, bool, SearchResult]:
+    """Search the highest rate at which all trials pass, up to ``limit``; yields rates, receives whether one passed.
+
+    Bisection until the lowest failed rate is at most ``resolution`` of the limit above the highest passed one, which is
+    then tried until it has passed ``repetitions`` times. A failure in these trials continues the search below
+    (RFC 2544, section 26.1).
+    """
+    if not 0 < resolution < 1:
+        raise MxwireError(f"a resolution lies between 0 and 100 %, not {resolution:.3%}")
+    step = limit * resolution
+    passed: dict[float, int] = {}
+    low, high, rate, trials = 0.0, limit, limit, 0
+    failed = False
+    while trials < TRIALS_MAXIMUM:
+        trials += 1
+        if (yield rate):
+            passed[rate] = passed.get(rate, 0) + 1
+            low = max(low, rate)
+        else:
+            failed = True
+            high = rate
+            passed = {each: count for each, count in passed.items() if each < high}
+            low = max(passed, default=0.0)
+        if low == limit or (failed and high - low <= step):
+            if not low or passed[low] >= repetitions:
+                return SearchResult(low, True, trials)
+            rate = low
+        else:
+            rate = (low + high) / 2
+    return SearchResult(low, False, trials)
+
+
+def step_down(limit: float) -> Generator[float, float, list[tuple[float, float]]]:
+    """Try rates from ``limit`` down in steps of 10 % until two in a row have no loss; yields rates, receives the loss.
+
+    Returns rates and losses (0 to 1) in the order of the trials (RFC 2544, section 26.3).
+    """
+    found: list[tuple[float, float]] = []
+    for percent in range(100, 0, -_LOSS_STEP):
+        rate = limit * (percent / 100)
+        found.append((rate, (yield rate)))
+        if len(found) > 1 and not found[-1][1] and not found[-2][1]:
+            break
+    return found
+
+
+def search_count(maximum: int, resolution: int = 1) -> Generator[int, bool, SearchResult]:
+    """Search the highest count that passes, from 1 to ``maximum``; yields counts, receives whether one passed.
+
+    For bursts (RFC 2544, section 26.4; RFC 9004): ``resolution`` is in frames.
+    """
+    if maximum < 1:
+        raise MxwireError(f"a burst has at least 1 frame, not {maximum}")
+    low, high, trials = 0, maximum + 1, 0
+    count = maximum
+    while high - low > max(resolution, 1) or (not low and high > 1):
+        trials += 1
+        if (yield count):
+            low = count
+            if low == maximum:
+                break
+        else:
+            high = count
+        count = max((low + high) // 2, 1)
+    return SearchResult(low, True, trials)

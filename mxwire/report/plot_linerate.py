@@ -1,0 +1,86 @@
+"""Plots of line-rate tests; matplotlib is an optional extra."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from mxwire.errors import OutputError
+from mxwire.report.axes import BANDWIDTH, FONT, LATENCY, MARK, check, tidy
+
+_LABELS: Final = {
+    "throughput": ("length of frames, bytes", "throughput, Gbit/s"),
+    "burst": ("length of frames, bytes", "longest burst without loss, frames"),
+    "loss": ("offered rate, frames/s", "loss, %"),
+    "latency": ("load, % of the throughput", "latency, µs"),
+}
+
+
+def draw(path: Path, test: str, results: Sequence[Mapping[str, Any]], machine: Mapping[str, Any]) -> None:
+    """Draw the results of one test into the file ``path``; its suffix selects the format.
+
+    Raises :class:`~mxwire.errors.MxwireError` if matplotlib is not installed, or the file cannot be written.
+    """
+    check()
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    with mpl.rc_context(FONT):
+        figure, axes = pyplot.subplots(figsize=(9, 5), layout="constrained")
+        try:
+            _CURVES[test](axes, results)
+            below, left = _LABELS[test]
+            axes.set_xlabel(below)
+            axes.set_ylabel(left)
+            axes.set_ylim(bottom=0)
+            if axes.get_legend_handles_labels()[1]:
+                axes.legend(frameon=False)
+            tidy(axes)
+            title = f"{test} on {machine['interface']} ({machine['driver'] or 'unknown driver'}), via {machine['via']}"
+            figure.suptitle(title, x=0.01, ha="left", fontsize=13)
+            metadata = {"Date": None} if path.suffix in (".svg", ".pdf") else None
+            figure.savefig(path, dpi=150, metadata=metadata)
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
+        finally:
+            pyplot.close(figure)
+
+
+def _throughput(axes: Any, results: Sequence[Mapping[str, Any]]) -> None:
+    sizes = [each["size"] for each in results]
+    limits = [each["tester"]["frames_per_second"] * 8 * each["size"] / 1e9 for each in results]
+    axes.plot(sizes, limits, color=MARK, linestyle=":", marker=".", label="limit of the tester")
+    rates = [each["bits_per_second"] / 1e9 for each in results]
+    axes.plot(sizes, rates, color=BANDWIDTH, marker="o", label="throughput")
+
+
+def _burst(axes: Any, results: Sequence[Mapping[str, Any]]) -> None:
+    sizes, means = [each["size"] for each in results], [each["count"] for each in results]
+    spread = [
+        [each["count"] - each["shortest"] for each in results],
+        [each["longest"] - each["count"] for each in results],
+    ]
+    axes.errorbar(sizes, means, yerr=spread, color=BANDWIDTH, marker="o", capsize=3)
+
+
+def _loss(axes: Any, results: Sequence[Mapping[str, Any]]) -> None:
+    for each in results:
+        rates = [step["rate"] for step in each["steps"]]
+        axes.plot(rates, [100 * step["loss"] for step in each["steps"]], marker="o", label=f"{each['size']} bytes")
+
+
+def _latency(axes: Any, results: Sequence[Mapping[str, Any]]) -> None:
+    for size in dict.fromkeys(each["size"] for each in results):
+        found = [each for each in results if each["size"] == size and each["latency"].get("count")]
+        loads = [each["load_percent"] for each in found]
+        low = [0 if each["common_clocks"] else each["latency"]["min_ns"] for each in found]
+        for name, style in (("median_ns", "-"), ("p99_ns", "--")):
+            times = [(each["latency"][name] - base) / 1000 for each, base in zip(found, low, strict=True)]
+            label = f"{size} bytes, {name.removesuffix('_ns')}"
+            axes.plot(loads, times, linestyle=style, marker="o", label=label, color=None if size else LATENCY)
+
+
+_CURVES: Final = {"throughput": _throughput, "burst": _burst, "loss": _loss, "latency": _latency}
