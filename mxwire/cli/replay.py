@@ -544,7 +544,7 @@ def _print_plan(options: ReplayOptions) -> None:
 
 
 def _print_frame(piece: Piece, place: int, when: int, hurried: bool, as_json: bool) -> None:
-    from mxwire.replay.raw.result import type_name
+    from mxwire.replay.raw.player import type_name
     from mxwire.wire.codec import TYPE_OFFSET
 
     batch = piece.batch

@@ -26,8 +26,7 @@ from mxwire.protocol import Node, profile_by_name
 from mxwire.replay.stateful import live, simulated
 from mxwire.replay.stateful.actor import ReplayActor
 from mxwire.replay.stateful.application import RecordedApplication
-from mxwire.replay.stateful.finding import Cause, ReplayFinding
-from mxwire.replay.stateful.rule_watch import KeepCallback, RuleWatch
+from mxwire.replay.stateful.comparison import Cause, KeepCallback, ReplayFinding, RuleWatch
 from mxwire.replay.stateful.script import ReplayScript, script_of
 from mxwire.report.document import Column, Paragraph, Row, Table, show
 from mxwire.report.json_line import json_line

@@ -10,67 +10,48 @@ from mxwire.rules import chapters as chapters  # registers the rules
 from mxwire.rules.registry import ALWAYS, RULES, Check, WireRule
 from mxwire.rules.state import connects, discovery, numbered, pulls
 from mxwire.rules.state.frame import JudgedFrame
-from mxwire.wire.packets import (
-    FRAME_CLASSES,
-    Announcement,
-    ConnectReply,
-    ConnectRequest,
-    Frame,
-    HostQuery,
-    HostReply,
-    Medium,
-    NackLib,
-    NackMcp,
-    Notify,
-    Pull,
-    PullReply,
-    Raw,
-    Rndv,
-    Small,
-    Tiny,
-    Truc,
-)
+from mxwire.wire import packets
 
 _Tracker = Callable[[JudgedFrame], None]
-_FLOWLESS: Final = (Raw, Announcement, HostQuery, HostReply, PullReply, NackLib, NackMcp)
-_WITHOUT_INDEX: Final = (Raw, Announcement, HostQuery, HostReply, PullReply)
+_WITHOUT_INDEX: Final = (packets.Raw, packets.Announcement, packets.HostQuery, packets.HostReply, packets.PullReply)
+_FLOWLESS: Final = (*_WITHOUT_INDEX, packets.NackLib, packets.NackMcp)
 
 
 def _nothing(seen: JudgedFrame) -> None:
     """Track nothing, for frames that leave no trace."""
 
 
-_LOOK: Final[dict[type[Frame], _Tracker]] = {
-    Tiny: numbered.look,
-    Small: numbered.look,
-    Medium: numbered.look,
-    Rndv: numbered.look,
-    Notify: pulls.look_notify,
-    Truc: numbered.look_liback,
-    ConnectRequest: connects.look_request,
-    ConnectReply: connects.look_reply,
-    Pull: pulls.look_pull,
-    PullReply: pulls.look_reply,
-    NackLib: discovery.look_nack_lib,
-    NackMcp: pulls.look_nack_mcp,
+_LOOK: Final[dict[type[packets.Frame], _Tracker]] = {
+    packets.Tiny: numbered.look,
+    packets.Small: numbered.look,
+    packets.Medium: numbered.look,
+    packets.Rndv: numbered.look,
+    packets.Notify: pulls.look_notify,
+    packets.Truc: numbered.look_liback,
+    packets.ConnectRequest: connects.look_request,
+    packets.ConnectReply: connects.look_reply,
+    packets.Pull: pulls.look_pull,
+    packets.PullReply: pulls.look_reply,
+    packets.NackLib: discovery.look_nack_lib,
+    packets.NackMcp: pulls.look_nack_mcp,
 }
 """Trackers that classify a frame relative to those before it; they run before the rules."""
 
-_APPLY: Final[dict[type[Frame], _Tracker]] = {
-    Tiny: numbered.apply,
-    Small: numbered.apply,
-    Medium: numbered.apply,
-    Rndv: numbered.apply,
-    Notify: numbered.apply,
-    Truc: numbered.apply_liback,
-    ConnectRequest: connects.apply_request,
-    ConnectReply: connects.apply_reply,
-    Pull: pulls.apply_pull,
-    PullReply: pulls.apply_reply,
-    NackLib: discovery.apply_nack_lib,
-    NackMcp: pulls.apply_nack_mcp,
-    HostQuery: discovery.apply_query,
-    HostReply: discovery.apply_host_reply,
+_APPLY: Final[dict[type[packets.Frame], _Tracker]] = {
+    packets.Tiny: numbered.apply,
+    packets.Small: numbered.apply,
+    packets.Medium: numbered.apply,
+    packets.Rndv: numbered.apply,
+    packets.Notify: numbered.apply,
+    packets.Truc: numbered.apply_liback,
+    packets.ConnectRequest: connects.apply_request,
+    packets.ConnectReply: connects.apply_reply,
+    packets.Pull: pulls.apply_pull,
+    packets.PullReply: pulls.apply_reply,
+    packets.NackLib: discovery.apply_nack_lib,
+    packets.NackMcp: pulls.apply_nack_mcp,
+    packets.HostQuery: discovery.apply_query,
+    packets.HostReply: discovery.apply_host_reply,
 }
 """Trackers that remember a frame; they run after the rules, which must see the state before it."""
 
@@ -80,7 +61,7 @@ class RulePlan:
 
     __slots__ = ("apply", "has_flow", "has_index", "look", "rules", "teaches")
 
-    def __init__(self, frame_class: type[Frame], rules: list[WireRule]) -> None:
+    def __init__(self, frame_class: type[packets.Frame], rules: list[WireRule]) -> None:
         self.look = _LOOK.get(frame_class, _nothing)
         self.apply = _APPLY.get(frame_class, _nothing)
         mine = [each for each in rules if frame_class in each.frames]
@@ -90,7 +71,7 @@ class RulePlan:
         """The rules by the status of the frame (:class:`~mxwire.rules.state.frame.FrameStatus`)."""
         self.has_flow = frame_class not in _FLOWLESS
         self.has_index = frame_class not in _WITHOUT_INDEX
-        self.teaches = frame_class in (ConnectRequest, ConnectReply)
+        self.teaches = frame_class in (packets.ConnectRequest, packets.ConnectReply)
 
 
 RulePlans = dict[type, RulePlan]
@@ -108,4 +89,4 @@ def plans(*, complete: bool, as_sent: bool, sized: bool, strange: bool) -> RuleP
         and (sized or not each.sized)
         and (strange or not each.strange)
     ]
-    return {each: RulePlan(each, rules) for each in FRAME_CLASSES}
+    return {each: RulePlan(each, rules) for each in packets.FRAME_CLASSES}

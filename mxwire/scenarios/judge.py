@@ -12,33 +12,17 @@ from typing import Any, Final
 from mxwire.ethernet import SOURCE
 from mxwire.rules import SENDERS, Judge, Violation
 from mxwire.scenarios.outcome import ScenarioOutcome
+from mxwire.wire import packets
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import NUMBER_MASK
-from mxwire.wire.packets import (
-    ConnectReply,
-    ConnectRequest,
-    Frame,
-    HostQuery,
-    HostReply,
-    Medium,
-    NackLib,
-    NackMcp,
-    Notify,
-    Pull,
-    PullReply,
-    Rndv,
-    Small,
-    Tiny,
-    Truc,
-)
 
 _LIVE: Final = replace(SENDERS, clock_ns=10_000_000)
 """Vantage of live runs: received frames are dated on arrival, transmitted ones before they leave."""
 Subject = tuple[Any, ...]
 """A key shared by a question and its answer, for example a conversation or a region."""
 
-_NUMBERED: Final = Tiny | Small | Medium | Rndv | Notify
+_NUMBERED: Final = packets.Tiny | packets.Small | packets.Medium | packets.Rndv | packets.Notify
 _ACKNOWLEDGING: Final = frozenset({"R-ACK-01", "R-ACK-03"})
 """Rules on the number in an acknowledgement."""
 _HALF: Final = 0x2000
@@ -86,12 +70,12 @@ class Provocations:
         self._regions: dict[int, Subject] = {}
         """The region that each pull of the host reads, by its handle."""
 
-    def sent(self, frame: Frame | Malformed, *, proper: bool) -> None:
+    def sent(self, frame: packets.Frame | Malformed, *, proper: bool) -> None:
         """Record a frame of the tester; ``proper`` if it breaks no rule."""
         if isinstance(frame, Malformed):
             return
         if proper and frame.dst_mac in self._hosts and frame.src_mac not in self._hosts:
-            if isinstance(frame, HostQuery):
+            if isinstance(frame, packets.HostQuery):
                 self._subjects.discard(("name", frame.src_mac))
             return
         self._subjects.update(self._provoked_by(frame))
@@ -99,45 +83,45 @@ class Provocations:
             between = _between(frame.dst_endpoint, frame.src_endpoint)
             self._messages.setdefault(between, set()).add(frame.lib_seqnum & NUMBER_MASK)
 
-    def heard(self, frame: Frame | Malformed) -> None:
+    def heard(self, frame: packets.Frame | Malformed) -> None:
         """Record a frame of the host."""
-        if isinstance(frame, Pull):
+        if isinstance(frame, packets.Pull):
             self._regions[frame.src_pull_handle] = _region(frame)
 
-    def excuse(self, frame: Frame | Malformed, rule: str) -> bool:
+    def excuse(self, frame: packets.Frame | Malformed, rule: str) -> bool:
         """Return True if a frame of the host that breaks ``rule`` answers an improper frame of the tester."""
         if isinstance(frame, Malformed):
             return False
         return bool(self._subjects.intersection(_subjects(frame))) or self._acknowledges(frame, rule)
 
-    def _provoked_by(self, frame: Frame) -> Iterator[Subject]:
+    def _provoked_by(self, frame: packets.Frame) -> Iterator[Subject]:
         """Return the subjects of the answers that an improper frame may provoke."""
         match frame:
-            case HostQuery() | HostReply():
+            case packets.HostQuery() | packets.HostReply():
                 yield "name", frame.src_mac
-            case Pull():
+            case packets.Pull():
                 yield "served", frame.src_pull_handle, frame.src_magic
-            case PullReply() | NackMcp():
-                handle = frame.dst_pull_handle if isinstance(frame, PullReply) else frame.src_pull_handle
+            case packets.PullReply() | packets.NackMcp():
+                handle = frame.dst_pull_handle if isinstance(frame, packets.PullReply) else frame.src_pull_handle
                 yield "pulled", handle
                 if handle in self._regions:
                     yield self._regions[handle]
-            case ConnectRequest() | ConnectReply():
+            case packets.ConnectRequest() | packets.ConnectReply():
                 # Either may reset the host's state of its partner.
                 yield "reset", *_between(frame.dst_endpoint, frame.src_endpoint)
-            case Truc() | NackLib():
+            case packets.Truc() | packets.NackLib():
                 yield "resent", *_between(frame.dst_endpoint, frame.src_endpoint)
-            case Tiny() | Small() | Medium() | Rndv() | Notify():
+            case packets.Tiny() | packets.Small() | packets.Medium() | packets.Rndv() | packets.Notify():
                 between = _between(frame.dst_endpoint, frame.src_endpoint)
                 yield "nacked", *between, frame.lib_seqnum
-                if isinstance(frame, Rndv):
+                if isinstance(frame, packets.Rndv):
                     yield "region", frame.pulled_rdma_id, frame.pulled_rdma_seqnum
 
-    def _acknowledges(self, frame: Frame, rule: str) -> bool:
+    def _acknowledges(self, frame: packets.Frame, rule: str) -> bool:
         """Return whether ``rule`` is about the acknowledgement in a frame that covers an improper message."""
-        if not isinstance(frame, _NUMBERED | Truc) or rule not in _ACKNOWLEDGING:
+        if not isinstance(frame, _NUMBERED | packets.Truc) or rule not in _ACKNOWLEDGING:
             return False
-        ack = frame.liback_lib_seqnum if isinstance(frame, Truc) else frame.lib_piggyack
+        ack = frame.liback_lib_seqnum if isinstance(frame, packets.Truc) else frame.lib_piggyack
         numbers = self._messages.get(_between(frame.src_endpoint, frame.dst_endpoint), ())
         return any(0 < (ack - each) & NUMBER_MASK < _HALF for each in numbers)
 
@@ -146,27 +130,27 @@ def _between(host: int, tester: int) -> Subject:
     return host, tester
 
 
-def _region(frame: Pull | Notify) -> Subject:
+def _region(frame: packets.Pull | packets.Notify) -> Subject:
     return "region", frame.pulled_rdma_id, frame.pulled_rdma_seqnum
 
 
-def _subjects(frame: Frame) -> Iterator[Subject]:
+def _subjects(frame: packets.Frame) -> Iterator[Subject]:
     """Return the subjects of a frame of the host."""
     if hasattr(frame, "dst_endpoint") and hasattr(frame, "src_endpoint"):
         yield "reset", *_between(frame.src_endpoint, frame.dst_endpoint)
     match frame:
-        case HostQuery() | HostReply():
+        case packets.HostQuery() | packets.HostReply():
             yield "name", frame.dst_mac
-        case PullReply():
+        case packets.PullReply():
             yield "served", frame.dst_pull_handle, frame.dst_magic
-        case NackMcp():
+        case packets.NackMcp():
             yield "served", frame.src_pull_handle, frame.src_magic
-        case NackLib():
+        case packets.NackLib():
             yield "nacked", *_between(frame.src_endpoint, frame.dst_endpoint), frame.lib_seqnum
-        case Pull():
+        case packets.Pull():
             yield "pulled", frame.src_pull_handle
             yield _region(frame)
-        case Tiny() | Small() | Medium() | Rndv() | Notify():
+        case packets.Tiny() | packets.Small() | packets.Medium() | packets.Rndv() | packets.Notify():
             yield "resent", *_between(frame.src_endpoint, frame.dst_endpoint)
-            if isinstance(frame, Notify):
+            if isinstance(frame, packets.Notify):
                 yield _region(frame)

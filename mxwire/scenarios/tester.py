@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mxwire.scenarios.expression import Value
+from mxwire.wire import packets
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import (
     HOST_QUERY_MAGIC,
@@ -13,19 +14,6 @@ from mxwire.wire.numbers import (
     NO_SESSION,
     NUMBER_MASK,
     SESSION_NUMBER_MASK,
-)
-from mxwire.wire.packets import (
-    ConnectReply,
-    ConnectRequest,
-    Frame,
-    HostQuery,
-    HostReply,
-    Medium,
-    Notify,
-    Pull,
-    Rndv,
-    Small,
-    Tiny,
 )
 
 FIRST_HANDLE = 0x23
@@ -61,7 +49,7 @@ class Station:
     name: bytes = b"tester:0"
     index: int = NO_PEER_INDEX
     """Its own index in the table of the host under test, as learned from frames."""
-    query: HostQuery | None = None
+    query: packets.HostQuery | None = None
     """The last query received."""
 
 
@@ -88,53 +76,53 @@ class Tester:
     announced: int = 0
     """Length of the message in the tester's last RNDV."""
     content: bytes | None = None
-    request: ConnectRequest | None = None
+    request: packets.ConnectRequest | None = None
     """The last connect request of the host."""
-    rndv: Rndv | None = None
+    rndv: packets.Rndv | None = None
     """The last RNDV of the host."""
-    pull: Pull | None = None
+    pull: packets.Pull | None = None
     """The last PULL of the host."""
-    numbered: Frame | None = None
+    numbered: packets.Frame | None = None
     """The last numbered frame of the host."""
-    medium: Medium | None = None
+    medium: packets.Medium | None = None
     """The last fragment sent by the tester."""
     fragments: dict[int, dict[int, int]] = field(default_factory=dict)
     """Received fragments of the host's messages: lengths, by sequence number and fragment number."""
     whole: set[int] = field(default_factory=set)
     """Complete messages received ahead of the expected one."""
 
-    def learn(self, frame: Frame) -> None:
+    def learn(self, frame: packets.Frame) -> None:
         """Update the state from a frame of the host to this endpoint."""
-        if isinstance(frame, HostQuery | HostReply | ConnectRequest | ConnectReply):
+        if isinstance(frame, packets.HostQuery | packets.HostReply | packets.ConnectRequest | packets.ConnectReply):
             self.station.index = frame.src_dst_peer_index
         match frame:
-            case HostQuery():
+            case packets.HostQuery():
                 self.station.query = frame
-            case ConnectReply(connect_status_code=0):
+            case packets.ConnectReply(connect_status_code=0):
                 if self.session != frame.target_session_id:
                     self.next = frame.target_recv_seqnum_start
                 self.session = self.target.session = frame.target_session_id
-            case ConnectRequest():
+            case packets.ConnectRequest():
                 if self.session != frame.src_session_id:
                     self.next = frame.target_recv_seqnum_start
                     self.expected = (self.expected & SESSION_NUMBER_MASK) | 1
                 self.session, self.request = frame.src_session_id, frame
                 self.target.session = self.session
-            case Tiny() | Small() | Notify():
+            case packets.Tiny() | packets.Small() | packets.Notify():
                 self._arrived(frame, frame.lib_seqnum)
-            case Rndv():
+            case packets.Rndv():
                 self.rndv = frame
                 self._arrived(frame, frame.lib_seqnum)
-            case Medium():
+            case packets.Medium():
                 self.numbered = frame
                 parts = self.fragments.setdefault(frame.lib_seqnum, {})
                 parts[frame.frag_seqnum] = frame.frag_length
                 if sum(parts.values()) >= frame.length:
                     self._arrived(frame, frame.lib_seqnum)
-            case Pull():
+            case packets.Pull():
                 self.pull = frame
 
-    def _arrived(self, frame: Frame, number: int) -> None:
+    def _arrived(self, frame: packets.Frame, number: int) -> None:
         self.numbered = frame
         if (number - self.expected) & NUMBER_MASK < 0x2000:
             self.whole.add(number)
@@ -142,23 +130,23 @@ class Tester:
             self.whole.remove(self.expected)
             self.expected = after(self.expected)
 
-    def sent(self, frame: Frame, given: Mapping[str, object]) -> None:
+    def sent(self, frame: packets.Frame, given: Mapping[str, object]) -> None:
         """Update the state from a frame of this tester, except for numbers that the scenario itself has given."""
         match frame:
-            case ConnectRequest() | ConnectReply():
+            case packets.ConnectRequest() | packets.ConnectReply():
                 self.expected = frame.target_recv_seqnum_start
-                if isinstance(frame, ConnectReply):
+                if isinstance(frame, packets.ConnectReply):
                     self.my_session = self.my_session if frame.connect_status_code else frame.target_session_id
                 else:
                     self.my_session = frame.src_session_id
                     self.connects = (frame.connect_seqnum + 1) & 0xFF
-            case Medium():
+            case packets.Medium():
                 if frame.frag_seqnum == 0 and "lib_seqnum" not in given:
                     self.next = after(self.next)
                 self.medium = frame
-            case Tiny() | Small() | Notify() if "lib_seqnum" not in given:
+            case packets.Tiny() | packets.Small() | packets.Notify() if "lib_seqnum" not in given:
                 self.next = after(self.next)
-            case Rndv():
+            case packets.Rndv():
                 self.announced = frame.msg_length
                 if "lib_seqnum" not in given:
                     self.next = after(self.next)
@@ -198,7 +186,7 @@ class Tester:
         }
         return known[name]
 
-    def is_for(self, frame: Frame) -> bool:
+    def is_for(self, frame: packets.Frame) -> bool:
         """Return whether a frame of the host is addressed to this endpoint, or to no particular one of its host."""
         if frame.dst_mac != self.station.mac:
             return False

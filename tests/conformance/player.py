@@ -17,8 +17,7 @@ from typing import Any
 
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Node, Profile
-from mxwire.replay.stateful.hindsight import Hindsight
-from mxwire.replay.stateful.records import FOR_LIBRARY, NUMBERED, Record, acked_by, covers, messages, read
+from mxwire.replay.stateful.records import FOR_LIBRARY, NUMBERED, Hindsight, Record, acked_by, covers, messages, read
 from mxwire.units import MILLISECOND
 from mxwire.wire.codec import codec_of
 from mxwire.wire.enums import NackType

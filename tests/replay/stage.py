@@ -12,7 +12,7 @@ from mxwire.protocol import Node, Profile
 from mxwire.protocol.profile import OPEN_MX_1_5_AS_FOUND
 from mxwire.replay.stateful.actor import ReplayActor
 from mxwire.replay.stateful.application import RecordedApplication
-from mxwire.replay.stateful.rule_watch import RuleWatch
+from mxwire.replay.stateful.comparison import RuleWatch
 from mxwire.replay.stateful.script import ReplayScript, script_of
 from mxwire.replay.stateful.simulated import play
 from mxwire.wire.decoder import Decoder

@@ -11,7 +11,7 @@ from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Profile
 from mxwire.protocol.profile import OPEN_MX_0_5, OPEN_MX_1_0, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
-from mxwire.replay.stateful.finding import Cause, ReplayFinding
+from mxwire.replay.stateful.comparison import Cause, ReplayFinding
 from mxwire.replay.stateful.script import script_of
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import MXOE

@@ -16,10 +16,8 @@ from mxwire.protocol.library.reliability import distance
 from mxwire.replay.stateful import simulated
 from mxwire.replay.stateful.actor import ReplayActor
 from mxwire.replay.stateful.application import RecordedApplication
-from mxwire.replay.stateful.comparison import FIELDS, FieldRelation
-from mxwire.replay.stateful.finding import Cause
-from mxwire.replay.stateful.pair import EndpointPair
-from mxwire.replay.stateful.rule_watch import RuleWatch
+from mxwire.replay.stateful.comparison import FIELDS, Cause, FieldRelation, RuleWatch
+from mxwire.replay.stateful.conversation import EndpointPair
 from mxwire.wire.codec import codec_of
 from mxwire.wire.packets import FRAME_CLASSES, Announcement, ConnectReply, HostQuery, HostReply, Raw
 from tests.replay.stage import OURS, THEIRS, live_node, played, script

@@ -9,7 +9,7 @@ import pytest
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.protocol.profile import OPEN_MX_1_5
-from mxwire.replay.stateful.finding import Cause
+from mxwire.replay.stateful.comparison import Cause
 from mxwire.replay.stateful.script import ReplayScript, script_of
 from mxwire.simulation import Scenario, Simulation
 from mxwire.wire.decoder import Decoder

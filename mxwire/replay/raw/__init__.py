@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from mxwire.replay.raw.pace import AsRecorded, AtBitRate, AtFrameRate, AtTopSpeed, Pace, pace_at
-from mxwire.replay.raw.player import Player
-from mxwire.replay.raw.preparation import Piece, PiecePreparer
-from mxwire.replay.raw.result import RawReplayResult
-from mxwire.replay.raw.rewriter import FrameRewriter
+from mxwire.replay.raw.player import Player, RawReplayResult
+from mxwire.replay.raw.preparation import FrameRewriter, Piece, PiecePreparer
 
 __all__ = [
     "AsRecorded",

@@ -5,7 +5,7 @@ this room "ours" in an attribute refers to the played host, "theirs" to the live
 host. The script (``script.py``) is followed record by record. A record of the played host is rewritten for the live
 conversation (``translator.py``) and transmitted once every earlier record that may have caused it was received
 (``awaited.py``); frames of the live host are matched to records by their meaning, not by their order
-(``expectations.py``, ``receivers/``), and compared with them field by field (``comparison.py``).
+(``expectations.py``, ``receiver.py``), and compared with them field by field (``comparison.py``).
 """
 
 from __future__ import annotations
@@ -17,31 +17,18 @@ from typing import Any, Final
 from mxwire.ethernet import BROADCAST
 from mxwire.protocol import discovery
 from mxwire.replay.stateful.awaited import AwaitedFrames
-from mxwire.replay.stateful.connects import ConnectAnswers, OwnConnects
-from mxwire.replay.stateful.conversation import LiveConversation
+from mxwire.replay.stateful.comparison import ReplayFinding
+from mxwire.replay.stateful.conversation import EndpointPair, LiveConversation
 from mxwire.replay.stateful.expectations import Expectation, Expectations
-from mxwire.replay.stateful.finding import ReplayFinding
-from mxwire.replay.stateful.pair import EndpointPair
-from mxwire.replay.stateful.pulls import OwnPulls
-from mxwire.replay.stateful.receivers.dispatcher import FrameDispatcher
+from mxwire.replay.stateful.pending import ConnectAnswers, OwnConnects, OwnPulls
+from mxwire.replay.stateful.receiver import FrameReceiver
 from mxwire.replay.stateful.records import NUMBERED, Record
 from mxwire.replay.stateful.regions import PlayedRegions
 from mxwire.replay.stateful.script import ReplayScript
 from mxwire.replay.stateful.translator import FrameTranslator, NotPlayed
 from mxwire.units import MILLISECOND, SECOND
+from mxwire.wire import packets
 from mxwire.wire.codec import Malformed, codec_of
-from mxwire.wire.packets import (
-    ConnectReply,
-    ConnectRequest,
-    HostQuery,
-    HostReply,
-    NackLib,
-    Notify,
-    Pull,
-    PullReply,
-    Rndv,
-    Truc,
-)
 
 SHORT_PATIENCE: Final = 300 * MILLISECOND
 """Time to wait for an application that has already diverged from the recording."""
@@ -93,7 +80,7 @@ class ReplayActor:
         self._timeout = timeout
         self._speaker = FrameTranslator(self.conversation)
         self._regions = PlayedRegions(script.records, script.dialect)
-        self._listener = FrameDispatcher(
+        self._receiver = FrameReceiver(
             self.conversation,
             self.expectations,
             self._regions,
@@ -127,19 +114,19 @@ class ReplayActor:
             return
         if frame.dst_mac not in (state.address, BROADCAST):
             return
-        if isinstance(frame, HostQuery):
+        if isinstance(frame, packets.HostQuery):
             state.their_index = frame.src_dst_peer_index
             told = discovery.answer(frame, state.address, state.index, self._name)
             self._leaving.append(self.codec.build(told))
-        elif isinstance(frame, HostReply):
+        elif isinstance(frame, packets.HostReply):
             state.their_index = frame.src_dst_peer_index
             self._introduced = True
         else:
-            if isinstance(frame, (ConnectRequest, ConnectReply)):
+            if isinstance(frame, (packets.ConnectRequest, packets.ConnectReply)):
                 state.their_index = frame.src_dst_peer_index
             self._quiet_since = None
-            self._listener.hear(frame, now)
-            if isinstance(frame, ConnectReply) and frame.connect_status_code:
+            self._receiver.receive(frame, now)
+            if isinstance(frame, packets.ConnectReply) and frame.connect_status_code:
                 self._check_key()
 
     def transmit(self, now: int, at_most: int = 64) -> list[bytes]:
@@ -202,7 +189,7 @@ class ReplayActor:
         """Return whether a frame that preceded a record of the played host is still missing."""
         missing = self._awaited.before(record)
         full = isinstance(record.frame, NUMBERED) and len(self._pair(record.frame).unacked) >= WINDOW
-        busy = isinstance(record.frame, ConnectRequest) and record.news and bool(self._awaited.unacked())
+        busy = isinstance(record.frame, packets.ConnectRequest) and record.news and bool(self._awaited.unacked())
         if not missing and not full and not busy:
             return False
         if now - self._progress_ns < self._patience:
@@ -210,7 +197,8 @@ class ReplayActor:
         if full:
             self._stop("it no longer acknowledges messages")
             return True
-        self._give_up(missing if not isinstance(record.frame, PullReply) else self.expectations.pulls_of(missing[0]))
+        is_reply = isinstance(record.frame, packets.PullReply)
+        self._give_up(self.expectations.pulls_of(missing[0]) if is_reply else missing)
         self._progress_ns = now
         return self.done
 
@@ -219,7 +207,7 @@ class ReplayActor:
 
     def _say(self, record: Record, now: int) -> None:
         """Send a recorded frame, unless it is an answer that is sent on request."""
-        if not isinstance(record.frame, PullReply) and not self._answers.is_early(record):
+        if not isinstance(record.frame, packets.PullReply) and not self._answers.is_early(record):
             self._send(record, now)
 
     def _send(self, record: Record, now: int) -> None:
@@ -238,21 +226,21 @@ class ReplayActor:
 
     def _note(self, record: Record, live: Any, built: bytes, now: int) -> None:
         frame = record.frame
-        if isinstance(frame, ConnectRequest):
+        if isinstance(frame, packets.ConnectRequest):
             self._connects.note(frame, built, now)
-        elif isinstance(frame, ConnectReply):
+        elif isinstance(frame, packets.ConnectReply):
             self._answers.leaves(record, self.conversation.connect_of(self._pair(frame), live), built)
         elif isinstance(frame, NUMBERED):
             pair = self._pair(frame)
             pair.note_sent(frame.lib_seqnum, live.lib_seqnum, built, now)
             pair.note_ack(live.lib_piggyack)
-            if isinstance(frame, Rndv):
+            if isinstance(frame, packets.Rndv):
                 self._regions.announced(record)
-            elif isinstance(frame, Notify):
+            elif isinstance(frame, packets.Notify):
                 self._pulls.end(frame)
-        elif isinstance(frame, Truc):
+        elif isinstance(frame, packets.Truc):
             self._pair(frame).note_ack(live.liback_lib_seqnum)
-        elif isinstance(frame, Pull):
+        elif isinstance(frame, packets.Pull):
             self._pulls.note(frame, built, now)
 
     def _came(self, expectation: Expectation) -> None:
@@ -262,14 +250,14 @@ class ReplayActor:
         if late is not None:
             self.findings = [each for each in self.findings if each is not late]
         frame = expectation.record.frame
-        if isinstance(frame, PullReply):
+        if isinstance(frame, packets.PullReply):
             self._pulls.came(frame)
 
     # Frames sent in answer to received ones.
 
     def _settled(self, key: tuple[Any, ...]) -> bool:
         """Settle a connect of the played host that was answered or refused; return whether there was one."""
-        if key[0] is not NackLib:
+        if key[0] is not packets.NackLib:
             return self._connects.answered(key)
         answer = self._connects.refused(*key[1:])
         if answer is not None:
@@ -294,7 +282,7 @@ class ReplayActor:
             self._stop("it refuses the key of the connect (--key gives another one)")
 
     def _reply_to_connect(
-        self, request: ConnectRequest, pair: EndpointPair, expectation: Expectation | None, again: bool
+        self, request: packets.ConnectRequest, pair: EndpointPair, expectation: Expectation | None, again: bool
     ) -> None:
         connect = self.conversation.connect_of(pair, request)
         said = self._answers.said(connect)
@@ -309,7 +297,7 @@ class ReplayActor:
                 self._answers.note(connect, built)
                 self._leaving.append(built)
 
-    def _reply_to_pull(self, pull: Pull, expectation: Expectation | None) -> None:
+    def _reply_to_pull(self, pull: packets.Pull, expectation: Expectation | None) -> None:
         block = pull.src_pull_handle, pull.src_magic, pull.frame_index
         if block not in self._blocks:
             # The transfer makes progress, and may take its time.
@@ -338,7 +326,7 @@ class ReplayActor:
         self._diverged = self._diverged or bool(missing)
         for each in missing:
             self.findings += self._awaited.given_up(each)
-        first = next((each for each in missing if isinstance(each.record.frame, ConnectReply)), None)
+        first = next((each for each in missing if isinstance(each.record.frame, packets.ConnectReply)), None)
         if first is not None and not self.conversation.their_sessions:
             frame: Any = first.record.frame
             number = self.conversation.live_endpoint(frame.src_endpoint)

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from mxwire.protocol import EngineEndpoint, Node
+from mxwire.protocol import ALL_BITS, EngineEndpoint, Node
+from mxwire.replay.stateful.conversation import Region, region_of
 from mxwire.replay.stateful.expectations import MESSAGES, length_of, match_of
-from mxwire.replay.stateful.hindsight import Hindsight
-from mxwire.replay.stateful.records import FOR_LIBRARY, Record, messages
+from mxwire.replay.stateful.records import FOR_LIBRARY, Hindsight, Record, messages
 from mxwire.replay.stateful.script import ReplayScript
 from mxwire.wire.enums import NackType
 from mxwire.wire.numbers import DEFAULT_KEY
 from mxwire.wire.packets import ConnectReply, ConnectRequest, Medium, Notify, Pull, PullReply, Rndv
 
 _GONE: Final = (NackType.ENDPT_CLOSED, NackType.BAD_ENDPT)
-_ALL_BITS: Final = (1 << 64) - 1
 
 
 @dataclass
@@ -166,7 +165,7 @@ class RecordedApplication:
 
     def _receive(self, number: int, room: int, match: int) -> None:
         if number in self._endpoints:
-            self._endpoints[number].receive(bytearray(room), match, _ALL_BITS)
+            self._endpoints[number].receive(bytearray(room), match, ALL_BITS)
 
 
 class _ReceiveLengths:
@@ -177,17 +176,17 @@ class _ReceiveLengths:
         """By the number of the record that announced the message."""
         self._first: set[int] = set()
         seen: set[tuple[int, int, int]] = set()
-        announced: dict[tuple[int, int, int, int], int] = {}
+        announced: dict[Region, int] = {}
         for record in records:
             frame = record.frame
             if not record.news:
                 continue
             if record.ours and isinstance(frame, (Pull, Notify)):
-                number = announced.get(_region(frame, frame.src_endpoint, frame.dst_endpoint))
+                number = announced.get(region_of(frame, frame.src_endpoint, frame.dst_endpoint))
                 if number is not None:
                     self._pulled.setdefault(number, frame.total_length)
             elif not record.ours and isinstance(frame, Rndv):
-                announced[_region(frame, frame.dst_endpoint, frame.src_endpoint)] = record.number
+                announced[region_of(frame, frame.dst_endpoint, frame.src_endpoint)] = record.number
             elif not record.ours and isinstance(frame, Medium):
                 place = frame.src_endpoint, frame.dst_endpoint, frame.lib_seqnum
                 if place not in seen:
@@ -204,10 +203,6 @@ class _ReceiveLengths:
         if not isinstance(frame, Rndv):
             return None if isinstance(frame, Medium) and not self.is_first(record) else length_of(frame)
         return self._pulled.get(record.number)
-
-
-def _region(frame: Any, own: int, other: int) -> tuple[int, int, int, int]:
-    return own, other, int(frame.pulled_rdma_id), int(frame.pulled_rdma_seqnum)
 
 
 def _keys(records: list[Record]) -> dict[int, int]:

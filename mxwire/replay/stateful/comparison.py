@@ -1,4 +1,4 @@
-"""Comparison of a live frame with the recorded one, field by field, and the rules that require equality.
+"""Findings: differences between a live frame and the recorded one, field by field, and rules that the live host breaks.
 
 Not compared are fields that are undefined, free for the sender to choose (sessions, regions, handles, magics), or
 dependent on time (acks); the rules check separately whether such values are valid.
@@ -8,25 +8,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from enum import Enum, auto
+from enum import Enum, StrEnum, auto
 from typing import Any, Final
 
-from mxwire.replay.stateful.finding import Cause, ReplayFinding
-from mxwire.wire.packets import (
-    ConnectReply,
-    ConnectRequest,
-    Frame,
-    Medium,
-    NackLib,
-    NackMcp,
-    Notify,
-    Pull,
-    PullReply,
-    Rndv,
-    Small,
-    Tiny,
-    Truc,
-)
+from mxwire.rules import Judge
+from mxwire.rules.vantage import Vantage
+from mxwire.wire import packets
+from mxwire.wire.codec import codec_of
+from mxwire.wire.dialect import Dialect
+
+
+class Cause(StrEnum):
+    """Cause of a difference."""
+
+    PROTOCOL = "protocol"
+    """The host itself answers differently."""
+    APPLICATION = "application"
+    """The application on the host differs: it sends other messages, posts other receives, or is absent."""
+    RULE = "rule"
+    """A rule of the specification is broken, whatever the recorded host did."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayFinding:
+    """One difference."""
+
+    kind: Cause
+    rule: str
+    """Number of the rule that requires the recorded behaviour; empty if applications are free to choose."""
+    field: str
+    """The field that differs, for example ``Tiny.session``; empty if none."""
+    frame: int
+    """Number in the capture of the expected frame; 0 if there is none."""
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        """Describe the difference in one line."""
+        what = f"{self.field}: " if self.field else ""
+        where = f" (recorded frame {self.frame})" if self.frame else ""
+        return f"{what}{self.found}, expected {self.expected}{where}"
 
 
 class FieldRelation(Enum):
@@ -60,116 +81,80 @@ class FieldRequirement:
     rule: str = ""
 
 
-_FREE: Final = FieldRequirement(FieldRelation.FREE)
-_CONTENT: Final = FieldRequirement(FieldRelation.CONTENT)
-_ETHERNET: Final = {
-    "dst_mac": _FREE,
-    "src_mac": _FREE,
-    "ethertype": _FREE,
-    "ptype": FieldRequirement(FieldRelation.SAME, "W-6"),
-}
-_ENDPOINTS: Final = _ETHERNET | {
-    "dst_src_peer_index": FieldRequirement(FieldRelation.INDEX, "R-HOST-05"),
-    "dst_endpoint": FieldRequirement(FieldRelation.MINE, "W-6"),
-    "src_endpoint": FieldRequirement(FieldRelation.THEIRS, "W-6"),
-}
-_NUMBERED: Final = _ENDPOINTS | {
-    "lib_seqnum": _FREE,
-    "lib_piggyack": _FREE,
-    "session": FieldRequirement(FieldRelation.SESSION, "R-CON-12"),
-}
-_MESSAGE: Final = _NUMBERED | {
-    "length": _CONTENT,
-    "match_a": _CONTENT,
-    "match_b": _CONTENT,
-    "data": _CONTENT,
-    "checksum": _FREE,
-}
-_CONNECT: Final = _ENDPOINTS | {
-    "length": FieldRequirement(FieldRelation.SAME, "R-CON-01"),
-    "lib_seqnum": FieldRequirement(FieldRelation.SAME, "R-CON-01"),
-    "src_dst_peer_index": _FREE,
-    "target_recv_seqnum_start": _FREE,
-    "connect_seqnum": _FREE,
-}
+FieldRequirements = dict[str, FieldRequirement]
+"""Required relations by field."""
 
-FIELDS: Final[Mapping[type[Frame], Mapping[str, FieldRequirement]]] = {
-    ConnectRequest: _CONNECT
-    | {
-        "src_session_id": _FREE,
-        "app_key": FieldRequirement(FieldRelation.KEY, ""),
-        "is_reply": FieldRequirement(FieldRelation.SAME, "R-CON-01"),
-    },
-    ConnectReply: _CONNECT
-    | {
-        "src_session_id": FieldRequirement(FieldRelation.SESSION, "R-CON-08"),
-        "target_session_id": _FREE,
-        "is_reply": FieldRequirement(FieldRelation.SAME, "R-CON-08"),
-        "connect_seqnum": FieldRequirement(FieldRelation.SAME, "R-CON-08"),
-        "connect_status_code": FieldRequirement(FieldRelation.SAME, "R-CON-08"),
-    },
-    Tiny: _MESSAGE,
-    Small: _MESSAGE,
-    Medium: _MESSAGE
-    | {
-        "frag_length": FieldRequirement(FieldRelation.SAME, "R-SND-03"),
-        "frag_seqnum": FieldRequirement(FieldRelation.SAME, "R-SND-03"),
-        "frag_pipeline": FieldRequirement(FieldRelation.SAME, "R-MED-02"),
-    },
-    Rndv: _NUMBERED
-    | {
-        "length": FieldRequirement(FieldRelation.SAME, "R-RDV-01"),
-        "match_a": _CONTENT,
-        "match_b": _CONTENT,
-        "checksum": _FREE,
-        "msg_length": _CONTENT,
-        "pulled_rdma_id": _FREE,
-        "pulled_rdma_seqnum": _FREE,
-        "pulled_rdma_offset": _FREE,
-    },
-    Pull: _ENDPOINTS
-    | {
-        "session": FieldRequirement(FieldRelation.SESSION, "R-CON-12"),
-        "total_length": FieldRequirement(FieldRelation.SAME, "R-PUL-01"),
-        "pulled_rdma_id": FieldRequirement(FieldRelation.SAME, "R-PUL-01"),
-        "pulled_rdma_seqnum": FieldRequirement(FieldRelation.SAME, "R-PUL-01"),
-        "pulled_rdma_offset": FieldRequirement(FieldRelation.SAME, "R-PUL-01"),
-        "src_pull_handle": _FREE,
-        "src_magic": _FREE,
-        "first_frame_offset": FieldRequirement(FieldRelation.SAME, "R-PUL-02"),
-        "block_length": FieldRequirement(FieldRelation.SAME, "R-PUL-02"),
-        "frame_index": FieldRequirement(FieldRelation.SAME, "R-PUL-02"),
-    },
-    PullReply: _ETHERNET
-    | {
-        "frame_seqnum": FieldRequirement(FieldRelation.SAME, "R-PUL-13"),
-        "frame_length": FieldRequirement(FieldRelation.SAME, "R-PUL-13"),
-        "msg_offset": FieldRequirement(FieldRelation.SAME, "R-PUL-13"),
-        "dst_pull_handle": FieldRequirement(FieldRelation.SAME, "R-PUL-12"),
-        "dst_magic": FieldRequirement(FieldRelation.SAME, "R-PUL-12"),
-        "data": _CONTENT,
-    },
-    Notify: _NUMBERED
-    | {
-        "total_length": FieldRequirement(FieldRelation.SAME, "R-NOT-01"),
-        "pulled_rdma_id": FieldRequirement(FieldRelation.SAME, "R-NOT-01"),
-        "pulled_rdma_seqnum": FieldRequirement(FieldRelation.SAME, "R-NOT-01"),
-    },
-    NackLib: _ENDPOINTS
-    | {
-        "nack_type": FieldRequirement(FieldRelation.SAME, "R-NAK-03"),
-        "dst_src_peer_index_copy": FieldRequirement(FieldRelation.INDEX, "R-NAK-02"),
-        "lib_seqnum": FieldRequirement(FieldRelation.NUMBER, "R-NAK-02"),
-    },
-    NackMcp: _ETHERNET
-    | {
-        "dst_src_peer_index": FieldRequirement(FieldRelation.INDEX, "R-HOST-05"),
-        "src_endpoint": FieldRequirement(FieldRelation.MINE, "R-NAK-02"),
-        "nack_type": FieldRequirement(FieldRelation.SAME, "R-NAK-03"),
-        "src_pull_handle": FieldRequirement(FieldRelation.SAME, "R-NAK-02"),
-        "src_magic": FieldRequirement(FieldRelation.SAME, "R-NAK-02"),
-    },
-    Truc: dict.fromkeys((each.name for each in fields(Truc)), _FREE),
+
+def _required(how: FieldRelation, rule: str, *names: str) -> FieldRequirements:
+    return dict.fromkeys(names, FieldRequirement(how, rule))
+
+
+def _same(rule: str, *names: str) -> FieldRequirements:
+    return _required(FieldRelation.SAME, rule, *names)
+
+
+def _free(*names: str) -> FieldRequirements:
+    return _required(FieldRelation.FREE, "", *names)
+
+
+def _chosen(*names: str) -> FieldRequirements:
+    return _required(FieldRelation.CONTENT, "", *names)
+
+
+_ETHERNET: Final = _free("dst_mac", "src_mac", "ethertype") | _same("W-6", "ptype")
+_ENDPOINTS: Final = (
+    _ETHERNET
+    | _required(FieldRelation.INDEX, "R-HOST-05", "dst_src_peer_index")
+    | _required(FieldRelation.MINE, "W-6", "dst_endpoint")
+    | _required(FieldRelation.THEIRS, "W-6", "src_endpoint")
+)
+_TO_SESSION: Final = _required(FieldRelation.SESSION, "R-CON-12", "session")
+_NUMBERED: Final = _ENDPOINTS | _free("lib_seqnum", "lib_piggyack") | _TO_SESSION
+_MESSAGE: Final = _NUMBERED | _chosen("length", "match_a", "match_b", "data") | _free("checksum")
+_CONNECT: Final = (
+    _ENDPOINTS
+    | _same("R-CON-01", "length", "lib_seqnum")
+    | _free("src_dst_peer_index", "target_recv_seqnum_start", "connect_seqnum")
+)
+
+FIELDS: Final[Mapping[type[packets.Frame], FieldRequirements]] = {
+    packets.ConnectRequest: _CONNECT
+    | _free("src_session_id")
+    | _required(FieldRelation.KEY, "", "app_key")
+    | _same("R-CON-01", "is_reply"),
+    packets.ConnectReply: _CONNECT
+    | _required(FieldRelation.SESSION, "R-CON-08", "src_session_id")
+    | _free("target_session_id")
+    | _same("R-CON-08", "is_reply", "connect_seqnum", "connect_status_code"),
+    packets.Tiny: _MESSAGE,
+    packets.Small: _MESSAGE,
+    packets.Medium: _MESSAGE | _same("R-SND-03", "frag_length", "frag_seqnum") | _same("R-MED-02", "frag_pipeline"),
+    packets.Rndv: _NUMBERED
+    | _same("R-RDV-01", "length")
+    | _chosen("match_a", "match_b")
+    | _free("checksum")
+    | _chosen("msg_length")
+    | _free("pulled_rdma_id", "pulled_rdma_seqnum", "pulled_rdma_offset"),
+    packets.Pull: _ENDPOINTS
+    | _TO_SESSION
+    | _same("R-PUL-01", "total_length", "pulled_rdma_id", "pulled_rdma_seqnum", "pulled_rdma_offset")
+    | _free("src_pull_handle", "src_magic")
+    | _same("R-PUL-02", "first_frame_offset", "block_length", "frame_index"),
+    packets.PullReply: _ETHERNET
+    | _same("R-PUL-13", "frame_seqnum", "frame_length", "msg_offset")
+    | _same("R-PUL-12", "dst_pull_handle", "dst_magic")
+    | _chosen("data"),
+    packets.Notify: _NUMBERED | _same("R-NOT-01", "total_length", "pulled_rdma_id", "pulled_rdma_seqnum"),
+    packets.NackLib: _ENDPOINTS
+    | _same("R-NAK-03", "nack_type")
+    | _required(FieldRelation.INDEX, "R-NAK-02", "dst_src_peer_index_copy")
+    | _required(FieldRelation.NUMBER, "R-NAK-02", "lib_seqnum"),
+    packets.NackMcp: _ETHERNET
+    | _required(FieldRelation.INDEX, "R-HOST-05", "dst_src_peer_index")
+    | _required(FieldRelation.MINE, "R-NAK-02", "src_endpoint")
+    | _same("R-NAK-03", "nack_type")
+    | _same("R-NAK-02", "src_pull_handle", "src_magic"),
+    packets.Truc: _free(*(each.name for each in fields(packets.Truc))),
 }
 """Required relations by packet type and field."""
 
@@ -208,3 +193,35 @@ def _text(field: str, value: Any) -> str:
     if isinstance(value, bytes):
         return value.hex() if len(value) <= 16 else f"{value[:16].hex()}… ({len(value)} bytes)"
     return f"{value:#x}" if any(each in field for each in _HEXADECIMAL) else str(value)
+
+
+_VANTAGE: Final = Vantage(clock_ns=5_000_000, resends_maximum=None)
+"""Vantage of the player's clock, at the played host."""
+
+KeepCallback = Callable[[int, bytes], object]
+"""Callback for each frame, with its time in ns."""
+
+
+class RuleWatch:
+    """Checks the frames of a live host against the rules of the specification, independently of the recording.
+
+    ``host`` is its Ethernet address; ``keep`` receives all frames of both hosts.
+    """
+
+    def __init__(self, dialect: Dialect, host: bytes, keep: KeepCallback | None = None) -> None:
+        self._codec = codec_of(dialect)
+        self._judge = Judge(dialect, _VANTAGE)
+        self._host = host
+        self._keep = keep
+        self._number = 0
+        self.findings: list[ReplayFinding] = []
+        """Rules that the live host has broken."""
+
+    def see(self, now: int, raw: bytes) -> None:
+        """Take a frame with its time in ns."""
+        self._number += 1
+        if self._keep is not None:
+            self._keep(now, raw)
+        for each in self._judge.observe(now, self._codec.parse(raw), raw, self._number):
+            if each.host == self._host and each.severity == "violation":
+                self.findings.append(ReplayFinding(Cause.RULE, each.rule, "", 0, each.expected, each.found))

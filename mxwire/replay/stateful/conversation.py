@@ -1,18 +1,173 @@
-"""State of the live conversation, and the translation of recorded values into it."""
+"""State of the live conversation: its pairs of endpoints, and the translation of recorded values into it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, Final
 
-from mxwire.protocol.library.reliability import number
+from mxwire.protocol.library.reliability import distance, number, successor
 from mxwire.replay.stateful.comparison import FieldRelation
-from mxwire.replay.stateful.pair import EndpointPair
 from mxwire.replay.stateful.script import ReplayScript
-from mxwire.wire.numbers import NO_PEER_INDEX, NO_SESSION
+from mxwire.units import MILLISECOND
+from mxwire.wire.numbers import FIRST_NUMBER, NO_PEER_INDEX, NO_SESSION, NUMBER_MASK, RESEND_DELAY, SESSION_NUMBER_MASK
 from mxwire.wire.packets import ConnectReply, ConnectRequest, Notify, Pull, Rndv
+
+HALF: Final = NUMBER_MASK // 2
+OWED: Final = 30 * MILLISECOND
+"""Time that an ack waits for its position in the recording."""
+
+
+@dataclass
+class Sent:
+    """A numbered message of the played host that has not been acknowledged."""
+
+    number: int
+    """Its sequence number on the wire."""
+    frames: list[bytes]
+    sent_ns: int
+
+
+@dataclass
+class EndpointPair:
+    """A played endpoint and a live one, which have their recorded numbers here."""
+
+    mine: int
+    theirs: int
+    # Transmission.
+    their_session: int | None = None
+    """Session of the live endpoint, once received."""
+    their_recorded_session: int | None = None
+    base: tuple[int, int] | None = None
+    """A recorded sequence number and the present one for it: those with which the partner asked to begin."""
+    skipped: list[int] = field(default_factory=list)
+    """Recorded numbers after the base that are not sent this time."""
+    next: int | None = None
+    """The next sequence number to send."""
+    recorded_of: dict[int, int] = field(default_factory=dict)
+    """The recorded number for each number sent."""
+    unacked: dict[int, Sent] = field(default_factory=dict)
+    # Reception.
+    expected: int = FIRST_NUMBER
+    """The next expected sequence number."""
+    arrived: dict[int, int | None] = field(default_factory=dict)
+    """Received sequence numbers, each with the recorded one, or None if the message was not in the recording."""
+    told: int | None = None
+    """The last ack sent."""
+    first_of_owed_ns: int | None = None
+    """Arrival time of the first frame that has not been acknowledged."""
+    acknum: int = 0
+    """Number of explicit acks sent."""
+    incomplete: set[int] = field(default_factory=set)
+    """Received MEDIUM messages with missing fragments."""
+
+    # Sequence numbers of the played host.
+
+    def begin(self, recorded: int, live: int) -> None:
+        """Set the base: the partner expects ``live`` first; the recorded one expected ``recorded``."""
+        self.base = recorded, live
+        self.next = live
+        self.skipped.clear()
+        self.recorded_of.clear()
+        self.unacked.clear()
+
+    def live_number(self, recorded: int) -> int | None:
+        """Return the present number for a recorded one; None before the partner has announced its first one."""
+        if self.base is None:
+            return None
+        origin, start = self.base
+        ahead = distance(recorded, origin)
+        if ahead > HALF:
+            # Before the base: a retransmission, which keeps its number.
+            return (start & SESSION_NUMBER_MASK) | number(start + ahead)
+        less = sum(0 <= distance(each, origin) < ahead for each in self.skipped)
+        return (start & SESSION_NUMBER_MASK) | number(start + ahead - less)
+
+    def skip(self, recorded: int) -> None:
+        """Leave out a recorded number; later ones move up."""
+        if recorded not in self.skipped:
+            self.skipped.append(recorded)
+
+    def note_sent(self, recorded: int, live: int, frame: bytes, now: int) -> None:
+        """Record the transmission of a numbered frame."""
+        again = live in self.recorded_of
+        self.recorded_of[live] = recorded
+        if self.next is None or distance(live, self.next) < HALF:
+            self.next = successor(live)
+        waiting = self.unacked.get(live)
+        if waiting is None and not again:
+            self.unacked[live] = Sent(live, [frame], now)
+        elif waiting is not None:
+            waiting.sent_ns = now
+            if frame not in waiting.frames:
+                waiting.frames.append(frame)
+
+    def acknowledged(self, value: int) -> None:
+        """Take an ack: ``value`` is the number that the partner expects next."""
+        for each in [each for each in self.unacked if 0 < distance(value, each) <= HALF]:
+            del self.unacked[each]
+
+    def due(self, now: int) -> list[bytes]:
+        """Return the frames to retransmit now."""
+        found = [each for each in self.unacked.values() if now - each.sent_ns >= RESEND_DELAY]
+        for each in found:
+            each.sent_ns = now
+        return [frame for each in found for frame in each.frames]
+
+    def deadlines(self) -> list[int]:
+        """Return the times of the next retransmission and the next ack."""
+        times = [each.sent_ns + RESEND_DELAY for each in list(self.unacked.values())[:1]]
+        return times if self.first_of_owed_ns is None else [*times, self.first_of_owed_ns + OWED]
+
+    # Sequence numbers of the live host.
+
+    def expect_from(self, live: int) -> None:
+        """Restart reception at a number."""
+        self.expected = live
+        self.arrived.clear()
+        self.incomplete.clear()
+        self.told = None
+        self.acknum = 0
+        self.first_of_owed_ns = None
+
+    def arrive(self, live: int, recorded: int | None, now: int, complete: bool = True) -> None:
+        """Record the arrival of a sequence number."""
+        self.arrived.setdefault(live, recorded)
+        (self.incomplete.discard if complete else self.incomplete.add)(live)
+        while self.expected in self.arrived and self.expected not in self.incomplete:
+            self.expected = successor(self.expected)
+        if self.first_of_owed_ns is None:
+            self.first_of_owed_ns = now
+
+    def ack(self, recorded: int | None = None) -> int:
+        """Return the value of an ack: everything received, but no more than the recorded ack covers."""
+        if recorded is None:
+            return self.expected
+        value, held = self.expected, []
+        while value != self.told:
+            before = (value & SESSION_NUMBER_MASK) | number(value - 1)
+            if before not in self.arrived:
+                break
+            held.append(before)
+            value = before
+        for each in reversed(held):
+            was = self.arrived[each]
+            if was is not None and not 0 < distance(recorded, was) <= HALF:
+                break
+            value = successor(each)
+        return value
+
+    def owes_ack(self, now: int) -> bool:
+        """Return whether an ack is overdue."""
+        return self.first_of_owed_ns is not None and now - self.first_of_owed_ns >= OWED
+
+    def note_ack(self, value: int) -> None:
+        """Record the transmission of an ack."""
+        self.told = value
+        if value == self.expected:
+            self.first_of_owed_ns = None
+
 
 FIRST_INDEX = 1
 _SESSIONS = 0xFFFF_FFFE

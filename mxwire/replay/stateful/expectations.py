@@ -8,22 +8,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
-from mxwire.replay.stateful.records import Record
-from mxwire.wire.packets import (
-    ConnectReply,
-    ConnectRequest,
-    Medium,
-    NackLib,
-    NackMcp,
-    Notify,
-    Pull,
-    PullReply,
-    Rndv,
-    Small,
-    Tiny,
-)
+from mxwire.replay.stateful.records import Record, own_session
+from mxwire.wire import packets
 
-MESSAGES: Final = (Tiny, Small, Medium, Rndv)
+MESSAGES: Final = (packets.Tiny, packets.Small, packets.Medium, packets.Rndv)
 _AHEAD: Final = 16
 """Maximum number of messages that may be missing before one that matches the recording."""
 Key = tuple[Any, ...]
@@ -70,7 +58,7 @@ class RecordedMessage:
 
 def length_of(frame: Any) -> int:
     """Return the length of the message that a frame belongs to."""
-    return int(frame.msg_length if isinstance(frame, Rndv) else frame.length)
+    return int(frame.msg_length if isinstance(frame, packets.Rndv) else frame.length)
 
 
 def match_of(frame: Any) -> int:
@@ -100,9 +88,9 @@ class Expectations:
         for record in records:
             if record.ours:
                 drawn.update(_draws(record.frame))
-                if isinstance(record.frame, (ConnectRequest, ConnectReply)):
+                if isinstance(record.frame, (packets.ConnectRequest, packets.ConnectReply)):
                     told[record.frame.src_endpoint] = own_session(record.frame)
-            elif isinstance(record.frame, ConnectRequest) and record.frame.dst_endpoint in told:
+            elif isinstance(record.frame, packets.ConnectRequest) and record.frame.dst_endpoint in told:
                 self._openings[record.number] = told[record.frame.dst_endpoint]
             if record.ours or not self._is_expected(record, drawn):
                 continue
@@ -112,21 +100,21 @@ class Expectations:
                 self._add_message(made, current)
             else:
                 key = key_of(frame)
-                if key not in self._keyed and isinstance(frame, (Pull, PullReply, Notify)):
+                if key not in self._keyed and isinstance(frame, (packets.Pull, packets.PullReply, packets.Notify)):
                     self._transfers[_transfer(key)].append(key)
                 before = self._keyed[key]
-                made.again = isinstance(frame, Notify) and any(_is_same(each, frame) for each in before)
+                made.again = isinstance(frame, packets.Notify) and any(_is_same(each, frame) for each in before)
                 before.append(made)
-                if isinstance(frame, Pull):
+                if isinstance(frame, packets.Pull):
                     self._pulls[frame.src_pull_handle, frame.src_magic].append(made)
 
     def _is_expected(self, record: Record, drawn: Counter[Key]) -> bool:
         """Return whether a frame must come again: it is new, or answers a frame that was repeated."""
         frame = record.frame
-        if isinstance(frame, (*MESSAGES, Notify, ConnectRequest, Pull)):
+        if isinstance(frame, (*MESSAGES, packets.Notify, packets.ConnectRequest, packets.Pull)):
             return record.news
         key = key_of(frame)
-        if isinstance(frame, PullReply):
+        if isinstance(frame, packets.PullReply):
             return key not in self._keyed
         if not drawn[key]:
             return False
@@ -137,7 +125,7 @@ class Expectations:
         frame: Any = made.record.frame
         pair = frame.dst_endpoint, frame.src_endpoint
         place = (*pair, frame.lib_seqnum)
-        fragment = frame.frag_seqnum if isinstance(frame, Medium) else 0
+        fragment = frame.frag_seqnum if isinstance(frame, packets.Medium) else 0
         message = current.get(place)
         if message is None or fragment in message.frames:
             message = RecordedMessage(pair, frame.lib_seqnum, type(frame), length_of(frame), match_of(frame))
@@ -171,9 +159,9 @@ class Expectations:
         """Return whether a frame with this key was ever recorded."""
         return key in self._keyed
 
-    def is_pull_of_ours(self, reply: PullReply) -> bool:
+    def is_pull_of_ours(self, reply: packets.PullReply) -> bool:
         """Return whether the played host pulled with the handle of a reply."""
-        return (PullReply, reply.dst_pull_handle, reply.dst_magic) in self._transfers
+        return (packets.PullReply, reply.dst_pull_handle, reply.dst_magic) in self._transfers
 
     def message_for(self, pair: tuple[int, int], frame: Any) -> RecordedMessage | None:
         """Return the recorded message for a new live one: the next unmatched one, if it is similar."""
@@ -187,7 +175,7 @@ class Expectations:
 
     def replies_to(self, pull: Any, start: int) -> set[int]:
         """Return the offsets of the outstanding replies to a PULL of the played host that begins at ``start``."""
-        about = PullReply, pull.src_pull_handle, pull.src_magic
+        about = packets.PullReply, pull.src_pull_handle, pull.src_magic
         inside = range(start, start + pull.block_length)
         return {key[3] for key in self._transfers.get(about, ()) if key[3] in inside and self._keyed[key]}
 
@@ -202,21 +190,22 @@ class Expectations:
         frame: Any = pull.record.frame
         return [each for each in self._pulls[frame.src_pull_handle, frame.src_magic] if each.open]
 
-    def is_pulled(self, notify: Notify) -> bool:
+    def is_pulled(self, notify: packets.Notify) -> bool:
         """Return whether the live host has begun to pull the message of a recorded NOTIFY."""
         about = notify.dst_endpoint, notify.src_endpoint, notify.pulled_rdma_id, notify.pulled_rdma_seqnum
-        asked = self._transfers.get((Pull, *about), ())
+        asked = self._transfers.get((packets.Pull, *about), ())
         return not asked or any(not self._keyed[key] for key in asked)
 
     def give_up(self, recorded: Any) -> Iterator[Expectation]:
         """Yield the frames that will not come because a frame of the played host is not sent."""
         keys = _draws(recorded)
-        if isinstance(recorded, Pull):
+        if isinstance(recorded, packets.Pull):
             handle = recorded.src_pull_handle, recorded.src_magic
-            keys += self._transfers.get((PullReply, *handle), ())
-        elif isinstance(recorded, Rndv):
+            keys += self._transfers.get((packets.PullReply, *handle), ())
+        elif isinstance(recorded, packets.Rndv):
             about = recorded.src_endpoint, recorded.dst_endpoint, recorded.pulled_rdma_id, recorded.pulled_rdma_seqnum
-            keys += [*self._transfers.get((Pull, *about), ()), *self._transfers.get((Notify, *about), ())]
+            for kind in (packets.Pull, packets.Notify):
+                keys += self._transfers.get((kind, *about), ())
         for key in keys:
             expectation = self.take(key)
             if expectation is not None:
@@ -224,48 +213,44 @@ class Expectations:
                 yield expectation
 
 
-def own_session(frame: ConnectRequest | ConnectReply) -> int:
-    """Return the session of the sender of a connect or of its answer."""
-    return int(frame.src_session_id if isinstance(frame, ConnectRequest) else frame.target_session_id)
-
-
 def _transfer(key: Key) -> Key:
     """Return the part shared by the keys of a transfer: the pull's handle, or endpoints and region."""
-    return key[:3] if key[0] is PullReply else key[:5]
+    return key[:3] if key[0] is packets.PullReply else key[:5]
 
 
-def _is_same(expectation: Expectation, notify: Notify) -> bool:
+def _is_same(expectation: Expectation, notify: packets.Notify) -> bool:
     was: Any = expectation.record.frame
     return bool((was.session, was.lib_seqnum) == (notify.session, notify.lib_seqnum))
 
 
 def _draws(frame: Any) -> list[Key]:
     """Return the keys of possible answers to a frame of the played host; each transmission may yield one."""
-    if isinstance(frame, ConnectRequest):
+    if isinstance(frame, packets.ConnectRequest):
         pair = frame.src_endpoint, frame.dst_endpoint
-        return [(ConnectReply, *pair, frame.src_session_id, frame.connect_seqnum), (NackLib, *pair, 0)]
-    if isinstance(frame, (*MESSAGES, Notify)):
-        return [(NackLib, frame.src_endpoint, frame.dst_endpoint, frame.lib_seqnum)]
-    return [(NackMcp, frame.src_pull_handle, frame.src_magic)] if isinstance(frame, Pull) else []
+        return [(packets.ConnectReply, *pair, frame.src_session_id, frame.connect_seqnum), (packets.NackLib, *pair, 0)]
+    if isinstance(frame, (*MESSAGES, packets.Notify)):
+        return [(packets.NackLib, frame.src_endpoint, frame.dst_endpoint, frame.lib_seqnum)]
+    return [(packets.NackMcp, frame.src_pull_handle, frame.src_magic)] if isinstance(frame, packets.Pull) else []
 
 
 def key_of(frame: Any) -> Key:
     """Return the identity of a frame other than a message, in recorded terms; equal keys mean the same frame."""
     match frame:
-        case ConnectReply():
-            return ConnectReply, frame.dst_endpoint, frame.src_endpoint, frame.src_session_id, frame.connect_seqnum
-        case ConnectRequest():
-            return ConnectRequest, frame.dst_endpoint, frame.src_endpoint
-        case NackLib():
-            return NackLib, frame.dst_endpoint, frame.src_endpoint, frame.lib_seqnum
-        case NackMcp():
-            return NackMcp, frame.src_pull_handle, frame.src_magic
-        case Pull():
+        case packets.ConnectReply():
+            about = frame.src_session_id, frame.connect_seqnum
+            return packets.ConnectReply, frame.dst_endpoint, frame.src_endpoint, *about
+        case packets.ConnectRequest():
+            return packets.ConnectRequest, frame.dst_endpoint, frame.src_endpoint
+        case packets.NackLib():
+            return packets.NackLib, frame.dst_endpoint, frame.src_endpoint, frame.lib_seqnum
+        case packets.NackMcp():
+            return packets.NackMcp, frame.src_pull_handle, frame.src_magic
+        case packets.Pull():
             region = frame.pulled_rdma_id, frame.pulled_rdma_seqnum
-            return Pull, frame.dst_endpoint, frame.src_endpoint, *region, frame.frame_index
-        case PullReply():
-            return PullReply, frame.dst_pull_handle, frame.dst_magic, frame.msg_offset
-        case Notify():
+            return packets.Pull, frame.dst_endpoint, frame.src_endpoint, *region, frame.frame_index
+        case packets.PullReply():
+            return packets.PullReply, frame.dst_pull_handle, frame.dst_magic, frame.msg_offset
+        case packets.Notify():
             region = frame.pulled_rdma_id, frame.pulled_rdma_seqnum
-            return Notify, frame.dst_endpoint, frame.src_endpoint, *region
+            return packets.Notify, frame.dst_endpoint, frame.src_endpoint, *region
     return (type(frame),)

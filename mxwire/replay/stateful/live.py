@@ -15,8 +15,8 @@ from mxwire.link import Link
 from mxwire.link.dialogue import converse
 from mxwire.protocol.discovery import Introduction
 from mxwire.replay.stateful.actor import ReplayActor
+from mxwire.replay.stateful.comparison import RuleWatch
 from mxwire.replay.stateful.conversation import FIRST_INDEX
-from mxwire.replay.stateful.rule_watch import RuleWatch
 from mxwire.replay.stateful.script import ReplayScript
 from mxwire.units import SECOND
 

@@ -1,4 +1,4 @@
-"""Records: the frames of a capture from the point of view of one of its hosts."""
+"""Records: the frames of a capture from the point of view of one of its hosts, and how they were answered."""
 
 from __future__ import annotations
 
@@ -10,29 +10,18 @@ from typing import Any
 from mxwire.ethernet import SOURCE
 from mxwire.frames import FrameBatch
 from mxwire.protocol.library.reliability import distance
+from mxwire.wire import packets
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import NUMBER_MASK
-from mxwire.wire.packets import (
-    ConnectReply,
-    ConnectRequest,
-    Medium,
-    NackLib,
-    NackMcp,
-    Notify,
-    Pull,
-    PullReply,
-    Rndv,
-    Small,
-    Tiny,
-    Truc,
-)
 
-NUMBERED = (Tiny, Small, Medium, Rndv, Notify)
+NUMBERED = (packets.Tiny, packets.Small, packets.Medium, packets.Rndv, packets.Notify)
 """Frames with a sequence number."""
-FOR_LIBRARY = (*NUMBERED, Truc, ConnectRequest, ConnectReply, NackLib)
+FOR_LIBRARY = (*NUMBERED, packets.Truc, packets.ConnectRequest, packets.ConnectReply, packets.NackLib)
 """Frames that the card puts into the library's ring; it handles the others itself."""
-CARD = (Pull, PullReply, NackMcp)
+_ANSWERED = (*NUMBERED, packets.ConnectRequest, packets.NackLib)
+"""Frames with a number that a nack may answer, and the nack."""
+CARD = (packets.Pull, packets.PullReply, packets.NackMcp)
 """Frames that the card sends by itself during pulls."""
 
 
@@ -81,11 +70,11 @@ def _mark_news(records: list[Record]) -> None:
     openings: dict[tuple[int, int], set[int]] = {}
     for record in records:
         frame = record.frame
-        if isinstance(frame, ConnectReply):
+        if isinstance(frame, packets.ConnectReply):
             # A request after its answer is a new connect, although numbers restart with each partner.
             asked = (frame.dst_endpoint, frame.src_endpoint)
-            seen.discard((not record.ours, ConnectRequest, asked, frame.src_session_id, frame.connect_seqnum))
-        elif isinstance(frame, (*NUMBERED, ConnectRequest, Pull)):
+            seen.discard((not record.ours, packets.ConnectRequest, asked, frame.src_session_id, frame.connect_seqnum))
+        elif isinstance(frame, (*NUMBERED, packets.ConnectRequest, packets.Pull)):
             key = (record.ours, *_identity(record, openings))
             record.news = key not in seen
             seen.add(key)
@@ -96,14 +85,14 @@ def _identity(record: Record, openings: dict[tuple[int, int], set[int]]) -> tupl
     frame = record.frame
     who = frame.src_endpoint, frame.dst_endpoint
     between = who if record.ours else who[::-1]
-    if isinstance(frame, ConnectRequest):
+    if isinstance(frame, packets.ConnectRequest):
         openings.setdefault(between, set()).add(frame.src_session_id)
-        return ConnectRequest, who, frame.src_session_id, frame.connect_seqnum
+        return packets.ConnectRequest, who, frame.src_session_id, frame.connect_seqnum
     # A number is reused after either side has reopened its endpoint.
     opening = len(openings.get(between, ()))
-    if isinstance(frame, Pull):
-        return Pull, who, opening, frame.src_pull_handle, frame.frame_index
-    return None, who, opening, frame.lib_seqnum, frame.frag_seqnum if isinstance(frame, Medium) else 0
+    if isinstance(frame, packets.Pull):
+        return packets.Pull, who, opening, frame.src_pull_handle, frame.frame_index
+    return None, who, opening, frame.lib_seqnum, frame.frag_seqnum if isinstance(frame, packets.Medium) else 0
 
 
 def messages(records: list[Record]) -> Callable[[int, int], bytes]:
@@ -116,20 +105,20 @@ def messages(records: list[Record]) -> Callable[[int, int], bytes]:
     large: dict[tuple[int, int, int], bytearray] = {}
     for record in records:
         frame = record.frame
-        if record.ours and record.news and isinstance(frame, (Tiny, Small)):
+        if record.ours and record.news and isinstance(frame, (packets.Tiny, packets.Small)):
             found.append(bytearray(frame.data))
-        elif record.ours and record.news and isinstance(frame, Medium):
+        elif record.ours and record.news and isinstance(frame, packets.Medium):
             if not frame.frag_seqnum:
                 found.append(bytearray())
             found[-1] += frame.data
-        elif record.ours and record.news and isinstance(frame, Rndv):
+        elif record.ours and record.news and isinstance(frame, packets.Rndv):
             found.append(bytearray(frame.msg_length))
             large[frame.src_endpoint, frame.pulled_rdma_id, frame.pulled_rdma_seqnum] = found[-1]
-        elif not record.ours and isinstance(frame, Pull):
+        elif not record.ours and isinstance(frame, packets.Pull):
             what = large.get((frame.dst_endpoint, frame.pulled_rdma_id, frame.pulled_rdma_seqnum))
             if what is not None:
                 pulled[frame.src_magic, frame.src_pull_handle] = what
-        elif record.ours and isinstance(frame, PullReply):
+        elif record.ours and isinstance(frame, packets.PullReply):
             whole = pulled.get((frame.dst_magic, frame.dst_pull_handle))
             if whole is not None:
                 whole[frame.msg_offset : frame.msg_offset + frame.frame_length] = frame.data
@@ -137,13 +126,97 @@ def messages(records: list[Record]) -> Callable[[int, int], bytes]:
     return lambda _match, length: bytes(queue.popleft()).ljust(length, b"\0")
 
 
+def own_session(frame: packets.ConnectRequest | packets.ConnectReply) -> int:
+    """Return the session of the sender of a connect or of its answer."""
+    return int(frame.src_session_id if isinstance(frame, packets.ConnectRequest) else frame.target_session_id)
+
+
 def acked_by(frame: Any) -> int | None:
     """Return the next expected number in a frame's ack, if it has one."""
     if isinstance(frame, NUMBERED):
         return int(frame.lib_piggyack)
-    return int(frame.liback_lib_seqnum) if isinstance(frame, Truc) else None
+    return int(frame.liback_lib_seqnum) if isinstance(frame, packets.Truc) else None
 
 
 def covers(value: int, number: int) -> bool:
     """Return whether an ack value covers a sequence number."""
     return 0 < distance(value, number) <= NUMBER_MASK // 2
+
+
+NEARBY = 12
+"""Number of frames after a frame among which its answer is sought."""
+
+
+class Hindsight:
+    """The answers in a capture."""
+
+    def __init__(self, records: list[Record], dialect: Dialect) -> None:
+        """``records`` are those of one host, numbered from 1 without gaps."""
+        self.records = records
+        self.dialect = dialect
+
+    def sessions(self) -> Callable[[int], int | None]:
+        """Return a function that gives the sessions of an endpoint in the order of its openings, as seen in connects.
+
+        Call it with the endpoint's number at each opening; it returns None for a session that no connect shows.
+        """
+        known: dict[int, list[int]] = {}
+        for each in self.records:
+            frame = each.frame
+            if not each.ours or not isinstance(frame, (packets.ConnectRequest, packets.ConnectReply)):
+                continue
+            sessions = known.setdefault(frame.src_endpoint, [])
+            if own_session(frame) not in sessions:
+                sessions.append(own_session(frame))
+        return lambda endpoint: known[endpoint].pop(0) if known.get(endpoint) else None
+
+    def answering_session(self, record: Record) -> int | None:
+        """Return the session in the answer to a connect request."""
+        asked = record.frame
+        if not isinstance(asked, packets.ConnectRequest):
+            return None
+        for other in self._after(record):
+            answer = other.frame
+            if not other.ours or not isinstance(answer, packets.ConnectReply):
+                continue
+            if (answer.src_session_id, answer.src_endpoint) == (asked.src_session_id, asked.dst_endpoint):
+                return int(answer.target_session_id)
+        return None
+
+    def answers_connect(self, record: Record) -> bool:
+        """Return whether the library's next frame answers a connect request in the same pass."""
+        after = (each.frame for each in self._after(record) if each.ours and not isinstance(each.frame, CARD))
+        return isinstance(next(after, None), packets.ConnectReply)
+
+    def refusal(self, record: Record) -> int | None:
+        """Return the type of the nack that answers a frame, if any."""
+        if isinstance(record.frame, packets.Pull):
+            return self._refusal_of_pull(record)
+        number = getattr(record.frame, "lib_seqnum", None)
+        for other in self._after(record):
+            frame = other.frame
+            if not isinstance(frame, _ANSWERED) or frame.lib_seqnum != number:
+                continue
+            if not other.ours and not other.news:
+                return None
+            if isinstance(frame, packets.NackLib) and other.ours and frame.src_endpoint == record.frame.dst_endpoint:
+                return int(frame.nack_type)
+        return None
+
+    def _refusal_of_pull(self, record: Record) -> int | None:
+        """Return the nack type if a PULL was refused: its handle gets a nack, and no further data."""
+        pull = record.frame
+        first = pull.frame_index * self.dialect.reply_payload
+        for other in self.records[record.number :]:
+            frame = other.frame
+            if not other.ours:
+                continue
+            if isinstance(frame, packets.PullReply) and frame.dst_pull_handle == pull.src_pull_handle:
+                if first <= frame.msg_offset < first + pull.block_length:
+                    return None
+            elif isinstance(frame, packets.NackMcp) and frame.src_pull_handle == pull.src_pull_handle:
+                return int(frame.nack_type)
+        return None
+
+    def _after(self, record: Record) -> list[Record]:
+        return self.records[record.number : record.number + NEARBY]

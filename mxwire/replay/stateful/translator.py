@@ -8,23 +8,10 @@ from typing import Any, Final
 
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.protocol.library.reliability import number
-from mxwire.replay.stateful.conversation import LiveConversation, region_of
-from mxwire.replay.stateful.pair import EndpointPair
+from mxwire.replay.stateful.conversation import EndpointPair, LiveConversation, region_of
+from mxwire.replay.stateful.records import NUMBERED
+from mxwire.wire import packets
 from mxwire.wire.numbers import FIRST_NUMBER, NO_SESSION
-from mxwire.wire.packets import (
-    ConnectReply,
-    ConnectRequest,
-    Frame,
-    Medium,
-    NackLib,
-    NackMcp,
-    Notify,
-    Pull,
-    Rndv,
-    Small,
-    Tiny,
-    Truc,
-)
 
 
 class NotPlayed(Exception):
@@ -36,18 +23,18 @@ class FrameTranslator:
 
     def __init__(self, conversation: LiveConversation) -> None:
         self._with = conversation
-        self._rewrite: Final[dict[type[Frame], Callable[[Any], dict[str, Any]]]] = {
-            ConnectRequest: self._connect,
-            ConnectReply: self._accept,
-            Tiny: self._message,
-            Small: self._message,
-            Medium: self._message,
-            Rndv: self._message,
-            Notify: self._notify,
-            Truc: self._ack,
-            Pull: self._pull,
-            NackLib: self._nack,
-            NackMcp: self._nack_pull,
+        self._rewrite: Final[dict[type[packets.Frame], Callable[[Any], dict[str, Any]]]] = {
+            packets.ConnectRequest: self._connect,
+            packets.ConnectReply: self._accept,
+            packets.Tiny: self._message,
+            packets.Small: self._message,
+            packets.Medium: self._message,
+            packets.Rndv: self._message,
+            packets.Notify: self._notify,
+            packets.Truc: self._ack,
+            packets.Pull: self._pull,
+            packets.NackLib: self._nack,
+            packets.NackMcp: self._nack_pull,
         }
 
     def live(self, recorded: Any) -> Any:
@@ -56,7 +43,7 @@ class FrameTranslator:
         try:
             changed = self._rewrite[type(recorded)](recorded)
         except NotPlayed:
-            if hasattr(recorded, "lib_seqnum") and not isinstance(recorded, (ConnectRequest, ConnectReply, NackLib)):
+            if isinstance(recorded, NUMBERED):
                 self._pair(recorded).skip(recorded.lib_seqnum)
             raise
         head: dict[str, Any] = {
@@ -78,7 +65,7 @@ class FrameTranslator:
             raise NotPlayed("the live endpoint has not announced a session for it")
         return session
 
-    def _connect(self, frame: ConnectRequest) -> dict[str, Any]:
+    def _connect(self, frame: packets.ConnectRequest) -> dict[str, Any]:
         state, pair = self._with, self._pair(frame)
         session = state.my_session(frame.src_session_id)
         start = pair.expected
@@ -102,7 +89,7 @@ class FrameTranslator:
                     pair.unacked.clear()
         state.present[mine] = session
 
-    def _accept(self, frame: ConnectReply) -> dict[str, Any]:
+    def _accept(self, frame: packets.ConnectReply) -> dict[str, Any]:
         state, pair = self._with, self._pair(frame)
         place = frame.src_endpoint, frame.dst_endpoint, frame.src_session_id, frame.connect_seqnum
         request = state.requests.get(place)
@@ -130,18 +117,18 @@ class FrameTranslator:
             raise NotPlayed("the partner has not yet announced its first expected number")
         return {"session": session, "lib_seqnum": live, "lib_piggyack": pair.ack(frame.lib_piggyack)}
 
-    def _notify(self, frame: Notify) -> dict[str, Any]:
+    def _notify(self, frame: packets.Notify) -> dict[str, Any]:
         announced = self._announced(frame)
         region = {"pulled_rdma_id": announced.pulled_rdma_id, "pulled_rdma_seqnum": announced.pulled_rdma_seqnum}
         return self._message(frame) | region
 
-    def _announced(self, frame: Any) -> Rndv:
+    def _announced(self, frame: Any) -> packets.Rndv:
         found = self._with.their_regions.get(region_of(frame, frame.src_endpoint, frame.dst_endpoint))
         if found is None:
             raise NotPlayed("the large message that it is about has not come")
         return found
 
-    def _ack(self, frame: Truc) -> dict[str, Any]:
+    def _ack(self, frame: packets.Truc) -> dict[str, Any]:
         pair = self._pair(frame)
         session = self._session(frame.session)
         value = pair.ack(frame.liback_lib_seqnum)
@@ -157,7 +144,7 @@ class FrameTranslator:
             "liback_acknum": pair.acknum,
         }
 
-    def _pull(self, frame: Pull) -> dict[str, Any]:
+    def _pull(self, frame: packets.Pull) -> dict[str, Any]:
         announced = self._announced(frame)
         if (announced.pulled_rdma_offset - frame.pulled_rdma_offset) % self._with.script.dialect.reply_payload:
             raise NotPlayed("the live message has another offset in its region, and therefore other blocks")
@@ -168,7 +155,7 @@ class FrameTranslator:
             "pulled_rdma_offset": announced.pulled_rdma_offset,
         }
 
-    def _nack(self, frame: NackLib) -> dict[str, Any]:
+    def _nack(self, frame: packets.NackLib) -> dict[str, Any]:
         state, pair = self._with, self._pair(frame)
         copy = {"dst_src_peer_index_copy": state.their_index}
         if not number(frame.lib_seqnum):
@@ -180,7 +167,7 @@ class FrameTranslator:
             raise NotPlayed("what it refuses has not come")
         return copy | {"lib_seqnum": live}
 
-    def _nack_pull(self, frame: NackMcp) -> dict[str, Any]:
+    def _nack_pull(self, frame: packets.NackMcp) -> dict[str, Any]:
         found = self._with.their_handles.get((frame.src_pull_handle, frame.src_magic))
         if found is None:
             raise NotPlayed("the PULL that it refuses has not come")
@@ -190,14 +177,14 @@ class FrameTranslator:
             "src_magic": found[1],
         }
 
-    def own_ack(self, pair: EndpointPair) -> Truc | None:
+    def own_ack(self, pair: EndpointPair) -> packets.Truc | None:
         """Return an ack of everything received, where the recording has none."""
         state = self._with
         if pair.their_session is None:
             return None
         pair.acknum += 1
         value = pair.ack()
-        return Truc(
+        return packets.Truc(
             dst_mac=state.other,
             src_mac=state.address,
             dst_src_peer_index=state.their_index,
@@ -210,13 +197,13 @@ class FrameTranslator:
             liback_acknum=pair.acknum,
         )
 
-    def own_accept(self, request: ConnectRequest, pair: EndpointPair) -> ConnectReply | None:
+    def own_accept(self, request: packets.ConnectRequest, pair: EndpointPair) -> packets.ConnectReply | None:
         """Return an answer to a connect that is not in the recording; None before the played endpoint is open."""
         state = self._with
         session = state.present.get(pair.mine)
         if session is None:
             return None
-        return ConnectReply(
+        return packets.ConnectReply(
             dst_mac=state.other,
             src_mac=state.address,
             dst_src_peer_index=state.their_index,

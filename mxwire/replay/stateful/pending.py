@@ -1,25 +1,95 @@
-"""Connects of the played host until they are answered, and its answers to those of the live host."""
+"""Frames of the played host until they are answered, and the answers that it owes to the live one."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mxwire.replay.stateful.pulls import PendingFrame
+from mxwire.protocol.card.replies import message_offset
+from mxwire.replay.stateful.conversation import Region, region_of
+from mxwire.replay.stateful.expectations import Expectations
 from mxwire.replay.stateful.records import Record
-from mxwire.units import MILLISECOND
+from mxwire.units import MILLISECOND, SECOND
+from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import RESEND_DELAY
-from mxwire.wire.packets import ConnectReply, ConnectRequest
+from mxwire.wire.packets import ConnectReply, ConnectRequest, Notify, Pull, PullReply
+
+AGAIN: Final = SECOND
+"""Time without data after which a PULL is retransmitted (R-PUL-07)."""
+
+
+@dataclass
+class PendingFrame:
+    """A transmitted frame that has not been answered."""
+
+    frame: bytes
+    sent_ns: int
+    lacks: set[int] = field(default_factory=set)
+    """Of a PULL: offsets in the message of the data that has not come."""
+
+
+class PendingFrames:
+    """Frames of one kind by their keys, each retransmitted every ``delay`` ns until it is answered."""
+
+    def __init__(self, delay: int) -> None:
+        self._delay = delay
+        self._waiting: dict[tuple[Any, ...], PendingFrame] = {}
+
+    def due(self, now: int) -> list[bytes]:
+        """Return the frames to retransmit now."""
+        found = [each for each in self._waiting.values() if now - each.sent_ns >= self._delay]
+        for each in found:
+            each.sent_ns = now
+        return [each.frame for each in found]
+
+    def deadlines(self) -> list[int]:
+        """Return the times at which the frames are due for retransmission."""
+        return [each.sent_ns + self._delay for each in self._waiting.values()]
+
+
+class OwnPulls(PendingFrames):
+    """PULLs of the played host that are not completely answered, by handle, magic and first frame."""
+
+    def __init__(self, expectations: Expectations, dialect: Dialect) -> None:
+        super().__init__(AGAIN)
+        self._expectations = expectations
+        self._dialect = dialect
+        self._handles: dict[Region, tuple[int, int]] = {}
+        """Handle of the pull of each region of the live host."""
+
+    def note(self, pull: Pull, built: bytes, now: int) -> None:
+        """Record the transmission of a PULL, with its bytes as sent."""
+        handle = pull.src_pull_handle, pull.src_magic
+        self._handles[region_of(pull, pull.src_endpoint, pull.dst_endpoint)] = handle
+        lacks = self._expectations.replies_to(pull, message_offset(pull, self._dialect))
+        if lacks:
+            self._waiting[(*handle, pull.frame_index)] = PendingFrame(built, now, lacks)
+
+    def came(self, reply: PullReply) -> None:
+        """Record the arrival of a recorded reply."""
+        handle = reply.dst_pull_handle, reply.dst_magic
+        for place, waiting in list(self._waiting.items()):
+            if place[:2] == handle:
+                waiting.lacks.discard(reply.msg_offset)
+                if not waiting.lacks:
+                    del self._waiting[place]
+
+    def end(self, notify: Notify) -> None:
+        """End the requests for a large message."""
+        handle = self._handles.pop(region_of(notify, notify.src_endpoint, notify.dst_endpoint), None)
+        for place in [each for each in self._waiting if each[:2] == handle]:
+            del self._waiting[place]
+
 
 EARLY: Final = 30 * MILLISECOND
 """Time that a connect of the live host waits for the position of its answer in the recording."""
 
 
-class OwnConnects:
-    """Unanswered connects of the played host."""
+class OwnConnects(PendingFrames):
+    """Unanswered connects of the played host, by the key of the recorded answer."""
 
     def __init__(self) -> None:
-        self._waiting: dict[tuple[Any, ...], PendingFrame] = {}
-        """By the key of the recorded answer."""
+        super().__init__(RESEND_DELAY)
 
     def note(self, request: ConnectRequest, built: bytes, now: int) -> None:
         """Record the transmission of a connect, with its bytes as sent."""
@@ -36,17 +106,6 @@ class OwnConnects:
         if key is not None:
             del self._waiting[key]
         return key
-
-    def due(self, now: int) -> list[bytes]:
-        """Return the connects to retransmit now."""
-        found = [each for each in self._waiting.values() if now - each.sent_ns >= RESEND_DELAY]
-        for each in found:
-            each.sent_ns = now
-        return [each.frame for each in found]
-
-    def deadlines(self) -> list[int]:
-        """Return the times at which they are due for retransmission."""
-        return [each.sent_ns + RESEND_DELAY for each in self._waiting.values()]
 
 
 class ConnectAnswers:

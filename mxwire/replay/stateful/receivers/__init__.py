@@ -1,1 +1,0 @@
-"""Handlers of frames of the live host: state they update, recorded frames they match, and differences."""
