@@ -103,7 +103,7 @@ def list_command(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) 
 def show_text(name: str, as_json: bool) -> None:
     """Print the text of a scenario."""
     from mxwire.scenarios import load
-    from mxwire.scenarios.colours import coloured
+    from mxwire.scenarios.syntax import coloured
 
     script = load(name)
     if as_json:
@@ -241,7 +241,7 @@ def run(
 @command.command()
 def highlight() -> None:
     """Print a syntax file for Vim; see the documentation for its installation."""
-    from mxwire.scenarios.vim_syntax import vim
+    from mxwire.scenarios.syntax import vim
 
     click.echo(vim(), nl=False)
 
@@ -269,7 +269,7 @@ def host_command(interface: str, profile: str) -> None:
     documentation describes them, so that a driver can be written for any other host. It ends with its input.
     """
     from mxwire.link import PacketLink
-    from mxwire.scenarios.driven_host import DrivenHost
+    from mxwire.scenarios.local_host import DrivenHost
 
     LiveOptions(interface).check()
     with closing(DrivenHost(lambda: PacketLink.open(interface), profile)) as driven:

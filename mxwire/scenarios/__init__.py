@@ -1,8 +1,8 @@
 """Scenarios: short readable scripts of the frames that a tester sends, and the frames expected back, with times.
 
-``parser.py`` reads a script. ``run.py`` plays it as a step machine without clock or link, and decides the verdict;
-``expectation_run.py`` waits for frames, ``conditions.py`` compares their fields, and ``tester.py`` is the endpoint that
-the scenario plays. ``simulated.py`` and ``live.py`` are the stages. The scripts themselves are in ``replay/``.
+``parser.py`` reads a script. ``run.py`` plays it as a step machine without clock or link, waits for frames, and decides
+the verdict; ``conditions.py`` compares their fields, and ``tester.py`` is the endpoint that the scenario plays.
+``simulated.py`` and ``live.py`` are the stages. The scripts themselves are in ``replay/``.
 """
 
 from mxwire.scenarios.errors import ScriptError

@@ -1,15 +1,20 @@
-"""Cast: the testers of a run, the endpoint under test, and the prelude that connects them."""
+"""Cast: the testers of a run, the endpoint under test, the prelude that connects them, and the scope of a step."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
 from random import Random
+from typing import Any
 
 from mxwire.ethernet import mac_text
+from mxwire.scenarios.conditions import field_values
+from mxwire.scenarios.errors import ScriptError
+from mxwire.scenarios.expression import Expression, Scope, Value
 from mxwire.scenarios.script import Script, TesterDeclaration
 from mxwire.scenarios.steps import ScenarioStep
 from mxwire.scenarios.tester import Station, TestedEndpoint, Tester
+from mxwire.scenarios.vocabulary import attribute_of, has_field
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import NO_SESSION
 from mxwire.wire.packets import Frame
@@ -106,3 +111,43 @@ class Cast:
         number = getattr(frame, "dst_endpoint", None)
         text = mac_text(frame.dst_mac) + ("" if number is None else f" endpoint {number}")
         return text if found is None else (found.name or "the tester")
+
+
+class RunScope:
+    """The names bound so far, and the state of one tester."""
+
+    def __init__(self, bound: dict[str, Any], tester: Tester) -> None:
+        self._bound = bound
+        self._tester = tester
+
+    def bound(self, name: str) -> Value | None:
+        """Return the value of ``$name`` or ``$frame.field``; None if it is not bound."""
+        name, dot, field = name.partition(".")
+        value = self._bound.get(name)
+        if dot:
+            packet = value.layout_name.upper() if isinstance(value, Frame) else ""
+            if not isinstance(value, Frame) or not has_field(packet, field):
+                return None
+            attribute = attribute_of(packet, field)
+            return field_values(value, [attribute])[attribute]
+        return value if isinstance(value, int | bytes) else None
+
+    def bind(self, name: str, value: Value) -> None:
+        """Bind ``$name`` to a value."""
+        self._bound[name] = value
+
+    def unbind(self, name: str) -> None:
+        """Remove the binding of ``$name``."""
+        self._bound.pop(name, None)
+
+    def word(self, name: str) -> Value | None:
+        """Return a value of the tester's state."""
+        return self._tester.word(name)
+
+
+def argument_of(expression: Expression, scope: Scope, kind: str) -> Value:
+    """Evaluate an argument of a call; raise :class:`~mxwire.scenarios.errors.ScriptError` unless it is of ``kind``."""
+    value = expression.value(scope)
+    if isinstance(value, int) is not (kind == "n"):
+        raise ScriptError(f"{'a number is' if kind == 'n' else 'bytes are'} needed here", expression.place)
+    return value

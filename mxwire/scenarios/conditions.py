@@ -1,15 +1,18 @@
-"""Conditions on fields: parsed from a line, and checked against received values."""
+"""Conditions on fields: parsed from a line, and checked against received values; frames and expectations in words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
 from mxwire.scenarios.errors import ScriptError
 from mxwire.scenarios.expression import Scope, Value, parse_expression
 from mxwire.scenarios.outcome import FieldDifference
-from mxwire.scenarios.steps import Condition, Relation
+from mxwire.scenarios.steps import Condition, ExpectStep, Relation
 from mxwire.scenarios.tokens import Words
+from mxwire.wire.codec import Malformed
+from mxwire.wire.packets import Frame
 
 _SIGNS: Final = {"!=": Relation.DIFFERENT, ">=": Relation.AT_LEAST, "<=": Relation.AT_MOST, "=": Relation.EQUAL}
 
@@ -152,3 +155,47 @@ def shown(value: Value) -> str:
         return f'"{value.decode()}"'
     beginning = value[:8].hex()
     return f"{len(value)} bytes {beginning}…" if len(value) > 8 else f"{len(value)} bytes {beginning}".rstrip()
+
+
+_NOT_SAID: Final = {"dst_mac", "src_mac", "ethertype", "ptype"}
+LONGEST: Final = 160
+
+
+def packet_of(frame: Frame | Malformed) -> str:
+    """Return the packet name of a frame."""
+    return "a malformed frame" if isinstance(frame, Malformed) else frame.layout_name.upper()
+
+
+def field_values(frame: Frame, names: Iterable[str]) -> dict[str, Value]:
+    """Return the values of fields, by attribute; ``match`` combines both halves of the match information."""
+    found: dict[str, Value] = {}
+    for name in names:
+        if name == "match":
+            found[name] = getattr(frame, "match_a", 0) << 32 | getattr(frame, "match_b", 0)
+        else:
+            value = getattr(frame, name, None)
+            found[name] = 0 if value is None else value
+    return found
+
+
+def described(frame: Frame | Malformed) -> str:
+    """Describe a frame in one line."""
+    if isinstance(frame, Malformed):
+        return f"a malformed frame ({frame.reason.text})"
+    fields = [
+        f"{each.name}={shown(value)}"
+        for each in dataclasses.fields(frame)
+        if each.name not in _NOT_SAID and (value := getattr(frame, each.name)) is not None
+    ]
+    text = f"{packet_of(frame)} {' '.join(fields)}"
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def expectation_text(step: ExpectStep, conditions: Mapping[str, str]) -> str:
+    """Describe the frame that a step expects, with values in place of names."""
+    words = [step.packet, *(f"{name}={value}" for name, value in conditions.items())]
+    if step.after:
+        words.append(f"after {step.after / 1e6:g} ms")
+    if step.within is not None:
+        words.append(f"within {step.within / 1e6:g} ms")
+    return " ".join(words)

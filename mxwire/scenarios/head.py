@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from mxwire.protocol import PROFILES, Defect, Profile
@@ -58,18 +58,17 @@ def _words(text: str, place: ScriptPlace) -> list[tuple[str, ScriptPlace]]:
     ]
 
 
-def _rules(head: Head, text: str, place: ScriptPlace) -> None:
-    for word, at in _words(text, place):
-        if word not in CATALOGUE:
-            raise ScriptError(f"unknown rule {word}{suggestion(word, CATALOGUE)} (mxwire rules lists them)", at)
-    head.values["rules"] = tuple(word for word, _ in _words(text, place))
+def _list(key: str, known: Collection[str], error: str) -> Callable[[Head, str, ScriptPlace], None]:
+    """Return the parser of a list of ``known`` words; ``error`` has places for an unknown word and its suggestion."""
 
+    def take(head: Head, text: str, place: ScriptPlace) -> None:
+        found = _words(text, place)
+        for word, at in found:
+            if word not in known:
+                raise ScriptError(error.format(word, suggestion(word, known)), at)
+        head.values[key] = tuple(word for word, _ in found)
 
-def _dialects(head: Head, text: str, place: ScriptPlace) -> None:
-    for word, at in _words(text, place):
-        if word not in DIALECTS:
-            raise ScriptError(f"unknown dialect {word!r}{suggestion(word, DIALECTS)}", at)
-    head.values["dialects"] = tuple(word for word, _ in _words(text, place))
+    return take
 
 
 def _choice(key: str, choices: dict[str, Any]) -> Callable[[Head, str, ScriptPlace], None]:
@@ -154,8 +153,8 @@ KEYS: Final[dict[str, Callable[[Head, str, ScriptPlace], None]]] = {
     "title": _text("title"),
     "about": _text("about"),
     "history": _text("history"),
-    "rules": _rules,
-    "dialects": _dialects,
+    "rules": _list("rules", CATALOGUE, "unknown rule {}{} (mxwire rules lists them)"),
+    "dialects": _list("dialects", DIALECTS, "unknown dialect {!r}{}"),
     "connected": _choice("connected", {each: each for each in ("no", "once", "both")}),
     "profile": _choice("profile", {each: each for each in PROFILES}),
     "host": _host,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from mxwire.scenarios import vocabulary
 from mxwire.scenarios.conditions import parse_condition
 from mxwire.scenarios.errors import ScriptError, ScriptPlace, suggestion
 from mxwire.scenarios.expression import Expression, parse_expression
@@ -22,24 +23,13 @@ from mxwire.scenarios.steps import (
     WaitStep,
 )
 from mxwire.scenarios.tokens import Token, Words, nanoseconds
-from mxwire.scenarios.vocabulary import (
-    COUNTERS,
-    EVENTS,
-    OWN_FIELDS,
-    PEER,
-    RESULTS,
-    VERBS,
-    VERBS_OF_A_TARGET,
-    fields_of,
-    has_field,
-    is_bytes,
-    packet_named,
-    unknown_field,
-    unknown_packet,
-)
 
 BLOCK_WORDS: Final = ("burst", "any", "either", "or", "repeat")
-_SUBJECTS: Final[dict[str, Mapping[str, Any]]] = {"counters": COUNTERS, "events": EVENTS, "peer": PEER}
+_SUBJECTS: Final[dict[str, Mapping[str, Any]]] = {
+    "counters": vocabulary.COUNTERS,
+    "events": vocabulary.EVENTS,
+    "peer": vocabulary.PEER,
+}
 _FLAGS: Final = {"send": ("synchronous",)}
 
 
@@ -60,9 +50,9 @@ def parse_line(words: Words, place: ScriptPlace) -> ScenarioStep:
 
 def _packet(words: Words) -> str:
     token = words.name("a packet, like TINY")
-    packet = packet_named(token.text)
+    packet = vocabulary.packet_named(token.text)
     if packet is None:
-        raise token.error(unknown_packet(token.text))
+        raise token.error(vocabulary.unknown_packet(token.text))
     return packet
 
 
@@ -71,8 +61,10 @@ def _tester(words: Words) -> str:
 
 
 def _bind(words: Words) -> str:
-    if not words.accept("as"):
-        return ""
+    return _new_name(words) if words.accept("as") else ""
+
+
+def _new_name(words: Words) -> str:
     token = words.bound("a name")
     if "." in token.text:
         raise token.error(f"{token.text} cannot be bound: names have no dot")
@@ -113,16 +105,16 @@ def _send(words: Words, place: ScriptPlace) -> ScenarioStep:
             raise token.error(f"{token.text} is given twice")
         if token.text in ("cut", "pad"):
             ends[token.text] = parse_expression(words)
-        elif has_field(packet, token.text) or token.text in OWN_FIELDS.get(packet, {}):
-            fields[fields_of(packet).get(token.text, token.text)] = _typed(packet, token, parse_expression(words))
+        elif vocabulary.has_field(packet, token.text) or token.text in vocabulary.OWN_FIELDS.get(packet, {}):
+            fields[vocabulary.attribute_of(packet, token.text)] = _typed(packet, token, parse_expression(words))
         else:
-            raise token.error(unknown_field(packet, token.text))
+            raise token.error(vocabulary.unknown_field(packet, token.text))
     return SendStep(place, packet, fields, tester, tuple(patches), ends.get("cut"), ends.get("pad"), _bind(words))
 
 
 def _typed(packet: str, token: Token, value: Expression) -> Expression:
     """Return ``value``; raise unless its type (number or bytes) fits the field."""
-    wanted = is_bytes(packet, token.text)
+    wanted = vocabulary.is_bytes(packet, token.text)
     if value.constant is not None and isinstance(value.constant, bytes) is not wanted:
         raise token.error(f"{token.text} needs {'bytes' if wanted else 'a number'}, and the value is not")
     return value
@@ -144,15 +136,15 @@ def _expect(words: Words, place: ScriptPlace) -> ScenarioStep:
             within = _duration(words, "after 'within'")
         elif token.text == "after":
             after = _duration(words, "after 'after'")
-        elif has_field(packet, token.text):
-            name = fields_of(packet).get(token.text, token.text)
+        elif vocabulary.has_field(packet, token.text):
+            name = vocabulary.attribute_of(packet, token.text)
             if name in fields:
                 raise token.error(f"{token.text} is given twice")
             fields[name] = _fitting(packet, token, parse_condition(words))
         elif words.now.kind == "duration":
             raise token.error(f"times are given with within and after, not with {token.text}")
         else:
-            raise token.error(unknown_field(packet, token.text))
+            raise token.error(vocabulary.unknown_field(packet, token.text))
     if within is not None and within < after:
         raise ScriptError("the frame could never come: 'within' ends before 'after'", place)
     level, bind = _level(words), _bind(words)
@@ -182,11 +174,11 @@ def _silence(words: Words, place: ScriptPlace) -> ScenarioStep:
 
 def _call(words: Words, place: ScriptPlace) -> ScenarioStep:
     token = words.name("a call of the application")
-    if token.text not in VERBS:
-        raise token.error(f"applications cannot {token.text}{suggestion(token.text, VERBS)}")
-    takes = VERBS[token.text]
+    if token.text not in vocabulary.VERBS:
+        raise token.error(f"applications cannot {token.text}{suggestion(token.text, vocabulary.VERBS)}")
+    takes = vocabulary.VERBS[token.text]
     target = to = ""
-    if token.text in VERBS_OF_A_TARGET:
+    if token.text in vocabulary.VERBS_OF_A_TARGET:
         target = words.bound(f"a value to {token.text}").text[1:]
     arguments: dict[str, Expression] = {}
     flags: set[str] = set()
@@ -213,7 +205,7 @@ def _check(words: Words, place: ScriptPlace) -> ScenarioStep:
     target = tester = subject = ""
     if words.now.kind == "value":
         target = words.take().text[1:]
-        known: Mapping[str, Any] = RESULTS
+        known: Mapping[str, Any] = vocabulary.RESULTS
     else:
         token = words.name("a subject, like $receive or counters")
         subject = token.text
@@ -237,11 +229,9 @@ def _wait(words: Words, place: ScriptPlace) -> ScenarioStep:
 
 
 def _let(words: Words, place: ScriptPlace) -> ScenarioStep:
-    token = words.bound("a name")
-    if "." in token.text:
-        raise token.error(f"{token.text} cannot be bound: names have no dot")
+    name = _new_name(words)
     words.expect("=")
-    return LetStep(place, token.text[1:], parse_expression(words))
+    return LetStep(place, name, parse_expression(words))
 
 
 _FIRST: Final[dict[str, Callable[[Words, ScriptPlace], ScenarioStep]]] = {

@@ -4,21 +4,18 @@ outputs are frames, calls and a verdict.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from mxwire.protocol import LocalProtocolError
 from mxwire.scenarios.actions import Action, Invocation, Query, Transmission
-from mxwire.scenarios.cast import Cast
-from mxwire.scenarios.conditions import differences, wanted
-from mxwire.scenarios.description import described
+from mxwire.scenarios.cast import Cast, RunScope, argument_of
+from mxwire.scenarios.conditions import described, differences, expectation_text, field_values, packet_of, wanted
 from mxwire.scenarios.errors import ScriptError
-from mxwire.scenarios.expectation_run import ExpectationRun
 from mxwire.scenarios.expression import Value
 from mxwire.scenarios.frame_builder import build_frame
-from mxwire.scenarios.outcome import Remark, ScenarioVerdict
-from mxwire.scenarios.run_state import ExpectationFailure, ReceivedFrame, Steps
-from mxwire.scenarios.scope import argument_of
+from mxwire.scenarios.outcome import FieldDifference, Remark, ScenarioVerdict
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.steps import (
     AnyOrderStep,
@@ -26,6 +23,7 @@ from mxwire.scenarios.steps import (
     CallStep,
     CheckStep,
     EitherStep,
+    ExpectationLevel,
     ExpectStep,
     LetStep,
     RepeatStep,
@@ -34,15 +32,64 @@ from mxwire.scenarios.steps import (
     SilenceStep,
     WaitStep,
 )
+from mxwire.scenarios.tester import Tester
 from mxwire.scenarios.vocabulary import VERBS
+from mxwire.wire.codec import Malformed, codec_of
+from mxwire.wire.packets import Frame
 
+_MANNERLY: Final = {"HOST_QUERY": "HOST_REPLY", "CONNECT_REQUEST": "CONNECT_REPLY"}
+"""Packets that the tester answers by itself, unless the scenario mentions them."""
+PASSED_OVER: Final = frozenset({"RAW", "RAW_OMXOED"})
+"""Packets that are then ignored without a remark."""
+_UNASKED: Final = frozenset({"TRUC"})
+"""Packets that are then ignored with a remark."""
+
+Steps = Generator[Action | None, Any, None]
+"""Generator that yields requested actions, and None while it waits for a frame or the deadline."""
+_ANOTHER_FRAME: Final = 99
+"""Rank of a failure with another packet altogether: more than the number of wrong fields of any frame."""
 REPEATS: Final = 100_000
 """Maximum number of turns of all ``repeat`` blocks of a scenario together."""
 _AGAIN: Final = 5_000_000
 """Nanoseconds between two queries of the application."""
 
 
-class ScenarioRun(ExpectationRun):
+class ReceivedFrame:
+    """A frame received from the host."""
+
+    __slots__ = ("frame", "packet", "place", "time")
+
+    def __init__(self, time: int, place: int, frame: Frame | Malformed) -> None:
+        self.time = time
+        self.place = place
+        """Its index among all frames of the run."""
+        self.frame = frame
+        self.packet = packet_of(frame)
+
+
+class ExpectationFailure(Exception):
+    """An expectation that was not met ends the scenario."""
+
+    def __init__(
+        self,
+        step: ScenarioStep,
+        reason: str,
+        *,
+        expected: str = "",
+        found: str = "",
+        wrong: Sequence[FieldDifference] = (),
+        arrival: ReceivedFrame | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.step = step
+        self.reason = reason
+        self.expected = expected
+        self.found = found
+        self.wrong = tuple(wrong)
+        self.frame = None if arrival is None else arrival.place
+
+
+class ScenarioRun:
     """A run of a scenario; times are nanoseconds of any monotonic clock.
 
     ``patience`` is the time in nanoseconds that a frame may be late and still be accepted, as non-strict. ``foreign``
@@ -60,12 +107,46 @@ class ScenarioRun(ExpectationRun):
         foreign: frozenset[str] = frozenset(),
         partial: bool = False,
     ) -> None:
-        super().__init__(script, cast, now, patience, foreign)
+        self.script = script
+        self.cast = cast
+        self.patience = patience
+        self.now = now
+        self.log: list[tuple[int, bool, bytes]] = []
+        """All frames: time, True if sent by the tester, and bytes."""
+        self.deadline: int | None = None
+        """Time until which the run waits for frames; None once it has ended."""
+        self.failure: ExpectationFailure | None = None
+        self.remarks: list[Remark] = []
+        self.notes: list[Remark] = []
+        self.bound: dict[str, Any] = {}
+        self.heard = 0
+        """Number of frames received from the host."""
+        self.expecting = False
+        """True if the scenario has expected an answer so far."""
+        self._codec = codec_of(cast.dialect)
+        self._mark = now
+        self._queue: deque[ReceivedFrame] = deque()
+        self._unspoken = frozenset(_MANNERLY) - script.packets - script.ignored
+        self._ignored = script.ignored | ((PASSED_OVER | foreign) - script.packets)
+        self._quietly = self._ignored | (_UNASKED - script.packets)
         self._partial = partial
         self._play = self._steps((*cast.prelude, *script.steps))
         self._started = self.finished = False
         self._turned = 0
         self._answer: Any = None
+
+    @property
+    def _mark(self) -> int:
+        """Time from which the limits of the next expectation count: that of the last event."""
+        return self._happened
+
+    @_mark.setter
+    def _mark(self, time: int) -> None:
+        self._happened = self._earliest = time
+
+    def scope(self, tester: Tester | None = None) -> RunScope:
+        """Return the scope for the names of a step."""
+        return RunScope(self.bound, self.cast.tester("") if tester is None else tester)
 
     # Interface of the stages.
 
@@ -232,16 +313,214 @@ class ScenarioRun(ExpectationRun):
             )
             self.remarks.append(Remark(self.script.steps[-1].place.line, text))
 
+    # Steps that wait for frames of the host, or for their absence.
+
+    def _wait(self, step: WaitStep) -> Steps:
+        """Let time pass; frames that arrive remain queued, except those that the scenario does not mention."""
+        end = self._mark + step.duration
+        kept: deque[ReceivedFrame] = deque()
+        while True:
+            while self._queue:
+                arrival = self._queue.popleft()
+                if arrival.packet not in self._unspoken or not (yield from self._passes(arrival, frozenset())):
+                    kept.append(arrival)
+            if self.now >= end:
+                break
+            self.deadline = end
+            yield None
+        self._queue = kept + self._queue
+        self._mark = end
+
+    def _expect(self, step: ExpectStep) -> Steps:
+        self.expecting = True
+        start, limit = self._earliest, self._mark + self._within(step)
+        arrival = yield from self._next(step, (step,), limit + self.patience)
+        if arrival is None:
+            self._miss(step, ExpectationFailure(step, f"{step.packet} did not come", expected=self._wanted(step)))
+            self._mark = max(self._mark, limit)
+            return
+        failure = self._judged(step, arrival, start)
+        if failure is None:
+            self._taken(step, arrival, limit)
+            return
+        self._queue.appendleft(arrival)
+        self._miss(step, failure)
+
+    def _within(self, step: ExpectStep) -> int:
+        return max(self.script.within, step.after) if step.within is None else step.within
+
+    def _taken(self, step: ExpectStep, arrival: ReceivedFrame, limit: int) -> None:
+        assert isinstance(arrival.frame, Frame)
+        self.cast.tester(step.tester).learn(arrival.frame)
+        if step.bind:
+            self.bound[step.bind] = arrival.frame
+        if step.level is ExpectationLevel.INFO:
+            self.notes.append(Remark(step.place.line, f"{step.packet} came: {described(arrival.frame)}"))
+        if arrival.time > limit:
+            late = (arrival.time - limit) / 1e6
+            self.remarks.append(Remark(step.place.line, f"{step.packet} came {late:.1f} ms late"))
+        self._mark = arrival.time
+
+    def _judged(self, step: ExpectStep, arrival: ReceivedFrame, start: int) -> ExpectationFailure | None:
+        """Return the difference between a frame and the expectation of a step, or None if it meets it."""
+        frame = arrival.frame
+        wrong: list[FieldDifference] = []
+        if isinstance(frame, Malformed):
+            text = f"the host sent a malformed frame: {frame.reason.text}"
+        elif arrival.packet != step.packet:
+            text = f"{arrival.packet} came instead of {step.packet}"
+        elif not self._is_for(step, frame):
+            text = f"{step.packet} is for {self.cast.named(frame)}, not for {step.tester or 'the tester'}"
+        elif step.after and arrival.time < start + step.after:
+            text = f"{step.packet} came {(start + step.after - arrival.time) / 1e6:.3f} ms too early"
+        else:
+            scope = self.scope(self.cast.tester(step.tester))
+            wrong = differences(step.fields, field_values(frame, step.fields), scope)
+            if not wrong:
+                return None
+            text = f"{step.packet}: {'; '.join(map(str, wrong))}"
+        return ExpectationFailure(
+            step, text, expected=self._wanted(step), found=described(frame), wrong=wrong, arrival=arrival
+        )
+
+    def _is_for(self, step: ExpectStep, frame: Frame) -> bool:
+        """Return whether a frame is addressed to the tester of a step, unless the step itself gives the addressee."""
+        said = "dst_mac" in step.fields or step.packet in PASSED_OVER
+        return said or self.cast.tester(step.tester).is_for(frame)
+
+    def _wanted(self, step: ExpectStep) -> str:
+        scope = self.scope(self.cast.tester(step.tester))
+        return expectation_text(step, {name: wanted(each, scope) for name, each in step.fields.items()})
+
+    def _silence(self, step: SilenceStep) -> Steps:
+        end = self._mark + step.duration
+        kept: deque[ReceivedFrame] = deque()
+        while True:
+            while self._queue:
+                arrival = self._queue.popleft()
+                if arrival.time > end:
+                    self._queue.appendleft(arrival)
+                    break
+                if (yield from self._passes(arrival, self._ignored - set(step.packets))):
+                    continue
+                if step.packets and arrival.packet not in step.packets:
+                    kept.append(arrival)
+                    continue
+                what = " or ".join(step.packets) or "nothing"
+                text = f"{arrival.packet} came in {step.duration / 1e6:g} ms of silence"
+                self._queue = kept + deque([arrival]) + self._queue
+                failed = ExpectationFailure(
+                    step, text, expected=f"no {what}" * bool(step.packets) or what,
+                    found=described(arrival.frame), arrival=arrival,
+                )  # fmt: skip
+                self._miss(step, failed)
+                return
+            if self.now >= end:
+                break
+            self.deadline = end
+            yield None
+        self._queue = kept + self._queue
+        self._mark = end
+
+    def _any_order(self, step: AnyOrderStep) -> Steps:
+        self.expecting = True
+        left = list(step.body)
+        start, earliest = self._mark, self._earliest
+        while left:
+            limit = start + max(self._within(each) for each in left)
+            arrival = yield from self._next(step, left, limit + self.patience)
+            if arrival is None:
+                failed = [each for each in left if each.level is ExpectationLevel.MUST] or left
+                text = f"{' and '.join(each.packet for each in failed)} did not come"
+                self._miss(failed[0], ExpectationFailure(failed[0], text, expected=self._wanted(failed[0])))
+                return
+            failures = []
+            for each in left:
+                failure = self._judged(each, arrival, earliest)
+                if failure is None:
+                    self._taken(each, arrival, start + self._within(each))
+                    left.remove(each)
+                    break
+                failures.append(failure)
+            else:
+                raise _nearest(failures)
+
+    def _either(self, step: EitherStep) -> Steps:
+        self.expecting = True
+        firsts = [branch[0] for branch in step.branches if isinstance(branch[0], ExpectStep)]
+        start, earliest = self._mark, self._earliest
+        limit = start + max(self._within(each) for each in firsts)
+        arrival = yield from self._next(step, firsts, limit + self.patience)
+        names = " or ".join(each.packet for each in firsts)
+        if arrival is None:
+            raise ExpectationFailure(step, f"neither came: {names}", expected=" or ".join(map(self._wanted, firsts)))
+        failures = []
+        for branch, first in zip(step.branches, firsts, strict=True):
+            failure = self._judged(first, arrival, earliest)
+            if failure is None:
+                self._taken(first, arrival, start + self._within(first))
+                yield from self._steps(branch[1:])
+                return
+            failures.append(failure)
+        raise _nearest(failures)
+
+    def _miss(self, step: ExpectStep | SilenceStep | CheckStep, failure: ExpectationFailure) -> None:
+        """Handle an expectation that was not met: fail, or add a remark, depending on its level."""
+        if step.level is ExpectationLevel.MUST:
+            raise failure
+        text = failure.reason + (f": {failure.found}" if failure.found else "")
+        (self.remarks if step.level is ExpectationLevel.SHOULD else self.notes).append(Remark(step.place.line, text))
+
+    def _next(
+        self, step: ScenarioStep, wanted_steps: Sequence[ExpectStep], limit: int
+    ) -> Generator[Any, Any, ReceivedFrame | None]:
+        """Return the next frame that is not ignored; None if none arrives before ``limit``."""
+        names = {each.packet for each in wanted_steps}
+        while True:
+            while self._queue:
+                arrival = self._queue.popleft()
+                if arrival.time > limit:
+                    self._queue.appendleft(arrival)
+                    return None
+                if arrival.packet not in names and (yield from self._passes(arrival, self._quietly)):
+                    continue
+                return arrival
+            if self.now >= limit:
+                return None
+            self.deadline = limit
+            yield None
+
+    def _passes(self, arrival: ReceivedFrame, ignored: frozenset[str]) -> Generator[Any, Any, bool]:
+        """Return whether the scenario does not mention a frame; answer queries and connects by default."""
+        frame = arrival.frame
+        if isinstance(frame, Malformed):
+            return False
+        tester = self.cast.addressed(frame)
+        if arrival.packet in self._unspoken and tester is not None:
+            tester.learn(frame)
+            place = self.script.steps[0].place
+            reply = SendStep(place, _MANNERLY[arrival.packet], {})
+            yield Transmission((build_frame(reply, tester, self.scope(tester), self._codec)[1],))
+            return True
+        if arrival.packet in ignored and tester is not None:
+            tester.learn(frame)
+        return arrival.packet in ignored
+
     _PLAYS: Final[Mapping[type[ScenarioStep], Any]] = {
         SendStep: _send,
         BurstStep: _burst,
         RepeatStep: _repeat,
         LetStep: _let,
-        WaitStep: ExpectationRun._wait,
-        ExpectStep: ExpectationRun._expect,
-        SilenceStep: ExpectationRun._silence,
-        AnyOrderStep: ExpectationRun._any_order,
-        EitherStep: ExpectationRun._either,
+        WaitStep: _wait,
+        ExpectStep: _expect,
+        SilenceStep: _silence,
+        AnyOrderStep: _any_order,
+        EitherStep: _either,
         CallStep: _call,
         CheckStep: _check,
     }
+
+
+def _nearest(failures: Sequence[ExpectationFailure]) -> ExpectationFailure:
+    """Return the most similar of several failures: the one with the fewest wrong fields."""
+    return min(failures, key=lambda each: len(each.wrong) or _ANOTHER_FRAME)

@@ -78,6 +78,11 @@ def fields_of(packet: str) -> dict[str, str]:
     return found
 
 
+def attribute_of(packet: str, field: str) -> str:
+    """Return the attribute for the name or alias of a field; other names stay as they are."""
+    return fields_of(packet).get(field, field)
+
+
 def class_of(packet: str) -> type[Frame]:
     """Return the frame class of a packet."""
     return Raw if packet == FRAME else PACKETS[packet]
@@ -86,7 +91,7 @@ def class_of(packet: str) -> type[Frame]:
 @cache
 def is_bytes(packet: str, field: str) -> bool:
     """Return whether a field holds bytes rather than a number."""
-    attribute = fields_of(packet).get(field, field)
+    attribute = attribute_of(packet, field)
     return next(
         (each.type == "bytes" for each in dataclasses.fields(class_of(packet)) if each.name == attribute), False
     )

@@ -20,7 +20,7 @@ from typing import Any, Final
 from mxwire.frames import FrameBatch
 from mxwire.link import Link, LinkWrapper, PacketLink
 from mxwire.protocol import Counter
-from mxwire.scenarios.driven_host import DrivenHost
+from mxwire.scenarios.local_host import DrivenHost
 from mxwire.scenarios.vocabulary import COUNTERS
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE

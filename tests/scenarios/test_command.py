@@ -10,7 +10,7 @@ import pytest
 from mxwire.capture import open_capture
 from mxwire.rules.catalogue import CATALOGUE
 from mxwire.scenarios import library
-from mxwire.scenarios.colours import coloured
+from mxwire.scenarios.syntax import coloured
 from tests.cli.support import ROOT, mxwire
 
 FAILS = (

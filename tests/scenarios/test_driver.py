@@ -20,8 +20,8 @@ from mxwire.scenarios import ScenarioVerdict, load, run_live
 from mxwire.scenarios import driver as driver_module
 from mxwire.scenarios.actions import Invocation, Query
 from mxwire.scenarios.cast import Cast
-from mxwire.scenarios.driven_host import DrivenHost
 from mxwire.scenarios.driver import CallResult, Driver, DriverError
+from mxwire.scenarios.local_host import DrivenHost
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.tester import TestedEndpoint
 from mxwire.wire.dialect import MXOE, omx

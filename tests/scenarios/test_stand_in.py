@@ -14,8 +14,7 @@ from mxwire.scenarios import driver as driver_module
 from mxwire.scenarios.actions import Query
 from mxwire.scenarios.driver import run_driven
 from mxwire.scenarios.expression import Value
-from mxwire.scenarios.live import new_seed, run_live, shift_of
-from mxwire.scenarios.reception import Reception
+from mxwire.scenarios.live import Reception, new_seed, run_live, shift_of
 from mxwire.scenarios.run import ScenarioRun
 from mxwire.wire.dialect import MXOE
 
