@@ -220,8 +220,7 @@ def run(config: str | None, listing: bool, **options: Any) -> None:
 @click.option("--json", "as_json", is_flag=True, help="JSON Lines: changes, then their numbers.")
 def diff(old: str, new: str, everything: bool, as_json: bool) -> None:
     """Compare two reports of mxwire interop: cells that are worse, better, new or gone."""
-    from mxwire.interop.diff import compare
-    from mxwire.interop.diff_text import blocks, json_lines
+    from mxwire.interop.diff import blocks, compare, json_lines
     from mxwire.interop.result import InteropReport
 
     difference = compare(InteropReport.read(old), InteropReport.read(new))

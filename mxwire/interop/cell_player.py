@@ -101,9 +101,7 @@ def play_simulated(order: CellOrder, captures: Path | None = None) -> Cell:
         patience=PATIENCE if expected.expectation == "works" else _IMPATIENCE,
     )
     outcome = perform(part, stage)
-    hosts = HostTable(
-        {side.address: casting for side, casting in zip(stage.sides, (left, right), strict=True)}, left.dialect
-    )
+    hosts = HostTable.on(stage, (left, right))
     findings = judge(stage.frames, hosts, exact=True, reboots=stage.reboots, slowest=stage.slowest)
     return cell_of(order, part, stage, expected, outcome, hosts, findings, captures)
 

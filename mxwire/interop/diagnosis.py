@@ -8,8 +8,7 @@ from typing import Final
 from mxwire.analysis.diagnosis.examination import Examination
 from mxwire.ethernet import ADDRESS_SIZE, mac_text
 from mxwire.interop.judge import HostTable, batch_of
-from mxwire.interop.side import StageSide
-from mxwire.interop.stage import RecordedFrame
+from mxwire.interop.stage import RecordedFrame, StageSide
 from mxwire.protocol import Counter
 from mxwire.rules import LOST
 from mxwire.wire.codec import codec_of

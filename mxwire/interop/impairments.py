@@ -9,8 +9,7 @@ import numpy as np
 
 from mxwire.ethernet import SOURCE
 from mxwire.frames import FrameBatch
-from mxwire.interop.lookup import named
-from mxwire.interop.result import Impairment
+from mxwire.interop.result import Impairment, named
 from mxwire.link import Link, LinkWrapper
 from mxwire.link.faults import Faults
 from mxwire.units import MILLISECOND

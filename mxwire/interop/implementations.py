@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Final, get_args
 
 from mxwire.errors import MxwireError
-from mxwire.interop.lookup import named
-from mxwire.interop.result import Implementation, Kind
+from mxwire.interop.result import Implementation, Kind, named
 from mxwire.protocol import Profile, profile_by_name
 from mxwire.wire.dialect import DEFAULT_FRAME_LIMIT, Dialect, Generation, dialect_by_name, omx
 

@@ -1,8 +1,9 @@
-"""Judge of a cell: breaches of rules in its frames, their digest, and their capture with comments."""
+"""Judge of a cell: breaches of rules in its frames, their fates and digest, and their capture with comments."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -11,12 +12,73 @@ from typing import Final
 
 from mxwire.capture import create_capture
 from mxwire.frames import FrameBatch
-from mxwire.interop.fates import fates
 from mxwire.interop.roles import HostSetup
-from mxwire.interop.stage import RecordedFrame
+from mxwire.interop.stage import RecordedFrame, Stage
+from mxwire.rules import LOST as NEVER
 from mxwire.rules import Judge, Vantage, Violation
 from mxwire.wire.codec import Codec, codec_of
 from mxwire.wire.dialect import Dialect
+
+LOST: Final = "lost in the network"
+_COPIES: Final = re.compile(r"arrives (\d{1,4}) times")
+_LATE: Final = re.compile(r"arrives (\d{1,9}\.\d{3}) ms later, behind frames that were sent after it")
+_ADDRESSES: Final = slice(0, 12)
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """Effect of the network on a frame; by default none."""
+
+    copies: int = 1
+    """Number of times it arrives: 0 if it was lost."""
+    late_ns: int = 0
+    """Additional delay, if other frames overtook it."""
+
+    @property
+    def is_plain(self) -> bool:
+        """True if it arrived once and in order."""
+        return self == Fate()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Describe the fate."""
+        copies = () if self.copies == 1 else (f"arrives {self.copies} times",) if self.copies else (LOST,)
+        late = f"arrives {self.late_ns / 1e6:.3f} ms later, behind frames that were sent after it"
+        return (*copies, late) if self.late_ns else copies
+
+    @classmethod
+    def from_lines(cls, lines: Iterable[str]) -> Fate:
+        """Parse the lines of a comment."""
+        copies, late = 1, 0
+        for line in lines:
+            if line == LOST:
+                copies = 0
+            elif found := _COPIES.fullmatch(line):
+                copies = int(found[1])
+            elif found := _LATE.fullmatch(line):
+                late = round(float(found[1]) * 1e6)
+        return cls(copies, late)
+
+
+def fates(frames: Sequence[RecordedFrame]) -> dict[int, Fate]:
+    """Return the fates of affected frames, by their numbers from 1."""
+    found: dict[int, Fate] = {}
+    earliest: dict[bytes, int] = {}
+    """Earliest arrival of the later frames, by addresses."""
+    for number, each in reversed(list(enumerate(frames, 1))):
+        arrival = each.arrival_ns
+        copies = 0 if arrival == NEVER else each.copies
+        late = 0
+        if arrival is not None and copies:
+            way = each.frame[_ADDRESSES]
+            if arrival > earliest.get(way, arrival):
+                late = arrival - each.time_ns
+            earliest[way] = min(arrival, earliest.get(way, arrival))
+        fate = Fate(copies, late)
+        if not fate.is_plain:
+            found[number] = fate
+    return found
+
 
 _FRAME: Final = Struct(">QI")
 _SOURCE: Final = slice(6, 12)
@@ -38,6 +100,12 @@ class HostTable:
     """Known defects of other hosts."""
     from_start: bool = True
     """True if all endpoints were opened after the first frame."""
+
+    @classmethod
+    def on(cls, stage: Stage, castings: Sequence[HostSetup]) -> HostTable:
+        """Return the hosts of a stage, all of them mxwire's own, with their configurations."""
+        known = {side.address: casting for side, casting in zip(stage.sides, castings, strict=True)}
+        return cls(known, castings[-1].dialect)
 
     def dialect(self, address: bytes) -> Dialect:
         """Return the dialect of a host."""

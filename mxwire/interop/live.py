@@ -9,15 +9,16 @@ import select
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 from typing import ClassVar, Final
 
 from mxwire.frames import FrameBatch
+from mxwire.host.host import BaseHost
 from mxwire.interop.impairments import Cut, CuttingLink, Treatment
-from mxwire.interop.live_side import LiveSide
 from mxwire.interop.roles import EndpointAddress, HostSetup, Introduction, Role, UnexpectedResult, UnplayableCase
-from mxwire.interop.side import StageSide
-from mxwire.interop.stage import EventLog, RecordedFrame, Stage
+from mxwire.interop.stage import EventLog, RecordedFrame, Stage, StageSide
 from mxwire.link import FaultyLink, Link
+from mxwire.protocol import Node
 from mxwire.units import SECOND
 
 PATIENCE: Final = 15.0
@@ -74,7 +75,6 @@ class LiveStage(Stage):
         stranger: ExternalPeer | None = None,
     ) -> None:
         super().__init__(patience)
-        self.reboots: list[tuple[int, bytes]] = []
         self.stranger = stranger
         self._impaired = treatment.name != "none"
         both = stranger is not None
@@ -255,3 +255,61 @@ def _treated(link: Link, treatment: Treatment, seed: int, *, both: bool) -> Link
     if both:
         return FaultyLink(link, seed=seed, sending=faults, receiving=faults)
     return link if treatment.name == "none" else FaultyLink(link, seed=seed, sending=faults)
+
+
+class LiveSide(StageSide):
+    """A host of mxwire on a link."""
+
+    def __init__(
+        self,
+        stage: LiveStage,
+        casting: HostSetup,
+        link: CuttingLink,
+        known: dict[str | bytes, str | None],
+        *,
+        announce: bool,
+        seed: str,
+    ) -> None:
+        super().__init__(stage, casting.name, casting.profile, casting.dialect)
+        self._live_stage = stage
+        self.link = link
+        self._known, self._announce, self._seed = known, announce, seed
+        self._boots = 0
+        self.boot()
+
+    @property
+    def node(self) -> Node:
+        """The engine."""
+        return self.core.node
+
+    @property
+    def address(self) -> bytes:
+        """The Ethernet address of its interface."""
+        return self.link.address
+
+    def boot(self) -> None:
+        """Open a host on the link."""
+        self._boots += 1
+        hosting = BaseHost(
+            self.link,
+            name=self.name,
+            dialect=self.dialect,
+            profile=self.profile,
+            peers=self._known,
+            announce=self._announce,
+            on_event=self.heard,
+            rng=Random(f"{self._seed}/{self._boots}"),
+        )
+        self.core = hosting.core
+        self.core.observers.append(self._live_stage.seen)
+
+    def push(self) -> None:
+        """Transmit the frames queued by a call."""
+        with self.core.section:
+            self.core.transmit()
+
+    def step(self) -> None:
+        """Take received frames, and run expired timers."""
+        with self.core.section:
+            self.core.step()
+            self.core.must_be_open()

@@ -107,8 +107,7 @@ class LivePlayer:
             return self._judged(order, part, stage, expected, hosts, self.programs(external))
         stage = self._both(order, part, (left, right), patience)
         try:
-            castings = {side.address: each for side, each in zip(stage.sides, (left, right), strict=True)}
-            return self._judged(order, part, stage, expected, HostTable(castings, right.dialect))
+            return self._judged(order, part, stage, expected, HostTable.on(stage, (left, right)))
         finally:
             stage.close()
 

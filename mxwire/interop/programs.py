@@ -8,7 +8,7 @@ from typing import Final
 
 from mxwire.host.perf.parameters import MATCH, PARAMETERS_LENGTH, SETTLE, PerfParameters
 from mxwire.interop.roles import ANSWERS, EndpointAddress, Role
-from mxwire.interop.side import PostedReceiveBuffer, SideProgram, StageSide
+from mxwire.interop.stage import PostedReceiveBuffer, SideProgram, StageSide
 from mxwire.protocol import Partner, Request, Status
 from mxwire.units import SECOND
 

@@ -1,17 +1,18 @@
-"""Result of a run of the matrix: a report of cells, and its file format with one JSON object per line."""
+"""Result of a run of the matrix: a report of cells, its file format with one JSON object per line, and names in it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes, mac_text
 from mxwire.report.json_line import json_line, without_seconds
 from mxwire.rules import Verdict, Violation
+from mxwire.words import suggestion
 
 VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
 """Verdicts of a cell. ``pass``: as expected, which may be a documented failure; ``info``: the same, with notes on known
@@ -239,3 +240,18 @@ _RECORDS: Final[dict[str, Any]] = {
     "impairment": ("impairments", lambda entry: Impairment(**entry)),
     "cell": ("cells", _cell),
 }
+
+
+_Kind = TypeVar("_Kind")
+
+
+def named(name: str, known: Mapping[str, _Kind], what: str, also: Sequence[str] = ()) -> _Kind:
+    """Return the value of ``known`` for a name in upper or lower case; ``also`` are further names to suggest.
+
+    Raises :class:`~mxwire.errors.MxwireError` for an unknown name.
+    """
+    found = known.get(name.strip().lower())
+    if found is None:
+        near = suggestion(name, [*known, *also], lister="mxwire interop --list")
+        raise MxwireError(f"unknown {what} {name!r}{near}")
+    return found

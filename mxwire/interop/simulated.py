@@ -7,8 +7,7 @@ from typing import Final
 from mxwire.frames import FrameBatch
 from mxwire.interop.impairments import Cut, Treatment
 from mxwire.interop.roles import HostSetup, Introduction
-from mxwire.interop.side import StageSide
-from mxwire.interop.stage import PATIENCE, RecordedFrame, Stage
+from mxwire.interop.stage import PATIENCE, RecordedFrame, Stage, StageSide
 from mxwire.protocol import Node
 from mxwire.rules import LOST
 from mxwire.simulation.network import LOST as NEVER
@@ -43,9 +42,8 @@ class SimulatedSide(StageSide):
         self._number = number
         self._introduction = introduction
         self._boots = 0
-        self._armed: int | None = None
         self._stepping = False
-        self._node = self._boot()
+        self.boot()
 
     @property
     def node(self) -> Node:
@@ -57,12 +55,14 @@ class SimulatedSide(StageSide):
         """The Ethernet address."""
         return address_of(self._number)
 
-    def _boot(self) -> Node:
+    def boot(self) -> None:
+        """Start a node."""
         other = self._stage.castings[1 - self._number].name
         known = {address_of(1 - self._number): f"{other}:0" if self._introduction == "names" else None}
         rng = stream(self._stage.seed, "node", self._number, self._boots)
         self._boots += 1
-        return Node(
+        self._armed: int | None = None
+        self._node = Node(
             self.address,
             self.name,
             dialect=self.dialect,
@@ -71,16 +71,6 @@ class SimulatedSide(StageSide):
             peers=None if self._introduction == "announcements" else known,
             announce=self._introduction == "announcements",
         )
-
-    def reboot(self) -> None:
-        """Restart without memory."""
-        self.note("restarts")
-        self.ends.clear()
-        self._stage.applications = [each for each in self._stage.applications if each not in self.applications]
-        self._node = self._boot()
-        self._stage.reboots.append((len(self._stage.frames), self.address))
-        self._armed = None
-        self.push()
 
     def deliver(self, what: list[FrameBatch | bytes]) -> None:
         """Take frames from the network."""
@@ -143,8 +133,6 @@ class SimulatedStage(Stage):
         self.seed = seed
         self.castings = (left, right)
         self.schedule = Schedule()
-        self.reboots: list[tuple[int, bytes]] = []
-        """Restarts of hosts: number of frames before each, and address."""
         scenario = Scenario(
             seed=seed,
             loss=treatment.loss,

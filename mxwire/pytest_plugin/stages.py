@@ -50,8 +50,7 @@ class SimulatedStages:
             introduction=introduction,
             patience=patience,
         )
-        known = {side.address: casting for side, casting in zip(stage.sides, castings, strict=True)}
-        self._made.append((stage, HostTable(known, castings[0].dialect)))
+        self._made.append((stage, HostTable.on(stage, castings)))
         return stage
 
     def judge(self) -> None:
@@ -102,8 +101,7 @@ def live_pair(config: pytest.Config) -> Iterator[LiveStage]:
     stage = between(configuration, castings, "none", 1, "names", configuration.patience)
     try:
         yield stage
-        known = {side.address: casting for side, casting in zip(stage.sides, castings, strict=True)}
-        _fail(judge(stage.frames, HostTable(known, castings[0].dialect), exact=False, reboots=stage.reboots))
+        _fail(judge(stage.frames, HostTable.on(stage, castings), exact=False, reboots=stage.reboots))
     finally:
         stage.close()
 

@@ -10,8 +10,7 @@ from click.testing import CliRunner
 
 from mxwire.cli.interop import diff as command
 from mxwire.errors import MxwireError
-from mxwire.interop.diff import compare
-from mxwire.interop.diff_text import SHOWN, blocks
+from mxwire.interop.diff import SHOWN, blocks, compare
 from mxwire.interop.result import INTERRUPTED, VERDICTS, Cell, InteropReport
 from mxwire.report.document import plain
 

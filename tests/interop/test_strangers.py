@@ -19,8 +19,8 @@ from mxwire.interop.implementations import implementation_by_name
 from mxwire.interop.judge import HostTable, judge
 from mxwire.interop.programs import start
 from mxwire.interop.roles import Answer, EndpointAddress, HostSetup, Role, UnplayableCase
-from mxwire.interop.side import StageSide
 from mxwire.interop.simulated import SimulatedStage
+from mxwire.interop.stage import StageSide
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import dialect_by_name
 from mxwire.wire.packets import Tiny

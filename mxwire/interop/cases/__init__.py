@@ -6,7 +6,7 @@ from typing import Final
 
 from mxwire.interop.cases import connects, discovery, ends, losses, matching, perf, sizes, streams
 from mxwire.interop.cases.definition import CaseDefinition
-from mxwire.interop.lookup import named
+from mxwire.interop.result import named
 
 ALL_CASES: Final[dict[str, CaseDefinition]] = {
     part.case.name: part

@@ -15,14 +15,14 @@ _BEYOND = 200
 """More than the number of endpoints of any host."""
 
 
-@CASES.case("connect", "a connect succeeds", "R-CON-01 R-CON-05 R-CON-08", role="echo", impaired=True)
+@CASES.case("connect", "a connect succeeds", "R-CON-01 R-CON-05 R-CON-08", impaired=True)
 def connect(stage: Stage) -> None:
     """The right key, and an open endpoint."""
     where = stage.anywhere()
     stage.left.open(5).connect(where)
 
 
-@CASES.case("connect-bad-key", "a wrong key is refused", "R-CON-04 R-CON-08 R-CON-09", role="echo", impaired=True)
+@CASES.case("connect-bad-key", "a wrong key is refused", "R-CON-04 R-CON-08 R-CON-09", impaired=True)
 def bad_key(stage: Stage) -> None:
     """The connect ends with the status of a bad key; a second one with the right key succeeds."""
     where = stage.anywhere()
@@ -32,7 +32,7 @@ def bad_key(stage: Stage) -> None:
     end.connect(where)
 
 
-@CASES.case("connect-closed", "a closed endpoint refuses", "R-EP-01 R-CON-15", role="echo", impaired=True)
+@CASES.case("connect-closed", "a closed endpoint refuses", "R-EP-01 R-CON-15", impaired=True)
 def closed(stage: Stage) -> None:
     """The endpoint number is valid, but not open."""
     where = stage.anywhere()
@@ -41,7 +41,7 @@ def closed(stage: Stage) -> None:
     end.wait(refused, Status.REMOTE_ENDPOINT_CLOSED, f"connect to endpoint {_CLOSED}")
 
 
-@CASES.case("connect-no-endpoint", "an invalid endpoint number is refused", "R-EP-01 R-CON-15", role="echo")
+@CASES.case("connect-no-endpoint", "an invalid endpoint number is refused", "R-EP-01 R-CON-15")
 def no_endpoint(stage: Stage) -> None:
     """The number is beyond the range of any host."""
     where = stage.anywhere()
@@ -51,12 +51,7 @@ def no_endpoint(stage: Stage) -> None:
 
 
 @CASES.case(
-    "connect-repeated",
-    "a repeated connect changes nothing",
-    "R-CON-03 R-CON-05 R-CON-06",
-    lengths=of(8),
-    answered=True,
-    role="echo",
+    "connect-repeated", "a repeated connect changes nothing", "R-CON-03 R-CON-05 R-CON-06", lengths=of(8), answered=True
 )
 def repeated(stage: Stage) -> None:
     """Connects to the same endpoint, also two at a time, with messages in between: sequence numbers continue."""
@@ -72,7 +67,15 @@ def repeated(stage: Stage) -> None:
             stage_wants(request.partner is partner, "the second connect returned another partner")
 
 
-@CASES.case("connect-crossing", "two connects cross", "R-CON-10 R-CON-14", lengths=of(4), answered=True, impaired=True)
+@CASES.case(
+    "connect-crossing",
+    "two connects cross",
+    "R-CON-10 R-CON-14",
+    lengths=of(4),
+    answered=True,
+    role=None,
+    impaired=True,
+)
 def crossing(stage: Stage) -> None:
     """Both hosts connect at the same time, and then exchange messages."""
     _hello(stage.join())
@@ -84,7 +87,6 @@ def crossing(stage: Stage) -> None:
     "R-CON-11 R-CON-12",
     lengths=of(3, 40_000),
     answered=True,
-    role="echo",
 )
 def back(stage: Stage) -> None:
     """A short and a large message are returned by an application that has only been connected to."""
@@ -103,7 +105,6 @@ def back(stage: Stage) -> None:
     "R-EP-02 R-NAK-05 R-CLS-04 R-CLS-05 R-CLS-07",
     lengths=of(4),
     answered=True,
-    role="echo",
 )
 def restart_endpoint(stage: Stage) -> None:
     """The right application restarts with the same endpoint number. A send to the old session is refused; after the new
@@ -136,14 +137,7 @@ def _talk_to_a_new_program(stage: Stage, joined: JoinedEndpoints) -> None:
     _hello(JoinedEndpoints(joined.one, joined.one, partner, partner))
 
 
-@CASES.case(
-    "restart-host",
-    "a host is power-cycled",
-    "R-CLS-04 R-CLS-05 R-CLS-07 W-5",
-    lengths=of(4),
-    answered=True,
-    role="echo",
-)
+@CASES.case("restart-host", "a host is power-cycled", "R-CLS-04 R-CLS-05 R-CLS-07 W-5", lengths=of(4), answered=True)
 def restart_host(stage: Stage) -> None:
     """The right host restarts with empty tables, and connects; then messages are exchanged again. If the right host is
     external, the local one restarts instead."""

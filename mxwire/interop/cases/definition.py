@@ -30,7 +30,7 @@ class CaseDefinition:
     answered: bool
     """True if the right side sends the same messages as the left one; otherwise it sends none."""
     role: Role | None
-    """Program needed on an external right host; None if both hosts must be mxwire's own."""
+    """Program needed on an external right host, mostly an echo; None if both hosts must be mxwire's own."""
     introduction: Introduction
     impaired: bool
     """True if the case is played under impairments by default."""
@@ -68,7 +68,7 @@ class CaseGroup:
         lengths: Lengths = nothing,
         synchronous: Lengths = nothing,
         answered: bool = False,
-        role: Role | None = None,
+        role: Role | None = "echo",
         introduction: Introduction = "names",
         impaired: bool = False,
         whole: bool = True,
@@ -80,21 +80,9 @@ class CaseGroup:
         def enter(play: Play) -> Play:
             description = " ".join((play.__doc__ or "").split())
             case = Case(name, title, self.name, description, tuple(rules.split()))
-            self.definitions.append(
-                CaseDefinition(
-                    case,
-                    play,
-                    lengths=lengths,
-                    synchronous=synchronous,
-                    answered=answered,
-                    role=role,
-                    introduction=introduction,
-                    impaired=impaired,
-                    whole=whole,
-                    unseen=frozenset(unseen.split()),
-                    keeps_partner=keeps_partner,
-                )
-            )
+            hidden = frozenset(unseen.split())
+            needs = lengths, synchronous, answered, role, introduction, impaired, whole, hidden, keeps_partner
+            self.definitions.append(CaseDefinition(case, play, *needs))
             return play
 
         return enter

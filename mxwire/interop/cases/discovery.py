@@ -47,7 +47,6 @@ def names(stage: Stage) -> None:
     "found-and-connected",
     "a newly discovered host accepts a connect",
     "R-DISC-03 R-HOST-07 R-CON-01 R-CON-08",
-    role="echo",
     introduction="announcements",
     lengths=lambda _: (5,),
     answered=True,

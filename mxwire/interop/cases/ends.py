@@ -17,7 +17,6 @@ _LARGE = 200_000
     "the receiver is busy elsewhere",
     "R-GEN-01 R-RTX-01 R-RTX-02 R-ORD-03",
     lengths=of(8, 100, 5000),
-    role="echo",
     impaired=True,
 )
 def receiver_paused(stage: Stage) -> None:
@@ -40,11 +39,7 @@ def receiver_paused(stage: Stage) -> None:
 
 
 @CASES.case(
-    "answers-while-paused",
-    "the card answers while the application sleeps",
-    "R-GEN-01 R-PUL-12",
-    lengths=of(_LARGE),
-    role="echo",
+    "answers-while-paused", "the card answers while the application sleeps", "R-GEN-01 R-PUL-12", lengths=of(_LARGE)
 )
 def answers_while_paused(stage: Stage) -> None:
     """The sender of a large message sleeps once it is announced; its card serves the PULLs."""
@@ -69,7 +64,6 @@ def answers_while_paused(stage: Stage) -> None:
     "R-CLS-02 R-NAK-09 R-NOT-01",
     lengths=of(8, _LARGE),
     answered=True,
-    role="echo",
     whole=False,
 )
 def sender_killed(stage: Stage) -> None:
@@ -107,7 +101,7 @@ def _die_while_pulled(stage: Stage, joined: JoinedEndpoints) -> None:
     _exchange(stage.join())
 
 
-@CASES.case("receiver-killed", "the receiver dies", "R-CLS-02 R-EP-01 R-NAK-05 R-NAK-10", lengths=of(8), role="echo")
+@CASES.case("receiver-killed", "the receiver dies", "R-CLS-02 R-EP-01 R-NAK-05 R-NAK-10", lengths=of(8))
 def receiver_killed(stage: Stage) -> None:
     """Later messages to its endpoint are refused with the status of a closed one. If the right host is external, the
     local one closes before the echo arrives, and a new endpoint is answered as before."""
@@ -135,12 +129,7 @@ def _die_before_the_answer(stage: Stage, joined: JoinedEndpoints) -> None:
 
 
 @CASES.case(
-    "one-way",
-    "only one side connects",
-    "R-CON-12 R-CON-13",
-    lengths=of(8, 100, 5000),
-    role="sink",
-    impaired=True,
+    "one-way", "only one side connects", "R-CON-12 R-CON-13", lengths=of(8, 100, 5000), role="sink", impaired=True
 )
 def one_way(stage: Stage) -> None:
     """The right side never connects back, and only receives; short and medium messages need no more."""
@@ -174,6 +163,7 @@ def _send_to_a_sink(stage: Stage) -> None:
     answered=True,
     keeps_partner=True,
     unseen="R-RTX-01",
+    role=None,
 )
 def disconnected(stage: Stage) -> None:
     """Both applications disconnect, connect again, and exchange messages as before."""
@@ -189,7 +179,7 @@ def disconnected(stage: Stage) -> None:
     _exchange(JoinedEndpoints(joined.one, joined.two, there.partner, back.partner))
 
 
-@CASES.case("given-up", "a silent host is abandoned", "R-RTX-03 R-RTX-05", role="echo")
+@CASES.case("given-up", "a silent host is abandoned", "R-RTX-03 R-RTX-05")
 def given_up(stage: Stage) -> None:
     """The other host does not receive anything; after the allowed number of retransmissions the connect ends."""
     where = stage.anywhere()

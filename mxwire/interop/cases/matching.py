@@ -18,7 +18,6 @@ _KINDS = (20, 100, 5000, 40_000)
     "a synchronous send waits for its receive",
     "R-SND-01 R-RDV-04 R-MAT-05 R-NOT-01",
     synchronous=of(0, 44, 5000),
-    role="echo",
 )
 def synchronous(stage: Stage) -> None:
     """0, 44 and 5000 bytes; each send completes when a receive has matched, and not before."""
@@ -33,14 +32,7 @@ def synchronous(stage: Stage) -> None:
         joined.one.wait(sent)
 
 
-@CASES.case(
-    "unexpected",
-    "messages wait for their receives",
-    "R-MAT-02 R-MAT-05",
-    lengths=of(*_KINDS),
-    answered=True,
-    role="echo",
-)
+@CASES.case("unexpected", "messages wait for their receives", "R-MAT-02 R-MAT-05", lengths=of(*_KINDS), answered=True)
 def unexpected(stage: Stage) -> None:
     """One message of each kind is sent before a receive is posted, and received in another order, by match info."""
     for sender, partner, receiver in stage.join().ways():
@@ -58,7 +50,6 @@ def unexpected(stage: Stage) -> None:
     "R-MAT-01 R-MAT-02 R-MAT-03 R-ORD-05",
     lengths=of(8),
     answered=True,
-    role="echo",
     impaired=True,
 )
 def wildcards(stage: Stage) -> None:
@@ -74,12 +65,7 @@ def wildcards(stage: Stage) -> None:
 
 
 @CASES.case(
-    "truncated",
-    "a short buffer truncates the message",
-    "R-MSC-01 R-RDV-04 R-NOT-02",
-    lengths=of(*_KINDS),
-    role="echo",
-    whole=False,
+    "truncated", "a short buffer truncates the message", "R-MSC-01 R-RDV-04 R-NOT-02", lengths=of(*_KINDS), whole=False
 )
 def truncated(stage: Stage) -> None:
     """One message of each kind into a buffer of ten bytes: the receive ends as truncated, and so does a large send."""
@@ -95,7 +81,7 @@ def truncated(stage: Stage) -> None:
         joined.one.wait(sent, Status.MESSAGE_TRUNCATED if told else Status.SUCCESS)
 
 
-@CASES.case("cancelled", "a receive is cancelled", "R-MSC-02 R-MAT-02", lengths=of(8), role="echo")
+@CASES.case("cancelled", "a receive is cancelled", "R-MSC-02 R-MAT-02", lengths=of(8))
 def cancelled(stage: Stage) -> None:
     """The first of two receives is cancelled; the message goes to the second."""
     joined = stage.join()

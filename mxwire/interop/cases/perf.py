@@ -7,8 +7,7 @@ from collections.abc import Callable
 from mxwire.host.perf.parameters import MATCH, PerfParameters
 from mxwire.interop.cases.definition import CaseGroup, data, of
 from mxwire.interop.roles import EndpointAddress
-from mxwire.interop.side import CaseEndpoint
-from mxwire.interop.stage import Stage
+from mxwire.interop.stage import CaseEndpoint, Stage
 from mxwire.protocol import Partner
 
 CASES = CaseGroup("measuring")

@@ -14,7 +14,6 @@ _MIXED = (1, 33, 200, 10, 7000, 128, 40_000, 0, 32)
     "a hundred messages in a row",
     "R-SEQ-01 R-SEQ-05 R-ACK-01 R-ACK-02 R-ORD-05",
     lengths=of(0, 1, 32, 128),
-    role="echo",
     impaired=True,
 )
 def stream(stage: Stage) -> None:
@@ -36,7 +35,6 @@ def stream(stage: Stage) -> None:
     "MEDIUM messages back to back",
     "R-MED-05 R-ACK-01 R-SEQ-04",
     lengths=of(*range(9000, 9012)),
-    role="echo",
     impaired=True,
 )
 def mediums(stage: Stage) -> None:
@@ -55,7 +53,6 @@ def mediums(stage: Stage) -> None:
     "R-ACK-03 R-SEQ-04 R-ORD-05 R-PUL-02",
     lengths=of(*_MIXED),
     answered=True,
-    role="echo",
     impaired=True,
 )
 def bidirectional(stage: Stage) -> None:
@@ -63,14 +60,7 @@ def bidirectional(stage: Stage) -> None:
     _all_ways([stage.join()])
 
 
-@CASES.case(
-    "endpoints",
-    "four endpoints on each host",
-    "R-EP-01 R-EP-05 R-SEQ-04",
-    lengths=of(*_MIXED),
-    answered=True,
-    role="echo",
-)
+@CASES.case("endpoints", "four endpoints on each host", "R-EP-01 R-EP-05 R-SEQ-04", lengths=of(*_MIXED), answered=True)
 def endpoints(stage: Stage) -> None:
     """Four pairs of endpoints communicate at the same time; no message reaches another pair."""
     _all_ways([stage.join(10 + number, 20 + number) for number in range(4)])

@@ -1,45 +1,105 @@
-"""The page of a cell: its verdict, the reason, and the ladder of its exchange."""
+"""The page of a cell: its verdict, the reason, the ladder of its exchange, and the decoded fields of its frames."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
 from markupsafe import Markup
 
 from mxwire.errors import MxwireError
-from mxwire.ethernet import mac_text
 from mxwire.interop.implementations import dialect_of
 from mxwire.interop.result import CAPTURES, Cell
 from mxwire.interop.site.exchange import Exchange, ReadingCache, ShownFrame, read_exchange
-from mxwire.interop.site.fields import FieldRecords, FieldTables
-from mxwire.interop.site.ladder import MOST_HOSTS, LadderDrawing
-from mxwire.interop.site.pages import page
-from mxwire.interop.site.rows import MOST_ROWS_WHOLE, FrameStep, Omission, Row, is_everything, rows_of
-from mxwire.interop.site.views import CellView, Matrix
-from mxwire.rules import Violation
+from mxwire.interop.site.ladder import (
+    MOST_HOSTS,
+    MOST_ROWS_WHOLE,
+    FrameStep,
+    LadderDrawing,
+    Omission,
+    Row,
+    is_everything,
+    rows_of,
+)
+from mxwire.interop.site.views import CellView, Matrix, page
+from mxwire.report.tree import FieldLine
 from mxwire.wire.dialect import Dialect
 
+_BYTES_SHOWN: Final = 16
+"""Maximum number of bytes shown of data and padding."""
+_FIXED: Final = 16
+"""Maximum size of fields shown with all their bytes."""
+
+
+Described = tuple[int, int, str, str, bool]
+"""Offset, size, name, meaning of a field, and whether it is defined."""
+
+
+class FieldTables:
+    """Collects the layouts that frames of all pages refer to."""
+
+    def __init__(self) -> None:
+        self.layouts: dict[str, tuple[Described, ...]] = {}
+        """By names derived from their content, so that pages made by separate processes agree."""
+        self._names: dict[tuple[Described, ...], str] = {}
+
+    def name(self, layout: tuple[Described, ...]) -> str:
+        """Return the name of a layout."""
+        name = self._names.get(layout)
+        if name is None:
+            name = self._names[layout] = blake2b(repr(layout).encode(), digest_size=4).hexdigest()
+            self.layouts[name] = layout
+        return name
+
+
+class FieldRecords:
+    """The fields of the frames of one page in compact form: shared texts are stored once."""
+
+    def __init__(self, tables: FieldTables) -> None:
+        self._tables = tables
+        self._texts: dict[str, int] = {}
+        self._frames: dict[int, list[Any]] = {}
+
+    def add(self, seen: ShownFrame) -> None:
+        """Add the fields of a frame."""
+        lines = seen.lines()
+        fixed = 0
+        while fixed < len(lines) and _is_fixed(lines[fixed]):
+            fixed += 1
+        layout = tuple((each.offset, each.size, each.name, each.meaning, each.defined) for each in lines[:fixed])
+        rest = [
+            [each.offset, each.size, each.name, each.text, each.raw[:_BYTES_SHOWN].hex(), self._place(each.meaning)]
+            for each in lines[fixed:]
+        ]
+        raw = "".join(each.raw.hex() for each in lines[:fixed])
+        self._frames[seen.number] = [
+            self._tables.name(layout),
+            raw,
+            [self._place(each.text) for each in lines[:fixed]],
+            rest,
+        ]
+
+    def as_object(self) -> dict[str, Any]:
+        """Return ``texts``, and ``frames`` by number, each as ``[layout, bytes, indexes of texts, rest]``.
+
+        ``bytes`` are those of the layout's fields, in hexadecimal. ``rest`` are the fields of variable length, each as
+        ``[offset, size, name, text, bytes, index of the meaning]``.
+        """
+        return {"texts": list(self._texts), "frames": self._frames}
+
+    def _place(self, text: str) -> int:
+        return self._texts.setdefault(text, len(self._texts))
+
+
+def _is_fixed(line: FieldLine) -> bool:
+    """Return whether a field is complete, and equally long in each frame of the layout."""
+    return line.size <= _FIXED and len(line.raw) == line.size and line.name != "padding"
+
+
 FINDINGS_SHOWN: Final = 50
-
-
-@dataclass(frozen=True, slots=True)
-class FindingRow:
-    """A finding, with its host as text."""
-
-    rule: str
-    severity: str
-    host: str
-    frames: tuple[int, ...]
-    found: str
-    expected: str
-
-    @classmethod
-    def of(cls, found: Violation) -> FindingRow:
-        """Return the row of a finding."""
-        return cls(found.rule, found.severity, mac_text(found.host), found.frames, found.found, found.expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +155,7 @@ class CellPages:
             shown=shown,
             capture=f"../{CAPTURES}/{cell.capture}" if exchange is not None else None,
             duration=f"{cell.duration_ns / 1e6:.3f} ms",
-            findings=[FindingRow.of(each) for each in cell.findings[:FINDINGS_SHOWN]],
+            findings=cell.findings[:FINDINGS_SHOWN],
             more_findings=max(len(cell.findings) - FINDINGS_SHOWN, 0),
             rules=list(dict.fromkeys([*(each.rule for each in cell.findings), *cell.rules])),
             siblings=self._matrix.siblings(view),

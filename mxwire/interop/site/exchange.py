@@ -12,7 +12,7 @@ from typing import Final
 from mxwire.capture import open_capture
 from mxwire.capture.notes import read_notes
 from mxwire.ethernet import mac_text
-from mxwire.interop.fates import Fate
+from mxwire.interop.judge import Fate
 from mxwire.report.summary import endpoints_text, summary, type_text
 from mxwire.report.tree import FieldLine, field_lines
 from mxwire.wire.codec import Malformed

@@ -1,4 +1,4 @@
-"""Views of a report for the pages: cells with their files, and the matrix as rows and columns."""
+"""Views of a report for the pages: cells with their files, the matrix as rows and columns, and the templates."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Final
+from functools import cache, cached_property
+from typing import Any, Final
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from mxwire.ethernet import mac_text
 from mxwire.interop.result import INTERRUPTED, Case, Cell, Impairment, InteropReport
-from mxwire.rules import Verdict
+from mxwire.rules import CATALOGUE, Verdict
 
 SYMBOLS: Final[dict[Verdict, str]] = {
     "pass": "\N{CHECK MARK}",
@@ -216,3 +220,38 @@ class FileNames:
             made = f"{plain}-{number}"
         self._taken.add(made.lower())
         return f"{made}.html"
+
+
+_BREAKS: Final = re.compile(r"(?<=[-:_/])(?=[^-:_/])")
+
+_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("mxwire.interop.site"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(breakable=_breakable, mac=mac_text, moment=_moment)
+    environment.globals.update(symbols=SYMBOLS, meanings=MEANINGS, catalogue=CATALOGUE)
+    return environment
+
+
+def page(template: str, report: InteropReport, root: str, **values: Any) -> str:
+    """Render a template; ``root`` is the path from its folder to that of the report."""
+    return _environment().get_template(template).render(report=report, root=root, **values)
+
+
+def _breakable(text: str) -> Markup:
+    """Return a name that may be broken into lines after hyphens and similar characters."""
+    return Markup("<wbr>").join(escape(each) for each in _BREAKS.split(text))
+
+
+def _moment(text: str) -> str:
+    """Format an ISO 8601 time for readers; return other text unchanged."""
+    found = _MOMENT.fullmatch(text)
+    return f"{found[1]} {found[2]} UTC" if found else text

@@ -13,10 +13,8 @@ from typing import Final
 
 from mxwire.errors import MxwireError
 from mxwire.interop.result import InteropReport
-from mxwire.interop.site.cell_page import CellPages
-from mxwire.interop.site.fields import Described
-from mxwire.interop.site.pages import page
-from mxwire.interop.site.views import Matrix
+from mxwire.interop.site.cell_page import CellPages, Described
+from mxwire.interop.site.views import Matrix, page
 
 Layouts = dict[str, tuple[Described, ...]]
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mxwire.interop.fates import LOST, Fate, fates
+from mxwire.interop.judge import LOST, Fate, fates
 from mxwire.interop.site.exchange import Reading, ShownFrame
-from mxwire.interop.site.rows import MOST_ROWS, MOST_ROWS_WHOLE, FrameStep, Omission, Pause, is_everything, rows_of
+from mxwire.interop.site.ladder import MOST_ROWS, MOST_ROWS_WHOLE, FrameStep, Omission, Pause, is_everything, rows_of
 from mxwire.interop.stage import RecordedFrame
 from mxwire.rules import LOST as NEVER
 
