@@ -1,27 +1,104 @@
-"""The judge: takes decoded frames one by one and reports the rules that they break."""
+"""The judge: takes decoded frames one by one and reports the rules that they break.
+
+A plan per class of frames has the trackers that follow them and the rules that they are checked against.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Final
 
 from mxwire.ethernet import is_group
+from mxwire.rules import chapters as chapters  # registers the rules
 from mxwire.rules.chapters.encapsulation import MALFORMED
 from mxwire.rules.finding import Violation
-from mxwire.rules.plans import RulePlans, plans
-from mxwire.rules.registry import Breach, WireRule
+from mxwire.rules.registry import ALWAYS, MESSAGES, NUMBERED, RULES, Breach, Check, WireRule
 from mxwire.rules.replies import ReplyRun, take
-from mxwire.rules.state import discovery
+from mxwire.rules.state import connects, discovery, numbered, pulls
 from mxwire.rules.state.flows import ANY_INDEX, ObservedFlow, ObservedPair
 from mxwire.rules.state.frame import JudgedFrame
 from mxwire.rules.state.hosts import ObservedHost
 from mxwire.rules.vantage import CAPTURE, Vantage
+from mxwire.wire import packets
 from mxwire.wire.checks import Reason
 from mxwire.wire.codec import Malformed
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import NO_PEER_INDEX
-from mxwire.wire.packets import Announcement, Frame
 from mxwire.wire.probes import is_probe
+
+_Tracker = Callable[[JudgedFrame], None]
+_WITHOUT_INDEX: Final = (packets.Raw, packets.Announcement, packets.HostQuery, packets.HostReply, packets.PullReply)
+_FLOWLESS: Final = (*_WITHOUT_INDEX, packets.NackLib, packets.NackMcp)
+
+
+def _nothing(seen: JudgedFrame) -> None:
+    """Track nothing, for frames that leave no trace."""
+
+
+_LOOK: Final[dict[type[packets.Frame], _Tracker]] = {
+    **dict.fromkeys(MESSAGES, numbered.look),
+    packets.Notify: pulls.look_notify,
+    packets.Truc: numbered.look_liback,
+    packets.ConnectRequest: connects.look_request,
+    packets.ConnectReply: connects.look_reply,
+    packets.Pull: pulls.look_pull,
+    packets.PullReply: pulls.look_reply,
+    packets.NackLib: discovery.look_nack_lib,
+    packets.NackMcp: pulls.look_nack_mcp,
+}
+"""Trackers that classify a frame relative to those before it; they run before the rules."""
+
+_APPLY: Final[dict[type[packets.Frame], _Tracker]] = {
+    **dict.fromkeys(NUMBERED, numbered.apply),
+    packets.Truc: numbered.apply_liback,
+    packets.ConnectRequest: connects.apply_request,
+    packets.ConnectReply: connects.apply_reply,
+    packets.Pull: pulls.apply_pull,
+    packets.PullReply: pulls.apply_reply,
+    packets.NackLib: discovery.apply_nack_lib,
+    packets.NackMcp: pulls.apply_nack_mcp,
+    packets.HostQuery: discovery.apply_query,
+    packets.HostReply: discovery.apply_host_reply,
+}
+"""Trackers that remember a frame; they run after the rules, which must see the state before it."""
+
+
+class RulePlan:
+    """Trackers and rules of one class of frames."""
+
+    __slots__ = ("apply", "has_flow", "has_index", "look", "rules", "teaches")
+
+    def __init__(self, frame_class: type[packets.Frame], rules: list[WireRule]) -> None:
+        self.look = _LOOK.get(frame_class, _nothing)
+        self.apply = _APPLY.get(frame_class, _nothing)
+        mine = [each for each in rules if frame_class in each.frames]
+        self.rules: tuple[tuple[tuple[Check, WireRule], ...], ...] = tuple(
+            tuple((each.check, each) for each in mine if status in each.when) for status in ALWAYS
+        )
+        """The rules by the status of the frame (:class:`~mxwire.rules.state.frame.FrameStatus`)."""
+        self.has_flow = frame_class not in _FLOWLESS
+        self.has_index = frame_class not in _WITHOUT_INDEX
+        self.teaches = frame_class in (packets.ConnectRequest, packets.ConnectReply)
+
+
+RulePlans = dict[type, RulePlan]
+
+
+@cache
+def plans(*, complete: bool, as_sent: bool, sized: bool, strange: bool) -> RulePlans:
+    """Return the plan of each class of frames; the options exclude rules, see
+    :class:`~mxwire.rules.registry.WireRule`."""
+    rules = [
+        each
+        for each in RULES
+        if (complete or each.alone)
+        and (as_sent or not each.as_sent)
+        and (sized or not each.sized)
+        and (strange or not each.strange)
+    ]
+    return {each: RulePlan(each, rules) for each in packets.FRAME_CLASSES}
+
 
 DialectLookup = Callable[[bytes, bytes], Dialect]
 """Function that returns the dialect between two hosts from their Ethernet addresses (source, destination)."""
@@ -46,7 +123,7 @@ class Judge:
     def observe(
         self,
         time_ns: int,
-        frame: Frame | Malformed,
+        frame: packets.Frame | Malformed,
         raw: bytes,
         number: int,
         *,
@@ -97,7 +174,7 @@ class Judge:
             discovery.teach(seen)
         if pair.known_ns is None:
             pair.known_ns = time_ns
-        if isinstance(frame, Announcement):
+        if isinstance(frame, packets.Announcement):
             discovery.announce(seen, self._hosts.values())
         return found or ()
 
@@ -198,14 +275,13 @@ class Judge:
     def _flow(self, pair: ObservedPair, frame: Any) -> ObservedFlow:
         source, destination = pair.source.endpoint(frame.src_endpoint), pair.destination.endpoint(frame.dst_endpoint)
         number, back_number = frame.src_endpoint, frame.dst_endpoint
-        flow = ObservedFlow(pair, source, destination, number, back_number, source.epoch)
+        flow = ObservedFlow(pair, source, destination, number, source.epoch)
         pair.flows[number << 8 | back_number] = flow
-        back_key = back_number << 8 | number
         if pair.back is pair and number == back_number:
             flow.back = flow
         else:
-            flow.back = ObservedFlow(pair.back, destination, source, back_number, number, destination.epoch, back=flow)
-            pair.back.flows[back_key] = flow.back
+            flow.back = ObservedFlow(pair.back, destination, source, back_number, destination.epoch, back=flow)
+            pair.back.flows[back_number << 8 | number] = flow.back
         for each in (flow, flow.back):
             if not each.source.fresh:
                 each.connect_next = each.acknum = None

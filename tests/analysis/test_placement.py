@@ -4,7 +4,7 @@ Both :mod:`mxwire.analysis.conversations.numbered_packets` and :mod:`mxwire.rule
 numbered packet whether it is new, begins another stream of numbers, continues a MEDIUM, is a retransmission, or a
 duplicate.
 
-They share the arithmetic of positions (:mod:`mxwire.rules.state.sequence`) and no more, for three reasons. ``messages``
+They share the arithmetic of positions (:mod:`mxwire.rules.state.streams`) and no more, for three reasons. ``messages``
 reads rows of columns in bulk, ``verify`` decoded frames, and converting either costs more than placing the packet. In
 doubt they lean to opposite sides: ``verify`` must not convict a host, so a packet that fits nothing is left out, while
 ``messages`` must not lose a message, so it begins a stream. And ``verify`` also runs where deliveries and losses are

@@ -18,7 +18,7 @@ from mxwire.analysis.conversations.rows import Row
 from mxwire.analysis.conversations.state import FollowerState
 from mxwire.analysis.conversations.streams import Stream
 from mxwire.analysis.conversations.watch import Role
-from mxwire.rules.state.sequence import position_of
+from mxwire.rules.state.streams import position_of
 from mxwire.wire.enums import NackType, TrucType
 from mxwire.wire.numbers import (
     ABANDONED_DONE,

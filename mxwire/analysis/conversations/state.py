@@ -20,7 +20,7 @@ from mxwire.analysis.conversations.partners import OPENINGS_KEPT, Conversation, 
 from mxwire.analysis.conversations.rows import DirectionKey
 from mxwire.analysis.conversations.watch import MessageWatch, Role
 from mxwire.rules import CAPTURE
-from mxwire.rules.timing import pull_timer_least, resend_delay_least, slack
+from mxwire.rules.vantage import pull_timer_least, resend_delay_least, slack
 from mxwire.words import count_of
 
 RESEND_NS: Final = resend_delay_least(CAPTURE)

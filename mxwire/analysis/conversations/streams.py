@@ -6,7 +6,7 @@ from collections import deque
 from typing import Final
 
 from mxwire.analysis.conversations.message import Acknowledgement, CapturedMessage, NumberedEntry
-from mxwire.rules.state.sequence import position_of
+from mxwire.rules.state.streams import position_of
 from mxwire.wire.numbers import NUMBER_MASK, OUTSTANDING_MAXIMUM, SESSION_NUMBER_MASK
 
 KEPT_BEHIND: Final = 256

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mxwire.rules.chapters import (
+from mxwire.rules.chapters import (  # noqa: F401 - importing them registers their rules
     acks,
     connects,
     discovery,
@@ -16,18 +16,3 @@ from mxwire.rules.chapters import (
     retransmission,
     sends,
 )
-
-__all__ = [
-    "acks",
-    "connects",
-    "discovery",
-    "encapsulation",
-    "endpoints",
-    "nacks",
-    "names",
-    "numbers",
-    "pulls",
-    "rendezvous",
-    "retransmission",
-    "sends",
-]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mxwire.rules.registry import NUMBERED, Breach, judges
 from mxwire.rules.state.flows import ObservedFlow
 from mxwire.rules.state.frame import FrameStatus, JudgedFrame
-from mxwire.rules.state.sequence import position_of
+from mxwire.rules.state.streams import position_of
 from mxwire.units import MILLISECOND
 from mxwire.wire.enums import ConnectStatus
 from mxwire.wire.numbers import ABANDONED_NEXT, FIRST_NUMBER, NO_SESSION, NUMBER_MASK, SESSION_NUMBER_MASK

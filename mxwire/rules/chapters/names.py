@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mxwire.rules.registry import Breach, judges
 from mxwire.rules.state.frame import JudgedFrame
-from mxwire.rules.timing import tick
+from mxwire.rules.vantage import tick
 from mxwire.units import MILLISECOND
 from mxwire.wire.numbers import HOST_NAME_MAXIMUM, HOST_QUERY_MAGIC
 from mxwire.wire.packets import HostQuery, HostReply

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mxwire.rules.registry import Breach, judges
 from mxwire.rules.state.frame import FrameStatus, JudgedFrame
 from mxwire.rules.state.transfers import ObservedTransfer
-from mxwire.rules.timing import pull_limit_most
+from mxwire.rules.vantage import pull_limit_most
 from mxwire.units import MILLISECOND, SECOND
 from mxwire.wire.numbers import BLOCKS_IN_FLIGHT, NO_SESSION, PULL_MAGIC
 from mxwire.wire.packets import Pull, PullReply

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from mxwire.rules.state.flows import ANY_INDEX
 from mxwire.rules.state.frame import JudgedFrame
 from mxwire.rules.state.hosts import AnnouncementSeries, ObservedHost
-from mxwire.rules.state.sequence import position_of
+from mxwire.rules.state.streams import position_of
 from mxwire.wire.enums import NackType
 from mxwire.wire.numbers import NO_PEER_INDEX, SESSION_NUMBER_MASK
 from mxwire.wire.probes import QUERY_MAGICS

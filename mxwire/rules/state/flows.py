@@ -67,7 +67,6 @@ class ObservedFlow:
     source: ObservedEndpoint
     destination: ObservedEndpoint
     source_number: int
-    destination_number: int
     epoch: int
     back: ObservedFlow = field(default=None, repr=False)  # type: ignore[assignment]
     """The reverse direction."""
@@ -172,7 +171,7 @@ class ObservedPair:
     dialect: Dialect
     back: ObservedPair = field(default=None, repr=False)  # type: ignore[assignment]
     plans: dict[type, Any] = field(default_factory=dict, repr=False)
-    """Plan per class of frames (:mod:`mxwire.rules.plans`)."""
+    """Plan per class of frames (:mod:`mxwire.rules.judge`)."""
     flows: dict[int, ObservedFlow] = field(default_factory=dict)
     """By source endpoint x 256 + destination endpoint."""
     indexes: list[int] = field(default_factory=lambda: [NO_PEER_INDEX])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
@@ -9,8 +10,7 @@ from mxwire.rules.state.flows import ObservedConnect, ObservedPair
 from mxwire.rules.state.hosts import ObservedEndpoint
 from mxwire.rules.state.streams import ObservedMessage
 from mxwire.rules.state.transfers import ObservedAnnouncement, ObservedBlock, ObservedTransfer
-from mxwire.rules.timing import pull_timer_least, resend_delay_least, slack
-from mxwire.rules.vantage import LOST, Vantage
+from mxwire.rules.vantage import LOST, Vantage, pull_timer_least, resend_delay_least, slack
 
 
 class FrameStatus(IntEnum):
@@ -31,87 +31,61 @@ class FrameStatus(IntEnum):
     """Belongs to a former session or to nothing known, so that only the frame itself can be judged."""
 
 
+@dataclass(slots=True, eq=False)
 class JudgedFrame:
     """The frame under judgement. One object serves all frames of a judge in turn, to save the allocation per frame."""
 
-    __slots__ = (
-        "ack",
-        "ack_position",
-        "alike",
-        "announcement",
-        "back",
-        "block",
-        "connect",
-        "copies",
-        "crc",
-        "delivered_ns",
-        "endpoint",
-        "flow",
-        "frame",
-        "left_behind",
-        "length",
-        "lost",
-        "message",
-        "number",
-        "pair",
-        "place",
-        "position",
-        "pull_timer",
-        "resend_delay",
-        "starts",
-        "status",
-        "time_ns",
-        "transfer",
-        "vantage",
-        "within_reordering",
-    )
+    vantage: Vantage
+    within_reordering: int = field(init=False)
+    """Times that differ by less than this, in nanoseconds, may be in the wrong order."""
+    resend_delay: int = field(init=False)
+    """The least time between two transmissions, in nanoseconds (R-RTX-01)."""
+    pull_timer: int = field(init=False)
+    """The least silence before the pull timer expires, in nanoseconds (R-PUL-08)."""
+    time_ns: int = 0
+    number: int = 0
+    frame: Any = None
+    length: int = 0
+    """Bytes of the frame on the wire."""
+    delivered_ns: int | None = None
+    copies: int = 1
+    """Number of times that it is delivered, if ``delivered_ns`` is known."""
+    lost: bool = False
+    pair: ObservedPair = None  # type: ignore[assignment]
+    """Source to destination; set for every frame with addresses."""
+    flow: Any = None
+    """Source endpoint to destination endpoint, if the frame names both. For a nack, the direction of the refused packet
+    (None if no packet went in that direction)."""
+    back: Any = None
+    endpoint: ObservedEndpoint | None = None
+    """The sender's endpoint, if the frame shows its session."""
+    status: FrameStatus = FrameStatus.NEW
+    starts: bool = False
+    """The frame is the first of a new stream of numbers."""
+    position: int = 0
+    message: ObservedMessage | None = None
+    """The known message that it retransmits, continues or refuses."""
+    crc: int = 0
+    """CRC-32 of a fragment's data."""
+    ack: int = 0
+    ack_position: int | None = None
+    """Position that it acknowledges, if it refers to the current stream of the reverse direction."""
+    connect: ObservedConnect | None = None
+    transfer: ObservedTransfer | None = None
+    block: ObservedBlock | None = None
+    place: int = 0
+    """Index of a reply within its block."""
+    announcement: ObservedAnnouncement | None = None
+    left_behind: bool = False
+    """The announcement is of a former opening of the destination (R-MEA-14)."""
+    alike: ObservedAnnouncement | None = None
+    """With ``left_behind``, the announcement of the present opening that looks like it."""
 
-    def __init__(self, vantage: Vantage) -> None:
-        self.vantage = vantage
-        self.within_reordering = slack(vantage)
-        """Times that differ by less than this, in nanoseconds, may be in the wrong order."""
-        self.resend_delay = resend_delay_least(vantage)
-        """The least time between two transmissions, in nanoseconds (R-RTX-01)."""
-        self.pull_timer = pull_timer_least(vantage)
-        """The least silence before the pull timer expires, in nanoseconds (R-PUL-08)."""
-        self.time_ns = 0
-        self.number = 0
-        self.frame: Any = None
-        self.length = 0
-        """Bytes of the frame on the wire."""
-        self.delivered_ns: int | None = None
-        self.copies = 1
-        """Number of times that it is delivered, if ``delivered_ns`` is known."""
-        self.lost = False
-        self.pair: ObservedPair = None  # type: ignore[assignment]
-        """Source to destination; set for every frame with addresses."""
-        self.flow: Any = None
-        """Source endpoint to destination endpoint, if the frame names both. For a nack, the direction of the refused
-        packet (None if no packet went in that direction)."""
-        self.back: Any = None
-        self.endpoint: ObservedEndpoint | None = None
-        """The sender's endpoint, if the frame shows its session."""
-        self.status = FrameStatus.NEW
-        self.starts = False
-        """The frame is the first of a new stream of numbers."""
-        self.position = 0
-        self.message: ObservedMessage | None = None
-        """The known message that it retransmits, continues or refuses."""
-        self.crc = 0
-        """CRC-32 of a fragment's data."""
-        self.ack = 0
-        self.ack_position: int | None = None
-        """Position that it acknowledges, if it refers to the current stream of the reverse direction."""
-        self.connect: ObservedConnect | None = None
-        self.transfer: ObservedTransfer | None = None
-        self.block: ObservedBlock | None = None
-        self.place = 0
-        """Index of a reply within its block."""
-        self.announcement: ObservedAnnouncement | None = None
-        self.left_behind = False
-        """The announcement is of a former opening of the destination (R-MEA-14)."""
-        self.alike: ObservedAnnouncement | None = None
-        """With ``left_behind``, the announcement of the present opening that looks like it."""
+    def __post_init__(self) -> None:
+        """Derive the periods from the vantage."""
+        self.within_reordering = slack(self.vantage)
+        self.resend_delay = resend_delay_least(self.vantage)
+        self.pull_timer = pull_timer_least(self.vantage)
 
     def begin(self, time_ns: int, number: int, delivered_ns: int | None, copies: int) -> None:
         """Reset the conclusions for the next frame."""

@@ -10,7 +10,7 @@ compare the frame with the state before it, as the receiving host does.
 The state is a ``Flow`` per pair of endpoints and direction, and its ``back`` is the reverse direction. A flow has a
 ``Stream``: consecutive numbers from the start that the receiver requested in a CONNECT, until one endpoint resets its
 state. Numbers on the wire have 14 bits and wrap around, so that the stream uses positions instead (see
-``sequence.py``). A ``Message`` per position keeps the content that every transmission repeats, and the frames that
+``streams.py``). A ``Message`` per position keeps the content that every transmission repeats, and the frames that
 may have reached the receiver. Positions below ``complete`` were received completely according to the observation,
 those below ``acknowledged`` according to the receiver, and messages below ``floor`` are forgotten, which bounds the
 memory of a long conversation.
@@ -52,8 +52,7 @@ from zlib import crc32
 
 from mxwire.rules.state.flows import ObservedFlow
 from mxwire.rules.state.frame import FrameStatus, JudgedFrame
-from mxwire.rules.state.sequence import position_of
-from mxwire.rules.state.streams import NO_FRAGMENTS, Content, ObservedMessage, ObservedStream, stream_from
+from mxwire.rules.state.streams import NO_FRAGMENTS, Content, ObservedMessage, ObservedStream, position_of, stream_from
 from mxwire.rules.state.transfers import ANNOUNCEMENTS, ObservedAnnouncement
 from mxwire.wire.enums import PacketType
 from mxwire.wire.numbers import (
