@@ -400,12 +400,7 @@ class Host(BaseHost):
             )
 
     def open_endpoint(
-        self,
-        number: int | None = None,
-        key: int = DEFAULT_KEY,
-        *,
-        interface: int | str = 0,
-        session: int | None = None,
+        self, number: int | None = None, key: int = DEFAULT_KEY, *, interface: int | str = 0, session: int | None = None
     ) -> Endpoint:
         """Open an endpoint; without a number the lowest free one. ``interface`` is a name, or an index from 0.
 
@@ -502,12 +497,7 @@ class AsyncHost(BaseHost):
             )
 
     def open_endpoint(
-        self,
-        number: int | None = None,
-        key: int = DEFAULT_KEY,
-        *,
-        interface: int | str = 0,
-        session: int | None = None,
+        self, number: int | None = None, key: int = DEFAULT_KEY, *, interface: int | str = 0, session: int | None = None
     ) -> AsyncEndpoint:
         """Open an endpoint; without a number the lowest free one. ``interface`` is a name, or an index from 0.
 

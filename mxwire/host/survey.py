@@ -9,13 +9,7 @@ from typing import Final
 
 from mxwire.ethernet import mac_text
 from mxwire.frames import FrameBatch
-from mxwire.host.control_frames import (
-    ControlFrameObserver,
-    ObservedFrame,
-    dialect_answer,
-    dialect_query,
-    host_query,
-)
+from mxwire.host.control_frames import ControlFrameObserver, ObservedFrame, dialect_answer, dialect_query, host_query
 from mxwire.host.core import FrameObserver
 from mxwire.host.host import Host
 from mxwire.protocol import Peer

@@ -225,15 +225,7 @@ NATIVE_MX: Final = replace(
 
 PROFILES: Final = {
     each.name: each
-    for each in (
-        OPEN_MX_1_5,
-        OPEN_MX_1_5_AS_FOUND,
-        OPEN_MX_1_1,
-        OPEN_MX_1_0,
-        OPEN_MX_0_6,
-        OPEN_MX_0_5,
-        NATIVE_MX,
-    )
+    for each in (OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND, OPEN_MX_1_1, OPEN_MX_1_0, OPEN_MX_0_6, OPEN_MX_0_5, NATIVE_MX)
 }
 
 

@@ -314,8 +314,7 @@ class PerfReceiver:
                 raise restarted(asked.partner)
             if own:
                 raise HostError(
-                    Status.BAD_REQUEST,
-                    f"{place_of(asked.partner)} has sent {message.length} bytes instead of {length}",
+                    Status.BAD_REQUEST, f"{place_of(asked.partner)} has sent {message.length} bytes instead of {length}"
                 )
 
     def _receive(self, asked: PerfRequest, memory: memoryview) -> Message | None:

@@ -233,10 +233,6 @@ def _message(interface: HostInterface, run: FrameRun, headers: NDArray[np.void],
 
 _TAKERS: Final[dict[bytes, Taker]] = {
     _ETHERTYPE + bytes([kind]): taker
-    for kind, taker in (
-        (PacketType.PULL, pulls),
-        (PacketType.PULL_REPLY, pull_replies),
-        (PacketType.MEDIUM, fragments),
-    )
+    for kind, taker in ((PacketType.PULL, pulls), (PacketType.PULL_REPLY, pull_replies), (PacketType.MEDIUM, fragments))
 }
 """The functions for runs, by EtherType and packet type."""

@@ -365,13 +365,7 @@ REASSEMBLY: Final = TransitionTable(
     ReassemblyState.INCOMPLETE,
     (
         (ReassemblyState.INCOMPLETE, ReassemblyEvent.FRAGMENT, ReassemblyState.INCOMPLETE, None, ("R-MED-05",)),
-        (
-            ReassemblyState.INCOMPLETE,
-            ReassemblyEvent.LAST_FRAGMENT,
-            ReassemblyState.COMPLETE,
-            _complete,
-            ("R-MED-04",),
-        ),
+        (ReassemblyState.INCOMPLETE, ReassemblyEvent.LAST_FRAGMENT, ReassemblyState.COMPLETE, _complete, ("R-MED-04",)),
         (ReassemblyState.INCOMPLETE, ReassemblyEvent.RESET, ReassemblyState.FAILED, _failed, ("R-CLS-05",)),
     ),
 )

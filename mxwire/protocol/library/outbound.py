@@ -455,9 +455,7 @@ class LocalSend(ListedRequest):
         if target is None or target.session != partner.fwd:
             closed = target is None
             self.fire(
-                LocalEvent.REFUSED,
-                Status.REMOTE_ENDPOINT_CLOSED if closed else Status.REMOTE_ENDPOINT_BAD_SESSION,
-                0,
+                LocalEvent.REFUSED, Status.REMOTE_ENDPOINT_CLOSED if closed else Status.REMOTE_ENDPOINT_BAD_SESSION, 0
             )
             return True
         if not target.card.offer(LocalMessage(self)):
