@@ -193,11 +193,11 @@ def _generate(
 ) -> tuple[bool, bool]:
     """Generate, print the result, and return whether it was interrupted, and whether it failed."""
     from mxwire.linerate.generator import GeneratorPlan, check_length
-    from mxwire.linerate.links import Via, open_transmitter
     from mxwire.linerate.machine import machine_record
     from mxwire.linerate.rates import frame_rate
     from mxwire.linerate.run import GeneratorRun
     from mxwire.linerate.template import RUNS, mean_length
+    from mxwire.linerate.transmitters import Via, open_transmitter
     from mxwire.link import PacketLink
     from mxwire.link.ethtool import read_hardware
 
@@ -225,6 +225,11 @@ def _generate(
         plan = GeneratorPlan(rate=pace, count=count, seconds=seconds, burst=burst, batch=batch)
         result = run.run(templates, plan, streams=streams, progress=reporter.progress)
     reporter.end(result)
+    if via == "kernel" and result.sent and result.sink is not None and not result.received:
+        note(
+            "frames made by the kernel reach a veth interface only if it polls (NAPI): run the sink with --via xdp "
+            "--xdp-mode native, or set ethtool -K IF gro on there"
+        )
     interrupted = result.generator.ended == "interrupted"
     return interrupted, bool(result.error or result.generator.ended)
 
@@ -388,6 +393,13 @@ cannot start or the interface is gone, 130 Ctrl-C.
     "--ring", type=click.IntRange(1, 1024), default=32, show_default=True, metavar="MIB", help="Receive ring."
 )
 @click.option(
+    "--xdp-mode",
+    type=click.Choice(("auto", "native", "generic")),
+    default="auto",
+    show_default=True,
+    help="With --via xdp: run the program in the driver, or in the kernel.",
+)
+@click.option(
     "--every",
     type=Amount(0.1),
     default=10.0,
@@ -408,6 +420,7 @@ def sink(
     strict: bool,
     common_clocks: bool,
     ring: int,
+    xdp_mode: str,
     every: float,
     via: str,
     cpu: int | None,
@@ -416,10 +429,10 @@ def sink(
     as_json: bool,
 ) -> None:
     """Count and check test frames, and answer generators."""
-    from mxwire.linerate.links import Via, open_sink_link
     from mxwire.linerate.machine import machine_record
     from mxwire.linerate.sink import CheckLevel
     from mxwire.linerate.station import SinkStation
+    from mxwire.linerate.transmitters import Via, open_sink_link
 
     pin(cpu)
     end_like_interrupt()
@@ -429,7 +442,7 @@ def sink(
         end_with_parent()
     with entered(netns):
         found = LiveOptions(interface).check()
-        link = open_sink_link(interface, Via(via), ring << 20)
+        link = open_sink_link(interface, Via(via), ring << 20, xdp_mode)
         with link:
             reporter = _SinkReporter(as_json, every, common_clocks)
             station = SinkStation(link, level=CheckLevel(check), via=via, on_run=reporter.run)

@@ -358,11 +358,11 @@ def _open(
 ) -> tuple[LineTester, NetworkInterface, tuple[bytes, bytes], int | None]:
     """Open the interface, start or find the sink, and return the tester with the addresses of both sides."""
     from mxwire.cli.linerate import find_sink, pin
-    from mxwire.linerate.links import Via, open_transmitter
     from mxwire.linerate.run import GeneratorRun
     from mxwire.linerate.sink_process import SinkProcess
     from mxwire.linerate.template import RUNS
     from mxwire.linerate.tester import LineTester
+    from mxwire.linerate.transmitters import Via, open_transmitter
     from mxwire.link import PacketLink
     from mxwire.link.ethtool import read_hardware
 
@@ -373,7 +373,7 @@ def _open(
             raise MxwireError(f"--to {options.target}: this is the interface that sends; name the one that receives")
         near, far = _processors(options.cpu)
         pin(near)
-        address = stack.enter_context(SinkProcess(options.target, via=options.via, cpu=far)).address
+        address = stack.enter_context(SinkProcess(options.target, cpu=far)).address
     else:
         pin(options.cpu)
         address = None if options.target is None else mac_bytes(options.target)

@@ -10,10 +10,10 @@ from typing import Any, Final
 from mxwire.errors import MxwireError
 from mxwire.linerate.control import SinkAddress, SinkControl
 from mxwire.linerate.drops import KernelDrops, drops_by_place, read_drops
-from mxwire.linerate.generator import FrameGenerator, FrameTransmitter, GeneratorPlan, GeneratorResult
+from mxwire.linerate.generator import GeneratorPlan, GeneratorResult
 from mxwire.linerate.machine import boot_id
-from mxwire.linerate.slots import FrameSlots
 from mxwire.linerate.template import RUNS, FrameTemplate
+from mxwire.linerate.transmitters import RunningGenerator, Transmitter
 
 SETTLE: Final = 0.2
 """Seconds after the last frame before the counters of the sink are read: late frames still arrive."""
@@ -74,20 +74,20 @@ class RunResult:
 
 
 class GeneratorRun:
-    """Runs of one generator against one sink, or none, over ``link``.
+    """Runs of one generator against one sink, or none.
 
     ``first`` is the number of the first run, which a caller draws at random so that runs of different processes
     differ.
     """
 
     def __init__(
-        self, link: FrameTransmitter, control: SinkControl | None, sink: SinkAddress | None, *, first: int = 0
+        self, transmitter: Transmitter, control: SinkControl | None, sink: SinkAddress | None, *, first: int = 0
     ) -> None:
-        self._link = link
+        self._transmitter = transmitter
         self._control = control
         self._sink = sink
         self._number = first
-        self.generator: FrameGenerator | None = None
+        self.generator: RunningGenerator | None = None
         """The generator of the current run, or the last one."""
 
     def run(
@@ -106,10 +106,9 @@ class GeneratorRun:
         and is noted in the result.
         """
         self._number = (self._number + 1) % RUNS
+        self.generator = generator = self._transmitter.generator(templates, plan, streams=streams, run=self._number)
         self._begin()
-        slots = FrameSlots(templates, streams=streams, run=self._number)
-        self.generator = generator = FrameGenerator(self._link, slots, plan)
-        before = read_drops(self._link.name)
+        before = read_drops(self._transmitter.name)
         result = RunResult(generator.result)
         try:
             generator.run(progress)
@@ -118,7 +117,7 @@ class GeneratorRun:
         except MxwireError as error:
             generator.result.ended = str(error)
         self._end(result, settle)
-        result.sender = read_drops(self._link.name) - before
+        result.sender = read_drops(self._transmitter.name) - before
         return result
 
     def _begin(self) -> None:

@@ -40,7 +40,8 @@ class FrameSlots:
     """Frames in memory, each in its slot for good; sending again changes only the stamp and the patched fields.
 
     Slot *i* holds template *i* modulo their number, and belongs to stream *i* modulo ``streams``. The frames end at the
-    same offset of each slot, so that the stamps of all slots are one array with a stride.
+    same offset of each slot, so that the stamps of all slots are one array with a stride. ``least`` is the smallest
+    number of slots, unless they then exceed ``most_bytes``; ``room`` gives the memory.
     """
 
     def __init__(
@@ -51,15 +52,18 @@ class FrameSlots:
         run: int = 0,
         room: Room = _plain_room,
         least: int = _FEW,
+        most_bytes: int | None = None,
     ) -> None:
         if not 1 <= streams <= STREAMS_MAXIMUM:
             raise MxwireError(f"a generator has 1 to {STREAMS_MAXIMUM} streams, not {streams}")
         cycle = math.lcm(len(templates), streams)
         longest = max(map(len, templates))
+        stride = -(-longest // _LINE) * _LINE
+        if most_bytes is not None:
+            least = min(least, max(most_bytes // stride // cycle, 1) * cycle)
         self.count = -(-least // cycle) * cycle
         """Number of slots."""
         self.streams = streams
-        stride = -(-longest // _LINE) * _LINE
         if self.count * stride > _BYTES_MAXIMUM:
             raise MxwireError(
                 f"{len(templates)} frames in {streams} streams need {self.count * stride >> 20} MiB: use fewer streams"

@@ -16,7 +16,8 @@ import pytest
 
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
-from mxwire.link import PacketLink
+from mxwire.link import LinkError, PacketLink
+from mxwire.link.xdp import XdpLink
 
 from .commands import CLI, INTERRUPTED, Running
 from .namespaces import Laboratory, Port
@@ -213,6 +214,98 @@ def test_without_privileges_the_capability_is_named(wire: Cable) -> None:
         check=False,
     )
     assert done.returncode == 2 and "CAP_NET_RAW" in done.stderr
+
+
+# AF_XDP, and live frames.
+
+
+@pytest.fixture(scope="module")
+def xdp_wire(wire: Cable) -> Cable:
+    """The cable, if this kernel has BPF and AF_XDP for this process."""
+    with wire[1].namespace.inside():
+        try:
+            XdpLink.open(wire[1].interface).close()
+        except LinkError as error:
+            pytest.skip(str(error))
+    return wire
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [("TINY",), ("PULL",), ("MEDIUM",), ("PULL_REPLY", "--size", "9000"), ("mix",), ("SMALL", "--streams", "5")],
+)
+def test_every_frame_sent_by_xdp_is_counted_and_checked(xdp_wire: Cable, frame: tuple[str, ...]) -> None:
+    sender, receiver = xdp_wire
+    with sinking(receiver, "--check", "all"):
+        done = generate(sender, "--via", "xdp", "--rate", "4000/s", "-c", 1500, "--frame", *frame)
+    result = summary(done)
+    assert (done.code, result["generator"]["frames"], result["sink"]["received"]) == (0, 1500, 1500)
+    assert (result["sink"]["altered"], result["sink"]["duplicates"], result["sink"]["reordered"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("mode", ["native", "generic"])
+def test_a_sink_by_xdp_counts_and_answers(xdp_wire: Cable, mode: str) -> None:
+    sender, receiver = xdp_wire
+    with sinking(receiver, "--check", "all", "--via", "xdp", "--xdp-mode", mode):
+        for options in (("--frame", "TINY"), ("--frame", "mix"), ("--frame", "PULL_REPLY", "--size", "9000")):
+            done = generate(sender, "--rate", "4000/s", "-c", 900, *options)
+            assert (done.code, summary(done)["sink"]["received"], summary(done)["sink"]["altered"]) == (0, 900, 0)
+
+
+@pytest.mark.parametrize(
+    "frame", [("TINY",), ("MEDIUM", "--size", "3408"), ("PULL_REPLY", "--size", "1500"), ("PULL", "--streams", "3")]
+)
+def test_live_frames_are_those_of_the_template(xdp_wire: Cable, frame: tuple[str, ...]) -> None:
+    """The program in the kernel numbers, stamps and patches as the arrays do: every byte is checked."""
+    sender, receiver = xdp_wire
+    with sinking(receiver, "--check", "all", "--via", "xdp", "--xdp-mode", "native", "--ring", "64"):
+        done = generate(sender, "--via", "kernel", "-c", 2000, "--frame", *frame)
+    result = summary(done)
+    assert (done.code, result["generator"]["frames"]) == (0, 2000)
+    sink = result["sink"]
+    assert (sink["received"] + result["lost"], sink["altered"], sink["duplicates"]) == (2000, 0, 0)
+    assert sink["received"] > 0 and sink["latency"]["impossible"] == 0
+
+
+def test_live_frames_that_no_driver_polls_for_are_explained(xdp_wire: Cable) -> None:
+    sender, receiver = xdp_wire
+    with sinking(receiver):
+        done = generate(sender, "--via", "kernel", "-c", 100)
+    assert summary(done)["sink"]["received"] == 0
+    assert "--xdp-mode native" in done.err
+
+
+def test_a_taken_queue_and_impossible_live_frames_are_one_line(xdp_wire: Cable) -> None:
+    sender, receiver = xdp_wire
+    other = ("--to", receiver.address.hex(":"), "--no-sink")
+    for options, words in (
+        (("--frame", "PULL_REPLY"), "at most 3408 bytes, not 4128"),
+        (("--frame", "mix"), "repeats one frame"),
+        (("--rate", "100/s"), "as fast as possible"),
+    ):
+        done = generate(sender, *other, "--via", "kernel", *options)
+        assert done.code == 2 and words in done.err and done.err.count("\n") == 1, done
+    with receiver.namespace.inside(), XdpLink.open(receiver.interface):
+        done = mxwire(receiver.namespace, "linerate", "sink", "-i", receiver.interface, "--via", "xdp")
+    assert done.code == 2 and "queue" in done.err and done.err.count("\n") == 1, done
+
+
+def test_a_killed_sink_releases_queue_and_program(xdp_wire: Cable) -> None:
+    _, receiver = xdp_wire
+    for _ in range(2):
+        running = Running(receiver, "linerate sink", "--json", "--via", "xdp")
+        running.until('"listening"')
+        running.process.kill()
+        running.process.wait()
+        end = time.monotonic() + 60
+        while True:
+            try:
+                with receiver.namespace.inside():
+                    XdpLink.open(receiver.interface).close()
+                break
+            except LinkError:
+                assert time.monotonic() < end
+                time.sleep(0.01)
 
 
 # Tests: what they report, never how fast.
