@@ -18,7 +18,8 @@ import pytest
 
 from mxwire.cli.main import COMMANDS
 from tests.cli.streams import BAR, Stream
-from tests.cli.support import CAPTURES, EVERY_TYPE, ROOT, server
+from tests.cli.support import CAPTURES, EVERY_TYPE, ROOT
+from tests.forked import fork_server
 
 LOSSY = CAPTURES / "mxoe-lossy-1M.pcap"
 ALPHA = "52:54:00:0a:00:01"
@@ -127,7 +128,7 @@ def run(tried: Case, folder: Path, *, out: Stream, err: Stream) -> Ran:
     constants = {"mxwire.cli.progress.SHOWN_FROM_BYTES": 0}
     streams = [nothing, out.theirs, err.theirs]
     try:
-        code = server().run(list(tried.arguments), folder, streams, environment, constants)
+        code = fork_server().run(list(tried.arguments), folder, streams, environment, constants)
     finally:
         os.close(nothing)
         printed = out.end()

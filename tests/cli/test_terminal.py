@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.streams import Stream
-from tests.cli.support import CAPTURES, EVERY_TYPE, mxwire, server
+from tests.cli.support import CAPTURES, EVERY_TYPE, mxwire
+from tests.forked import fork_server
 
 WIDTHS = (80, 100, 120, 200)
 TRYING = CAPTURES / "mxoe-resends-exhausted.pcap"
@@ -22,7 +23,7 @@ def printed(*words: object, terminal: bool = True, folder: Path = CAPTURES, **en
     nothing = os.open(os.devnull, os.O_RDONLY)
     streams = [nothing, out.theirs, err.theirs]
     try:
-        code = server().run([*map(str, words)], folder, streams, plain | {"TERM": "xterm-256color"} | environment)
+        code = fork_server().run([*map(str, words)], folder, streams, plain | {"TERM": "xterm-256color"} | environment)
     finally:
         os.close(nothing)
         shown, said = out.end().decode(), err.end().decode()

@@ -68,12 +68,24 @@ class Namespace:
 
     def run(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run a command in it to its end."""
-        return subprocess.run(self.command(*words), capture_output=True, text=True, **options)
+        given, timeout, check = options.pop("input", None), options.pop("timeout", None), options.pop("check", False)
+        with self.start(*words, **({} if given is None else {"stdin": subprocess.PIPE}), **options) as process:
+            try:
+                out, errors = process.communicate(given, timeout)
+            except BaseException:
+                process.kill()
+                raise
+        done = subprocess.CompletedProcess(process.args, process.returncode, out, errors)
+        if check:
+            done.check_returncode()
+        return done
 
     def start(self, *words: str, **options: Any) -> subprocess.Popen[str]:
-        """Start a command in it; the caller ends it."""
+        """Start a command in it, forked if it is a program of Python; the caller ends it."""
+        from tests.forked import start
+
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options
-        return subprocess.Popen(self.command(*words), **options)
+        return start(words, self.name, **options) or subprocess.Popen(self.command(*words), **options)
 
     @contextmanager
     def inside(self) -> Iterator[None]:

@@ -149,7 +149,7 @@ class TestEachPairOfStreams:
         assert b"interrupted" not in told
 
     def test_capture_until_an_interrupt(self, ports, out, err):
-        recorder = Watched(ports[1], out, err, "capture", "-l")
+        recorder = Watched(ports[1], out, err, "capture", "-l", "--ethertype", "0x88b5")
         recorder.err.wait_for(b"listening on veth1 until Ctrl-C\n")
         code, said, told = recorder.end(signal.SIGINT)
         assert code == INTERRUPTED and said == b""

@@ -1,0 +1,187 @@
+"""A process that has imported what most commands need, and forks a new process for each command that is requested.
+
+Started by ``tests/forked.py`` with one end of a socket as its first argument. A request is a line of JSON with the file
+descriptors of the command: the three standard streams, and further ones. The answer is the exit code of the command or,
+if the command was only to be started, its process id; such a process becomes a child of the process that asked, which
+must be a subreaper.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import fcntl
+import gc
+import io
+import json
+import os
+import runpy
+import socket
+import sys
+import threading
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+IMPORTED = (
+    "numpy",
+    "rich.progress",
+    "mxwire.cli.main",
+    "mxwire.cli.progress",
+    "mxwire.cli.reading",
+    "mxwire.capture",
+    "mxwire.wire.decoder",
+    "mxwire.report.document",
+    "mxwire.analysis.conversations",
+    "mxwire.rules",
+    "mxwire.host",
+    "mxwire.link",
+    "mxwire.interop",
+    "mxwire.simulation",
+    "mxwire.scenarios",
+)
+"""Nothing that starts threads: they would not survive the fork."""
+MESSAGE = 1 << 20
+MOST_STREAMS = 8
+_UNUSED = 200
+"""Descriptors from here on are free, so that no stream is in the place of another."""
+_CLONE_NEWNS, _CLONE_NEWNET = 0x20000, 0x40000000
+_MNT_DETACH = 2
+_MS_REC, _MS_SLAVE = 0x4000, 0x80000
+
+
+def main(channel: socket.socket) -> None:
+    """Serve until the other side closes the socket."""
+    while True:
+        text, streams, _, _ = socket.recv_fds(channel, MESSAGE, MOST_STREAMS)
+        if not text:
+            return
+        request = json.loads(text)
+        answer = start(request, streams, channel) if request["detached"] else wait(request, streams, channel)
+        for stream in streams:
+            os.close(stream)
+        channel.sendall(f"{answer}\n".encode())
+
+
+def wait(request: dict[str, Any], streams: list[int], channel: socket.socket) -> int:
+    """Run a command to its end and return its exit code."""
+    child = os.fork()
+    if not child:
+        channel.close()
+        run(request, streams)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def start(request: dict[str, Any], streams: list[int], channel: socket.socket) -> int:
+    """Start a command as an orphan, which the subreaper adopts, and return its process id."""
+    reading, writing = os.pipe()
+    between = os.fork()
+    if not between:
+        child = os.fork()
+        if child:
+            os.write(writing, str(child).encode())
+            os._exit(0)
+        os.close(reading)
+        os.close(writing)
+        channel.close()
+        run(request, streams)
+    os.close(writing)
+    os.waitpid(between, 0)
+    try:
+        return int(os.read(reading, MESSAGE))
+    finally:
+        os.close(reading)
+
+
+def run(request: dict[str, Any], streams: list[int]) -> NoReturn:
+    """Become the command."""
+    place(streams, request["numbers"])
+    # Those of the server were made for its own streams: these may be a file that can be positioned, or a terminal.
+    for stream, name in ((1, "stdout"), (2, "stderr")):
+        setattr(sys, name, writer(stream, request["unbuffered"]))
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    if request["namespace"]:
+        enter(request["namespace"])
+    for name, value in request["constants"].items():
+        module, _, constant = name.rpartition(".")
+        setattr(import_module(module), constant, value)
+    program = request["program"]
+    sys.argv = [program, *request["arguments"]]
+    code: object = 0
+    try:
+        if request["is_module"]:
+            sys.path[0] = request["folder"]
+            sys.path[1:1] = filter(None, request["environment"].get("PYTHONPATH", "").split(":"))
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+        else:
+            sys.path[0] = str(Path(program).parent)
+            runpy.run_path(program, run_name="__main__")
+    except SystemExit as error:
+        code = error.code
+    if code is None or isinstance(code, int):
+        end(code or 0)
+    sys.exit(code)  # type: ignore[arg-type]
+
+
+def end(code: int) -> NoReturn:
+    """Exit without freeing all objects one by one, which would copy the memory that is shared with the server."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        sys.exit(code)  # which tries again, and reports the error as Python does
+    os._exit(code & 0xFF)
+
+
+def place(streams: list[int], numbers: list[int]) -> None:
+    """Give the streams the numbers that the command expects."""
+    moved = [fcntl.fcntl(stream, fcntl.F_DUPFD, _UNUSED) for stream in streams]
+    for stream in streams:
+        os.close(stream)
+    for stream, number in zip(moved, numbers, strict=True):
+        os.dup2(stream, number)
+        os.close(stream)
+
+
+def writer(stream: int, unbuffered: bool) -> io.TextIOWrapper:
+    """Return what Python makes of a standard stream."""
+    errors = "strict" if stream == 1 else "backslashreplace"
+    if unbuffered:
+        return io.TextIOWrapper(
+            open(stream, "wb", buffering=0, closefd=False),  # type: ignore[arg-type]
+            encoding="utf-8",
+            errors=errors,
+            write_through=True,
+        )
+    lines = stream == 2 or os.isatty(stream)
+    return open(stream, "w", encoding="utf-8", errors=errors, buffering=1 if lines else -1, closefd=False)
+
+
+def enter(name: str) -> None:
+    """Do what ``ip netns exec`` does: enter the namespace, and mount /sys of it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def check(result: int) -> None:
+        if result:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
+    with Path("/run/netns", name).open() as file:
+        check(libc.setns(file.fileno(), _CLONE_NEWNET))
+    check(libc.unshare(_CLONE_NEWNS))
+    check(libc.mount(b"", b"/", b"none", ctypes.c_ulong(_MS_SLAVE | _MS_REC), None))
+    libc.umount2(b"/sys", _MNT_DETACH)
+    check(libc.mount(name.encode(), b"/sys", b"sysfs", ctypes.c_ulong(0), None))
+
+
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).parents[1])
+    for each in IMPORTED:
+        import_module(each)
+    gc.collect()
+    gc.freeze()
+    main(socket.socket(fileno=int(sys.argv[1])))

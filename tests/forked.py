@@ -1,0 +1,178 @@
+"""Real processes of mxwire that start quickly: forked from one that has imported it already.
+
+Importing takes several times as long as most commands do. In every other respect it is a separate process: it has its
+own streams, signals, exit code and memory.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+CLI = ROOT / "cli.py"
+_PR_SET_CHILD_SUBREAPER = 36
+_SECONDS = 60
+"""The longest that a command may take that is waited for."""
+_POSSIBLE = {"stdin", "stdout", "stderr", "text", "cwd", "env", "pass_fds", "bufsize"}
+"""Options of :class:`subprocess.Popen` that a fork obeys."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A Python program as the fork server runs it."""
+
+    name: str
+    """A file, or a module."""
+    is_module: bool
+    arguments: tuple[str, ...]
+    unbuffered: bool
+
+    @classmethod
+    def of(cls, words: Sequence[object]) -> Program | None:
+        """Return the program of a command line, or None if it is not a file or module run by this Python."""
+        texts = [os.fspath(word) if isinstance(word, os.PathLike) else str(word) for word in words]
+        if not texts or texts[0] != sys.executable:
+            return None
+        rest = texts[1:]
+        unbuffered = rest[:1] == ["-u"]
+        rest = rest[unbuffered:]
+        is_module = rest[:1] == ["-m"]
+        rest = rest[is_module:]
+        if not rest or rest[0].startswith("-"):
+            return None
+        return cls(rest[0], is_module, tuple(rest[1:]), unbuffered)
+
+
+class ForkServer:
+    """The process that forks one for each command."""
+
+    def __init__(self) -> None:
+        self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.channel.settimeout(_SECONDS)
+        command = [sys.executable, str(Path(__file__).with_name("fork_server.py")), str(theirs.fileno())]
+        self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+        theirs.close()
+        self._lock = Lock()
+        if ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+            raise OSError("this process cannot adopt those that the fork server starts")
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        streams: Sequence[int],
+        environment: Mapping[str, str] | None = None,
+        constants: Mapping[str, object] | None = None,
+    ) -> int:
+        """Run mxwire to its end and return the exit code; negative for a signal.
+
+        ``constants`` are replaced in the new process, by their dotted names.
+        """
+        program = Program(str(CLI), False, tuple(arguments), False)
+        return self._request(program, folder, dict(enumerate(streams)), environment, constants=dict(constants or {}))
+
+    def start(
+        self,
+        program: Program,
+        folder: Path,
+        streams: Mapping[int, int],
+        environment: Mapping[str, str] | None,
+        namespace: str | None,
+    ) -> int:
+        """Start a program and return its process id; ``streams`` are its descriptors and ours."""
+        return self._request(program, folder, streams, environment, namespace=namespace, detached=True)
+
+    def _request(
+        self,
+        program: Program,
+        folder: Path,
+        streams: Mapping[int, int],
+        environment: Mapping[str, str] | None,
+        *,
+        namespace: str | None = None,
+        detached: bool = False,
+        constants: Mapping[str, object] | None = None,
+    ) -> int:
+        request = {
+            "program": program.name,
+            "is_module": program.is_module,
+            "arguments": program.arguments,
+            "unbuffered": program.unbuffered,
+            "folder": str(folder),
+            "environment": dict(os.environ if environment is None else environment),
+            "namespace": namespace,
+            "detached": detached,
+            "numbers": list(streams),
+            "constants": dict(constants or {}),
+        }
+        with self._lock:
+            socket.send_fds(self.channel, [json.dumps(request).encode()], list(streams.values()))
+            return int(self.channel.recv(100))
+
+
+@cache
+def _server(process: int) -> ForkServer:
+    """Start the server of this process; one that was forked from it has its own."""
+    server = ForkServer()
+    atexit.register(server.channel.close)
+    return server
+
+
+def fork_server() -> ForkServer:
+    """Return what runs commands for this process."""
+    return _server(os.getpid())
+
+
+class ForkedProcess(subprocess.Popen[str]):
+    """A process of a :class:`Program`, which the fork server starts in a network namespace."""
+
+    def __init__(self, program: Program, namespace: str | None, **options: Any) -> None:
+        self._program = program
+        self._namespace = namespace
+        super().__init__([program.name, *program.arguments], **options)
+
+    def _execute_child(self, *words: Any) -> None:
+        """Start the program where the base class forks and executes it."""
+        pass_fds, folder, environment = words[4:7]
+        reading, _, _, writing, _, complaining = pipes = words[10:16]
+        standard = {
+            number: number if mine == -1 else mine for number, mine in enumerate((reading, writing, complaining))
+        }
+        self.pid = fork_server().start(
+            self._program,
+            Path(folder or Path.cwd()),
+            standard | {each: each for each in pass_fds},
+            environment,
+            self._namespace,
+        )
+        self._child_created = True
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+
+def start(words: Sequence[object], namespace: str | None = None, **options: Any) -> subprocess.Popen[str] | None:
+    """Start a command line as a fork, or return None if it is not a Python program or has unusual options."""
+    program = Program.of(words)
+    if program is None or not options.keys() <= {
+        "stdin",
+        "stdout",
+        "stderr",
+        "text",
+        "cwd",
+        "env",
+        "pass_fds",
+        "bufsize",
+    }:
+        return None
+    return ForkedProcess(program, namespace, **options)
