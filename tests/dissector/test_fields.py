@@ -1,4 +1,4 @@
-"""The plugin reads every field of every real capture as mxwire does."""
+"""The plugin reads every field of every real capture as mxwire does, and adds the expected expert information."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from mxwire.wire.layout import layout_of
 from mxwire.wire.text import hostname_text
 
 from .support import CAPTURES, capture, columns, mxwire, needs_tshark, packets
+from .test_expert_triggers import NAMES as EXPERTS
+from .test_expert_triggers import SAID
 
 pytestmark = needs_tshark
 
@@ -131,12 +133,14 @@ def _pair(record: dict[str, Any]) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("name", CAPTURES)
-def test_all_fields_of_all_captures(name: str) -> None:
+def test_all_fields_and_experts_of_all_captures(name: str) -> None:
     records = [json.loads(line) for line in mxwire("decode", "--json", capture(name))]
     seen = list(with_places(capture(name)))
     assert len(seen) == len(records)
     assert final_dialects_of_plugin(records, seen) == final_dialects(records)
     assert sum(compared(record, packet) for record, packet in zip(records, seen, strict=True)) > 10 * len(records)
+    experts = {f"mxoe.{each}" for each in EXPERTS} & set().union(*seen)
+    assert sorted(experts) == [f"mxoe.{each}" for each in SAID[name].split()]
 
 
 @pytest.mark.parametrize("name", CAPTURES)
