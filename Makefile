@@ -12,7 +12,7 @@ MXWIRE := $(BIN)/mxwire
 SHOW := captures/mxoe-every-type.pcap
 WRONG := captures/mxoe-no-reverse-connect.pcap
 
-.PHONY: run test check unit coverage docs compiled bench setup system clean
+.PHONY: run test check style types generated unit coverage docs compiled bench setup system clean
 
 run: $(VENV)/.run
 	@echo '$$ mxwire info $(SHOW)'; $(MXWIRE) info $(SHOW)
@@ -28,12 +28,19 @@ run: $(VENV)/.run
 	@echo; echo 'That was mxwire. Next: source $(BIN)/activate, then mxwire --help.'
 
 test: setup system
-	@$(MAKE) --no-print-directory check unit
+	@$(MAKE) --no-print-directory style
+	@$(MAKE) --no-print-directory -j3 types generated unit
 
-check: setup
+check: style types generated
+
+style: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+
+types: setup
+	$(BIN)/mypy --no-error-summary
+
+generated: setup
 	$(BIN)/python -m mxwire.wire.generate --check
 	$(BIN)/python -m mxwire.dissector.build --check
 	$(BIN)/python -m mxwire.rules.index --check

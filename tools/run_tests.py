@@ -2,11 +2,14 @@
 
     python tools/run_tests.py [--workers N] [TESTS ...]
 
-Run pytest three times: the tests in parallel, those marked ``realtime`` one after another, and once more, one after
-another, those that failed. A test that fails and then passes is flaky: it is named and counted, and the third flaky
-test fails the run. With CI=true a skipped test fails the run too. The live hosts are compiled in the background during
-the first run. The last line has the total in pytest's format. The module is also a plugin of pytest
-(``-p tools.run_tests``), which writes the result of a run to a file.
+Run pytest three times: the tests in parallel, those marked ``realtime`` after them, and once more, one after another,
+those that failed. A test that fails and then passes is flaky: it is named and counted, and the third flaky test fails
+the run. With CI=true a skipped test fails the run too. The live hosts are compiled in the background during the first
+run. The last line has the total in pytest's format. The module is also a plugin of pytest (``-p tools.run_tests``),
+which writes the result of a run to a file.
+
+Many tests wait for a moment, so there are more processes than processors in the first run. In the second one there is a
+processor for each test: these tests mostly wait, but what they wait for must be noticed in time.
 """
 
 from __future__ import annotations
@@ -104,17 +107,12 @@ def run(title: str, *options: str) -> Outcome:
     return outcome
 
 
-def run_all(tests: Sequence[str], workers: str) -> tuple[Outcome, list[str]]:
+def run_all(tests: Sequence[str], workers: int) -> tuple[Outcome, list[str]]:
     """Run the tests; returns the total, and the node ids of the flaky tests."""
-    total = run(
-        "Tests in parallel, except those that need a clock:",
-        "-n",
-        workers,
-        "--dist=worksteal",
-        f"-m=not {REALTIME}",
-        *tests,
-    )
-    total.add(run("Tests that need a clock, one after another:", "-n0", f"-m={REALTIME}", *tests))
+    many = (f"-n{workers}", "--dist=worksteal", f"-m=not {REALTIME}")
+    total = run("Tests in parallel, except those that need a clock:", *many, *tests)
+    few = (f"-n{_processors()}", "--dist=loadfile", f"-m={REALTIME}")
+    total.add(run("Tests that need a clock, one per processor:", *few, *tests))
     if not 0 < len(total.failed) <= MOST_RERUN:
         return total, []
     again = run(f"Rerun, one after another: {_counted(len(total.failed), 'failed test')}", "-n0", *total.failed)
@@ -142,6 +140,10 @@ def report(total: Outcome, flaky: Sequence[str], seconds: float) -> int:
     return 1 if bad else 0
 
 
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
@@ -149,7 +151,12 @@ def _counted(number: int, noun: str) -> str:
 def main() -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workers", default="auto", help="processes that run tests; default: one per processor")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=-(-3 * _processors() // 2),
+        help="processes that run tests; default: three for two processors",
+    )
     parser.add_argument("--no-compile", action="store_true", help="compile only when a test of compiled code starts")
     parser.add_argument("tests", nargs="*", help="files or folders; default: all tests")
     options = parser.parse_args()

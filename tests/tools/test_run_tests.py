@@ -11,7 +11,9 @@ ROOT = Path(__file__).parents[2]
 GOOD = "def test_good():\n    pass\n"
 BAD = "def test_bad():\n    assert False\n"
 SKIPPED = "def test_skipped():\n    pytest.skip('no such program')\n"
-ALONE = "@pytest.mark.realtime\ndef test_alone():\n    assert 'PYTEST_XDIST_WORKER' not in os.environ\n"
+ALONE = (
+    "@pytest.mark.realtime\ndef test_alone(request):\n    assert request.config.getoption('markexpr') == 'realtime'\n"
+)
 
 
 def flaky(number: int) -> str:
