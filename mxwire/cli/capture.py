@@ -13,9 +13,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire import __version__
-from mxwire.cli.completion import interfaces, offers
 from mxwire.cli.notes import counted, end_interrupted_line, listening, note
-from mxwire.cli.options import FILE, Amount, EtherType, dialect_option, duration_option
+from mxwire.cli.options import (
+    FILE,
+    Amount,
+    EtherType,
+    count_option,
+    dialect_option,
+    duration_option,
+    interface_option,
+    json_option,
+    peers_option,
+)
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ETHERTYPE_MXOE, mac_text
 from mxwire.report.json_line import json_line
@@ -96,19 +105,12 @@ def _as_pcapng(name: str) -> str:
 
 
 @click.command(epilog=EPILOG)
-@click.option(
-    "-i",
-    "--interface",
-    metavar="IF",
-    shell_complete=offers(interfaces),
-    required=True,
-    help="The Ethernet interface, like eth0.",
-)
+@interface_option(required=True)
 @click.option(
     "-w", "--write", "target", metavar="FILE", type=FILE, help="Write all frames to FILE; -: standard output."
 )
 @click.option("-l", "--lines", is_flag=True, help="Print one line per frame, as mxwire decode does.")
-@click.option("-c", "--count", type=click.IntRange(1), metavar="N", help="Stop after N frames.")
+@count_option("Stop after N frames.")
 @duration_option(None, "Stop after S seconds.")
 @click.option(
     "-s",
@@ -140,12 +142,7 @@ def _as_pcapng(name: str) -> str:
     "--buffer", type=click.IntRange(1, 4096), default=64, show_default=True, metavar="MB", help="Memory for bursts."
 )
 @click.option("--comment", metavar="TEXT", help="A comment for the capture, in addition to its origin.")
-@click.option(
-    "--peers",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Host names: one Ethernet address and name per line.",
-)
+@peers_option("Host names: one Ethernet address and name per line.")
 @dialect_option
 @click.option(
     "--ethertype",
@@ -155,7 +152,7 @@ def _as_pcapng(name: str) -> str:
     metavar="N",
     help="EtherType of MXoE on this network.",
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per frame (with -l), and a summary.")
+@json_option("JSON Lines: one object per frame (with -l), and a summary.")
 def command(**options: Any) -> None:
     """Capture the MXoE frames that pass an interface, in both directions.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mxwire.cli.options import FILE, ethertype_option
+from mxwire.cli.options import FILE, DecodingOptions, ethertype_option, json_option
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes, mac_text
 
@@ -36,7 +36,7 @@ Exit code: 0 no obstacle found, 1 something does not work between them, 2 a file
 @click.argument("first", metavar="FILE", type=FILE)
 @click.argument("second", metavar="[FILE]", required=False, type=FILE)
 @click.option("--pair", "hosts", metavar="MAC MAC", nargs=2, help="The hosts to compare.  [default: the busiest]")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: sides, classes, the conclusion.")
+@json_option("JSON Lines: sides, classes, the conclusion.")
 @ethertype_option
 def command(
     first: str, second: str | None, hosts: tuple[str, str] | None, as_json: bool, ethertypes: tuple[int, ...]
@@ -99,9 +99,9 @@ def _of_one(path: str, wanted: list[int | None], ethertypes: tuple[int, ...]) ->
 
 def _seen(path: str, ethertypes: tuple[int, ...]) -> Sides:
     from mxwire.analysis.compatibility import Sides
-    from mxwire.cli.reading import capture_of, decoder_of, judged_batches, note_frames
+    from mxwire.cli.reading import capture_of, judged_batches, note_frames
 
-    decoder, seen = decoder_of("auto", ethertypes), Sides()
+    decoder, seen = DecodingOptions(ethertypes=ethertypes).decoder(), Sides()
     with capture_of(path) as reader:
         for decoded in judged_batches(decoder, reader):
             seen.observe(decoded)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import click
 
-from mxwire.cli.options import Inputs, dialect_option, ethertype_option, input_options
+from mxwire.cli.options import (
+    DecodingOptions,
+    Inputs,
+    decoding_options,
+    endpoint_option,
+    host_option,
+    input_options,
+    json_option,
+)
 from mxwire.ethernet import mac_bytes
 
 EPILOG = """\b
@@ -21,26 +29,16 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @input_options
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per conversation.")
-@click.option(
-    "--host", "hosts", metavar="MAC", multiple=True, help="Only conversations of this address; may be repeated."
-)
-@click.option(
-    "--endpoint", metavar="N", type=click.IntRange(0, 255), help="Only conversations of this endpoint number."
-)
-@dialect_option
-@ethertype_option
+@json_option("JSON Lines: one object per conversation.")
+@host_option("Only conversations of this address")
+@endpoint_option("Only conversations of this endpoint number.")
+@decoding_options
 def command(
-    inputs: Inputs,
-    as_json: bool,
-    hosts: tuple[str, ...],
-    endpoint: int | None,
-    dialect: str,
-    ethertypes: tuple[int, ...],
+    inputs: Inputs, as_json: bool, hosts: tuple[str, ...], endpoint: int | None, decoding: DecodingOptions
 ) -> None:
     """List the conversations of captures: their endpoints with sessions, connects, and what each endpoint sent."""
     from mxwire.analysis.conversations import Follower
-    from mxwire.cli.reading import Failures, decoder_of, judged_batches, note_messages, refuse_empty
+    from mxwire.cli.reading import Failures, judged_batches, note_messages, refuse_empty
     from mxwire.report.document import show
     from mxwire.report.json_line import json_line
     from mxwire.report.messages import conversation_blocks, conversation_record
@@ -48,8 +46,8 @@ def command(
     wanted = {int.from_bytes(mac_bytes(each), "big") for each in hosts}
     failures = Failures()
     for name in inputs.names:
-        with failures.noted(), inputs.open(name, ethertypes) as reader:
-            decoder, follower = decoder_of(dialect, ethertypes), Follower()
+        with failures.noted(), inputs.open(name, decoding.ethertypes) as reader:
+            decoder, follower = decoding.decoder(), Follower()
             for decoded in judged_batches(decoder, reader):
                 follower.observe(decoded)
             follower.finish()

@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mxwire.cli.completion import catalogued, offers, packet_types
-from mxwire.cli.options import FILE, FrameRanges, dialect_option, ethertype_option, table_option
+from mxwire.cli.options import (
+    FILE,
+    DecodingOptions,
+    count_option,
+    decoding_options,
+    endpoint_option,
+    frames_option,
+    host_option,
+    json_option,
+    name_option,
+    table_option,
+    type_option,
+)
 from mxwire.errors import MxwireError
-from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.report.legend import legend_text
 
 if TYPE_CHECKING:
@@ -20,7 +30,6 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.selection import FrameSelection
     from mxwire.report.frame_output import FrameOutput
-    from mxwire.wire.dialect import Dialect
 
 EPILOG = f"""\b
 Lines: frame number, seconds, source → destination, endpoints, type, and the main fields.
@@ -48,8 +57,7 @@ class DecodeOptions:
     """Parsed options of ``mxwire decode``."""
 
     selection: FrameSelection
-    dialect: Dialect | None
-    ethertypes: tuple[int, ...]
+    decoding: DecodingOptions
     count: int | None
     verbose: bool
     as_json: bool
@@ -65,19 +73,14 @@ class DecodeOptions:
         hosts: tuple[str, ...],
         frames: list[tuple[int, int | None]] | None,
         endpoint: int | None,
-        dialect: str,
-        ethertypes: tuple[int, ...],
         fields: str | None,
         **rest: Any,
     ) -> DecodeOptions:
         """Parse the options; raise :class:`~mxwire.errors.MxwireError` if they contradict each other."""
         from mxwire.analysis.selection import FrameSelection
-        from mxwire.wire.dialect import dialect_or_auto
 
         made = cls(
             selection=FrameSelection.of(types, hosts, frames, endpoint),
-            dialect=dialect_or_auto(dialect),
-            ethertypes=ethertypes or (ETHERTYPE_MXOE,),
             fields=_field_names(fields) if fields is not None else None,
             **rest,
         )
@@ -92,37 +95,21 @@ class DecodeOptions:
 @click.command(epilog=EPILOG)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
 @click.option("-v", "--verbose", is_flag=True, help="Also print every field with value, meaning and bytes.")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per frame.")
-@click.option(
+@json_option("JSON Lines: one object per frame.")
+@name_option(
     "--fields",
+    "field",
+    "Print only these fields, tab-separated; with --to, write only these columns; with --json, only these fields.",
     metavar="A,B",
-    shell_complete=offers(catalogued("field"), listed=True),
-    help="Print only these fields, tab-separated; with --to, write only these columns; with --json, only these fields.",
+    listed=True,
 )
 @table_option
-@click.option(
-    "--type",
-    "types",
-    metavar="TYPE",
-    multiple=True,
-    shell_complete=offers(packet_types),
-    help="Only this packet type, by name or number; may be repeated.",
-)
-@click.option(
-    "--frames",
-    metavar="RANGE",
-    type=FrameRanges(),
-    help="Only these frame numbers: 7, 10-20, 100-, or several with commas.",
-)
-@click.option(
-    "--host", "hosts", metavar="MAC", multiple=True, help="Only frames from or to this address; may be repeated."
-)
-@click.option(
-    "--endpoint", metavar="N", type=click.IntRange(0, 255), help="Only frames from or to this endpoint number."
-)
-@click.option("-c", "--count", metavar="N", type=click.IntRange(min=1), help="Stop after N frames.")
-@dialect_option
-@ethertype_option
+@type_option
+@frames_option
+@host_option("Only frames from or to this address")
+@endpoint_option("Only frames from or to this endpoint number.")
+@count_option("Stop after N frames.")
+@decoding_options
 @click.option(
     "--time-format",
     "time_format",
@@ -159,9 +146,8 @@ def command(files: tuple[str, ...], **given: Any) -> None:
 def _decode(path: str, options: DecodeOptions, output: FrameOutput, most: int | None, undecided: list[str]) -> int:
     """Decode one file; return the number of frames shown, at most ``most``."""
     from mxwire.cli.reading import capture_of, decoded_batches, is_undecided, note_frames, refuse_empty
-    from mxwire.wire.decoder import Decoder
 
-    decoder = Decoder(options.dialect, options.ethertypes)
+    decoder = options.decoding.decoder()
     shown = 0
     with capture_of(path) as reader:
         output.begin(reader.name, decoder)

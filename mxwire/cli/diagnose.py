@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mxwire.cli.completion import catalogued, offers
-from mxwire.cli.options import Inputs, dialect_option, ethertype_option, input_options
+from mxwire.cli.options import DecodingOptions, Inputs, decoding_options, input_options, json_option, name_option
 from mxwire.ethernet import ETHERTYPE_MXOE
 
 if TYPE_CHECKING:
@@ -42,13 +41,7 @@ def _catalogued(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command ``--list`` and ``--explain``, which need no input, and heed ``--json``."""
 
     @click.option("--list", "listing", is_flag=True, help="List all diagnoses.")
-    @click.option(
-        "--explain",
-        "explained",
-        metavar="ID",
-        shell_complete=offers(catalogued("diagnosis")),
-        help="Explain a diagnosis.",
-    )
+    @name_option("--explain", "diagnosis", "Explain a diagnosis.", "explained", metavar="ID")
     @functools.wraps(function)
     def wrapped(*, listing: bool, explained: str | None, as_json: bool, **rest: Any) -> None:
         if not listing and explained is None:
@@ -65,7 +58,7 @@ def _catalogued(function: Callable[..., None]) -> Callable[..., None]:
         else:
             show([catalogue_table()] if explained is None else explanation(wanted[0]))
 
-    return wrapped
+    return wrapped  # type: ignore[no-any-return]
 
 
 def _diagnosis(name: str) -> Any:
@@ -81,28 +74,16 @@ def _diagnosis(name: str) -> Any:
 @click.command(epilog=EPILOG)
 @_catalogued
 @input_options
-@click.option(
-    "--only",
-    metavar="ID",
-    multiple=True,
-    shell_complete=offers(catalogued("diagnosis")),
-    help="Report this diagnosis only; may be repeated.",
-)
+@name_option("--only", "diagnosis", "Report this diagnosis only; may be repeated.", metavar="ID", multiple=True)
 @click.option(
     "--all-protocols",
     is_flag=True,
     help="With -i: include frames of other protocols, for a changed or filtered EtherType.",
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: findings, then one summary per file.")
-@dialect_option
-@ethertype_option
+@json_option("JSON Lines: findings, then one summary per file.")
+@decoding_options
 def command(
-    inputs: Inputs,
-    only: tuple[str, ...],
-    all_protocols: bool,
-    as_json: bool,
-    dialect: str,
-    ethertypes: tuple[int, ...],
+    inputs: Inputs, only: tuple[str, ...], all_protocols: bool, as_json: bool, decoding: DecodingOptions
 ) -> None:
     """Find faults in captures: of the builds of hosts, the path, peers and connections, applications, the network, and
     the capture itself.
@@ -110,7 +91,7 @@ def command(
     Each finding reports its confidence, the affected hosts, the frames that show it, and what to do.
     """
     from mxwire.analysis.diagnosis import Examination
-    from mxwire.cli.reading import Failures, decoder_of, note_frames, refuse_empty
+    from mxwire.cli.reading import Failures, note_frames, refuse_empty
     from mxwire.errors import MxwireError
     from mxwire.report.diagnosis import blocks, finding_line, summary_line
     from mxwire.report.document import show
@@ -122,11 +103,10 @@ def command(
     total = 0
     for name in inputs.names:
         # The kernel can filter for one EtherType only: with two, it passes all frames.
-        listened = (
-            ethertypes * 2 if all_protocols and ethertypes else (ETHERTYPE_MXOE,) * 2 if all_protocols else ethertypes
-        )
+        given = decoding.ethertypes
+        listened = (given or (ETHERTYPE_MXOE,)) * 2 if all_protocols else given
         with failures.noted(), inputs.open(name, listened) as reader:
-            decoder = decoder_of(dialect, ethertypes)
+            decoder = decoding.decoder()
             examination = Examination(decoder)
             _examine(examination, decoder, reader, quiet=as_json)
             found = [each for each in examination.findings() if not wanted or each.id in wanted]

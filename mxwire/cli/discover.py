@@ -11,7 +11,7 @@ import click
 
 from mxwire.cli.live import LiveOptions, live_options
 from mxwire.cli.notes import end_interrupted_line, note
-from mxwire.cli.options import duration_option
+from mxwire.cli.options import count_option, duration_option, json_option
 from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
@@ -42,13 +42,13 @@ BATCHES = 64
 @click.command(epilog=EPILOG)
 @live_options
 @duration_option(5.0, "Listen for S seconds.")
-@click.option("-c", "--count", type=click.IntRange(1), metavar="N", help="Stop when N hosts are completely known.")
+@count_option("Stop when N hosts are completely known.")
 @click.option(
     "--ask-dialect/--no-ask-dialect",
     default=True,
     help="Detect the dialect of hosts by a request that only some refuse.  [default: ask]",
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per host, at the end.")
+@json_option("JSON Lines: one object per host, at the end.")
 def command(live: LiveOptions, seconds: float, count: int | None, ask_dialect: bool, as_json: bool) -> None:
     """Find the hosts on an Ethernet, their names, dialects and answer times.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli.live import LiveOptions, live_options
-from mxwire.cli.options import duration_option
+from mxwire.cli.options import duration_option, json_option
 from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
@@ -38,7 +38,7 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 @click.command(epilog=EPILOG)
 @live_options
 @duration_option(4.0, "Look for other hosts for S seconds.")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per finding.")
+@json_option("JSON Lines: one object per finding.")
 def command(live: LiveOptions, seconds: float, as_json: bool) -> None:
     """Examine an interface, and report what to do about each problem.
 

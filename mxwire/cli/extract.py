@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 
 import click
 
-from mxwire.cli.options import FILE, dialect_option, ethertype_option, message_option
+from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option, message_option
 from mxwire.errors import MxwireError, OutputError
 from mxwire.words import count_of
 
@@ -49,19 +49,16 @@ LISTED = 100
     is_flag=True,
     help="Write it even if bytes are missing: zeros take their place, and the gaps are listed.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object (not with -w -).")
-@dialect_option
-@ethertype_option
-def command(
-    file: str, number: int, target: Path, partial: bool, as_json: bool, dialect: str, ethertypes: tuple[int, ...]
-) -> None:
+@json_option("Print the result as one JSON object (not with -w -).")
+@decoding_options
+def command(file: str, number: int, target: Path, partial: bool, as_json: bool, decoding: DecodingOptions) -> None:
     """Reassemble a message from the frames that carried it, and write its bytes.
 
     Nothing is written if bytes are missing because the capture lacks frames, or cut them (snap length), or because the
     receiver never requested them.
     """
     from mxwire.analysis.conversations.content import Content
-    from mxwire.cli.reading import decoder_of, refuse_overwriting, watched
+    from mxwire.cli.reading import refuse_overwriting, watched
 
     to_output = str(target) == "-"
     if to_output and as_json:
@@ -70,7 +67,7 @@ def command(
         refuse_overwriting([file], target)
     with _PartialFile(None if to_output else target) as assembly:
         content = Content(assembly.write)
-        message = watched(file, number, decoder_of(dialect, ethertypes), content.take)
+        message = watched(file, number, decoding.decoder(), content.take)
         gaps = content.gaps(message.length)
         if (gaps or message.length is None) and not partial:
             raise MxwireError(

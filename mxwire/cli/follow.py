@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mxwire.cli.options import FILE, dialect_option, ethertype_option, message_option
+from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option, message_option
 
 EPILOG = """\b
 The sender of the message is on the left. Replies that follow each other without a gap share a line. Acks are shown if
@@ -21,18 +21,17 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument("file", metavar="FILE", type=FILE)
 @message_option
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per frame, or per run of replies.")
-@dialect_option
-@ethertype_option
-def command(file: str, number: int, as_json: bool, dialect: str, ethertypes: tuple[int, ...]) -> None:
+@json_option("JSON Lines: one object per frame, or per run of replies.")
+@decoding_options
+def command(file: str, number: int, as_json: bool, decoding: DecodingOptions) -> None:
     """Show every frame of one message: its role, time and contents."""
-    from mxwire.cli.reading import decoder_of, watched
+    from mxwire.cli.reading import watched
     from mxwire.report.json_line import json_line
     from mxwire.report.ladder import MessageLadder, ladder_lines
     from mxwire.report.terminal import terminal_width
 
     ladder = MessageLadder()
-    decoder = decoder_of(dialect, ethertypes)
+    decoder = decoding.decoder()
     message = watched(file, number, decoder, lambda decoded, frames, _: ladder.take(decoded, frames))
     if as_json:
         for step in ladder.steps:

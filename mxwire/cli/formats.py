@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mxwire.cli.options import json_option
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -43,7 +45,7 @@ def _complete(context: click.Context, parameter: click.Parameter, incomplete: st
 )
 @click.option("--diagram", "drawn", is_flag=True, help="Draw packets, four bytes per row, instead of listing fields.")
 @click.option("--fields", "named", is_flag=True, help="List the names for mxwire decode --fields, with their meanings.")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per field.")
+@json_option("JSON Lines: one object per field.")
 def command(packet_type: str | None, dialect: DialectChoice, drawn: bool, named: bool, as_json: bool) -> None:
     """Show the layouts of packets.
 

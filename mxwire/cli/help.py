@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mxwire.cli.options import json_option
 from mxwire.report.json_line import json_line
 from mxwire.words import suggestion
 
@@ -40,7 +41,7 @@ def _complete(context: click.Context, _parameter: click.Parameter, incomplete: s
 
 @click.command("help", epilog=EPILOG)
 @click.argument("words", metavar="[COMMAND]...", nargs=-1, shell_complete=_complete)
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per command, with its parameters.")
+@json_option("JSON Lines: one object per command, with its parameters.")
 @click.pass_context
 def command(context: click.Context, words: tuple[str, ...], as_json: bool) -> None:
     """Explain a command; without one, list all commands."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mxwire.cli.options import FILE, dialect_option, ethertype_option
-from mxwire.ethernet import ETHERTYPE_MXOE
+from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option
 
 EPILOG = """\b
 Examples:
@@ -18,11 +17,10 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per file.")
+@json_option("JSON Lines: one object per file.")
 @click.option("--quick", is_flag=True, help="Do not count messages, which takes most of the time.")
-@dialect_option
-@ethertype_option
-def command(files: tuple[str, ...], as_json: bool, quick: bool, dialect: str, ethertypes: tuple[int, ...]) -> None:
+@decoding_options
+def command(files: tuple[str, ...], as_json: bool, quick: bool, decoding: DecodingOptions) -> None:
     """Show what is in captures: duration, hosts, dialects, endpoints, packets and messages.
 
     Dialects are shown with their evidence and its confidence. Keys are those presented to an endpoint by
@@ -33,15 +31,11 @@ def command(files: tuple[str, ...], as_json: bool, quick: bool, dialect: str, et
     from mxwire.report.document import show
     from mxwire.report.inventory import as_object, blocks
     from mxwire.report.json_line import json_line
-    from mxwire.wire.decoder import Decoder
-    from mxwire.wire.dialect import dialect_or_auto
 
-    chosen = dialect_or_auto(dialect)
     failures = Failures()
     for path in files:
         with failures.noted(), capture_of(path) as reader:
-            decoder = Decoder(chosen, ethertypes or (ETHERTYPE_MXOE,))
-            inventory = Inventory(messages=not quick)
+            decoder, inventory = decoding.decoder(), Inventory(messages=not quick)
             for decoded in decoded_batches(decoder, reader):
                 inventory.observe(decoded)
             inventory.finish(decoder)

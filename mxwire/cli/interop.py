@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.cli.completion import catalogued, cells, folders, offers
+from mxwire.cli.completion import cells, folders
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.live import end_like_interrupt
-from mxwire.cli.options import FILE
+from mxwire.cli.options import FILE, Decorator, json_option, name_option
 from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Column, Heading, Row, Table, show
@@ -147,32 +147,15 @@ def command(**_: Any) -> None:
     """
 
 
+def _only(kind: str, text: str) -> Decorator:
+    return name_option(f"--{kind}", kind, text, f"{kind}s", multiple=True)
+
+
 @command.command("run", cls=_Matrix, hidden=True, epilog=EPILOG)
 @click.argument("config", metavar="[CONFIG.toml]", required=False, shell_complete=_complete)
-@click.option(
-    "--implementation",
-    "implementations",
-    metavar="NAME",
-    multiple=True,
-    shell_complete=offers(catalogued("implementation")),
-    help="Only this implementation; may be repeated.",
-)
-@click.option(
-    "--case",
-    "cases",
-    metavar="NAME",
-    multiple=True,
-    shell_complete=offers(catalogued("case")),
-    help="Only this case or group of cases; may be repeated.",
-)
-@click.option(
-    "--impairment",
-    "impairments",
-    metavar="NAME",
-    multiple=True,
-    shell_complete=offers(catalogued("impairment")),
-    help="Only this impairment, in all cases; may be repeated.",
-)
+@_only("implementation", "Only this implementation; may be repeated.")
+@_only("case", "Only this case or group of cases; may be repeated.")
+@_only("impairment", "Only this impairment, in all cases; may be repeated.")
 @click.option(
     "--cell",
     "cells",
@@ -198,7 +181,7 @@ def command(**_: Any) -> None:
 )
 @click.option("--force", is_flag=True, help="Replace a report in DIR.")
 @click.option("--list", "listing", is_flag=True, help="List implementations, cases and impairments, and exit.")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per line.")
+@json_option("JSON Lines: one object per line.")
 @click.option("--junit", "as_junit", is_flag=True, help="JUnit XML, one suite per pair and impairment.")
 def run(config: str | None, listing: bool, **options: Any) -> None:
     """Play the matrix."""
@@ -217,7 +200,7 @@ def run(config: str | None, listing: bool, **options: Any) -> None:
     is_flag=True,
     help="List all changes; by default, 20 of each kind except worse.",
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: changes, then their numbers.")
+@json_option("JSON Lines: changes, then their numbers.")
 def diff(old: str, new: str, everything: bool, as_json: bool) -> None:
     """Compare two reports of mxwire interop: cells that are worse, better, new or gone."""
     from mxwire.interop.diff import blocks, compare, json_lines

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import signal
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.cli.completion import catalogued, interfaces, live_dialects, offers
 from mxwire.cli.notes import note
-from mxwire.cli.options import Command, seconds_option
+from mxwire.cli.options import interface_option, live_dialect_option, name_option, option_group, peers_option
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -124,36 +121,20 @@ class LiveOptions:
         )
 
 
-_OPTIONS: Final = (
-    click.option(
-        "-i",
-        "--interface",
-        metavar="IF",
-        shell_complete=offers(interfaces),
-        required=True,
-        help="The Ethernet interface, like eth0.",
-    ),
+live_options = option_group(
+    "live",
+    LiveOptions,
+    interface_option(required=True),
     click.option("--name", metavar="NAME", help="Name of the local host.  [default: that of this computer, with :0]"),
-    click.option(
-        "--dialect",
-        metavar="mxoe|omx|omx:M",
-        shell_complete=live_dialects,
-        help="Dialect of the local host, which all hosts must share.  [default: mxoe]",
-    ),
-    click.option(
+    live_dialect_option("Dialect of the local host, which all hosts must share.  [default: mxoe]"),
+    name_option(
         "--profile",
-        metavar="NAME",
+        "profile",
+        "Kind of the local host: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.",
         default="open-mx",
-        shell_complete=offers(catalogued("profile")),
         show_default=True,
-        help="Kind of the local host: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.",
     ),
-    click.option(
-        "--peers",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help="Known hosts: one Ethernet address and name per line.",
-    ),
+    peers_option("Known hosts: one Ethernet address and name per line."),
     click.option(
         "--no-announce",
         "announce",
@@ -162,33 +143,7 @@ _OPTIONS: Final = (
         help="Do not announce the local host: only hosts that know it answer.",
     ),
 )
-
-
-def live_options(function: Command) -> Command:
-    """Give a command the options of all live commands, passed to it as ``live``, a :class:`LiveOptions`."""
-
-    @functools.wraps(function)
-    def wrapped(
-        *arguments: Any,
-        interface: str,
-        name: str | None,
-        dialect: str | None,
-        profile: str,
-        peers: Path | None,
-        announce: bool,
-        **rest: Any,
-    ) -> Any:
-        live = LiveOptions(interface, name, dialect, profile, peers, announce)
-        return function(*arguments, live=live, **rest)
-
-    for option in reversed(_OPTIONS):
-        wrapped = option(wrapped)
-    return wrapped  # type: ignore[return-value]
-
-
-def timeout_option(default: float, text: str) -> Callable[[Command], Command]:
-    """``--timeout`` in seconds, greater than 0; ``text`` is its help."""
-    return seconds_option("--timeout", "timeout", default, text)
+"""The options of all live commands, passed to the command as ``live``, :class:`LiveOptions`."""
 
 
 def find(host: Host, which: Destination, timeout: float) -> Peer:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mxwire.cli.options import FILE
+from mxwire.cli.options import FILE, json_option
 
 if TYPE_CHECKING:
     from mxwire.analysis.merging import MergePlan
@@ -39,7 +39,7 @@ Examples:
     help="Write all frames to FILE (pcapng), with one interface per capture; - is standard output.",
 )
 @click.option("--keep-both", is_flag=True, help="Write frames that are in both captures twice, once from each.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@json_option("Print the result as one JSON object.")
 def command(first: str, second: str, target: str | None, keep_both: bool, as_json: bool) -> None:
     """Merge captures taken at both ends of a path: how their clocks differ, how long frames took, what was lost."""
     from mxwire.cli.reading import refuse_overwriting

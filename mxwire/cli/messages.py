@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli.completion import offers
-from mxwire.cli.options import Inputs, Number, dialect_option, ethertype_option, input_options, table_option
+from mxwire.cli.options import (
+    DecodingOptions,
+    Inputs,
+    Number,
+    decoding_options,
+    endpoint_option,
+    host_option,
+    input_options,
+    json_option,
+    table_option,
+)
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations import CapturedMessage, Follower
@@ -35,14 +45,10 @@ _KINDS = ("TINY", "SMALL", "MEDIUM", "RNDV")
 
 @click.command(epilog=EPILOG)
 @input_options
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per message.")
+@json_option("JSON Lines: one object per message.")
 @table_option
-@click.option(
-    "--host", "hosts", metavar="MAC", multiple=True, help="Only messages from or to this address; may be repeated."
-)
-@click.option(
-    "--endpoint", metavar="N", type=click.IntRange(0, 255), help="Only messages from or to this endpoint number."
-)
+@host_option("Only messages from or to this address")
+@endpoint_option("Only messages from or to this endpoint number.")
 @click.option(
     "--kind",
     "kinds",
@@ -53,8 +59,7 @@ _KINDS = ("TINY", "SMALL", "MEDIUM", "RNDV")
 )
 @click.option("--match", metavar="N", type=Number((1 << 64) - 1), help="Only messages with this match info, 64 bits.")
 @click.option("--incomplete", is_flag=True, help="Only messages that failed, or were only partly captured.")
-@dialect_option
-@ethertype_option
+@decoding_options
 def command(
     inputs: Inputs,
     as_json: bool,
@@ -64,15 +69,14 @@ def command(
     kinds: tuple[str, ...],
     match: int | None,
     incomplete: bool,
-    dialect: str,
-    ethertypes: tuple[int, ...],
+    decoding: DecodingOptions,
 ) -> None:
     """List the messages of captures: TINY, SMALL, MEDIUM and large ones (RNDV), each once, regardless of
     retransmissions."""
     from mxwire.analysis.conversations import Follower
     from mxwire.analysis.selection import MessageSelection
     from mxwire.cli.notes import note, wrote
-    from mxwire.cli.reading import Failures, decoder_of, followed, refuse_empty
+    from mxwire.cli.reading import Failures, followed, refuse_empty
     from mxwire.errors import MxwireError
 
     if target is not None and as_json:
@@ -83,8 +87,8 @@ def command(
     with ExitStack() as stack:
         output = _output(inputs.files, as_json, target, stack)
         for name in inputs.names:
-            with failures.noted(), inputs.open(name, ethertypes) as reader:
-                decoder, follower = decoder_of(dialect, ethertypes), Follower()
+            with failures.noted(), inputs.open(name, decoding.ethertypes) as reader:
+                decoder, follower = decoding.decoder(), Follower()
                 begun = False
                 for message in followed(follower, decoder, reader, streams=target is None):
                     seen += 1

@@ -1,12 +1,15 @@
-"""Notes to the user on standard error, in the same wording for all commands."""
+"""Notes to the user on standard error, and reports of events, in the same form for all commands."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
+from typing import Any
 
 import click
 
 from mxwire.cli import progress
+from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
 
@@ -40,3 +43,20 @@ def end_interrupted_line() -> None:
     """Start a new line after a ^C that the terminal has echoed."""
     if sys.stderr.isatty():
         click.echo(err=True)
+
+
+@dataclass(slots=True)
+class EventReport:
+    """Output of a live command, event by event: lines of text, or JSON Lines."""
+
+    as_json: bool
+
+    def print(self, text: str, to_stderr: bool = False) -> None:
+        """Print a line, unless the output is JSON."""
+        if not self.as_json:
+            click.echo(text, err=to_stderr)
+
+    def emit(self, event: str, **what: Any) -> None:
+        """Print an object, if the output is JSON."""
+        if self.as_json:
+            click.echo(json_line({"event": event, **what}))

@@ -6,22 +6,26 @@ import functools
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+from click.core import ParameterSource
 
-from mxwire.cli.completion import dialects, interfaces, offers
+from mxwire.cli.completion import catalogued, dialects, interfaces, live_dialects, offers, packet_types
 from mxwire.errors import MxwireError
+from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.report.terminal import COLOUR_CHOICES, choose_colour, is_coloured
 from mxwire.wire.numbers import DEFAULT_KEY
 
 if TYPE_CHECKING:
     from mxwire.analysis.selection import FrameRange
     from mxwire.cli.reading import BatchSource
+    from mxwire.wire.decoder import Decoder
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Any], Any]
 
 _RANGE: Final = re.compile(r"(\d*)(-?)(\d*)")
 
@@ -68,12 +72,13 @@ class Amount(click.FloatRange):
 
 
 class Number(click.ParamType):  # type: ignore[type-arg]
-    """A number up to a limit, decimal or with 0x."""
+    """A number in a range, decimal or with 0x."""
 
     name = "number"
 
-    def __init__(self, maximum: int) -> None:
-        self._maximum = maximum
+    def __init__(self, maximum: int, minimum: int = 0, meaning: str = "") -> None:
+        self._range = range(minimum, maximum + 1)
+        self._meaning = meaning or f"a number from {minimum} to {maximum:#x}"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The number."""
@@ -81,27 +86,18 @@ class Number(click.ParamType):  # type: ignore[type-arg]
             number = value if isinstance(value, int) else int(str(value), 0)
         except ValueError:
             number = -1
-        if not 0 <= number <= self._maximum:
-            self.fail(f"{value!r} is not a number from 0 to {self._maximum:#x}", param, ctx)
+        if number not in self._range:
+            self.fail(f"{value!r} is not {self._meaning}", param, ctx)
         return number
 
 
-class EtherType(click.ParamType):  # type: ignore[type-arg]
+class EtherType(Number):
     """A 16-bit number, decimal or with 0x."""
 
     name = "ethertype"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number."""
-        if isinstance(value, int):
-            return value
-        try:
-            number = int(str(value), 0)
-        except ValueError:
-            number = -1
-        if not 0x600 <= number <= 0xFFFF:
-            self.fail(f"{value!r} is not an EtherType: write it like 0x86DF", param, ctx)
-        return number
+    def __init__(self) -> None:
+        super().__init__(0xFFFF, 0x600, "an EtherType: write it like 0x86DF")
 
 
 FILE: Final = click.Path(readable=False, allow_dash=True)
@@ -111,12 +107,95 @@ FILE: Final = click.Path(readable=False, allow_dash=True)
 # Options
 
 
+def json_option(text: str) -> Decorator:
+    """``--json``, passed to the command as ``as_json``."""
+    return click.option("--json", "as_json", is_flag=True, help=text)
+
+
+def interface_option(text: str = "The Ethernet interface, like eth0.", *, required: bool = False) -> Decorator:
+    """``-i``: an Ethernet interface of this computer."""
+    return click.option(
+        "-i", "--interface", metavar="IF", shell_complete=offers(interfaces), required=required, help=text
+    )
+
+
+def name_option(
+    flag: str, kind: str, text: str, *names: str, metavar: str = "NAME", listed: bool = False, **more: Any
+) -> Decorator:
+    """An option for names from the catalogue ``kind``, which completion offers; ``listed``: with commas between them.
+
+    ``names`` are further names of the option, ``more`` its other properties in click.
+    """
+    complete = offers(catalogued(kind), listed=listed)
+    return click.option(flag, *names, metavar=metavar, shell_complete=complete, help=text, **more)
+
+
+def host_option(text: str) -> Decorator:
+    """``--host``: Ethernet addresses to select by, passed to the command as ``hosts``."""
+    return click.option("--host", "hosts", metavar="MAC", multiple=True, help=f"{text}; may be repeated.")
+
+
+def endpoint_option(text: str, default: int | None = None) -> Decorator:
+    """``--endpoint``: the number of an endpoint."""
+    shown = default is not None
+    return click.option(
+        "--endpoint", metavar="N", type=click.IntRange(0, 255), default=default, show_default=shown, help=text
+    )
+
+
+def count_option(text: str) -> Decorator:
+    """``-c``: the number after which a command ends."""
+    return click.option("-c", "--count", type=click.IntRange(1), metavar="N", help=text)
+
+
+def seconds_option(option: str, name: str, default: float | None, text: str) -> Decorator:
+    """An option in seconds, greater than 0."""
+    shown = default is not None
+    return click.option(
+        option, name, type=Amount(0, min_open=True), default=default, show_default=shown, metavar="S", help=text
+    )
+
+
+def duration_option(default: float | None, text: str) -> Decorator:
+    """``--duration`` in seconds, greater than 0, passed to the command as ``seconds``."""
+    return seconds_option("--duration", "seconds", default, text)
+
+
+def timeout_option(default: float | None, text: str) -> Decorator:
+    """``--timeout`` in seconds, greater than 0."""
+    return seconds_option("--timeout", "timeout", default, text)
+
+
+def live_dialect_option(text: str) -> Decorator:
+    """``--dialect`` of hosts that mxwire runs, for which there is nothing to detect."""
+    return click.option("--dialect", metavar="mxoe|omx|omx:M", shell_complete=live_dialects, help=text)
+
+
+def peers_option(text: str) -> Decorator:
+    """``--peers``: a file of host names."""
+    return click.option("--peers", metavar="FILE", type=click.Path(path_type=Path), help=text)
+
+
 dialect_option = click.option(
     "--dialect",
     default="auto",
     metavar="auto|mxoe|omx|omx:M",
     shell_complete=dialects,
     help="Dialect of the hosts; auto detects it per pair of hosts.  [default: auto]",
+)
+type_option = click.option(
+    "--type",
+    "types",
+    metavar="TYPE",
+    multiple=True,
+    shell_complete=offers(packet_types),
+    help="Only this packet type, by name or number; may be repeated.",
+)
+frames_option = click.option(
+    "--frames",
+    metavar="RANGE",
+    type=FrameRanges(),
+    help="Only these frame numbers: 7, 10-20, 100-, or several with commas.",
 )
 message_option = click.option(
     "--message",
@@ -141,7 +220,6 @@ ethertype_option = click.option(
     multiple=True,
     help="EtherType that MXoE uses in this capture, if not 0x86DF; may be repeated.",
 )
-
 key_option = click.option(
     "--key",
     type=Number(0xFFFF_FFFF),
@@ -151,25 +229,59 @@ key_option = click.option(
 )
 
 
-def duration_option(default: float | None, text: str) -> Callable[[Command], Command]:
-    """``--duration`` in seconds, greater than 0, passed to the command as ``seconds``; ``text`` is its help."""
-    return seconds_option("--duration", "seconds", default, text)
+def given_options() -> dict[str, str]:
+    """The options on the command line: the longest flag of each by the name of its parameter."""
+    context = click.get_current_context()
+    return {
+        each.name: each.opts[-1]
+        for each in context.command.params
+        if each.name is not None and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
+    }
 
 
-def seconds_option(option: str, name: str, default: float | None, text: str) -> Callable[[Command], Command]:
-    """An option in seconds, greater than 0."""
-    return click.option(
-        option,
-        name,
-        type=Amount(0, min_open=True),
-        default=default,
-        show_default=default is not None,
-        metavar="S",
-        help=text,
-    )
+# Groups of options, each passed to a command as one object
 
 
-# Files or an interface
+def option_group(name: str, made: Callable[..., Any], *options: Decorator) -> Decorator:
+    """Give a command ``options``, passed to it as ``name``: an object of the dataclass ``made``, with their values."""
+    names = [each.name for each in fields(made)]  # type: ignore[arg-type]
+
+    def decorate(function: Command) -> Command:
+        @functools.wraps(function)
+        def wrapped(*arguments: Any, **given: Any) -> Any:
+            chosen = made(**{each: given.pop(each) for each in names})
+            return function(*arguments, **{name: chosen}, **given)
+
+        for option in reversed(options):
+            wrapped = option(wrapped)
+        return wrapped  # type: ignore[return-value]
+
+    return decorate
+
+
+@dataclass(frozen=True, slots=True)
+class DecodingOptions:
+    """The dialect of the hosts, and the EtherTypes of MXoE: options of all commands that read frames."""
+
+    dialect: str = "auto"
+    ethertypes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise :class:`~mxwire.errors.MxwireError` for an unknown dialect, before anything is read."""
+        from mxwire.wire.dialect import dialect_or_auto
+
+        dialect_or_auto(self.dialect)
+
+    def decoder(self) -> Decoder:
+        """A decoder for a capture or an interface."""
+        from mxwire.wire.decoder import Decoder
+        from mxwire.wire.dialect import dialect_or_auto
+
+        return Decoder(dialect_or_auto(self.dialect), self.ethertypes or (ETHERTYPE_MXOE,))
+
+
+decoding_options = option_group("decoding", DecodingOptions, dialect_option, ethertype_option)
+"""``--dialect`` and ``--ethertype``, passed to the command as ``decoding``, :class:`DecodingOptions`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,31 +324,14 @@ class Inputs:
                 yield reader
 
 
-_INPUT_OPTIONS: Final = (
+input_options = option_group(
+    "inputs",
+    Inputs,
     click.argument("files", metavar="[FILE...]", nargs=-1, type=FILE),
-    click.option(
-        "-i",
-        "--interface",
-        metavar="IF",
-        shell_complete=offers(interfaces),
-        help="Instead of files: read the frames that pass this interface, until Ctrl-C.",
-    ),
+    interface_option("Instead of files: read the frames that pass this interface, until Ctrl-C."),
     duration_option(None, "With -i: end after S seconds."),
 )
-
-
-def input_options(function: Command) -> Command:
-    """Give a command FILEs, ``-i`` and ``--duration``, passed to it as ``inputs``, an :class:`Inputs`."""
-
-    @functools.wraps(function)
-    def wrapped(
-        *arguments: Any, files: tuple[str, ...], interface: str | None, seconds: float | None, **rest: Any
-    ) -> Any:
-        return function(*arguments, inputs=Inputs(files, interface, seconds), **rest)
-
-    for option in reversed(_INPUT_OPTIONS):
-        wrapped = option(wrapped)
-    return wrapped  # type: ignore[return-value]
+"""FILEs, ``-i`` and ``--duration``, passed to the command as ``inputs``, :class:`Inputs`."""
 
 
 # Colours: an option of the whole program, which every command accepts as well

@@ -6,25 +6,16 @@ import os
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from click.core import ParameterSource
 
-from mxwire.cli.live import (
-    Destination,
-    DestinationType,
-    LiveOptions,
-    connect,
-    end_like_interrupt,
-    live_options,
-    timeout_option,
-)
-from mxwire.cli.notes import note
+from mxwire.cli.live import Destination, DestinationType, LiveOptions, connect, end_like_interrupt, live_options
+from mxwire.cli.notes import EventReport, note
+from mxwire.cli.options import given_options, json_option, timeout_option
 from mxwire.errors import MxwireError, OutputError
-from mxwire.report.json_line import json_line
 from mxwire.wire.numbers import DEFAULT_KEY
 from mxwire.words import count_of
 
@@ -55,19 +46,6 @@ Examples:
   mxwire perf -i eth0 -d node7:0 --plot perf.svg               a picture of it
   mxwire perf -i eth0 -d node7:0 --json | jq 'select(.event=="length").median_us'
 """
-_OF_THE_SENDER = {
-    "remote": "-r",
-    "start": "-S",
-    "end": "-E",
-    "multiplier": "-M",
-    "increment": "-I",
-    "iterations": "-N",
-    "warmup": "-W",
-    "pause": "-P",
-    "unidirectional": "-U",
-    "synchronous": "-Y",
-    "plot": "--plot",
-}
 _LENGTH = click.IntRange(0, (1 << 63) - 1)
 _COUNT = click.IntRange(0, (1 << 32) - 1)
 _NAME_TIME: Final = 0.2
@@ -85,26 +63,24 @@ def _plot_file(_: click.Context, __: click.Parameter, value: Path | None) -> Pat
 
 def _refuse_sending() -> None:
     """Refuse the options of a sender, as a receiver has the parameters from its sender."""
-    context = click.get_current_context()
-    given = [
-        letter
-        for name, letter in _OF_THE_SENDER.items()
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-    ]
+    from mxwire.host.perf import PerfParameters
+
+    sent = {each.name for each in fields(PerfParameters)} - {"aligned"} | {"remote", "pause", "plot"}
+    given = [flag for name, flag in given_options().items() if name in sent]
     if given:
         verb = "is" if len(given) == 1 else "are"
         raise MxwireError(f"{', '.join(given)} {verb} for the sender: name the receiver with -d HOST")
 
 
-@dataclass(frozen=True, slots=True)
-class PerfOptions:
-    """Parsed options of both sides of ``mxwire perf``."""
+@dataclass(slots=True)
+class PerfOptions(EventReport):
+    """Parsed options of both sides of ``mxwire perf``, and their output."""
 
     sleep: bool = False
     yielding: bool = False
-    silence: float | None = None
+    timeout: float | None = None
+    """Seconds of silence after which the other side is abandoned."""
     verbose: bool = False
-    as_json: bool = False
 
     @property
     def polls(self) -> bool:
@@ -114,11 +90,6 @@ class PerfOptions:
     def open(self, live: LiveOptions) -> Host:
         """Open the host; the measuring thread runs it, without one in the background."""
         return live.open(spin=self.polls, background=False)
-
-    def emit(self, event: str, **what: Any) -> None:
-        """Print a JSON object, if requested."""
-        if self.as_json:
-            click.echo(json_line({"event": event, **what}))
 
     def remark(self, text: str) -> None:
         """Print a remark, if requested."""
@@ -205,7 +176,7 @@ class _PreemptionWarning:
 @timeout_option(
     30.0, "Seconds of silence after which the other side is abandoned; a receiver waits for a sender without limit."
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per line.")
+@json_option("JSON Lines: one object per line.")
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -235,7 +206,7 @@ def command(
     del measured["board"]
     from mxwire.host.perf import PerfParameters
 
-    options = PerfOptions(sleep=sleep, yielding=yielding, silence=timeout, verbose=verbose, as_json=as_json)
+    options = PerfOptions(as_json, sleep, yielding, timeout, verbose)
     if destination is None:
         _refuse_sending()
         if _receive(live, options, 0 if endpoint is None else endpoint, slave):
@@ -276,11 +247,11 @@ def _send(
     results: list[PerfResult] = []
     with options.open(live) as host:
         opened = host.open_endpoint(endpoint, DEFAULT_KEY)
-        partner = _connect(opened, name, remote, options.silence)
+        partner = _connect(opened, name, remote, options.timeout)
         options.remark(
             f"connected to {place_of(partner)} from endpoint {opened.number}, dialect {live.dialect or 'mxoe'}"
         )
-        sender = PerfSender(PerfWaiter(opened, yielding=options.yielding, silence=options.silence), partner, parameters)
+        sender = PerfSender(PerfWaiter(opened, yielding=options.yielding, silence=options.timeout), partner, parameters)
         failed = False
         try:
             sender.agree()
@@ -362,7 +333,7 @@ def _receive(live: LiveOptions, options: PerfOptions, endpoint: int, slave: bool
             for text in strangers.found():
                 note(text)
 
-        receiver = PerfReceiver(PerfWaiter(opened, yielding=options.yielding, silence=options.silence))
+        receiver = PerfReceiver(PerfWaiter(opened, yielding=options.yielding, silence=options.timeout))
         while True:
             try:
                 wish = receiver.wait(idle)

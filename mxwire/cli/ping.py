@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mxwire.cli.live import Destination, DestinationType, LiveOptions, find, live_options, timeout_option
-from mxwire.cli.options import Amount, key_option
+from mxwire.cli.live import Destination, DestinationType, LiveOptions, find, live_options
+from mxwire.cli.options import Amount, count_option, json_option, key_option, timeout_option
 from mxwire.report.json_line import json_line
 from mxwire.units import MILLISECOND
 from mxwire.words import count_of
@@ -40,7 +40,7 @@ Exit code: 0 if there was any answer, 1 if none, 2 if the host was not found or 
 @click.command(epilog=EPILOG)
 @click.argument("destination", metavar="HOST[:ENDPOINT]", type=DestinationType())
 @live_options
-@click.option("-c", "--count", type=click.IntRange(1), metavar="N", help="Stop after N.  [default: until Ctrl-C]")
+@count_option("Stop after N.  [default: until Ctrl-C]")
 @click.option(
     "--interval",
     type=Amount(0),
@@ -61,7 +61,7 @@ Exit code: 0 if there was any answer, 1 if none, 2 if the host was not found or 
 )
 @key_option
 @timeout_option(10.0, "Seconds to look for the host.")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per answer, and a summary.")
+@json_option("JSON Lines: one object per answer, and a summary.")
 def command(
     destination: Destination,
     live: LiveOptions,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli.group import CommandGroup
-from mxwire.cli.options import FILE
+from mxwire.cli.options import FILE, json_option
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ Examples:
   mxwire plugin names trace.pcap                   show host names in Source and Destination
 """
 
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+_json_option = json_option("Print one JSON object.")
 _for_all = click.option("--global", "for_all", is_flag=True, help="For all users of this computer, not just you.")
 _program_option = click.option(
     "--tshark", metavar="PROGRAM", type=click.Path(path_type=Path), help="This tshark, not the one in the PATH."
@@ -81,7 +81,7 @@ def uninstall(for_all: bool, tshark: Path | None, as_json: bool) -> None:
 @command.command()
 @_for_all
 @_program_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with both places and the plugin's source.")
+@json_option("Print one JSON object with both places and the plugin's source.")
 def path(for_all: bool, tshark: Path | None, as_json: bool) -> None:
     """Print where the plugin is installed, or would be."""
     from mxwire.plugin import Tshark, places

@@ -19,7 +19,6 @@ from mxwire.ethernet import ETHERTYPE_MXOE, mac_text
 from mxwire.frames import FrameBatch
 from mxwire.link.live_source import EndSignals, LiveSource
 from mxwire.wire.decoder import SETTLE_BYTES, DecodedBatch, Decoder
-from mxwire.wire.dialect import dialect_or_auto
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
@@ -112,11 +111,6 @@ def dropped_by(source: BatchSource) -> int:
 
 
 # Decoding
-
-
-def decoder_of(dialect: str, ethertypes: tuple[int, ...]) -> Decoder:
-    """A decoder for the values of --dialect and --ethertype."""
-    return Decoder(dialect_or_auto(dialect), ethertypes or (ETHERTYPE_MXOE,))
 
 
 def decoded_batches(

@@ -7,13 +7,13 @@ import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
 from mxwire.cli.live import MEETING_POINT, LiveOptions, end_like_interrupt, live_options
 from mxwire.cli.notes import counted, note
-from mxwire.cli.options import FILE, Amount, Number, key_option
+from mxwire.cli.options import FILE, Number, endpoint_option, json_option, key_option, timeout_option
 from mxwire.cli.progress import Bar, bar
 from mxwire.cli.send import TransferReport
 from mxwire.errors import MxwireError, OutputError
@@ -72,14 +72,7 @@ class ReceiveOptions:
     type=FILE,
     help="The file for the data; - (the default) is standard output.",
 )
-@click.option(
-    "--endpoint",
-    type=click.IntRange(0, 255),
-    default=MEETING_POINT,
-    show_default=True,
-    metavar="N",
-    help="Endpoint to open.",
-)
+@endpoint_option("Endpoint to open.", MEETING_POINT)
 @key_option
 @click.option(
     "--match", type=Number(_ALL), metavar="N", help="Receive only messages with this match info.  [default: all]"
@@ -102,34 +95,17 @@ class ReceiveOptions:
     metavar="BYTES",
     help="Longest message; longer ones are truncated.",
 )
-@click.option(
-    "--timeout",
-    type=Amount(0, min_open=True),
-    metavar="S",
-    help="Seconds without a message or progress until it ends.  [default: no limit for a message, 30 within one]",
+@timeout_option(
+    None, "Seconds without a message or progress until it ends.  [default: no limit for a message, 30 within one]"
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per message; data only with -o.")
-def command(
-    live: LiveOptions,
-    output: str,
-    endpoint: int,
-    key: int,
-    match: int | None,
-    mask: int | None,
-    count: int,
-    maximum: int,
-    timeout: float | None,
-    as_json: bool,
-) -> None:
+@json_option("JSON Lines: one object per message; data only with -o.")
+def command(live: LiveOptions, match: int | None, mask: int | None, **given: Any) -> None:
     """Receive messages, and write them to files or standard output."""
     if mask is not None and match is None:
         raise MxwireError("--mask selects bits of --match: give both")
     if match is not None and mask is not None and match & ~mask:
         raise MxwireError(f"--match {match:#x} has bits outside of --mask {mask:#x}: no message would match")
-    options = ReceiveOptions(
-        output, endpoint, key, match, _ALL if mask is None else mask, count, maximum, timeout, as_json
-    )
-    if not _receive(live, options):
+    if not _receive(live, ReceiveOptions(match=match, mask=_ALL if mask is None else mask, **given)):
         sys.exit(1)
 
 

@@ -10,12 +10,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from click.core import ParameterSource
 
-from mxwire.cli.completion import catalogued, interfaces, offers, packet_types
 from mxwire.cli.live import MEETING_POINT, DestinationType, LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
-from mxwire.cli.options import FILE, Amount, EtherType, FrameRanges, Number, dialect_option
+from mxwire.cli.options import (
+    FILE,
+    Amount,
+    EtherType,
+    Number,
+    dialect_option,
+    frames_option,
+    given_options,
+    host_option,
+    interface_option,
+    json_option,
+    name_option,
+    timeout_option,
+    type_option,
+)
 from mxwire.cli.progress import Bar, bar
 from mxwire.errors import MxwireError
 from mxwire.ethernet import DESTINATION, ETHERTYPE_MXOE, SOURCE, mac_bytes, mac_text
@@ -24,7 +36,7 @@ from mxwire.report.times import seconds_text
 from mxwire.wire.numbers import DEFAULT_KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Set
 
     from mxwire.analysis.selection import FrameRange, FrameSelection
     from mxwire.replay.raw import Pace, Piece, PiecePreparer, Player, RawReplayResult
@@ -57,7 +69,6 @@ differences of its application only are reported, but do not count); 2 it cannot
 """
 _SCENARIO: Final = ".mxs"
 _OF_SCENARIOS: Final = frozenset({"file", "interface", "target", "endpoints", "key", "dialect", "as_json"})
-_ALWAYS: Final = frozenset({"file", "interface", "endpoints", "dialect", "as_json", "ethertype"})
 _RAW: Final = frozenset(
     {
         "speed",
@@ -75,9 +86,7 @@ _RAW: Final = frozenset(
     }
 )
 _HOST: Final = frozenset({"played", "against", "key", "name", "simulate", "timeout", "write", "target"})
-
-
-_LINGER: Final = 0.2
+"""Options of --as alone, as ``_RAW`` are those of unchanged frames."""
 _EVERY_FRAMES: Final = 50_000
 """Frames between two updates of the progress bar."""
 _KEPT_BYTES: Final = 256 << 20
@@ -110,13 +119,11 @@ class ReplayOptions:
         speed: float | None,
         rate: str | None,
         top_speed: bool,
-        loop: int | None,
+        loop: int,
         types: tuple[str, ...],
         frames: list[FrameRange] | None,
         hosts: tuple[str, ...],
         endpoints: tuple[str, ...],
-        ethertype: int | None,
-        linger: float | None,
         dialect: str,
         dry_run: bool,
         **rest: Any,
@@ -133,9 +140,7 @@ class ReplayOptions:
             interface=interface,
             selection=FrameSelection.of(types, hosts, frames, _endpoint(endpoints)),
             pace=_pace(speed, rate, top_speed),
-            loop=1 if loop is None else loop,
-            ethertype=ETHERTYPE_MXOE if ethertype is None else ethertype,
-            linger=_LINGER if linger is None else linger,
+            loop=loop,
             dialect=dialect_or_auto(dialect),
             dry_run=dry_run,
             **rest,
@@ -164,29 +169,17 @@ def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[]
 
 @click.command(epilog=EPILOG)
 @click.argument("file", metavar="FILE", type=FILE)
-@click.option(
-    "-i", "--interface", metavar="IF", shell_complete=offers(interfaces), help="The Ethernet interface, like eth0."
-)
+@interface_option()
 @click.option("--speed", type=Amount(0, min_open=True), metavar="N", help="Send N times as fast as recorded.")
 @click.option(
     "--rate", metavar="RATE", help="Frames (50000/s) or bits (1Gbit/s) per second; k, M, G: 10^3, 10^6, 10^9."
 )
 @click.option("--top-speed", is_flag=True, help="Send as fast as possible.")
-@click.option("--loop", type=click.IntRange(0), metavar="N", help="Repeat N times; 0: until Ctrl-C.  [default: 1]")
 @click.option(
-    "--type",
-    "types",
-    metavar="TYPE",
-    multiple=True,
-    shell_complete=offers(packet_types),
-    help="Only this packet type, by name or number; may be repeated.",
+    "--loop", type=click.IntRange(0), default=1, metavar="N", help="Repeat N times; 0: until Ctrl-C.  [default: 1]"
 )
-@click.option(
-    "--frames",
-    metavar="RANGE",
-    type=FrameRanges(),
-    help="Only these frame numbers: 7, 10-20, 100-, or several with commas.",
-)
+@type_option
+@frames_option
 @click.option(
     "--map",
     "mapped",
@@ -195,17 +188,21 @@ def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[]
     help="Replace an Ethernet address; self is that of the interface.",
 )
 @click.option(
-    "--ethertype", type=EtherType(), metavar="N", help="EtherType that MXoE uses in this capture, if not 0x86DF."
+    "--ethertype",
+    type=EtherType(),
+    default=ETHERTYPE_MXOE,
+    metavar="N",
+    help="EtherType that MXoE uses in this capture, if not 0x86DF.",
 )
 @click.option("--new-ethertype", type=EtherType(), metavar="N", help="EtherType of the sent frames.")
 @click.option("--pad", is_flag=True, help="Include frames that the capture cut off, padded with zeros.")
 @click.option("--dry-run", is_flag=True, help="Only print the frames that would be sent, and when.")
-@click.option("--linger", type=Amount(0), metavar="S", help="Seconds to wait for the last answers.  [default: 0.2]")
+@click.option(
+    "--linger", type=Amount(0), default=0.2, metavar="S", help="Seconds to wait for the last answers.  [default: 0.2]"
+)
 @click.option("--as", "played", metavar="MAC", help="Play this host of the capture to a live one.")
 @click.option("--against", metavar="MAC", help="The recorded partner of that host, if there are several.")
-@click.option(
-    "--host", "hosts", metavar="MAC", multiple=True, help="Only frames from or to this address; may be repeated."
-)
+@host_option("Only frames from or to this address")
 @click.option(
     "--target",
     metavar="HOST",
@@ -221,46 +218,34 @@ def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[]
 )
 @click.option("--key", type=Number(0xFFFF_FFFF), metavar="K", help="Key of the endpoint.")
 @click.option("--name", metavar="NAME", help="Name of the played host.  [default: as in the capture]")
-@click.option(
-    "--simulate",
-    metavar="PROFILE",
-    shell_complete=offers(catalogued("profile")),
-    help="Play to a simulated host: open-mx, native-mx …",
-)
-@click.option(
-    "--timeout",
-    type=Amount(0, min_open=True),
-    metavar="S",
-    help="With --as: seconds to wait for each answer.  [default: 5]",
-)
+@name_option("--simulate", "profile", "Play to a simulated host: open-mx, native-mx …", metavar="PROFILE")
+@timeout_option(None, "With --as: seconds to wait for each answer.  [default: 5]")
 @click.option("-w", "--write", type=click.Path(path_type=Path), metavar="FILE", help="Write all frames to FILE.")
 @dialect_option
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per event.")
-@click.pass_context
-def command(context: click.Context, /, **options: Any) -> None:
+@json_option("JSON Lines: one object per event.")
+def command(**options: Any) -> None:
     """Send the frames of a capture, or play one of its hosts to a live one.
 
     FILE may also be a scenario (.mxs), which is played to the live host that --target names.
     """
-    given = {each for each in options if context.get_parameter_source(each) is ParameterSource.COMMANDLINE}
     if options["file"].endswith(_SCENARIO):
-        _play_scenario(context, given, options)
+        _refuse(options.keys() - _OF_SCENARIOS, "does not go with a scenario; mxwire scenario run has more options")
+        _play_scenario(options)
     elif options["played"] is None:
-        _refuse(context, given & _HOST, "goes with a played host: name one with --as")
-        _replay(ReplayOptions.of(**{name: value for name, value in options.items() if name in _ALWAYS | _RAW}))
+        _refuse(_HOST, "goes with a played host: name one with --as")
+        _replay(ReplayOptions.of(**{name: value for name, value in options.items() if name not in _HOST}))
     else:
-        _refuse(context, given & _RAW, "goes with unchanged frames: it does not go with --as")
+        _refuse(_RAW, "goes with unchanged frames: it does not go with --as")
         from mxwire.cli.replay_host import HostReplayOptions, replay_host
 
-        replay_host(HostReplayOptions.of(**{name: value for name, value in options.items() if name in _ALWAYS | _HOST}))
+        replay_host(HostReplayOptions.of(**{name: value for name, value in options.items() if name not in _RAW}))
 
 
-def _play_scenario(context: click.Context, given: set[str], options: dict[str, Any]) -> None:
+def _play_scenario(options: dict[str, Any]) -> None:
     from mxwire.cli.scenario import OutcomeReporter
     from mxwire.scenarios.live import new_seed
     from mxwire.scenarios.series import play_live
 
-    _refuse(context, given - _OF_SCENARIOS, "does not go with a scenario; mxwire scenario run has more options")
     file, target, endpoints = options["file"], options["target"], options["endpoints"]
     if options["interface"] is None or target is None:
         raise MxwireError(f"{file} is a scenario: name the host to play it to, like -i eth0 --target alpha:0")
@@ -281,11 +266,11 @@ def _play_scenario(context: click.Context, given: set[str], options: dict[str, A
         sys.exit(1)
 
 
-def _refuse(context: click.Context, which: set[str], why: str) -> None:
+def _refuse(which: Set[str], why: str) -> None:
     """Refuse given options that would have no effect."""
-    for each in context.command.params:
-        if each.name in which:
-            raise MxwireError(f"{each.opts[-1]} {why}")
+    for name, flag in given_options().items():
+        if name in which:
+            raise MxwireError(f"{flag} {why}")
 
 
 # Sending

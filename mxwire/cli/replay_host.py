@@ -15,11 +15,11 @@ import click
 
 from mxwire.capture import create_capture
 from mxwire.cli.live import Destination, LiveOptions, end_like_interrupt
-from mxwire.cli.notes import end_interrupted_line, note
+from mxwire.cli.notes import EventReport, end_interrupted_line, note
 from mxwire.cli.progress import bar
 from mxwire.cli.reading import capture_of, decoded_batches, note_frames, refuse_overwriting
 from mxwire.errors import MxwireError
-from mxwire.ethernet import ETHERTYPE_MXOE, mac_bytes, mac_text
+from mxwire.ethernet import mac_bytes, mac_text
 from mxwire.frames import FrameBatch
 from mxwire.link import PacketLink
 from mxwire.protocol import Node, profile_by_name
@@ -29,7 +29,6 @@ from mxwire.replay.stateful.application import RecordedApplication
 from mxwire.replay.stateful.comparison import Cause, KeepCallback, ReplayFinding, RuleWatch
 from mxwire.replay.stateful.script import ReplayScript, script_of
 from mxwire.report.document import Column, Paragraph, Row, Table, show
-from mxwire.report.json_line import json_line
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import Dialect, dialect_or_auto
 from mxwire.words import count_of
@@ -70,7 +69,6 @@ class HostReplayOptions:
         interface: str | None,
         simulate: str | None,
         timeout: float | None,
-        ethertype: int | None,
         dialect: str,
         **rest: Any,
     ) -> HostReplayOptions:
@@ -90,7 +88,6 @@ class HostReplayOptions:
             interface=interface,
             simulate=simulate,
             timeout=_TIMEOUT if timeout is None else timeout,
-            ethertype=ETHERTYPE_MXOE if ethertype is None else ethertype,
             dialect=dialect_or_auto(dialect),
             **rest,
         )
@@ -113,7 +110,7 @@ def replay_host(options: HostReplayOptions) -> None:
             timeout=int(options.timeout * 1e9),
         )
         watch = RuleWatch(script.dialect, stage.theirs, _keep(options, stack))
-        reporter = _Reporter(options.file, options.as_json, actor, watch, stage.described)
+        reporter = _HostReplayReport(options.file, options.as_json, actor, watch, stage.described)
         reporter.begin()
         wanted = not options.as_json and not options.simulate
         with bar("frames", len(script.records), wanted=wanted) as shown:
@@ -257,12 +254,12 @@ _COLUMNS: Final = (
 )
 
 
-class _Reporter:
+class _HostReplayReport(EventReport):
     """Prints the hosts, their differences and the verdict."""
 
     def __init__(self, file: str, as_json: bool, actor: ReplayActor, watch: RuleWatch, opponent: str) -> None:
+        super().__init__(as_json)
         self._file = file
-        self._as_json = as_json
         self._script = actor.script
         self._actor = actor
         self._watch = watch
@@ -279,7 +276,7 @@ class _Reporter:
     def begin(self) -> None:
         """Print the hosts."""
         script, address = self._script, self._actor.conversation.address
-        self._emit(
+        self.emit(
             "begin",
             played=mac_text(script.played),
             recorded=mac_text(script.met),
@@ -287,7 +284,7 @@ class _Reporter:
             host=mac_text(self._actor.conversation.other),
             dialect=script.dialect.name,
         )
-        self._print(
+        self.print(
             f"{mac_text(script.played)} of {self._file}, here {mac_text(address)}, against {self._opponent}, "
             f"dialect {script.dialect.name}"
         )
@@ -298,14 +295,14 @@ class _Reporter:
         actor, groups = self._actor, _grouped(self._findings())
         for finding, count in groups:
             about = {"whose": finding.kind.value, "rule": finding.rule, "field": finding.field, "frame": finding.frame}
-            self._emit("difference", **about, expected=finding.expected, found=finding.found, times=count)
-        if groups and not self._as_json:
+            self.emit("difference", **about, expected=finding.expected, found=finding.found, times=count)
+        if groups and not self.as_json:
             rows = [Row((each.kind.value, each.rule, str(count), str(each))) for each, count in groups]
             show([Table(_COLUMNS, tuple(rows))])
         kinds = {kind.value: sum(each.kind is kind for each in self._findings()) for kind in Cause}
         expected = sum(not each.again for each in actor.expectations.all.values())
         came = sum(each.met and not each.again for each in actor.expectations.all.values())
-        self._emit(
+        self.emit(
             "summary",
             played=actor.played,
             skipped=len(actor.skipped),
@@ -317,8 +314,8 @@ class _Reporter:
         )
         skipped = f", left out {len(actor.skipped)} that answer missing frames" if actor.skipped else ""
         frames = count_of(actor.played, "frame")
-        self._print(f"played {frames}{skipped}; {came} of {expected} recorded answers arrived")
-        if not self._as_json:
+        self.print(f"played {frames}{skipped}; {came} of {expected} recorded answers arrived")
+        if not self.as_json:
             show([Paragraph(self._verdict(kinds, interrupted))])
         sys.stdout.flush()
 
@@ -335,14 +332,6 @@ class _Reporter:
         broken = f"{', and' if protocol else ', but'} it breaks rules in {_places(rules)}" if rules else ""
         other = f"; its application did something else in {_places(application)}" if application else ""
         return host + broken + other
-
-    def _print(self, text: str) -> None:
-        if not self._as_json:
-            click.echo(text)
-
-    def _emit(self, event: str, **what: Any) -> None:
-        if self._as_json:
-            click.echo(json_line({"event": event, **what}))
 
 
 def _places(count: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mxwire.cli.completion import offers, rule_numbers
+from mxwire.cli.options import json_option
 
 EPILOG = """\b
 Examples:
@@ -19,7 +20,7 @@ Examples:
 @click.command("rules", epilog=EPILOG)
 @click.argument("numbers", metavar="[NUMBER]...", nargs=-1, shell_complete=offers(rule_numbers))
 @click.option("--chapter", metavar="TITLE", help="Only the rules of a chapter; a part of its title is enough.")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per rule.")
+@json_option("JSON Lines: one object per rule.")
 def command(numbers: tuple[str, ...], chapter: str | None, as_json: bool) -> None:
     """List the rules of the specification.
 

@@ -10,12 +10,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from click.core import ParameterSource
 
-from mxwire.cli.completion import catalogued, interfaces, live_dialects, offers, rule_numbers, scenarios
+from mxwire.cli.completion import offers, rule_numbers, scenarios
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.live import MEETING_POINT, Destination, DestinationType, LiveOptions
-from mxwire.cli.options import FILE, key_option
+from mxwire.cli.options import (
+    FILE,
+    given_options,
+    interface_option,
+    json_option,
+    key_option,
+    live_dialect_option,
+    name_option,
+)
 from mxwire.errors import MxwireError
 from mxwire.report.document import Column, Paragraph, Row, Table, show
 from mxwire.report.json_line import json_line
@@ -41,20 +48,19 @@ Examples:
   mxwire replay connect/bad-key.mxs -i eth0 --target alpha:0    against a live host
   mxwire scenario run -i eth0 --driver 'ssh alpha mxwire scenario host -i eth0'    with application calls
 """
-_OF_THE_ENGINE: Final = {
-    "profile": "--profile configures the engine: it does not go with -i",
-}
+_OF_THE_ENGINE: Final = {"profile": "--profile configures the engine: it does not go with -i"}
 _OF_LIVE_HOSTS: Final = {
     "key": "--key is for a live host: name one with -i and --target",
     "harmful": "--harmful is for a live host: name one with -i and --target",
 }
 """Options that have no effect on the other kind of host, and the errors for them."""
-_OF_HOSTS: Final = {
-    "key": "--key goes with --target: a driver reports its own",
-}
+_OF_HOSTS: Final = {"key": "--key goes with --target: a driver reports its own"}
 _MANY: Final = 24
 """Number of runs from which on only failures are printed."""
 _MARKS: Final = {"fail": "FAIL", "missing": "MISSING"}
+_profile_option = name_option(
+    "--profile", "profile", "Kind of the host.  [default: open-mx-1.5]", default="open-mx-1.5"
+)
 
 
 @click.group(cls=CommandGroup, epilog=EPILOG)
@@ -75,7 +81,7 @@ def command() -> None:
     shell_complete=offers(rule_numbers),
     help="Only those that test this rule; may be repeated.",
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per scenario.")
+@json_option("JSON Lines: one object per scenario.")
 def list_command(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) -> None:
     """List names, titles and rules of the library's scenarios, or of those named."""
     from mxwire.rules.catalogue import CATALOGUE
@@ -99,7 +105,7 @@ def list_command(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) 
 
 @command.command("show")
 @click.argument("name", metavar="NAME|FILE", shell_complete=scenarios)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object with the text, title and rules.")
+@json_option("One JSON object with the text, title and rules.")
 def show_text(name: str, as_json: bool) -> None:
     """Print the text of a scenario."""
     from mxwire.scenarios import load
@@ -118,7 +124,7 @@ def show_text(name: str, as_json: bool) -> None:
 
 @command.command()
 @click.argument("names", metavar="[NAME|FILE]...", nargs=-1, shell_complete=scenarios)
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per scenario.")
+@json_option("JSON Lines: one object per scenario.")
 def check(names: tuple[str, ...], as_json: bool) -> None:
     """Check the syntax of scenarios: files, folders or names; without any, the whole library. Exit code 2: errors."""
     from mxwire.scenarios.files import load, paths_of
@@ -143,27 +149,10 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
 
 @command.command()
 @click.argument("names", metavar="[NAME|FILE]...", nargs=-1, shell_complete=scenarios)
-@click.option(
-    "--profile",
-    metavar="NAME",
-    shell_complete=offers(catalogued("profile")),
-    default="open-mx-1.5",
-    help="Kind of the host.  [default: open-mx-1.5]",
-)
-@click.option(
-    "--dialect",
-    metavar="mxoe|omx|omx:M",
-    shell_complete=live_dialects,
-    help="Only this dialect.  [default: mxoe, omx:1500 and omx:9000]",
-)
+@_profile_option
+@live_dialect_option("Only this dialect.  [default: mxoe, omx:1500 and omx:9000]")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Random seed.  [default: 0; with -i a new one]")
-@click.option(
-    "-i",
-    "--interface",
-    metavar="IF",
-    shell_complete=offers(interfaces),
-    help="Play against a live host on this interface; needs --target or --driver.",
-)
+@interface_option("Play against a live host on this interface; needs --target or --driver.")
 @click.option(
     "--target",
     metavar="HOST",
@@ -179,7 +168,7 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
 @click.option("--ladder", is_flag=True, help="Draw the frames of each run.")
 @click.option("-w", "--write", metavar="FILE", type=FILE, help="Write all frames to FILE; .pcapng marks failures.")
 @click.option("-v", "--verbose", is_flag=True, help="Also print runs that pass, however many there are.")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per run.")
+@json_option("JSON Lines: one object per run.")
 def run(
     names: tuple[str, ...],
     profile: str,
@@ -190,11 +179,7 @@ def run(
     key: int,
     driver: str | None,
     harmful: bool,
-    judge: bool,
-    ladder: bool,
-    write: str | None,
-    verbose: bool,
-    as_json: bool,
+    **printed: Any,
 ) -> None:
     """Play scenarios against the engine in virtual time: files, folders or names; without any, the whole library.
 
@@ -232,9 +217,7 @@ def run(
         outcomes = play_driven(names, interface, driver, dialect=dialect, harmful=harmful, seed=seed)
     else:
         outcomes = play_simulated(names, profile, dialect, seed or 0)
-    live = seed if interface is not None else None
-    reporter = OutcomeReporter(as_json, ladder, judge, verbose, write, live)
-    if not reporter.report(outcomes):
+    if not OutcomeReporter(**printed, seed=seed if interface is not None else None).report(outcomes):
         sys.exit(1)
 
 
@@ -247,21 +230,8 @@ def highlight() -> None:
 
 
 @command.command(name="host")
-@click.option(
-    "-i",
-    "--interface",
-    metavar="IF",
-    shell_complete=offers(interfaces),
-    required=True,
-    help="The Ethernet interface, like eth0.",
-)
-@click.option(
-    "--profile",
-    metavar="NAME",
-    shell_complete=offers(catalogued("profile")),
-    default="open-mx-1.5",
-    help="Kind of the host.  [default: open-mx-1.5]",
-)
+@interface_option(required=True)
+@_profile_option
 def host_command(interface: str, profile: str) -> None:
     """Run the host under test for mxwire scenario run --driver, on this or another machine.
 
@@ -284,8 +254,9 @@ def host_command(interface: str, profile: str) -> None:
 
 def _refuse(options: Mapping[str, str]) -> None:
     """Refuse given options that would have no effect."""
+    given = given_options()
     for name, why in options.items():
-        if click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT:
+        if name in given:
             raise click.UsageError(why)
 
 

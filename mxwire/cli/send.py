@@ -20,13 +20,11 @@ from mxwire.cli.live import (
     connect,
     end_like_interrupt,
     live_options,
-    timeout_option,
 )
-from mxwire.cli.notes import counted, note
-from mxwire.cli.options import Number, key_option
+from mxwire.cli.notes import EventReport, counted, note
+from mxwire.cli.options import Number, endpoint_option, json_option, key_option, timeout_option
 from mxwire.cli.progress import Bar, bar
 from mxwire.errors import MxwireError
-from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,33 +75,18 @@ class SendOptions:
 @click.option(
     "--match", type=Number((1 << 64) - 1), default=0, show_default=True, metavar="N", help="Match info, 64 bits."
 )
-@click.option(
-    "--endpoint",
-    type=click.IntRange(0, 255),
-    metavar="N",
-    help=f"Endpoint of the receiver.  [default: {MEETING_POINT}]",
-)
+@endpoint_option(f"Endpoint of the receiver.  [default: {MEETING_POINT}]")
 @key_option
 @click.option("--sync", "synchronous", is_flag=True, help="Wait for each message until it is received.")
 @click.option("--chunk", type=click.IntRange(1, (1 << 32) - 1), metavar="BYTES", help="Send messages of this length.")
 @timeout_option(30.0, "Seconds without progress until the transfer is abandoned.")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per event.")
+@json_option("JSON Lines: one object per event.")
 def command(
-    live: LiveOptions,
-    destination: Destination,
-    files: tuple[str, ...],
-    match: int,
-    endpoint: int | None,
-    key: int,
-    synchronous: bool,
-    chunk: int | None,
-    timeout: float,
-    as_json: bool,
+    live: LiveOptions, destination: Destination, files: tuple[str, ...], endpoint: int | None, **given: Any
 ) -> None:
     """Send files, or standard input, to an endpoint of a host."""
     number = next((each for each in (endpoint, destination.endpoint) if each is not None), MEETING_POINT)
-    options = SendOptions(destination.host, number, key, match, synchronous, chunk, timeout, as_json)
-    if not _send(live, options, files or ("-",)):
+    if not _send(live, SendOptions(destination.host, number, **given), files or ("-",)):
         sys.exit(1)
 
 
@@ -208,25 +191,14 @@ class _Sent:
 
 
 @dataclass(slots=True)
-class TransferReport:
+class TransferReport(EventReport):
     """Counts of a transfer, and its output as text or JSON Lines."""
 
-    as_json: bool
     began: float = field(default_factory=time.monotonic)
     messages: int = 0
     bytes: int = 0
     short: int = 0
     """Messages that are incomplete."""
-
-    def print(self, text: str, to_stderr: bool = False) -> None:
-        """Print a line, unless the output is JSON."""
-        if not self.as_json:
-            click.echo(text, err=to_stderr)
-
-    def emit(self, event: str, **what: Any) -> None:
-        """Print an object, if the output is JSON."""
-        if self.as_json:
-            click.echo(json_line({"event": event, **what}))
 
     def failed(self, what: str, error: HostError) -> None:
         """Report the error that ended the transfer."""

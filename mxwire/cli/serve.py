@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from mxwire.cli.live import MEETING_POINT, LiveOptions, end_like_interrupt, live_options
-from mxwire.cli.notes import counted, note
-from mxwire.cli.options import Amount, key_option
+from mxwire.cli.notes import EventReport, counted, note
+from mxwire.cli.options import Amount, json_option, key_option
 from mxwire.errors import MxwireError
-from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
     from mxwire.host import Host
@@ -66,7 +65,7 @@ _TURNS_FOR_A_NAME: Final = 6
     metavar="S",
     help="Interval of progress lines; on a terminal the counts are always shown.",
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per event.")
+@json_option("JSON Lines: one object per event.")
 def command(live: LiveOptions, echo: bool, endpoints: tuple[int, ...], key: int, every: float, as_json: bool) -> None:
     """Open endpoints that echo or consume the messages sent to them, until Ctrl-C."""
     twice = sorted(each for each in set(endpoints) if endpoints.count(each) > 1)
@@ -100,17 +99,17 @@ def _serve(live: LiveOptions, *, echo: bool, endpoints: tuple[int, ...], key: in
         sys.exit(130)
 
 
-class _ServiceReporter:
+class _ServiceReporter(EventReport):
     """Prints new clients and the served amounts, at limited intervals."""
 
     def __init__(self, host: Host, service: Service, every: float, as_json: bool) -> None:
         from mxwire.host.service import ServiceCounts
         from mxwire.host.stall import DialectMonitor
 
+        super().__init__(as_json)
         self._host = host
         self._service = service
         self._every = every
-        self._as_json = as_json
         self._live_line = not as_json and sys.stderr.isatty()
         self._started = time.monotonic()
         self._reported = self._started
@@ -121,20 +120,18 @@ class _ServiceReporter:
     def begin(self, live: LiveOptions, endpoints: tuple[int, ...], key: int) -> None:
         what = "echo" if self._service.echo else "sink"
         dialect = live.dialect or "mxoe"
-        self._emit("serving", what=what, host=self._host.name, endpoints=list(endpoints), key=key, dialect=dialect)
-        if not self._as_json:
-            numbers = ", ".join(map(str, endpoints))
-            click.echo(
-                f"{what} on {live.interface} as {self._host.name}, endpoint{'s' * (len(endpoints) > 1)} {numbers}, "
-                f"key {key:#x}, dialect {dialect}; Ctrl-C ends it"
-            )
+        self.emit("serving", what=what, host=self._host.name, endpoints=list(endpoints), key=key, dialect=dialect)
+        self.print(
+            f"{what} on {live.interface} as {self._host.name}, endpoint{'s' * (len(endpoints) > 1)} "
+            f"{', '.join(map(str, endpoints))}, key {key:#x}, dialect {dialect}; Ctrl-C ends it"
+        )
         sys.stdout.flush()
 
     def turn(self) -> None:
         """Print news, if the interval has passed."""
         for text in self._strangers.found():
             note(text)
-            self._emit("note", text=text)
+            self.emit("note", text=text)
         self._introduce()
         now = time.monotonic()
         counts = self._service.counts
@@ -149,9 +146,8 @@ class _ServiceReporter:
     def _progress(self, now: float) -> None:
         counts, seconds = self._service.counts, now - self._reported
         rate = (counts.bytes - self._last.bytes) / seconds
-        self._emit("progress", seconds=round(now - self._started, 3), bytes_per_second=round(rate), **asdict(counts))
-        if not self._as_json:
-            click.echo(f"{now - self._started:.0f} s: {_text(counts)}, {rate / 1e6:,.1f} MB/s now")
+        self.emit("progress", seconds=round(now - self._started, 3), bytes_per_second=round(rate), **asdict(counts))
+        self.print(f"{now - self._started:.0f} s: {_text(counts)}, {rate / 1e6:,.1f} MB/s now")
         sys.stdout.flush()
         self._reported, self._last = now, replace(counts)
 
@@ -169,12 +165,12 @@ class _ServiceReporter:
         self._turns = 0
         self._introduced = len(clients)
         for client in new[:_CLIENTS_A_TURN]:
-            self._emit("client", **_client_record(client))
-            self._print(f"{place_of(client.partner)} connected")
+            self.emit("client", **_client_record(client))
+            self.print(f"{place_of(client.partner)} connected")
         more = len(new) - _CLIENTS_A_TURN
         if more > 0:
-            self._emit("clients", more=more)
-            self._print(f"and {more} more")
+            self.emit("clients", more=more)
+            self.print(f"and {more} more")
         sys.stdout.flush()
 
     def end(self) -> None:
@@ -184,25 +180,21 @@ class _ServiceReporter:
         self._introduce()
         seconds = time.monotonic() - self._started
         service = self._service
-        if self._as_json:
+        if self.as_json:
             for client in service.clients.values():
-                self._emit("served", **_client_record(client), **asdict(client.counts))
-            self._emit("summary", seconds=round(seconds, 3), clients=len(service.clients), **asdict(service.counts))
+                self.emit("served", **_client_record(client), **asdict(client.counts))
+            self.emit("summary", seconds=round(seconds, 3), clients=len(service.clients), **asdict(service.counts))
         else:
-            self._print(
+            self.print(
                 f"served {_text(service.counts)} from {counted(len(service.clients), 'client')} in {seconds:.1f} s"
             )
         sys.stdout.flush()
 
-    def _print(self, text: str) -> None:
+    def print(self, text: str, to_stderr: bool = False) -> None:
+        """Print a line in place of the counts on the terminal, unless the output is JSON."""
         if self._live_line:
             click.echo(_ERASED, nl=False, err=True)
-        if not self._as_json:
-            click.echo(text)
-
-    def _emit(self, event: str, **what: Any) -> None:
-        if self._as_json:
-            click.echo(json_line({"event": event, **what}))
+        super().print(text, to_stderr)
 
 
 def _client_record(client: Client) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.cli.completion import catalogued, live_dialects, offers
-from mxwire.cli.options import Amount
+from mxwire.cli.options import Amount, Decorator, json_option, live_dialect_option, name_option
 from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, show
@@ -23,7 +22,7 @@ from mxwire.report.json_line import json_line
 from mxwire.units import MICROSECOND, SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from mxwire.protocol import Profile
     from mxwire.simulation import RunOutcome, Scenario
@@ -65,15 +64,15 @@ class SeedRange(click.ParamType):  # type: ignore[type-arg]
         return found
 
 
-def _rate(name: str, text: str) -> Callable[[Any], Any]:
+def _rate(name: str, text: str) -> Decorator:
     return click.option(f"--{name}", type=Amount(0, 1, max_open=True), metavar="P", help=text)
 
 
-def _count(name: str, text: str) -> Callable[[Any], Any]:
+def _count(name: str, text: str) -> Decorator:
     return click.option(f"--{name}", type=click.IntRange(0, 100), metavar="N", help=text)
 
 
-def _microseconds(name: str, text: str) -> Callable[[Any], Any]:
+def _microseconds(name: str, text: str) -> Decorator:
     return click.option(f"--{name}", type=click.IntRange(0, 10**9), metavar="US", help=text)
 
 
@@ -83,29 +82,18 @@ def _microseconds(name: str, text: str) -> Callable[[Any], Any]:
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes.  [default: one per CPU]")
 @click.option("--hosts", type=click.IntRange(2, 8), metavar="N", help="Hosts, 2 to 8.  [default: 2]")
 @click.option("--messages", type=click.IntRange(1), metavar="N", help="Messages.  [default: 100]")
-@click.option(
-    "--workload",
-    metavar="NAME",
-    shell_complete=offers(catalogued("workload")),
-    help="ping-pong, stream, many-to-one or all-to-all.  [default: all-to-all]",
-)
-@click.option(
-    "--dialect", metavar="mxoe|omx|omx:M", shell_complete=live_dialects, help="Dialect of the hosts.  [default: mxoe]"
-)
-@click.option(
+@name_option("--workload", "workload", "ping-pong, stream, many-to-one or all-to-all.  [default: all-to-all]")
+@live_dialect_option("Dialect of the hosts.  [default: mxoe]")
+@name_option(
     "--profile",
+    "profile",
+    "Kinds of the hosts, in turn; see below.  [default: open-mx]",
     metavar="NAME[/HZ],…",
-    shell_complete=offers(catalogued("profile"), listed=True),
-    help="Kinds of the hosts, in turn; see below.  [default: open-mx]",
+    listed=True,
 )
 @click.option("--processes", type=click.IntRange(1, 4), metavar="N", help="Applications per host.  [default: 1]")
 @click.option("--interfaces", type=click.IntRange(1, 4), metavar="N", help="Interfaces per host.  [default: 1]")
-@click.option(
-    "--discovery",
-    metavar="NAME",
-    shell_complete=offers(catalogued("discovery")),
-    help="How hosts find each other: static, nameless or announce.  [default: static]",
-)
+@name_option("--discovery", "discovery", "How hosts find each other: static, nameless or announce.  [default: static]")
 @click.option("--largest", type=click.IntRange(0), metavar="BYTES", help="Longest message.  [default: 1048576]")
 @click.option(
     "--resend-maximum", type=click.IntRange(1), metavar="N", help="Retransmissions until a partner is abandoned."
@@ -135,7 +123,7 @@ def _microseconds(name: str, text: str) -> Callable[[Any], Any]:
     metavar="HOST",
     help="With --pcap: only frames that this host sends and receives.",
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per run.")
+@json_option("JSON Lines: one object per run.")
 def command(
     seed: int | None,
     seeds: range | None,

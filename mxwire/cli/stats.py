@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from mxwire.cli.options import Inputs, dialect_option, ethertype_option, input_options
+from mxwire.cli.options import DecodingOptions, Inputs, decoding_options, input_options, json_option
 
 EPILOG = """\b
 A ping and its pong are two messages of the same length, in opposite directions, one after the other. omx_perf prints
@@ -25,7 +25,7 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @input_options
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per measurement, durations in ns.")
+@json_option("JSON Lines: one object per measurement, durations in ns.")
 @click.option(
     "--plot",
     metavar="FILE",
@@ -35,16 +35,13 @@ Examples:
 @click.option(
     "--seed", metavar="N", type=click.IntRange(0), default=0, show_default=True, help="Random seed, for the bootstrap."
 )
-@dialect_option
-@ethertype_option
-def command(
-    inputs: Inputs, as_json: bool, plot: Path | None, seed: int, dialect: str, ethertypes: tuple[int, ...]
-) -> None:
+@decoding_options
+def command(inputs: Inputs, as_json: bool, plot: Path | None, seed: int, decoding: DecodingOptions) -> None:
     """Measure captures: half round trips and throughput by length, delays of acknowledgements and retransmissions, gaps
     between frames, and the amounts in flight and retransmitted."""
     from mxwire.analysis.timing import Timing
     from mxwire.cli.notes import wrote
-    from mxwire.cli.reading import Failures, decoder_of, judged_batches, note_messages, refuse_empty, refuse_overwriting
+    from mxwire.cli.reading import Failures, judged_batches, note_messages, refuse_empty, refuse_overwriting
     from mxwire.errors import MxwireError
     from mxwire.report.document import show
     from mxwire.report.json_line import json_line
@@ -59,8 +56,8 @@ def command(
         refuse_overwriting(inputs.files, plot)
     failures = Failures()
     for name in inputs.names:
-        with failures.noted(), inputs.open(name, ethertypes) as reader:
-            decoder, timing = decoder_of(dialect, ethertypes), Timing(seed)
+        with failures.noted(), inputs.open(name, decoding.ethertypes) as reader:
+            decoder, timing = decoding.decoder(), Timing(seed)
             for decoded in judged_batches(decoder, reader):
                 timing.observe(decoded)
             timing.finish()

@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mxwire.cli.completion import catalogued, offers, rule_numbers
-from mxwire.cli.options import Inputs, dialect_option, ethertype_option, input_options
+from mxwire.cli.completion import offers, rule_numbers
+from mxwire.cli.options import (
+    DecodingOptions,
+    Inputs,
+    decoding_options,
+    host_option,
+    input_options,
+    json_option,
+    name_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,19 +47,14 @@ Exit code: 0 no violation, 1 violations, 2 an input could not be read, or has no
 
 @click.command(epilog=EPILOG)
 @input_options
-@click.option("--host", "hosts", metavar="MAC", multiple=True, help="Report on this host only; may be repeated.")
+@host_option("Report on this host only")
 @click.option(
     "--rules",
     metavar="NUMBER,…",
     shell_complete=offers(rule_numbers, listed=True),
     help="Report on these rules only; prefixes of numbers (R-ACK) are allowed.",
 )
-@click.option(
-    "--profile",
-    metavar="NAME",
-    shell_complete=offers(catalogued("profile")),
-    help="Kind of the hosts: sets their timers, limits and known defects.",
-)
+@name_option("--profile", "profile", "Kind of the hosts: sets their timers, limits and known defects.")
 @click.option("--from-start", is_flag=True, help="The capture was started before any endpoint was opened: judge more.")
 @click.option("--lossy", is_flag=True, help="The capture itself lost frames: judge single frames only.")
 @click.option(
@@ -59,10 +62,9 @@ Exit code: 0 no violation, 1 violations, 2 an input could not be read, or has no
     is_flag=True,
     help="The capture has frames in the wrong order: do not judge their order.  [default: detected]",
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: findings, then hosts.")
+@json_option("JSON Lines: findings, then hosts.")
 @click.option("--junit", "as_junit", is_flag=True, help="JUnit XML, one suite per host, one case per rule.")
-@dialect_option
-@ethertype_option
+@decoding_options
 def command(
     inputs: Inputs,
     hosts: tuple[str, ...],
@@ -73,8 +75,7 @@ def command(
     reordered: bool,
     as_json: bool,
     as_junit: bool,
-    dialect: str,
-    ethertypes: tuple[int, ...],
+    decoding: DecodingOptions,
 ) -> None:
     """Check captures against the rules of the specification.
 
@@ -83,16 +84,13 @@ def command(
     from mxwire.analysis.verification import OrderedVerification
     from mxwire.cli.reading import Failures, refuse_empty
     from mxwire.errors import MxwireError
-    from mxwire.ethernet import ETHERTYPE_MXOE, mac_bytes
+    from mxwire.ethernet import mac_bytes
     from mxwire.report.document import show
     from mxwire.report.rules import select
     from mxwire.report.verification import FindingSample, blocks, finding_line, host_lines, junit
-    from mxwire.wire.decoder import Decoder
-    from mxwire.wire.dialect import dialect_or_auto
 
     if as_json and as_junit:
         raise MxwireError("--json and --junit exclude each other: choose one")
-    chosen = dialect_or_auto(dialect)
     vantage = _vantage(profile, from_start, lossy)
     addresses = {mac_bytes(host) for host in hosts} or None
     numbers = [rule.number for rule in select(rules.split(","))] if rules is not None else None
@@ -100,8 +98,8 @@ def command(
     verified: list[tuple[str, OrderedVerification, FindingSample]] = []
     violations = 0
     for name in inputs.names:
-        with failures.noted(), inputs.open(name, ethertypes) as reader:
-            decoder, findings = Decoder(chosen, ethertypes or (ETHERTYPE_MXOE,)), FindingSample()
+        with failures.noted(), inputs.open(name, decoding.ethertypes) as reader:
+            decoder, findings = decoding.decoder(), FindingSample()
             verification = OrderedVerification(
                 vantage,
                 hosts=addresses,

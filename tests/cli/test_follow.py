@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mxwire.cli.reading import decoder_of, watched
+from mxwire.cli.reading import watched
 from mxwire.report.ladder import MessageLadder, ladder_lines
+from mxwire.wire.decoder import Decoder
 from tests.cli.support import CAPTURES, EVERY_TYPE, mxwire
 from tests.conformance.words import pattern
 
@@ -52,7 +53,7 @@ def test_the_ladder_of_a_large_message():
 
 @pytest.mark.parametrize("width", [76, 80, 100, 120, 200])
 def test_the_ladder_fits_a_terminal(width):
-    decoder, ladder = decoder_of("auto", ()), MessageLadder()
+    decoder, ladder = Decoder(), MessageLadder()
     message = watched(str(EVERY_TYPE), 11, decoder, lambda decoded, frames, _: ladder.take(decoded, frames))
     lines = [*ladder_lines(message, ladder, decoder.start_ns, width)]
     drawn = lines[lines.index("") + 1 :]
