@@ -1,4 +1,4 @@
-"""Counts, and suggestions for mistyped words, in the same form in all rooms."""
+"""Counts, suggestions for mistyped words, and external text in messages, in the same form in all rooms."""
 
 from __future__ import annotations
 
@@ -33,3 +33,11 @@ def suggestion(word: str, known: Iterable[str], *, lister: str = "", most: int =
     near = nearest(word, known, most)
     listed = f"; {lister} lists them all" if lister else ""
     return (f" (did you mean {' or '.join(near)}?)" if near else "") + listed
+
+
+def printable(text: str) -> str:
+    """Return ``text``, with its unprintable characters escaped if it has any.
+
+    File and interface names may contain newlines, terminal escapes and undecodable bytes.
+    """
+    return text if text.isprintable() else ascii(text)[1:-1]

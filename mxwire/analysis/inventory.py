@@ -13,10 +13,9 @@ from mxwire.ethernet import BROADCAST, mac_text
 from mxwire.wire.checks import Reason
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.detection import Detection
-from mxwire.wire.enums import NackType, packet_type_name
+from mxwire.wire.enums import NackType, hostname_text, packet_type_name
 from mxwire.wire.numbers import NO_PEER_INDEX, NO_SESSION
 from mxwire.wire.packets import ConnectReply, ConnectRequest, HostReply
-from mxwire.wire.text import hostname_text
 
 _BROADCAST: Final = int.from_bytes(BROADCAST, "big")
 _RARE: Final = ("host_reply", "connect_request", "connect_reply")

@@ -18,9 +18,8 @@ from mxwire.wire.codes import CodeTable
 from mxwire.wire.columns import NO_TYPE, Columns, LayoutBlock
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.dialect import MXOE, omx
-from mxwire.wire.enums import packet_type_name
+from mxwire.wire.enums import hostname_text, packet_type_name
 from mxwire.wire.layout import layout_of
-from mxwire.wire.text import hostname_text
 
 if TYPE_CHECKING:
     import polars as pl

@@ -7,8 +7,7 @@ capture into several files.
 
 from __future__ import annotations
 
-from mxwire.capture.link_types import SUPPORTED_LINK_TYPES, describe_link_type
-from mxwire.capture.metadata import CaptureInterface, CaptureSection
+from mxwire.capture.metadata import SUPPORTED_LINK_TYPES, CaptureInterface, CaptureSection, describe_link_type
 from mxwire.capture.reader import CaptureReader, open_capture
 from mxwire.capture.writer import CaptureFormat, CaptureWriter, create_capture
 

@@ -1,46 +1,79 @@
-"""Constants of the pcapng format, shared by reader and writer."""
+"""The blocks of pcapng: their types and options, as the reader and the writer need them, and their encoding.
+
+Blocks are encoded in little-endian order; those with frames by :mod:`mxwire.capture.encoder`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-
-from mxwire.capture.scan import (
-    ENHANCED_PACKET_BLOCK,
-    INTERFACE_DESCRIPTION_BLOCK,
-    PACKET_BLOCK,
-    SECTION_HEADER_BLOCK,
-    SIMPLE_PACKET_BLOCK,
-)
+from enum import IntEnum
+from struct import pack
+from typing import Final
 
 BYTE_ORDER_MAGIC = 0x1A2B3C4D
+LARGEST_OPTION_BYTES: Final = 65535
+_PADDING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")
+"""Padding to a multiple of four bytes, by the length modulo 4."""
 
-SMALLEST_CONTROL_BLOCKS = {SECTION_HEADER_BLOCK: 28, INTERFACE_DESCRIPTION_BLOCK: 20}
 
-NAME_RESOLUTION_BLOCK = 4
+class BlockType(IntEnum):
+    """Types of blocks."""
 
-RECORD_END = 0
-RECORD_ETHERNET_ADDRESS = 3
+    INTERFACE_DESCRIPTION = 1
+    PACKET = 2
+    SIMPLE_PACKET = 3
+    NAME_RESOLUTION = 4
+    INTERFACE_STATISTICS = 5
+    ENHANCED_PACKET = 6
+    SECTION_HEADER = 0x0A0D0D0A
 
-OPTION_END = 0
-OPTION_COMMENT = 1
 
-OPTION_SECTION_HARDWARE = 2
-OPTION_SECTION_OPERATING_SYSTEM = 3
-OPTION_SECTION_APPLICATION = 4
+class Option(IntEnum):
+    """Options of all blocks."""
 
-OPTION_INTERFACE_NAME = 2
-OPTION_INTERFACE_DESCRIPTION = 3
-OPTION_INTERFACE_RESOLUTION = 9
-OPTION_INTERFACE_FILTER = 11
-OPTION_INTERFACE_OPERATING_SYSTEM = 12
-OPTION_INTERFACE_FRAME_CHECK_LENGTH = 13
-OPTION_INTERFACE_TIME_OFFSET = 14
-OPTION_INTERFACE_HARDWARE = 15
+    END = 0
+    COMMENT = 1
 
-OPTION_STATISTICS_END = 3
-OPTION_STATISTICS_RECEIVED = 4
-OPTION_STATISTICS_DROPPED = 5
-OPTION_STATISTICS_DROPPED_BY_SYSTEM = 7
+
+class SectionOption(IntEnum):
+    """Options of a section header."""
+
+    HARDWARE = 2
+    OPERATING_SYSTEM = 3
+    APPLICATION = 4
+
+
+class InterfaceOption(IntEnum):
+    """Options of an interface description."""
+
+    NAME = 2
+    DESCRIPTION = 3
+    RESOLUTION = 9
+    FILTER = 11
+    OPERATING_SYSTEM = 12
+    FRAME_CHECK_LENGTH = 13
+    TIME_OFFSET = 14
+    HARDWARE = 15
+
+
+class StatisticsOption(IntEnum):
+    """Options of interface statistics."""
+
+    END_TIME = 3
+    RECEIVED = 4
+    DROPPED = 5
+    DROPPED_BY_SYSTEM = 7
+
+
+class NameRecord(IntEnum):
+    """Records of a name resolution block."""
+
+    END = 0
+    ETHERNET_ADDRESS = 3
+
+
+SMALLEST_CONTROL_BLOCKS: Final[dict[int, int]] = {BlockType.SECTION_HEADER: 28, BlockType.INTERFACE_DESCRIPTION: 20}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +94,45 @@ class PacketLayout:
         return self.header_bytes + 4
 
 
-PACKET_LAYOUTS = {
-    ENHANCED_PACKET_BLOCK: PacketLayout(header_words=7),
-    SIMPLE_PACKET_BLOCK: PacketLayout(header_words=3),
-    PACKET_BLOCK: PacketLayout(header_words=7),
+PACKET_LAYOUTS: Final[dict[int, PacketLayout]] = {
+    BlockType.ENHANCED_PACKET: PacketLayout(header_words=7),
+    BlockType.SIMPLE_PACKET: PacketLayout(header_words=3),
+    BlockType.PACKET: PacketLayout(header_words=7),
 }
+
+
+def block(block_type: int, body: bytes) -> bytes:
+    """A block, with its length before and after the body."""
+    length = len(body) + 12
+    return pack("<II", block_type, length) + body + pack("<I", length)
+
+
+def option(code: int, value: str | bytes) -> bytes:
+    """An option; raises ``ValueError`` if the value is too long for the format."""
+    data = value.encode() if isinstance(value, str) else value
+    if len(data) > LARGEST_OPTION_BYTES:
+        raise ValueError(f"a text of {len(data)} bytes exceeds the {LARGEST_OPTION_BYTES} bytes that pcapng allows")
+    return pack("<HH", code, len(data)) + data + _PADDING[len(data) % 4]
+
+
+def terminated(options: bytes) -> bytes:
+    """The options followed by the end-of-options option; empty if there are none."""
+    return options + pack("<HH", Option.END, 0) if options else b""
+
+
+def name_resolution(names: Mapping[bytes, str]) -> bytes:
+    """A name resolution block; ``names`` are host names by Ethernet address of 6 bytes."""
+    records = (
+        option(NameRecord.ETHERNET_ADDRESS, address + name.replace("\0", "").encode() + b"\0")
+        for address, name in names.items()
+    )
+    return block(BlockType.NAME_RESOLUTION, b"".join(records) + pack("<HH", NameRecord.END, 0))
+
+
+def statistics(interface: int, end: int, received: int, dropped: int) -> bytes:
+    """An interface statistics block; ``interface`` is its number, ``end`` a time in ticks of the interface."""
+    time = pack("<II", end >> 32, end & 0xFFFF_FFFF)
+    options = option(StatisticsOption.END_TIME, time)
+    options += option(StatisticsOption.RECEIVED, pack("<Q", received))
+    options += option(StatisticsOption.DROPPED, pack("<Q", dropped))
+    return block(BlockType.INTERFACE_STATISTICS, pack("<I", interface) + time + terminated(options))

@@ -9,23 +9,22 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.capture.block_builder import block, name_resolution, option, statistics, terminated
 from mxwire.capture.blocks import (
     BYTE_ORDER_MAGIC,
-    OPTION_COMMENT,
-    OPTION_INTERFACE_NAME,
-    OPTION_INTERFACE_RESOLUTION,
-    OPTION_SECTION_APPLICATION,
     PACKET_LAYOUTS,
+    BlockType,
+    InterfaceOption,
+    Option,
+    SectionOption,
+    block,
+    name_resolution,
+    option,
+    statistics,
+    terminated,
 )
-from mxwire.capture.link_types import describe_link_type
+from mxwire.capture.metadata import describe_link_type
 from mxwire.capture.pcap import MAGIC_MICROSECONDS, MAGIC_NANOSECONDS
-from mxwire.capture.scan import (
-    ENHANCED_PACKET_BLOCK,
-    INTERFACE_DESCRIPTION_BLOCK,
-    RECORD_HEADER_BYTES,
-    SECTION_HEADER_BLOCK,
-)
+from mxwire.capture.scan import RECORD_HEADER_BYTES
 from mxwire.errors import CaptureError
 from mxwire.frames import FrameBatch
 
@@ -117,8 +116,8 @@ class PcapngEncoder:
         """``comment`` applies to the section; all default interfaces are named ``interface_name``."""
         self._settings = settings
         self._interface_name = interface_name
-        self._section_options = b"" if comment is None else option(OPTION_COMMENT, comment)
-        self._section_options += option(OPTION_SECTION_APPLICATION, APPLICATION)
+        self._section_options = b"" if comment is None else option(Option.COMMENT, comment)
+        self._section_options += option(SectionOption.APPLICATION, APPLICATION)
         self._interfaces: dict[int, int] = {}
         """Numbers of the default interfaces, by link type."""
         self._interface_count = 0
@@ -135,12 +134,14 @@ class PcapngEncoder:
         section = b""
         if not self._interface_count:
             header = pack("<IHHq", BYTE_ORDER_MAGIC, 1, 0, _SECTION_LENGTH_UNKNOWN)
-            section = block(SECTION_HEADER_BLOCK, header + terminated(self._section_options))
-        options = b"" if name is None else option(OPTION_INTERFACE_NAME, name)
-        options += option(OPTION_INTERFACE_RESOLUTION, b"\x09" if self._settings.nanoseconds else b"\x06")
+            section = block(BlockType.SECTION_HEADER, header + terminated(self._section_options))
+        options = b"" if name is None else option(InterfaceOption.NAME, name)
+        options += option(InterfaceOption.RESOLUTION, b"\x09" if self._settings.nanoseconds else b"\x06")
         interface = pack("<HxxI", link_type, self._settings.snap_length)
         self._interface_count += 1
-        return section + block(INTERFACE_DESCRIPTION_BLOCK, interface + terminated(options)), self._interface_count - 1
+        return section + block(
+            BlockType.INTERFACE_DESCRIPTION, interface + terminated(options)
+        ), self._interface_count - 1
 
     def names(self, names: Mapping[bytes, str]) -> bytes:
         """A block with the names of hosts by Ethernet address."""
@@ -156,7 +157,7 @@ class PcapngEncoder:
         """One enhanced packet block per frame; ``interfaces`` are their numbers, by default that of the link type."""
         if interfaces is None:
             interfaces = np.full(len(batch), self._interfaces[batch.link_type], np.intp)
-        layout = PACKET_LAYOUTS[ENHANCED_PACKET_BLOCK]
+        layout = PACKET_LAYOUTS[BlockType.ENHANCED_PACKET]
         captured = self._settings.captured_length(batch)
         ticks = self._settings.ticks(batch, 1 << 63)
         options = _comment_options(batch, comments)
@@ -168,7 +169,7 @@ class PcapngEncoder:
         _put_words(
             data,
             blocks,
-            np.full(len(batch), ENHANCED_PACKET_BLOCK, np.int64),
+            np.full(len(batch), BlockType.ENHANCED_PACKET, np.int64),
             block_bytes,
             interfaces,
             ticks >> 32,
@@ -214,7 +215,7 @@ def _comment_options(batch: FrameBatch, comments: Mapping[int, str]) -> dict[int
     if not comments:
         return {}
     return {
-        index: terminated(option(OPTION_COMMENT, comments[number]))
+        index: terminated(option(Option.COMMENT, comments[number]))
         for index, number in enumerate(batch.number.tolist())
         if number in comments
     }

@@ -8,29 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from mxwire.capture.blocks import (
-    BYTE_ORDER_MAGIC,
-    NAME_RESOLUTION_BLOCK,
-    OPTION_COMMENT,
-    OPTION_END,
-    PACKET_LAYOUTS,
-    RECORD_END,
-    RECORD_ETHERNET_ADDRESS,
-)
-from mxwire.capture.scan import (
-    ENHANCED_PACKET_BLOCK,
-    LARGEST_BLOCK_BYTES,
-    PACKET_BLOCK,
-    SECTION_HEADER_BLOCK,
-    SMALLEST_BLOCK_BYTES,
-)
-from mxwire.capture.text import printable
+from mxwire.capture.blocks import BYTE_ORDER_MAGIC, PACKET_LAYOUTS, BlockType, NameRecord, Option
+from mxwire.capture.scan import LARGEST_BLOCK_BYTES, SMALLEST_BLOCK_BYTES
 from mxwire.errors import CaptureError
 from mxwire.ethernet import ADDRESS_SIZE
+from mxwire.words import printable
 
-_SECTION: Final = SECTION_HEADER_BLOCK.to_bytes(4, "little")
+_SECTION: Final = BlockType.SECTION_HEADER.to_bytes(4, "little")
 _LITTLE: Final = BYTE_ORDER_MAGIC.to_bytes(4, "little")
-_WITH_OPTIONS: Final = (ENHANCED_PACKET_BLOCK, PACKET_BLOCK)
+_WITH_OPTIONS: Final = (BlockType.ENHANCED_PACKET, BlockType.PACKET)
 _CAPTURED_AT: Final = 20
 """Offset of the captured length in packet blocks with options."""
 _FRAME_AT: Final = 28
@@ -71,7 +57,7 @@ def read_notes(path: str | Path) -> CaptureNotes:
             number += 1
             if block.type in _WITH_OPTIONS and (found := _comments(block)):
                 notes.comments[number] = "\n".join(found)
-        elif block.type == NAME_RESOLUTION_BLOCK:
+        elif block.type == BlockType.NAME_RESOLUTION:
             notes.names |= _names(block)
     return notes
 
@@ -103,14 +89,14 @@ def _comments(block: _RawBlock) -> list[str]:
     if len(block.data) < _FRAME_AT:
         return []
     (captured,) = struct.unpack_from(f"{block.order}I", block.data, _CAPTURED_AT)
-    options = _parts(block, _FRAME_AT + captured + -captured % 4, OPTION_END)
-    return [value.rstrip(b"\0").decode(errors="replace") for code, value in options if code == OPTION_COMMENT]
+    options = _parts(block, _FRAME_AT + captured + -captured % 4, Option.END)
+    return [value.rstrip(b"\0").decode(errors="replace") for code, value in options if code == Option.COMMENT]
 
 
 def _names(block: _RawBlock) -> dict[bytes, str]:
     """The first name of each Ethernet address in a name resolution block."""
     return {
         value[:ADDRESS_SIZE]: value[ADDRESS_SIZE:].partition(b"\0")[0].decode(errors="replace")
-        for code, value in _parts(block, 8, RECORD_END)
-        if code == RECORD_ETHERNET_ADDRESS and len(value) > ADDRESS_SIZE
+        for code, value in _parts(block, 8, NameRecord.END)
+        if code == NameRecord.ETHERNET_ADDRESS and len(value) > ADDRESS_SIZE
     }

@@ -8,10 +8,9 @@ from struct import Struct
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.capture.chunks import ChunkBuffer
-from mxwire.capture.link_types import SUPPORTED_LINK_TYPES, describe_link_type
-from mxwire.capture.metadata import CaptureInterface, CaptureSection
+from mxwire.capture.metadata import SUPPORTED_LINK_TYPES, CaptureInterface, CaptureSection, describe_link_type
 from mxwire.capture.scan import RECORD_HEADER_BYTES, Scanner, gather_words
+from mxwire.capture.source import ChunkBuffer
 from mxwire.errors import CaptureError
 from mxwire.frames import FrameBatch
 from mxwire.words import count_of

@@ -13,46 +13,23 @@ from numpy.typing import NDArray
 
 from mxwire.capture.blocks import (
     BYTE_ORDER_MAGIC,
-    OPTION_COMMENT,
-    OPTION_END,
-    OPTION_INTERFACE_DESCRIPTION,
-    OPTION_INTERFACE_FILTER,
-    OPTION_INTERFACE_FRAME_CHECK_LENGTH,
-    OPTION_INTERFACE_HARDWARE,
-    OPTION_INTERFACE_NAME,
-    OPTION_INTERFACE_OPERATING_SYSTEM,
-    OPTION_INTERFACE_RESOLUTION,
-    OPTION_INTERFACE_TIME_OFFSET,
-    OPTION_SECTION_APPLICATION,
-    OPTION_SECTION_HARDWARE,
-    OPTION_SECTION_OPERATING_SYSTEM,
-    OPTION_STATISTICS_DROPPED,
-    OPTION_STATISTICS_DROPPED_BY_SYSTEM,
     PACKET_LAYOUTS,
     SMALLEST_CONTROL_BLOCKS,
+    BlockType,
+    InterfaceOption,
+    Option,
+    SectionOption,
+    StatisticsOption,
 )
-from mxwire.capture.chunks import ChunkBuffer
-from mxwire.capture.interfaces import InterfaceTable
-from mxwire.capture.link_types import SUPPORTED_LINK_TYPES, describe_link_type
-from mxwire.capture.metadata import CaptureInterface, CaptureSection
-from mxwire.capture.scan import (
-    INTERFACE_DESCRIPTION_BLOCK,
-    INTERFACE_STATISTICS_BLOCK,
-    LARGEST_BLOCK_BYTES,
-    PACKET_BLOCK,
-    SECTION_HEADER_BLOCK,
-    SIMPLE_PACKET_BLOCK,
-    SMALLEST_BLOCK_BYTES,
-    Scanner,
-    gather_words,
-)
-from mxwire.capture.text import printable
-from mxwire.capture.timestamps import TimestampClock
+from mxwire.capture.interfaces import InterfaceTable, TimestampClock
+from mxwire.capture.metadata import SUPPORTED_LINK_TYPES, CaptureInterface, CaptureSection, describe_link_type
+from mxwire.capture.scan import LARGEST_BLOCK_BYTES, SMALLEST_BLOCK_BYTES, Scanner, gather_words
+from mxwire.capture.source import ChunkBuffer
 from mxwire.errors import CaptureError
 from mxwire.frames import FrameBatch
-from mxwire.words import count_of
+from mxwire.words import count_of, printable
 
-FILE_HEADER_BYTES = SMALLEST_CONTROL_BLOCKS[SECTION_HEADER_BLOCK]
+FILE_HEADER_BYTES = SMALLEST_CONTROL_BLOCKS[BlockType.SECTION_HEADER]
 
 MOST_INTERFACES = 65536
 """A section with more is damaged or hostile; the limit bounds the table of interfaces."""
@@ -61,7 +38,7 @@ MOST_DESCRIBED = 100
 _STATISTICS_HEAD = 12
 """Bytes of the body of an interface statistics block before its options: the interface and a time."""
 
-_SECTION_HEADER_TYPE = SECTION_HEADER_BLOCK.to_bytes(4, "big")  # the same in both byte orders
+_SECTION_HEADER_TYPE = BlockType.SECTION_HEADER.to_bytes(4, "big")  # the same in both byte orders
 
 
 def is_pcapng(head: bytes) -> bool:
@@ -131,11 +108,11 @@ class PcapngDecoder:
                 yield from self._frames(chunk, block_type, scanner)
                 continue
             body = chunk.buffer[chunk.start + 8 : chunk.start + length - 4].tobytes()
-            if block_type == SECTION_HEADER_BLOCK:
+            if block_type == BlockType.SECTION_HEADER:
                 self._begin_section(chunk, body)
-            elif block_type == INTERFACE_DESCRIPTION_BLOCK:
+            elif block_type == BlockType.INTERFACE_DESCRIPTION:
                 self._add_interface(chunk, body)
-            elif block_type == INTERFACE_STATISTICS_BLOCK:
+            elif block_type == BlockType.INTERFACE_STATISTICS:
                 self._note_statistics(body)
             chunk.start += length
 
@@ -219,10 +196,10 @@ class PcapngDecoder:
             self.sections.append(
                 CaptureSection(
                     self._little_endian,
-                    hardware=_text(options, OPTION_SECTION_HARDWARE),
-                    operating_system=_text(options, OPTION_SECTION_OPERATING_SYSTEM),
-                    application=_text(options, OPTION_SECTION_APPLICATION),
-                    comment=_text(options, OPTION_COMMENT),
+                    hardware=_text(options, SectionOption.HARDWARE),
+                    operating_system=_text(options, SectionOption.OPERATING_SYSTEM),
+                    application=_text(options, SectionOption.APPLICATION),
+                    comment=_text(options, Option.COMMENT),
                 )
             )
 
@@ -232,7 +209,7 @@ class PcapngDecoder:
             raise self._damaged(chunk.offset, f"a section has more than {MOST_INTERFACES} interfaces")
         link_type, snap_length = Struct(f"{self._order}HxxI").unpack_from(body)
         options = self._options(body[8:])
-        name = _text(options, OPTION_INTERFACE_NAME)
+        name = _text(options, InterfaceOption.NAME)
         label = f"interface {number}" + (f" ({printable(name[:80])})" if name else "")
         label += f" with link type {describe_link_type(link_type)}"
         clock = self._clock(options)
@@ -252,10 +229,10 @@ class PcapngDecoder:
                     ticks_per_second=clock.ticks_per_second,
                     frame_check_bytes=frame_check_bytes,
                     name=name,
-                    description=_text(options, OPTION_INTERFACE_DESCRIPTION),
+                    description=_text(options, InterfaceOption.DESCRIPTION),
                     capture_filter=_capture_filter(options),
-                    operating_system=_text(options, OPTION_INTERFACE_OPERATING_SYSTEM),
-                    hardware=_text(options, OPTION_INTERFACE_HARDWARE),
+                    operating_system=_text(options, InterfaceOption.OPERATING_SYSTEM),
+                    hardware=_text(options, InterfaceOption.HARDWARE),
                 )
             )
 
@@ -265,15 +242,15 @@ class PcapngDecoder:
             return
         (number,) = Struct(f"{self._order}I").unpack_from(body)
         options = self._options(body[_STATISTICS_HEAD:])
-        found = (options.get(code, b"") for code in (OPTION_STATISTICS_DROPPED, OPTION_STATISTICS_DROPPED_BY_SYSTEM))
+        found = (options.get(code, b"") for code in (StatisticsOption.DROPPED, StatisticsOption.DROPPED_BY_SYSTEM))
         dropped = sum(Struct(f"{self._order}Q").unpack(each)[0] for each in found if len(each) == 8)
         key = self._sections_seen, number
         if key in self._dropped or len(self._dropped) < MOST_DESCRIBED:
             self._dropped[key] = max(self._dropped.get(key, 0), dropped)
 
     def _clock(self, options: dict[int, bytes]) -> TimestampClock:
-        resolution = options.get(OPTION_INTERFACE_RESOLUTION, b"")
-        offset = options.get(OPTION_INTERFACE_TIME_OFFSET, b"")
+        resolution = options.get(InterfaceOption.RESOLUTION, b"")
+        offset = options.get(InterfaceOption.TIME_OFFSET, b"")
         return TimestampClock.from_option(
             resolution[0] if resolution else 6,
             Struct(f"{self._order}q").unpack(offset)[0] if len(offset) == 8 else 0,
@@ -287,7 +264,7 @@ class PcapngDecoder:
         while at + header.size <= len(data):
             code, length = header.unpack_from(data, at)
             at += header.size
-            if code == OPTION_END or at + length > len(data):
+            if code == Option.END or at + length > len(data):
                 break
             options.setdefault(code, data[at : at + length])
             at += (length + 3) & ~3
@@ -313,13 +290,13 @@ class PcapngDecoder:
         layout = PACKET_LAYOUTS[block_type]
         words = gather_words(chunk.buffer, blocks, layout.header_words, self._little_endian)
         space = words[1] - layout.smallest_block
-        if block_type == SIMPLE_PACKET_BLOCK:
+        if block_type == BlockType.SIMPLE_PACKET:
             original = words[2]
             snap_length = int(self._table.snap_length[0]) if len(self._table) else 0
             captured = np.minimum(original, snap_length) if snap_length else original
             return PacketFields(np.zeros_like(original), None, captured, original, space)
         interface, high, low, captured, original = words[2:]
-        if block_type == PACKET_BLOCK:
+        if block_type == BlockType.PACKET:
             # Two 16-bit integers: the interface, then a drop count.
             interface = interface & 0xFFFF if self._little_endian else interface >> 16
         ticks = high.view(np.uint64) << np.uint64(32) | low.view(np.uint64)
@@ -395,13 +372,13 @@ def _text(options: dict[int, bytes], code: int) -> str | None:
 
 
 def _capture_filter(options: dict[int, bytes]) -> str | None:
-    value = options.get(OPTION_INTERFACE_FILTER, b"")
+    value = options.get(InterfaceOption.FILTER, b"")
     # The first byte is the kind of filter: 0 is libpcap text, others are compiled filters.
     return value[1:].decode(errors="replace") if value[:1] == b"\0" else None
 
 
 def _frame_check_bytes(options: dict[int, bytes]) -> int:
-    value = options.get(OPTION_INTERFACE_FRAME_CHECK_LENGTH, b"\0")
+    value = options.get(InterfaceOption.FRAME_CHECK_LENGTH, b"\0")
     length = value[0] if value else 0
     # The specification defines bits but gives 4 as its example, and Wireshark reads bytes: both are in use.
     return length // 8 if length >= 16 else length

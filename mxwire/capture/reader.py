@@ -4,7 +4,7 @@ Theory of operation
 ===================
 
 Bytes pass through three stages. A :class:`~mxwire.capture.source.ByteSource` delivers those available, unpacked if
-necessary. A :class:`~mxwire.capture.chunks.ChunkBuffer` holds those not consumed yet in one large array. A decoder
+necessary. A :class:`~mxwire.capture.source.ChunkBuffer` holds those not consumed yet in one large array. A decoder
 (:class:`~mxwire.capture.pcap.PcapDecoder` or :class:`~mxwire.capture.pcapng.PcapngDecoder`) turns the complete records
 of the buffer into batches, and sets ``needed`` to the number of bytes that the next record requires. The reader
 alternates between decoding and filling the buffer until the source ends.
@@ -26,10 +26,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Self
 
-from mxwire.capture.chunks import ChunkBuffer
 from mxwire.capture.file_types import describe_other
 from mxwire.capture.metadata import CaptureInterface, CaptureSection
 from mxwire.capture.pcap import FILE_HEADER_BYTES as PCAP_HEADER_BYTES
@@ -39,6 +37,7 @@ from mxwire.capture.pcapng import PcapngDecoder, is_pcapng
 from mxwire.capture.scan import ScannerChoice
 from mxwire.capture.source import (
     ByteSource,
+    ChunkBuffer,
     DamagedCompression,
     RawBytes,
     UnpackedBytes,
@@ -131,12 +130,7 @@ class CaptureReader:
         """Return self."""
         return self
 
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the file."""
         self.close()
 

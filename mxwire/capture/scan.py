@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.capture.text import printable
+from mxwire.capture.blocks import BlockType
 from mxwire.errors import MxwireError
 from mxwire.extras import install_command
+from mxwire.words import printable
 
 RECORD_HEADER_BYTES = 16
 """Size of the header before each frame in a pcap file."""
@@ -26,21 +27,7 @@ SMALLEST_BLOCK_BYTES = 12
 LARGEST_BLOCK_BYTES = 16 << 20
 """Larger pcapng blocks are treated as damage, as in Wireshark."""
 
-SECTION_HEADER_BLOCK = 0x0A0D0D0A
-INTERFACE_DESCRIPTION_BLOCK = 1
-PACKET_BLOCK = 2
-SIMPLE_PACKET_BLOCK = 3
-INTERFACE_STATISTICS_BLOCK = 5
-ENHANCED_PACKET_BLOCK = 6
-
-BLOCKS_TO_STOP_AT = (
-    SECTION_HEADER_BLOCK,
-    INTERFACE_DESCRIPTION_BLOCK,
-    PACKET_BLOCK,
-    SIMPLE_PACKET_BLOCK,
-    INTERFACE_STATISTICS_BLOCK,
-    ENHANCED_PACKET_BLOCK,
-)
+BLOCKS_TO_STOP_AT = tuple(int(each) for each in BlockType if each is not BlockType.NAME_RESOLUTION)
 """Types of blocks relevant to frames; a scan skips all others."""
 
 NUMBA_PAYS_FROM = 5_000_000

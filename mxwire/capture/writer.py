@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Literal, Self, cast
 
 import numpy as np
@@ -16,9 +15,9 @@ from numpy.typing import NDArray
 
 from mxwire.capture.encoder import Encoder, EncoderSettings, PcapEncoder, PcapngEncoder
 from mxwire.capture.pcap import ORDINARY_LARGEST_FRAME
-from mxwire.capture.text import printable
 from mxwire.errors import CaptureError
 from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch
+from mxwire.words import printable
 
 CaptureFormat = Literal["pcap", "pcapng"]
 
@@ -157,12 +156,7 @@ class CaptureWriter:
         """Return self."""
         return self
 
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the file."""
         self.close()
 

@@ -13,18 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire import __version__
+from mxwire.cli import options as shared
 from mxwire.cli.notes import counted, end_interrupted_line, listening, note
-from mxwire.cli.options import (
-    FILE,
-    Amount,
-    EtherType,
-    count_option,
-    dialect_option,
-    duration_option,
-    interface_option,
-    json_option,
-    peers_option,
-)
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ETHERTYPE_MXOE, mac_text
 from mxwire.report.json_line import json_line
@@ -105,13 +95,11 @@ def _as_pcapng(name: str) -> str:
 
 
 @click.command(epilog=EPILOG)
-@interface_option(required=True)
-@click.option(
-    "-w", "--write", "target", metavar="FILE", type=FILE, help="Write all frames to FILE; -: standard output."
-)
+@shared.interface_option(required=True)
+@shared.write_option("Write all frames to FILE; -: standard output.", "target")
 @click.option("-l", "--lines", is_flag=True, help="Print one line per frame, as mxwire decode does.")
-@count_option("Stop after N frames.")
-@duration_option(None, "Stop after S seconds.")
+@shared.count_option("Stop after N frames.")
+@shared.duration_option(None, "Stop after S seconds.")
 @click.option(
     "-s",
     "--snap-length",
@@ -123,14 +111,14 @@ def _as_pcapng(name: str) -> str:
 @click.option(
     "-C",
     "--file-size",
-    type=Amount(0, min_open=True),
+    type=shared.Amount(0, min_open=True),
     metavar="MB",
     help="Start another file before it exceeds this many million bytes (before compression).",
 )
 @click.option(
     "-G",
     "--file-time",
-    type=Amount(0, min_open=True),
+    type=shared.Amount(0, min_open=True),
     metavar="S",
     help="Start another file after this many seconds.",
 )
@@ -142,17 +130,17 @@ def _as_pcapng(name: str) -> str:
     "--buffer", type=click.IntRange(1, 4096), default=64, show_default=True, metavar="MB", help="Memory for bursts."
 )
 @click.option("--comment", metavar="TEXT", help="A comment for the capture, in addition to its origin.")
-@peers_option("Host names: one Ethernet address and name per line.")
-@dialect_option
+@shared.peers_option("Host names: one Ethernet address and name per line.")
+@shared.dialect_option
 @click.option(
     "--ethertype",
-    type=EtherType(),
+    type=shared.EtherType(),
     default=f"0x{ETHERTYPE_MXOE:04X}",
     show_default=True,
     metavar="N",
     help="EtherType of MXoE on this network.",
 )
-@json_option("JSON Lines: one object per frame (with -l), and a summary.")
+@shared.json_option("JSON Lines: one object per frame (with -l), and a summary.")
 def command(**options: Any) -> None:
     """Capture the MXoE frames that pass an interface, in both directions.
 
@@ -302,9 +290,8 @@ def _new_names(batch: FrameBatch, known: dict[bytes, str]) -> dict[bytes, str]:
 
     from mxwire.wire.codec import TYPE_OFFSET, codec_of
     from mxwire.wire.dialect import MXOE
-    from mxwire.wire.enums import PacketType
+    from mxwire.wire.enums import PacketType, hostname_text
     from mxwire.wire.packets import HostReply
-    from mxwire.wire.text import hostname_text
 
     long_enough = np.flatnonzero(batch.length > TYPE_OFFSET)
     types = batch.buffer[batch.offset[long_enough] + TYPE_OFFSET]

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mxwire.cli.options import (
-    DecodingOptions,
-    Inputs,
-    decoding_options,
-    endpoint_option,
-    host_option,
-    input_options,
-    json_option,
-)
+from mxwire.cli import options as shared
 from mxwire.ethernet import mac_bytes
 
 EPILOG = """\b
@@ -28,13 +20,13 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@input_options
-@json_option("JSON Lines: one object per conversation.")
-@host_option("Only conversations of this address")
-@endpoint_option("Only conversations of this endpoint number.")
-@decoding_options
+@shared.input_options
+@shared.json_option("JSON Lines: one object per conversation.")
+@shared.host_option("Only conversations of this address")
+@shared.endpoint_option("Only conversations of this endpoint number.")
+@shared.decoding_options
 def command(
-    inputs: Inputs, as_json: bool, hosts: tuple[str, ...], endpoint: int | None, decoding: DecodingOptions
+    inputs: shared.Inputs, as_json: bool, hosts: tuple[str, ...], endpoint: int | None, decoding: shared.DecodingOptions
 ) -> None:
     """List the conversations of captures: their endpoints with sessions, connects, and what each endpoint sent."""
     from mxwire.analysis.conversations import Follower

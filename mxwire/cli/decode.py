@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mxwire.cli.options import (
-    FILE,
-    DecodingOptions,
-    count_option,
-    decoding_options,
-    endpoint_option,
-    frames_option,
-    host_option,
-    json_option,
-    name_option,
-    table_option,
-    type_option,
-)
+from mxwire.cli import options as shared
 from mxwire.errors import MxwireError
 from mxwire.report.legend import legend_text
 
@@ -57,7 +45,7 @@ class DecodeOptions:
     """Parsed options of ``mxwire decode``."""
 
     selection: FrameSelection
-    decoding: DecodingOptions
+    decoding: shared.DecodingOptions
     count: int | None
     verbose: bool
     as_json: bool
@@ -93,23 +81,23 @@ class DecodeOptions:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=shared.FILE)
 @click.option("-v", "--verbose", is_flag=True, help="Also print every field with value, meaning and bytes.")
-@json_option("JSON Lines: one object per frame.")
-@name_option(
+@shared.json_option("JSON Lines: one object per frame.")
+@shared.name_option(
     "--fields",
     "field",
     "Print only these fields, tab-separated; with --to, write only these columns; with --json, only these fields.",
     metavar="A,B",
     listed=True,
 )
-@table_option
-@type_option
-@frames_option
-@host_option("Only frames from or to this address")
-@endpoint_option("Only frames from or to this endpoint number.")
-@count_option("Stop after N frames.")
-@decoding_options
+@shared.table_option
+@shared.type_option
+@shared.frames_option
+@shared.host_option("Only frames from or to this address")
+@shared.endpoint_option("Only frames from or to this endpoint number.")
+@shared.count_option("Stop after N frames.")
+@shared.decoding_options
 @click.option(
     "--time-format",
     "time_format",

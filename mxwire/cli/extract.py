@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 
 import click
 
-from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option, message_option
+from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option, message_option, write_option
 from mxwire.errors import MxwireError, OutputError
 from mxwire.words import count_of
 
@@ -35,14 +35,11 @@ LISTED = 100
 @click.command(epilog=EPILOG)
 @click.argument("file", metavar="FILE", type=FILE)
 @message_option
-@click.option(
-    "-w",
-    "--write",
+@write_option(
+    "Write the bytes to FILE; - is standard output.",
     "target",
-    metavar="FILE",
     required=True,
     type=click.Path(path_type=Path, allow_dash=True),
-    help="Write the bytes to FILE; - is standard output.",
 )
 @click.option(
     "--partial",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mxwire.cli.options import FILE, json_option
+from mxwire.cli.options import FILE, json_option, write_option
 
 if TYPE_CHECKING:
     from mxwire.analysis.merging import MergePlan
@@ -30,14 +30,7 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument("first", metavar="A", type=FILE)
 @click.argument("second", metavar="B", type=FILE)
-@click.option(
-    "-w",
-    "--write",
-    "target",
-    metavar="FILE",
-    type=FILE,
-    help="Write all frames to FILE (pcapng), with one interface per capture; - is standard output.",
-)
+@write_option("Write all frames to FILE (pcapng), with one interface per capture; - is standard output.", "target")
 @click.option("--keep-both", is_flag=True, help="Write frames that are in both captures twice, once from each.")
 @json_option("Print the result as one JSON object.")
 def command(first: str, second: str, target: str | None, keep_both: bool, as_json: bool) -> None:

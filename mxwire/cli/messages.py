@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mxwire.cli import options as shared
 from mxwire.cli.completion import offers
-from mxwire.cli.options import (
-    DecodingOptions,
-    Inputs,
-    Number,
-    decoding_options,
-    endpoint_option,
-    host_option,
-    input_options,
-    json_option,
-    table_option,
-)
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations import CapturedMessage, Follower
@@ -44,11 +34,11 @@ _KINDS = ("TINY", "SMALL", "MEDIUM", "RNDV")
 
 
 @click.command(epilog=EPILOG)
-@input_options
-@json_option("JSON Lines: one object per message.")
-@table_option
-@host_option("Only messages from or to this address")
-@endpoint_option("Only messages from or to this endpoint number.")
+@shared.input_options
+@shared.json_option("JSON Lines: one object per message.")
+@shared.table_option
+@shared.host_option("Only messages from or to this address")
+@shared.endpoint_option("Only messages from or to this endpoint number.")
 @click.option(
     "--kind",
     "kinds",
@@ -57,11 +47,13 @@ _KINDS = ("TINY", "SMALL", "MEDIUM", "RNDV")
     shell_complete=offers(lambda: _KINDS),
     help="Only this kind; may be repeated.",
 )
-@click.option("--match", metavar="N", type=Number((1 << 64) - 1), help="Only messages with this match info, 64 bits.")
+@click.option(
+    "--match", metavar="N", type=shared.Number((1 << 64) - 1), help="Only messages with this match info, 64 bits."
+)
 @click.option("--incomplete", is_flag=True, help="Only messages that failed, or were only partly captured.")
-@decoding_options
+@shared.decoding_options
 def command(
-    inputs: Inputs,
+    inputs: shared.Inputs,
     as_json: bool,
     target: Path | None,
     hosts: tuple[str, ...],
@@ -69,7 +61,7 @@ def command(
     kinds: tuple[str, ...],
     match: int | None,
     incomplete: bool,
-    decoding: DecodingOptions,
+    decoding: shared.DecodingOptions,
 ) -> None:
     """List the messages of captures: TINY, SMALL, MEDIUM and large ones (RNDV), each once, regardless of
     retransmissions."""

@@ -166,6 +166,12 @@ def timeout_option(default: float | None, text: str) -> Decorator:
     return seconds_option("--timeout", "timeout", default, text)
 
 
+def write_option(text: str, *names: str, **more: Any) -> Decorator:
+    """``-w``: the file to write; ``names`` are further names of the option, ``more`` its other properties in click."""
+    properties: dict[str, Any] = {"metavar": "FILE", "type": FILE, "help": text}
+    return click.option("-w", "--write", *names, **properties | more)
+
+
 def live_dialect_option(text: str) -> Decorator:
     """``--dialect`` of hosts that mxwire runs, for which there is nothing to detect."""
     return click.option("--dialect", metavar="mxoe|omx|omx:M", shell_complete=live_dialects, help=text)

@@ -11,23 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.cli import options as shared
 from mxwire.cli.live import MEETING_POINT, DestinationType, LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
-from mxwire.cli.options import (
-    FILE,
-    Amount,
-    EtherType,
-    Number,
-    dialect_option,
-    frames_option,
-    given_options,
-    host_option,
-    interface_option,
-    json_option,
-    name_option,
-    timeout_option,
-    type_option,
-)
 from mxwire.cli.progress import Bar, bar
 from mxwire.errors import MxwireError
 from mxwire.ethernet import DESTINATION, ETHERTYPE_MXOE, SOURCE, mac_bytes, mac_text
@@ -168,9 +154,9 @@ def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[]
 
 
 @click.command(epilog=EPILOG)
-@click.argument("file", metavar="FILE", type=FILE)
-@interface_option()
-@click.option("--speed", type=Amount(0, min_open=True), metavar="N", help="Send N times as fast as recorded.")
+@click.argument("file", metavar="FILE", type=shared.FILE)
+@shared.interface_option()
+@click.option("--speed", type=shared.Amount(0, min_open=True), metavar="N", help="Send N times as fast as recorded.")
 @click.option(
     "--rate", metavar="RATE", help="Frames (50000/s) or bits (1Gbit/s) per second; k, M, G: 10^3, 10^6, 10^9."
 )
@@ -178,8 +164,8 @@ def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[]
 @click.option(
     "--loop", type=click.IntRange(0), default=1, metavar="N", help="Repeat N times; 0: until Ctrl-C.  [default: 1]"
 )
-@type_option
-@frames_option
+@shared.type_option
+@shared.frames_option
 @click.option(
     "--map",
     "mapped",
@@ -189,20 +175,24 @@ def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[]
 )
 @click.option(
     "--ethertype",
-    type=EtherType(),
+    type=shared.EtherType(),
     default=ETHERTYPE_MXOE,
     metavar="N",
     help="EtherType that MXoE uses in this capture, if not 0x86DF.",
 )
-@click.option("--new-ethertype", type=EtherType(), metavar="N", help="EtherType of the sent frames.")
+@click.option("--new-ethertype", type=shared.EtherType(), metavar="N", help="EtherType of the sent frames.")
 @click.option("--pad", is_flag=True, help="Include frames that the capture cut off, padded with zeros.")
 @click.option("--dry-run", is_flag=True, help="Only print the frames that would be sent, and when.")
 @click.option(
-    "--linger", type=Amount(0), default=0.2, metavar="S", help="Seconds to wait for the last answers.  [default: 0.2]"
+    "--linger",
+    type=shared.Amount(0),
+    default=0.2,
+    metavar="S",
+    help="Seconds to wait for the last answers.  [default: 0.2]",
 )
 @click.option("--as", "played", metavar="MAC", help="Play this host of the capture to a live one.")
 @click.option("--against", metavar="MAC", help="The recorded partner of that host, if there are several.")
-@host_option("Only frames from or to this address")
+@shared.host_option("Only frames from or to this address")
 @click.option(
     "--target",
     metavar="HOST",
@@ -216,13 +206,13 @@ def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[]
     multiple=True,
     help="Only frames from or to this endpoint number. With --as: that of the live host, or several as RECORDED=LIVE.",
 )
-@click.option("--key", type=Number(0xFFFF_FFFF), metavar="K", help="Key of the endpoint.")
+@click.option("--key", type=shared.Number(0xFFFF_FFFF), metavar="K", help="Key of the endpoint.")
 @click.option("--name", metavar="NAME", help="Name of the played host.  [default: as in the capture]")
-@name_option("--simulate", "profile", "Play to a simulated host: open-mx, native-mx …", metavar="PROFILE")
-@timeout_option(None, "With --as: seconds to wait for each answer.  [default: 5]")
-@click.option("-w", "--write", type=click.Path(path_type=Path), metavar="FILE", help="Write all frames to FILE.")
-@dialect_option
-@json_option("JSON Lines: one object per event.")
+@shared.name_option("--simulate", "profile", "Play to a simulated host: open-mx, native-mx …", metavar="PROFILE")
+@shared.timeout_option(None, "With --as: seconds to wait for each answer.  [default: 5]")
+@shared.write_option("Write all frames to FILE.", type=click.Path(path_type=Path))
+@shared.dialect_option
+@shared.json_option("JSON Lines: one object per event.")
 def command(**options: Any) -> None:
     """Send the frames of a capture, or play one of its hosts to a live one.
 
@@ -268,7 +258,7 @@ def _play_scenario(options: dict[str, Any]) -> None:
 
 def _refuse(which: Set[str], why: str) -> None:
     """Refuse given options that would have no effect."""
-    for name, flag in given_options().items():
+    for name, flag in shared.given_options().items():
         if name in which:
             raise MxwireError(f"{flag} {why}")
 

@@ -11,18 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.cli import options as shared
 from mxwire.cli.completion import offers, rule_numbers, scenarios
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.live import MEETING_POINT, Destination, DestinationType, LiveOptions
-from mxwire.cli.options import (
-    FILE,
-    given_options,
-    interface_option,
-    json_option,
-    key_option,
-    live_dialect_option,
-    name_option,
-)
 from mxwire.errors import MxwireError
 from mxwire.report.document import Column, Paragraph, Row, Table, show
 from mxwire.report.json_line import json_line
@@ -58,7 +50,7 @@ _OF_HOSTS: Final = {"key": "--key goes with --target: a driver reports its own"}
 _MANY: Final = 24
 """Number of runs from which on only failures are printed."""
 _MARKS: Final = {"fail": "FAIL", "missing": "MISSING"}
-_profile_option = name_option(
+_profile_option = shared.name_option(
     "--profile", "profile", "Kind of the host.  [default: open-mx-1.5]", default="open-mx-1.5"
 )
 
@@ -81,7 +73,7 @@ def command() -> None:
     shell_complete=offers(rule_numbers),
     help="Only those that test this rule; may be repeated.",
 )
-@json_option("JSON Lines: one object per scenario.")
+@shared.json_option("JSON Lines: one object per scenario.")
 def list_command(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) -> None:
     """List names, titles and rules of the library's scenarios, or of those named."""
     from mxwire.rules.catalogue import CATALOGUE
@@ -105,7 +97,7 @@ def list_command(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) 
 
 @command.command("show")
 @click.argument("name", metavar="NAME|FILE", shell_complete=scenarios)
-@json_option("One JSON object with the text, title and rules.")
+@shared.json_option("One JSON object with the text, title and rules.")
 def show_text(name: str, as_json: bool) -> None:
     """Print the text of a scenario."""
     from mxwire.scenarios import load
@@ -124,7 +116,7 @@ def show_text(name: str, as_json: bool) -> None:
 
 @command.command()
 @click.argument("names", metavar="[NAME|FILE]...", nargs=-1, shell_complete=scenarios)
-@json_option("JSON Lines: one object per scenario.")
+@shared.json_option("JSON Lines: one object per scenario.")
 def check(names: tuple[str, ...], as_json: bool) -> None:
     """Check the syntax of scenarios: files, folders or names; without any, the whole library. Exit code 2: errors."""
     from mxwire.scenarios.files import load, paths_of
@@ -150,25 +142,27 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
 @command.command()
 @click.argument("names", metavar="[NAME|FILE]...", nargs=-1, shell_complete=scenarios)
 @_profile_option
-@live_dialect_option("Only this dialect.  [default: mxoe, omx:1500 and omx:9000]")
+@shared.live_dialect_option("Only this dialect.  [default: mxoe, omx:1500 and omx:9000]")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Random seed.  [default: 0; with -i a new one]")
-@interface_option("Play against a live host on this interface; needs --target or --driver.")
+@shared.interface_option("Play against a live host on this interface; needs --target or --driver.")
 @click.option(
     "--target",
     metavar="HOST",
     type=DestinationType(),
     help="The live host, like alpha:0, or an address; with :3 appended, its endpoint 3.",
 )
-@key_option
+@shared.key_option
 @click.option(
     "--driver", metavar="COMMAND", help="Instead of --target: a program that opens hosts; see mxwire scenario host."
 )
 @click.option("--harmful", is_flag=True, help="Include scenarios that crash real hosts.")
 @click.option("--judge", is_flag=True, help="Check all frames of the host against the rules too.")
 @click.option("--ladder", is_flag=True, help="Draw the frames of each run.")
-@click.option("-w", "--write", metavar="FILE", type=FILE, help="Write all frames to FILE; .pcapng marks failures.")
+@click.option(
+    "-w", "--write", metavar="FILE", type=shared.FILE, help="Write all frames to FILE; .pcapng marks failures."
+)
 @click.option("-v", "--verbose", is_flag=True, help="Also print runs that pass, however many there are.")
-@json_option("JSON Lines: one object per run.")
+@shared.json_option("JSON Lines: one object per run.")
 def run(
     names: tuple[str, ...],
     profile: str,
@@ -230,7 +224,7 @@ def highlight() -> None:
 
 
 @command.command(name="host")
-@interface_option(required=True)
+@shared.interface_option(required=True)
 @_profile_option
 def host_command(interface: str, profile: str) -> None:
     """Run the host under test for mxwire scenario run --driver, on this or another machine.
@@ -254,7 +248,7 @@ def host_command(interface: str, profile: str) -> None:
 
 def _refuse(options: Mapping[str, str]) -> None:
     """Refuse given options that would have no effect."""
-    given = given_options()
+    given = shared.given_options()
     for name, why in options.items():
         if name in given:
             raise click.UsageError(why)

@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mxwire.cli import options as shared
 from mxwire.cli.completion import offers, rule_numbers
-from mxwire.cli.options import (
-    DecodingOptions,
-    Inputs,
-    decoding_options,
-    host_option,
-    input_options,
-    json_option,
-    name_option,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,15 +38,15 @@ Exit code: 0 no violation, 1 violations, 2 an input could not be read, or has no
 
 
 @click.command(epilog=EPILOG)
-@input_options
-@host_option("Report on this host only")
+@shared.input_options
+@shared.host_option("Report on this host only")
 @click.option(
     "--rules",
     metavar="NUMBER,…",
     shell_complete=offers(rule_numbers, listed=True),
     help="Report on these rules only; prefixes of numbers (R-ACK) are allowed.",
 )
-@name_option("--profile", "profile", "Kind of the hosts: sets their timers, limits and known defects.")
+@shared.name_option("--profile", "profile", "Kind of the hosts: sets their timers, limits and known defects.")
 @click.option("--from-start", is_flag=True, help="The capture was started before any endpoint was opened: judge more.")
 @click.option("--lossy", is_flag=True, help="The capture itself lost frames: judge single frames only.")
 @click.option(
@@ -62,11 +54,11 @@ Exit code: 0 no violation, 1 violations, 2 an input could not be read, or has no
     is_flag=True,
     help="The capture has frames in the wrong order: do not judge their order.  [default: detected]",
 )
-@json_option("JSON Lines: findings, then hosts.")
+@shared.json_option("JSON Lines: findings, then hosts.")
 @click.option("--junit", "as_junit", is_flag=True, help="JUnit XML, one suite per host, one case per rule.")
-@decoding_options
+@shared.decoding_options
 def command(
-    inputs: Inputs,
+    inputs: shared.Inputs,
     hosts: tuple[str, ...],
     rules: str | None,
     profile: str | None,
@@ -75,7 +67,7 @@ def command(
     reordered: bool,
     as_json: bool,
     as_junit: bool,
-    decoding: DecodingOptions,
+    decoding: shared.DecodingOptions,
 ) -> None:
     """Check captures against the rules of the specification.
 

@@ -20,7 +20,7 @@ END: Final = "-- END GENERATED\n"
 def generated() -> str:
     """Return the generated part, without its markers."""
     parts: dict[str, LuaValue] = {
-        "number": tables.numbers(),
+        "number": tables.named_numbers(),
         "packet_type": tables.packet_types(),
         "reserved": tables.reserved_types(),
         "reason": tables.reasons(),
@@ -38,7 +38,7 @@ def generated() -> str:
             for each in tables.filter_fields()
         ],
         "layout": tables.layouts(),
-        "selection": tables.selection(),
+        "selection": tables.common_layouts(),
         "alternative": tables.alternatives(),
         "dialect": tables.dialects(),
         "hint": tables.hints(),

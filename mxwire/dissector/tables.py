@@ -11,7 +11,7 @@ from typing import Final
 from mxwire.dissector.lua import LuaValue
 from mxwire.ethernet import ETHERTYPE_MXOE, SHORTEST_FRAME
 from mxwire.units import SECOND
-from mxwire.wire import byteorder, detection
+from mxwire.wire import byteorder, detection, formats, numbers
 from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, FrameCheck, Reason
 from mxwire.wire.dialect import (
     DEFAULT_FRAME_LIMIT,
@@ -24,45 +24,16 @@ from mxwire.wire.dialect import (
 )
 from mxwire.wire.encapsulation import HEADER_LENGTH
 from mxwire.wire.enums import RESERVED_TYPES, ConnectStatus, NackType, PacketType, TrucType
-from mxwire.wire.formats import (
-    COMMON_FORMATS,
-    CONNECT_REPLY,
-    CONNECT_REQUEST,
-    MEDIUM_MXOE,
-    MEDIUM_OMX,
-    MEDIUM_OMX_N3,
-    PULL_MXOE,
-    PULL_OMX,
-    RAW,
-    RAW_OMXOED,
-    PacketFormat,
-)
 from mxwire.wire.layout import Field, Layout, layout_of
-from mxwire.wire.numbers import (
-    BLOCKS_IN_FLIGHT,
-    EARLY_WINDOW,
-    FRAGMENTS_TRACKED,
-    HOST_NAME_MAXIMUM,
-    LIBACK_LENGTH,
-    LONGEST_PLAIN_QUERY,
-    NO_PEER_INDEX,
-    NO_SESSION,
-    NUMBER_MASK,
-    OUTSTANDING_MAXIMUM,
-    PULL_TIMER,
-    REGION_MAXIMUM,
-    RESEND_DELAY,
-    SESSION_NUMBER_SHIFT,
-)
 from mxwire.wire.selection import ANNOUNCEMENT_LENGTH, REPLY_FLAG
 
-LAYOUTS: Final[dict[str, PacketFormat]] = {
-    **{each.name: each for each in COMMON_FORMATS},
-    "medium": MEDIUM_MXOE,
-    "medium_omx": MEDIUM_OMX,
-    "medium_omx_n3": MEDIUM_OMX_N3,
-    "pull": PULL_MXOE,
-    "pull_omx": PULL_OMX,
+LAYOUTS: Final[dict[str, formats.PacketFormat]] = {
+    **{each.name: each for each in formats.COMMON_FORMATS},
+    "medium": formats.MEDIUM_MXOE,
+    "medium_omx": formats.MEDIUM_OMX,
+    "medium_omx_n3": formats.MEDIUM_OMX_N3,
+    "pull": formats.PULL_MXOE,
+    "pull_omx": formats.PULL_OMX,
 }
 """Every layout by its name in the plugin; those of dialect `mxoe` have the plain name."""
 
@@ -225,30 +196,30 @@ def enums() -> dict[str, LuaValue]:
     return {field: {int(each): each.name for each in values} for field, values in ENUMS.items()}
 
 
-def numbers() -> dict[str, LuaValue]:
+def named_numbers() -> dict[str, LuaValue]:
     """Return the named numbers of the protocol."""
     return {
         "ethertype": ETHERTYPE_MXOE,
         "header_length": HEADER_LENGTH,
-        "type_offset": layout_of(RAW).by_name["ptype"].offset,
+        "type_offset": layout_of(formats.RAW).by_name["ptype"].offset,
         "reply_flag": REPLY_FLAG,
         "announcement_length": ANNOUNCEMENT_LENGTH,
-        "nic_id": layout_of(RAW_OMXOED).by_name["nic_id_hi"].offset,
+        "nic_id": layout_of(formats.RAW_OMXOED).by_name["nic_id_hi"].offset,
         "minimum_frame": SHORTEST_FRAME,
-        "unknown_index": NO_PEER_INDEX,
-        "unknown_session": NO_SESSION,
-        "hostname_maximum": HOST_NAME_MAXIMUM,
-        "liback_length": LIBACK_LENGTH,
-        "sequence_mask": NUMBER_MASK,
-        "session_number_shift": SESSION_NUMBER_SHIFT,
-        "early_window": EARLY_WINDOW,
-        "outstanding_maximum": OUTSTANDING_MAXIMUM,
-        "resend_delay": RESEND_DELAY / SECOND,
-        "pull_timer": PULL_TIMER / SECOND,
-        "blocks_in_flight": BLOCKS_IN_FLIGHT,
-        "fragments_tracked": FRAGMENTS_TRACKED,
-        "region_maximum": REGION_MAXIMUM,
-        "longest_plain_query": LONGEST_PLAIN_QUERY,
+        "unknown_index": numbers.NO_PEER_INDEX,
+        "unknown_session": numbers.NO_SESSION,
+        "hostname_maximum": numbers.HOST_NAME_MAXIMUM,
+        "liback_length": numbers.LIBACK_LENGTH,
+        "sequence_mask": numbers.NUMBER_MASK,
+        "session_number_shift": numbers.SESSION_NUMBER_SHIFT,
+        "early_window": numbers.EARLY_WINDOW,
+        "outstanding_maximum": numbers.OUTSTANDING_MAXIMUM,
+        "resend_delay": numbers.RESEND_DELAY / SECOND,
+        "pull_timer": numbers.PULL_TIMER / SECOND,
+        "blocks_in_flight": numbers.BLOCKS_IN_FLIGHT,
+        "fragments_tracked": numbers.FRAGMENTS_TRACKED,
+        "region_maximum": numbers.REGION_MAXIMUM,
+        "longest_plain_query": numbers.LONGEST_PLAIN_QUERY,
         "pull_magic_prefix": byteorder.PULL_MAGIC_PREFIX,
         "default_limit": DEFAULT_FRAME_LIMIT,
         "smallest_limit": SMALLEST_FRAME_LIMIT,
@@ -278,15 +249,15 @@ def reasons() -> dict[int, LuaValue]:
     }
 
 
-def selection() -> dict[int, LuaValue]:
+def common_layouts() -> dict[int, LuaValue]:
     """Return the layout of every packet type that is the same in all dialects."""
-    chosen: dict[int, LuaValue] = {int(each.packet_type): each.name for each in COMMON_FORMATS}
-    return chosen | {int(PacketType.RAW): RAW.name, int(PacketType.CONNECT): CONNECT_REQUEST.name}
+    chosen: dict[int, LuaValue] = {int(each.packet_type): each.name for each in formats.COMMON_FORMATS}
+    return chosen | {int(PacketType.RAW): formats.RAW.name, int(PacketType.CONNECT): formats.CONNECT_REQUEST.name}
 
 
 def alternatives() -> dict[str, LuaValue]:
     """Return the second layout of the two packet types that have one."""
-    return {"reply": CONNECT_REPLY.name, "announcement": RAW_OMXOED.name}
+    return {"reply": formats.CONNECT_REPLY.name, "announcement": formats.RAW_OMXOED.name}
 
 
 def dialects() -> dict[str, LuaValue]:
@@ -303,7 +274,7 @@ def _named(dialect: Dialect) -> dict[str, LuaValue]:
     return sizes | layouts
 
 
-def _key(packet_format: PacketFormat) -> str:
+def _key(packet_format: formats.PacketFormat) -> str:
     return next(name for name, each in LAYOUTS.items() if each is packet_format)
 
 
@@ -336,13 +307,8 @@ def _pieces(start: int, values: list[int]) -> list[LuaValue]:
 def hints() -> list[LuaValue]:
     """Return the evidence for dialects, in the order of :class:`mxwire.wire.detection.Hint`."""
     return [
-        {
-            "name": hint.name,
-            "family": meaning.supports[:4].strip(),
-            "strength": meaning.strength,
-            "text": meaning.text,
-        }
-        for hint, meaning in detection.HINTS.items()
+        {"name": hint.name, "family": hint.family, "strength": hint.strength, "text": hint.text}
+        for hint in detection.Hint
     ]
 
 
@@ -363,7 +329,7 @@ def byte_order() -> list[LuaValue]:
     return found
 
 
-def _vote(packet_type: PacketType, packet_format: PacketFormat, name: str) -> dict[str, LuaValue]:
+def _vote(packet_type: PacketType, packet_format: formats.PacketFormat, name: str) -> dict[str, LuaValue]:
     layout = layout_of(packet_format)
     field = layout.by_name[name]
     return {"type": int(packet_type), "at": field.offset, "size": field.size, "header_end": layout.header_end}

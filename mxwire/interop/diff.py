@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from mxwire.capture.text import printable
 from mxwire.interop.result import INTERRUPTED, Cell, InteropReport
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table
 from mxwire.rules import Verdict
+from mxwire.words import printable
 
 Kind = Literal["worse", "better", "new", "gone"]
 """``worse`` and ``better``: another verdict, or a change between working and failing as documented; ``new`` and

@@ -35,11 +35,11 @@ from mxwire.protocol.status import EventKind, Reporter
 from mxwire.units import MILLISECOND
 from mxwire.wire.codec import build, parse
 from mxwire.wire.dialect import MXOE
+from mxwire.wire.enums import hostname_text
 from mxwire.wire.formats import RAW, RAW_OMXOED
 from mxwire.wire.layout import layout_of
 from mxwire.wire.numbers import HOST_NAME_MAXIMUM, HOST_QUERY_MAGIC
 from mxwire.wire.packets import Announcement, Frame, HostQuery, HostReply, Raw
-from mxwire.wire.text import hostname_text
 
 _NIC_ID: Final = layout_of(RAW_OMXOED).by_name["nic_id_hi"].offset - layout_of(RAW).header_end
 """Offset of the NIC id of an announcement in the content of a RAW frame."""

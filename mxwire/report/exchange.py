@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mxwire.frames import FrameBatch
-from mxwire.report.arrows import arrow, room_for
+from mxwire.report.exchange import arrow, room_for
 from mxwire.report.summary import summary, type_text
 from mxwire.wire.codec import parse
 from mxwire.wire.dialect import Dialect

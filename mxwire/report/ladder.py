@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mxwire.analysis.conversations import CapturedMessage, Flow, Role
 from mxwire.ethernet import mac_text
-from mxwire.report.arrows import NARROWEST, arrow, room_for
+from mxwire.report.exchange import NARROWEST, arrow, room_for
 from mxwire.report.messages import host_text, match_text, message_notes
 from mxwire.report.summary import summary, type_text
 from mxwire.report.times import seconds_text

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mxwire.errors import OutputError
-from mxwire.report.axes import FONT, Measurement, bandwidth, check, latency, length_axis, marks, tidy
+from mxwire.report.plot import FONT, Measurement, bandwidth, check, latency, length_axis, marks, tidy
 from mxwire.wire.dialect import Dialect
 
 __all__ = ["Measurement", "check", "draw"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mxwire.errors import OutputError
-from mxwire.report.axes import BANDWIDTH, FONT, LATENCY, MARK, check, tidy
+from mxwire.report.plot import BANDWIDTH, FONT, LATENCY, MARK, check, tidy
 
 _LABELS: Final = {
     "throughput": ("length of frames, bytes", "throughput, Gbit/s"),

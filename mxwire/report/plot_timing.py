@@ -13,7 +13,8 @@ from mxwire.analysis.table_file import check_format, check_place
 from mxwire.analysis.timing import Timing
 from mxwire.analysis.timing.round_trips import Lengths
 from mxwire.errors import OutputError
-from mxwire.report.axes import (
+from mxwire.report.document import plain
+from mxwire.report.plot import (
     BANDWIDTH,
     FONT,
     LATENCY,
@@ -25,7 +26,6 @@ from mxwire.report.axes import (
     marks,
     tidy,
 )
-from mxwire.report.document import plain
 from mxwire.report.timing import timing_blocks
 from mxwire.wire.dialect import MXOE
 

@@ -10,9 +10,9 @@ from mxwire.report.summary import type_text
 from mxwire.report.tree import FieldLine, field_lines
 from mxwire.wire.codec import Malformed
 from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.enums import hostname_text
 from mxwire.wire.layout import Layout
 from mxwire.wire.packets import Frame
-from mxwire.wire.text import hostname_text
 
 RECORD_KEYS: Final = (
     "frame",

@@ -7,34 +7,15 @@ from functools import partial
 from typing import Any, Final
 
 from mxwire.ethernet import mac_text
+from mxwire.wire import packets
 from mxwire.wire.codec import Malformed
 from mxwire.wire.dialect import Dialect
-from mxwire.wire.enums import ConnectStatus, NackType, TrucType, packet_type_name
-from mxwire.wire.packets import (
-    Announcement,
-    ConnectReply,
-    ConnectRequest,
-    Frame,
-    HostQuery,
-    HostReply,
-    Medium,
-    NackLib,
-    NackMcp,
-    Notify,
-    Pull,
-    PullReply,
-    Raw,
-    Rndv,
-    Small,
-    Tiny,
-    Truc,
-)
+from mxwire.wire.enums import ConnectStatus, NackType, TrucType, hostname_text, packet_type_name, sequence_text
 from mxwire.wire.remarks import remarks
-from mxwire.wire.text import hostname_text, sequence_text
 from mxwire.words import count_of
 
 
-def summary(frame: Frame | Malformed, dialect: Dialect) -> str:
+def summary(frame: packets.Frame | Malformed, dialect: Dialect) -> str:
     """The important fields of a frame in one line, with remarks; the reason and offset if it is malformed."""
     if isinstance(frame, Malformed):
         return _malformed(frame)
@@ -43,14 +24,14 @@ def summary(frame: Frame | Malformed, dialect: Dialect) -> str:
     return f"{text}  [{'; '.join(notes)}]" if notes else text
 
 
-def type_text(frame: Frame | Malformed) -> str:
+def type_text(frame: packets.Frame | Malformed) -> str:
     """The specification's name of the packet type; ``?`` if the frame ends before its type byte."""
     if isinstance(frame, Malformed):
         return "?" if frame.packet_type is None else packet_type_name(frame.packet_type)
     return packet_type_name(frame.ptype)
 
 
-def endpoints_text(frame: Frame | Malformed) -> str:
+def endpoints_text(frame: packets.Frame | Malformed) -> str:
     """``5→3`` for packets with endpoint fields, else an empty string."""
     has = frame.fields.get if isinstance(frame, Malformed) else partial(_attribute, frame)
     endpoints = [has("src_endpoint"), has("dst_endpoint")]
@@ -59,7 +40,7 @@ def endpoints_text(frame: Frame | Malformed) -> str:
     return "→".join("" if each is None else str(each) for each in endpoints)
 
 
-def _attribute(frame: Frame, name: str) -> int | None:
+def _attribute(frame: packets.Frame, name: str) -> int | None:
     return getattr(frame, name, None)
 
 
@@ -80,50 +61,50 @@ def _name(values: Any, value: int) -> str:
         return f"code {value}"
 
 
-def _match(frame: Tiny | Small | Medium | Rndv) -> str:
+def _match(frame: packets.Tiny | packets.Small | packets.Medium | packets.Rndv) -> str:
     return f"match 0x{frame.match_a:08x}{frame.match_b:08x}"
 
 
-def _numbers(frame: Tiny | Small | Medium | Rndv | Notify) -> str:
+def _numbers(frame: packets.Tiny | packets.Small | packets.Medium | packets.Rndv | packets.Notify) -> str:
     return f"seq {sequence_text(frame.lib_seqnum)} ack {sequence_text(frame.lib_piggyack)}"
 
 
-def _region(frame: Rndv | Pull | Notify) -> str:
+def _region(frame: packets.Rndv | packets.Pull | packets.Notify) -> str:
     return f"region {frame.pulled_rdma_id}/{frame.pulled_rdma_seqnum}"
 
 
-def _raw(frame: Raw, dialect: Dialect) -> str:
+def _raw(frame: packets.Raw, dialect: Dialect) -> str:
     return f"opaque, {count_of(len(frame.opaque), 'byte')}"
 
 
-def _announcement(frame: Announcement, dialect: Dialect) -> str:
+def _announcement(frame: packets.Announcement, dialect: Dialect) -> str:
     nic = mac_text((frame.nic_id_hi << 32 | frame.nic_id_lo) & 0xFFFF_FFFF_FFFF)
     return f"announcement of {nic} serial 0x{frame.serial:08x}"
 
 
-def _host_query(frame: HostQuery, dialect: Dialect) -> str:
+def _host_query(frame: packets.HostQuery, dialect: Dialect) -> str:
     return f"who are you? you are peer {frame.src_dst_peer_index} here, magic 0x{frame.magic:08x}"
 
 
-def _host_reply(frame: HostReply, dialect: Dialect) -> str:
+def _host_reply(frame: packets.HostReply, dialect: Dialect) -> str:
     name = hostname_text(frame.hostname)
     return f"I am {name}, you are peer {frame.src_dst_peer_index} here, magic 0x{frame.magic:08x}"
 
 
-def _truc(frame: Truc, dialect: Dialect) -> str:
+def _truc(frame: packets.Truc, dialect: Dialect) -> str:
     if frame.liback_type != TrucType.ACK:
         return f"sub-type 0x{frame.liback_type:02x} session 0x{frame.session:08x}"
     return f"liback {frame.liback_acknum} ack {sequence_text(frame.liback_lib_seqnum)} session 0x{frame.session:08x}"
 
 
-def _connect_request(frame: ConnectRequest, dialect: Dialect) -> str:
+def _connect_request(frame: packets.ConnectRequest, dialect: Dialect) -> str:
     return (
         f"request {frame.connect_seqnum} session 0x{frame.src_session_id:08x} key 0x{frame.app_key:08x} "
         f"start {sequence_text(frame.target_recv_seqnum_start)} peer {frame.src_dst_peer_index}"
     )
 
 
-def _connect_reply(frame: ConnectReply, dialect: Dialect) -> str:
+def _connect_reply(frame: packets.ConnectReply, dialect: Dialect) -> str:
     return (
         f"reply {frame.connect_seqnum} {_name(ConnectStatus, frame.connect_status_code)} "
         f"session 0x{frame.target_session_id:08x} start {sequence_text(frame.target_recv_seqnum_start)} "
@@ -131,11 +112,11 @@ def _connect_reply(frame: ConnectReply, dialect: Dialect) -> str:
     )
 
 
-def _inline(frame: Tiny | Small, dialect: Dialect) -> str:
+def _inline(frame: packets.Tiny | packets.Small, dialect: Dialect) -> str:
     return f"{_numbers(frame)}: {count_of(frame.length, 'byte')} {_match(frame)}"
 
 
-def _medium(frame: Medium, dialect: Dialect) -> str:
+def _medium(frame: packets.Medium, dialect: Dialect) -> str:
     if frame.frag_pipeline is None:
         start = frame.frag_seqnum * dialect.fragment_payload
     else:
@@ -147,14 +128,14 @@ def _medium(frame: Medium, dialect: Dialect) -> str:
     )
 
 
-def _rndv(frame: Rndv, dialect: Dialect) -> str:
+def _rndv(frame: packets.Rndv, dialect: Dialect) -> str:
     offset = f" offset {frame.pulled_rdma_offset}" if frame.pulled_rdma_offset else ""
     return (
         f"{_numbers(frame)}: {count_of(frame.msg_length, 'byte')} to pull from {_region(frame)}{offset} {_match(frame)}"
     )
 
 
-def _pull(frame: Pull, dialect: Dialect) -> str:
+def _pull(frame: packets.Pull, dialect: Dialect) -> str:
     frames = -(-(frame.first_frame_offset + frame.block_length) // dialect.reply_payload)
     last = frame.frame_index + frames - 1
     which = f"frames {frame.frame_index}..{last}" if frames > 1 else f"frame {frame.frame_index}"
@@ -164,41 +145,41 @@ def _pull(frame: Pull, dialect: Dialect) -> str:
     )
 
 
-def _pull_reply(frame: PullReply, dialect: Dialect) -> str:
+def _pull_reply(frame: packets.PullReply, dialect: Dialect) -> str:
     return (
         f"frame {frame.frame_seqnum}: {count_of(frame.frame_length, 'byte')} at {frame.msg_offset} "
         f"handle 0x{frame.dst_pull_handle:08x}"
     )
 
 
-def _notify(frame: Notify, dialect: Dialect) -> str:
+def _notify(frame: packets.Notify, dialect: Dialect) -> str:
     return f"{_numbers(frame)}: {count_of(frame.total_length, 'byte')} pulled from {_region(frame)}"
 
 
-def _nack_lib(frame: NackLib, dialect: Dialect) -> str:
+def _nack_lib(frame: packets.NackLib, dialect: Dialect) -> str:
     what = f"seq {sequence_text(frame.lib_seqnum)}" if frame.lib_seqnum else "connect"
     return f"{_name(NackType, frame.nack_type)} for {what}"
 
 
-def _nack_mcp(frame: NackMcp, dialect: Dialect) -> str:
+def _nack_mcp(frame: packets.NackMcp, dialect: Dialect) -> str:
     return f"{_name(NackType, frame.nack_type)} for pull handle 0x{frame.src_pull_handle:08x}"
 
 
-_SUMMARIES: Final[dict[type[Frame], Callable[[Any, Dialect], str]]] = {
-    Raw: _raw,
-    Announcement: _announcement,
-    HostQuery: _host_query,
-    HostReply: _host_reply,
-    Truc: _truc,
-    ConnectRequest: _connect_request,
-    ConnectReply: _connect_reply,
-    Tiny: _inline,
-    Small: _inline,
-    Medium: _medium,
-    Rndv: _rndv,
-    Pull: _pull,
-    PullReply: _pull_reply,
-    Notify: _notify,
-    NackLib: _nack_lib,
-    NackMcp: _nack_mcp,
+_SUMMARIES: Final[dict[type[packets.Frame], Callable[[Any, Dialect], str]]] = {
+    packets.Raw: _raw,
+    packets.Announcement: _announcement,
+    packets.HostQuery: _host_query,
+    packets.HostReply: _host_reply,
+    packets.Truc: _truc,
+    packets.ConnectRequest: _connect_request,
+    packets.ConnectReply: _connect_reply,
+    packets.Tiny: _inline,
+    packets.Small: _inline,
+    packets.Medium: _medium,
+    packets.Rndv: _rndv,
+    packets.Pull: _pull,
+    packets.PullReply: _pull_reply,
+    packets.Notify: _notify,
+    packets.NackLib: _nack_lib,
+    packets.NackMcp: _nack_mcp,
 }

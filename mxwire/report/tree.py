@@ -11,9 +11,9 @@ from mxwire.ethernet import mac_text
 from mxwire.report.summary import type_text
 from mxwire.wire.codec import Malformed
 from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.enums import hostname_text, sequence_text
 from mxwire.wire.formats import RAW
 from mxwire.wire.layout import Field, Layout, layout_of
-from mxwire.wire.text import hostname_text, sequence_text
 from mxwire.words import count_of
 
 SEQUENCE_FIELDS: Final = frozenset({"lib_seqnum", "lib_piggyack", "liback.lib_seqnum", "target_recv_seqnum_start"})

@@ -34,13 +34,12 @@ from mxwire.scapy.dialects import DialectLike, dialect_of
 from mxwire.wire.codec import TYPE_OFFSET, Malformed, codec_of
 from mxwire.wire.dialect import MXOE, Dialect, omx
 from mxwire.wire.encapsulation import HEADER_LENGTH
-from mxwire.wire.enums import PacketType
+from mxwire.wire.enums import PacketType, sequence_text
 from mxwire.wire.formats import RAW, PacketFormat
 from mxwire.wire.layout import Field as FormatField
 from mxwire.wire.layout import Layout, layout_of
 from mxwire.wire.packets import Frame
 from mxwire.wire.selection import ALTERNATIVES, ANNOUNCEMENT_LENGTH, REPLY_FLAG, formats_by_type, is_announcement
-from mxwire.wire.text import sequence_text
 
 BODY_OFFSET: Final = TYPE_OFFSET + 1
 """Offset of the layer after the head, from the first byte of the Ethernet frame."""

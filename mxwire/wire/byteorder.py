@@ -11,22 +11,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.wire import formats
 from mxwire.wire.encapsulation import ROW, Located
 from mxwire.wire.enums import PacketType
-from mxwire.wire.formats import (
-    CONNECT_REQUEST,
-    HOST_QUERY,
-    NACK_MCP,
-    PULL_MXOE,
-    PULL_OMX,
-    PULL_REPLY,
-    RNDV,
-    SMALL,
-    TINY,
-    PacketFormat,
-)
-from mxwire.wire.headers import header_type
-from mxwire.wire.layout import layout_of
+from mxwire.wire.layout import header_type, layout_of
 from mxwire.wire.numbers import HOST_QUERY_MAGIC, PULL_MAGIC, RNDV_LENGTH, SMALL_MAXIMUM, TINY_MAXIMUM
 
 PULL_MAGIC_PREFIX: Final = PULL_MAGIC >> 8
@@ -44,18 +32,18 @@ _WEAK: Final = 1
 _STRONG: Final = 4
 
 _PREFIXES: Final = (
-    (PacketType.PULL, PULL_MXOE, "src_magic", PULL_MAGIC_PREFIX),
-    (PacketType.PULL, PULL_OMX, "src_magic", PULL_MAGIC_PREFIX),
-    (PacketType.PULL_REPLY, PULL_REPLY, "dst_magic", PULL_MAGIC_PREFIX),
-    (PacketType.NACK_MCP, NACK_MCP, "src_magic", PULL_MAGIC_PREFIX),
-    (PacketType.HOST_QUERY, HOST_QUERY, "magic", HOST_MAGIC_PREFIX),
-    (PacketType.HOST_REPLY, HOST_QUERY, "magic", HOST_MAGIC_PREFIX),
+    (PacketType.PULL, formats.PULL_MXOE, "src_magic", PULL_MAGIC_PREFIX),
+    (PacketType.PULL, formats.PULL_OMX, "src_magic", PULL_MAGIC_PREFIX),
+    (PacketType.PULL_REPLY, formats.PULL_REPLY, "dst_magic", PULL_MAGIC_PREFIX),
+    (PacketType.NACK_MCP, formats.NACK_MCP, "src_magic", PULL_MAGIC_PREFIX),
+    (PacketType.HOST_QUERY, formats.HOST_QUERY, "magic", HOST_MAGIC_PREFIX),
+    (PacketType.HOST_REPLY, formats.HOST_QUERY, "magic", HOST_MAGIC_PREFIX),
 )
 _VALUES: Final = (
-    (PacketType.RNDV, RNDV, "length", RNDV_LENGTH, _STRONG),
-    (PacketType.CONNECT, CONNECT_REQUEST, "target_recv_seqnum_start", 1, _WEAK),
+    (PacketType.RNDV, formats.RNDV, "length", RNDV_LENGTH, _STRONG),
+    (PacketType.CONNECT, formats.CONNECT_REQUEST, "target_recv_seqnum_start", 1, _WEAK),
 )
-_LENGTHS: Final = ((PacketType.TINY, TINY, TINY_MAXIMUM), (PacketType.SMALL, SMALL, SMALL_MAXIMUM))
+_LENGTHS: Final = ((PacketType.TINY, formats.TINY, TINY_MAXIMUM), (PacketType.SMALL, formats.SMALL, SMALL_MAXIMUM))
 _VOTING: Final = np.isin(np.arange(256), [each[0] for each in (*_PREFIXES, *_VALUES, *_LENGTHS)])
 """Indexed by packet type: True for types whose frames may vote."""
 
@@ -63,12 +51,12 @@ _VOTING: Final = np.isin(np.arange(256), [each[0] for each in (*_PREFIXES, *_VAL
 def byte_order_votes(located: Located, which: NDArray[np.intp]) -> NDArray[np.int64]:
     """The votes of the frames ``which``: positive for network order, negative for swapped. Shape (len(which),)."""
     rows = located.rows[which]
-    types = located.row_bytes[which][:, layout_of(TINY).by_name["ptype"].offset]
+    types = located.row_bytes[which][:, layout_of(formats.TINY).by_name["ptype"].offset]
     room = located.wire_length[which]
     captured = located.captured[which]
     votes = np.zeros(len(which), np.int64)
 
-    def judge(packet_type: PacketType, packet_format: PacketFormat, name: str) -> tuple[NDArray[np.intp], ...]:
+    def judge(packet_type: PacketType, packet_format: formats.PacketFormat, name: str) -> tuple[NDArray[np.intp], ...]:
         layout = layout_of(packet_format)
         place = np.flatnonzero((types == packet_type) & (captured >= layout.header_end))
         network, swapped = (
@@ -117,7 +105,7 @@ class ByteOrderDetector:
             self._swapped = np.concatenate([self._swapped, np.zeros(missing, np.int64)])
         open_question = self._network + self._swapped < SETTLED * _STRONG
         if open_question.any():
-            types = located.row_bytes[:, layout_of(TINY).by_name["ptype"].offset]
+            types = located.row_bytes[:, layout_of(formats.TINY).by_name["ptype"].offset]
             which = np.flatnonzero(open_question[sender] & _VOTING[types])
             which = which[_first_of_each(sender[which], SENDER_FRAMES)]
             votes = byte_order_votes(located, which)

@@ -17,47 +17,29 @@ from mxwire.wire.numbers import RAW_FRAME_MAXIMUM, SMALL_MAXIMUM, TINY_MAXIMUM
 class Reason(IntEnum):
     """The reason why a frame is malformed; 0 if it is well formed."""
 
-    NONE = 0
-    BAD_HEADER_LENGTH = 1
-    INVALID_TYPE = 2
-    UNKNOWN_TYPE = 3
-    BAD_DATA_LENGTH = 4
-    BAD_FRAME_LENGTH = 5
-    RAW_TOO_LARGE = 6
-    CUT_BY_CAPTURE = 7
+    text: str
+    """The specification's term; "cut by the capture" is mxwire's own, since no receiver sees such frames."""
+    explanation: str
+    """A sentence for the user."""
 
-    @property
-    def text(self) -> str:
-        """The specification's term; "cut by the capture" is mxwire's own, since no receiver sees such frames."""
-        return _TEXTS[self]
+    def __new__(cls, value: int, text: str = "", explanation: str = "") -> Reason:
+        """Give a number its texts; ``Reason(3)`` finds the member by its number alone."""
+        made = int.__new__(cls, value)
+        made._value_, made.text, made.explanation = value, text, explanation
+        return made
 
-    @property
-    def explanation(self) -> str:
-        """A sentence for the user."""
-        return _EXPLANATIONS[self]
-
-
-_TEXTS: Final = {
-    Reason.NONE: "",
-    Reason.BAD_HEADER_LENGTH: "bad header length",
-    Reason.INVALID_TYPE: "invalid type",
-    Reason.UNKNOWN_TYPE: "unknown type",
-    Reason.BAD_DATA_LENGTH: "bad data length",
-    Reason.BAD_FRAME_LENGTH: "bad frame length",
-    Reason.RAW_TOO_LARGE: "raw too large",
-    Reason.CUT_BY_CAPTURE: "cut by the capture",
-}
-
-_EXPLANATIONS: Final = {
-    Reason.NONE: "the frame is well formed",
-    Reason.BAD_HEADER_LENGTH: "the frame ends before its type byte or its fixed header does",
-    Reason.INVALID_TYPE: "the packet type is reserved for native MX; Open-MX drops it",
-    Reason.UNKNOWN_TYPE: "no packet has this type",
-    Reason.BAD_DATA_LENGTH: "the announced length is not possible for this packet type",
-    Reason.BAD_FRAME_LENGTH: "the announced data is longer than the frame",
-    Reason.RAW_TOO_LARGE: "RAW frames have at most 1024 bytes",
-    Reason.CUT_BY_CAPTURE: "the capture kept too few bytes of this frame to read its header (snap length)",
-}
+    NONE = 0, "", "the frame is well formed"
+    BAD_HEADER_LENGTH = 1, "bad header length", "the frame ends before its type byte or its fixed header does"
+    INVALID_TYPE = 2, "invalid type", "the packet type is reserved for native MX; Open-MX drops it"
+    UNKNOWN_TYPE = 3, "unknown type", "no packet has this type"
+    BAD_DATA_LENGTH = 4, "bad data length", "the announced length is not possible for this packet type"
+    BAD_FRAME_LENGTH = 5, "bad frame length", "the announced data is longer than the frame"
+    RAW_TOO_LARGE = 6, "raw too large", "RAW frames have at most 1024 bytes"
+    CUT_BY_CAPTURE = (
+        7,
+        "cut by the capture",
+        "the capture kept too few bytes of this frame to read its header (snap length)",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from mxwire.wire.dialect import Dialect
 from mxwire.wire.encapsulation import ROW, Located, locate
 from mxwire.wire.enums import RESERVED_TYPES, PacketType
 from mxwire.wire.formats import PacketFormat
-from mxwire.wire.headers import header_type
-from mxwire.wire.layout import Layout, layout_of
+from mxwire.wire.layout import Layout, header_type, layout_of
 from mxwire.wire.selection import ALTERNATIVES, REPLY_FLAG, formats_by_type, is_announcement
 
 NO_TYPE: Final = -1

@@ -68,42 +68,39 @@ from mxwire.wire.dialect import (
 from mxwire.wire.encapsulation import ROW, Located
 from mxwire.wire.enums import PacketType
 from mxwire.wire.formats import MEDIUM_MXOE, MEDIUM_OMX, PULL_MXOE, PULL_OMX, PULL_REPLY, PacketFormat
-from mxwire.wire.headers import header_type
-from mxwire.wire.layout import layout_of
+from mxwire.wire.layout import header_type, layout_of
 
 
 class Hint(IntEnum):
     """A kind of evidence."""
 
-    PULL_MXOE = 0
-    PULL_OMX = 1
-    MEDIUM_PIPELINE_12 = 2
-    MEDIUM_PIPELINE = 3
-    MEDIUM_LENGTH_32 = 4
-    MEDIUM_NO_PIPELINE = 5
-    REPLY_4096 = 6
-    REPLY_FULL = 7
-    REPLY_LARGE = 8
-
-
-@dataclass(frozen=True, slots=True)
-class _HintMeaning:
     supports: str
+    """The family, or family and generation, that it supports."""
     strength: float
+    """Confidence in the family after many such frames, from 0 to 1."""
     text: str
 
+    def __new__(cls, value: int, supports: str, strength: float, text: str) -> Hint:
+        """Give a number its meaning."""
+        made = int.__new__(cls, value)
+        made._value_, made.supports, made.strength, made.text = value, supports, strength, text
+        return made
 
-HINTS: Final = {
-    Hint.PULL_MXOE: _HintMeaning("mxoe", 0.99, "PULL with an Open-MX magic at the offset of mxoe"),
-    Hint.PULL_OMX: _HintMeaning("omx", 0.99, "PULL with an Open-MX magic at the offset of omx"),
-    Hint.MEDIUM_PIPELINE_12: _HintMeaning("mxoe", 0.95, "MEDIUM with a 16-bit length and pipeline 12"),
-    Hint.MEDIUM_PIPELINE: _HintMeaning("mxoe", 0.85, "MEDIUM with a 16-bit length and another plausible pipeline"),
-    Hint.MEDIUM_LENGTH_32: _HintMeaning("omx", 0.95, "MEDIUM with a 32-bit length"),
-    Hint.MEDIUM_NO_PIPELINE: _HintMeaning("omx N3", 0.6, "MEDIUM with a 16-bit length and no plausible pipeline"),
-    Hint.REPLY_4096: _HintMeaning("mxoe", 0.8, "PULL_REPLY numbered in frames of 4096 bytes"),
-    Hint.REPLY_FULL: _HintMeaning("omx", 0.9, "PULL_REPLY numbered in frames of another size"),
-    Hint.REPLY_LARGE: _HintMeaning("omx", 0.99, "PULL_REPLY with more than 4096 bytes"),
-}
+    PULL_MXOE = 0, "mxoe", 0.99, "PULL with an Open-MX magic at the offset of mxoe"
+    PULL_OMX = 1, "omx", 0.99, "PULL with an Open-MX magic at the offset of omx"
+    MEDIUM_PIPELINE_12 = 2, "mxoe", 0.95, "MEDIUM with a 16-bit length and pipeline 12"
+    MEDIUM_PIPELINE = 3, "mxoe", 0.85, "MEDIUM with a 16-bit length and another plausible pipeline"
+    MEDIUM_LENGTH_32 = 4, "omx", 0.95, "MEDIUM with a 32-bit length"
+    MEDIUM_NO_PIPELINE = 5, "omx N3", 0.6, "MEDIUM with a 16-bit length and no plausible pipeline"
+    REPLY_4096 = 6, "mxoe", 0.8, "PULL_REPLY numbered in frames of 4096 bytes"
+    REPLY_FULL = 7, "omx", 0.9, "PULL_REPLY numbered in frames of another size"
+    REPLY_LARGE = 8, "omx", 0.99, "PULL_REPLY with more than 4096 bytes"
+
+    @property
+    def family(self) -> str:
+        """The family that it supports."""
+        return self.supports.partition(" ")[0]
+
 
 _MXOE_REPLY: Final = MXOE.reply_payload
 _OPEN_MX_PIPELINE: Final = 12
@@ -168,11 +165,11 @@ class _PairEvidence:
             generation = "N3"
         weight = {"mxoe": 0.0, "omx": 0.0}
         strongest = {"mxoe": 0.0, "omx": 0.0}
-        for hint, meaning in HINTS.items():
-            family = "omx" if hint in against else meaning.supports[:4].strip()
-            weight[family] += meaning.strength * count[hint]
+        for hint in Hint:
+            family = "omx" if hint in against else hint.family
+            weight[family] += hint.strength * count[hint]
             if count[hint]:
-                strongest[family] = max(strongest[family], meaning.strength)
+                strongest[family] = max(strongest[family], hint.strength)
         if not any(weight.values()):
             return None, 0.0
         family = max(weight, key=lambda each: weight[each])
@@ -283,8 +280,8 @@ class Detector:
             pair = self._evidence.get(code, _PairEvidence())
             dialect, confidence = pair.dialect()
             evidence = tuple(
-                DialectEvidence(HINTS[hint].text, HINTS[hint].supports, int(pair.counts[hint]), pair.first[hint])
-                for hint in sorted(pair.first, key=lambda each: (-HINTS[each].strength, pair.first[each], each))
+                DialectEvidence(hint.text, hint.supports, int(pair.counts[hint]), pair.first[hint])
+                for hint in sorted(pair.first, key=lambda each: (-each.strength, pair.first[each], each))
             )
             hosts = self.hosts.keys[key >> 32], self.hosts.keys[key & 0xFFFFFFFF]
             found.append(Detection(hosts, dialect, confidence, evidence))

@@ -1,7 +1,8 @@
 """Generator of :mod:`mxwire.wire.packets`, the typed frame classes, from the formats.
 
 ``python -m mxwire.wire.generate`` writes the file; ``--check`` fails if it is stale. The classes are generated into a
-file rather than at import, so that type checkers and editors know every field.
+file rather than at import, so that type checkers and editors know every field. The beginning of the file, with the
+base class, is hand-written there.
 """
 
 from __future__ import annotations
@@ -15,37 +16,6 @@ from mxwire.wire.layout import Field, Layout, layout_of
 
 TARGET = Path(__file__).with_name("packets.py")
 
-_HEADER = '''"""One frozen class per packet type, with the contents of a frame except its undefined bytes.
-
-Generated from :mod:`mxwire.wire.formats` by ``python -m mxwire.wire.generate``; do not edit. Integers are in host
-order, addresses are six bytes. A field that exists in one dialect only is None in the other.
-"""
-
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import ClassVar
-
-from mxwire.ethernet import ETHERTYPE_MXOE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
-    """The fields common to all packets (wire format, sections 2 and 4)."""
-
-    layout_name: ClassVar[str] = ""
-    """The specification's name of the layout."""
-
-    dst_mac: bytes
-    """Ethernet address of the destination. [2]"""
-    src_mac: bytes
-    """Ethernet address of the sending interface. [2]"""
-    ethertype: int = ETHERTYPE_MXOE
-    """0x86DF unless configured otherwise at build time. [2]"""
-    ptype: int = 0
-    """Packet type. [6]"""
-'''
-
 _CLASS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +27,9 @@ class {name}(Frame):
 """
 
 
+_BEGIN = "\n\n# The rest is generated.\n"
+
+
 def source() -> str:
     """The source of ``packets.py`` for the current formats."""
     by_class: dict[str, list[Layout]] = {}
@@ -65,8 +38,10 @@ def source() -> str:
             by_class.setdefault(packet_format.frame_class, []).append(layout_of(packet_format))
     classes = [_class_source(name, layouts) for name, layouts in by_class.items()]
     table = "".join(f"    {name},\n" for name in by_class)
+    written, _, _ = TARGET.read_text(encoding="utf-8").partition(_BEGIN)
     return (
-        _HEADER
+        written
+        + _BEGIN
         + "".join(classes)
         + f"\n\nFRAME_CLASSES: tuple[type[Frame], ...] = (\n{table})\n"
         + '"""All packet classes, in order of packet type."""\n'

@@ -8,23 +8,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from construct import (
-    Bytes,
-    Construct,
-    Default,
-    Enum,
-    FormatField,
-    GreedyBytes,
-    Hex,
-    Renamed,
-    Struct,
-)
+import construct
 
 from mxwire.wire.elements import Mac, Payload, SenderOrder, TextPayload, Undefined
 from mxwire.wire.enums import PacketType
 from mxwire.wire.formats import PacketFormat
+
+if TYPE_CHECKING:
+    import numpy as np
 
 FieldKind = Literal["integer", "mac", "undefined", "payload"]
 
@@ -114,12 +107,12 @@ def layout_of(packet_format: PacketFormat) -> Layout:
     return Layout(packet_format, tuple(_walk(packet_format.struct, "", 0)))
 
 
-def _walk(struct: Construct, prefix: str, offset: int) -> list[Field]:
+def _walk(struct: construct.Construct, prefix: str, offset: int) -> list[Field]:
     found: list[Field] = []
     for member in struct.subcons:
         name = prefix + member.name
         inner = _unnamed(member)
-        if isinstance(inner, Struct):
+        if isinstance(inner, construct.Struct):
             found += _walk(inner, name + ".", offset)
         else:
             found.append(_field(name, offset, inner, member.docs))
@@ -127,14 +120,14 @@ def _walk(struct: Construct, prefix: str, offset: int) -> list[Field]:
     return found
 
 
-def _unnamed(construct: Any) -> Construct:
+def _unnamed(element: Any) -> construct.Construct:
     """Remove the wrappers that hold a name and documentation."""
-    while isinstance(construct, Renamed):
-        construct = construct.subcon
-    return construct
+    while isinstance(element, construct.Renamed):
+        element = element.subcon
+    return element
 
 
-def _field(name: str, offset: int, construct: Construct, docs: str) -> Field:
+def _field(name: str, offset: int, element: construct.Construct, docs: str) -> Field:
     """Unwrap one field from the outside in, collecting the property that each wrapper stands for."""
     section = _SECTION.search(docs)
     kind: FieldKind = "integer"
@@ -144,13 +137,13 @@ def _field(name: str, offset: int, construct: Construct, docs: str) -> Field:
     length_field: str | None = None
     values: tuple[tuple[int, str], ...] = ()
     while True:
-        match construct:
-            case Default():
-                default = int(construct.value)
-            case Hex():
+        match element:
+            case construct.Default():
+                default = int(element.value)
+            case construct.Hex():
                 hexadecimal = True
-            case Enum():
-                values = tuple(sorted((int(value), str(key)) for value, key in construct.ksymapping.items()))
+            case construct.Enum():
+                values = tuple(sorted((int(value), str(key)) for value, key in element.ksymapping.items()))
             case SenderOrder():
                 sender_order = True
             case TextPayload():
@@ -160,17 +153,17 @@ def _field(name: str, offset: int, construct: Construct, docs: str) -> Field:
             case Mac():
                 kind = "mac"
             case Payload():
-                kind, length_field = "payload", construct.length_field
+                kind, length_field = "payload", element.length_field
                 break
-            case FormatField() | Bytes():
-                size = construct.sizeof()
+            case construct.FormatField() | construct.Bytes():
+                size = element.sizeof()
                 break
-            case _ if construct is GreedyBytes:
+            case _ if element is construct.GreedyBytes:
                 kind = "payload"
                 break
             case _:
                 raise TypeError(f"field {name} of the formats uses {construct!r}, which the layouts do not know")
-        construct = construct.subcon
+        element = element.subcon
     return Field(
         name=name,
         offset=offset,
@@ -185,3 +178,29 @@ def _field(name: str, offset: int, construct: Construct, docs: str) -> Field:
         length_field=length_field,
         values=values,
     )
+
+
+@cache
+def header_type(layout: Layout, *, swapped: bool = False, size: int | None = None) -> np.dtype[np.void]:
+    """A structured dtype with every defined field of ``layout`` by specification name.
+
+    Integers are in network order, or for ``swapped`` as a little-endian sender writes them; addresses are arrays of six
+    bytes. An element has ``size`` bytes, by default ``layout.header_end``. In an array made with :func:`numpy.zeros`,
+    undefined bytes are zero.
+    """
+    import numpy as np
+
+    return np.dtype(
+        {
+            "names": [each.name for each in layout.defined],
+            "formats": [_dtype_of(each, swapped) for each in layout.defined],
+            "offsets": [each.offset for each in layout.defined],
+            "itemsize": layout.header_end if size is None else size,
+        }
+    )
+
+
+def _dtype_of(field: Field, swapped: bool) -> str:
+    if field.kind == "mac":
+        return f"{field.size}u1"
+    return f"{'<' if swapped and field.sender_order else '>'}u{field.size}"

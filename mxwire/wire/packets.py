@@ -1,7 +1,8 @@
 """One frozen class per packet type, with the contents of a frame except its undefined bytes.
 
-Generated from :mod:`mxwire.wire.formats` by ``python -m mxwire.wire.generate``; do not edit. Integers are in host
-order, addresses are six bytes. A field that exists in one dialect only is None in the other.
+Integers are in host order, addresses are six bytes. A field that exists in one dialect only is None in the other. The
+classes below the base class are generated from :mod:`mxwire.wire.formats` by ``python -m mxwire.wire.generate``; do not
+edit them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ class Frame:
     """0x86DF unless configured otherwise at build time. [2]"""
     ptype: int = 0
     """Packet type. [6]"""
+
+
+# The rest is generated.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

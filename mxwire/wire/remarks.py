@@ -9,23 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from mxwire.wire import packets
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.enums import ConnectStatus, NackType, TrucType
 from mxwire.wire.numbers import HOST_NAME_MAXIMUM, LIBACK_LENGTH, NO_SESSION
-from mxwire.wire.packets import (
-    ConnectReply,
-    Frame,
-    HostReply,
-    Medium,
-    NackLib,
-    NackMcp,
-    Notify,
-    Pull,
-    Truc,
-)
 
 
-def remarks(frame: Frame, dialect: Dialect) -> list[str]:
+def remarks(frame: packets.Frame, dialect: Dialect) -> list[str]:
     """Remarks on ``frame``; empty for nearly all frames."""
     judge = _JUDGES.get(type(frame))
     return [] if judge is None else [text for applies, text in judge(frame, dialect) if applies]
@@ -38,7 +28,7 @@ def _session(session: int) -> tuple[bool, str]:
     return session == NO_SESSION, "session unknown to the sender (R-CON-12)"
 
 
-def _truc(frame: Truc, dialect: Dialect) -> _Findings:
+def _truc(frame: packets.Truc, dialect: Dialect) -> _Findings:
     liback = frame.liback_type == TrucType.ACK
     return [
         (not liback, f"sub-type 0x{frame.liback_type:02x} is dropped"),
@@ -48,7 +38,7 @@ def _truc(frame: Truc, dialect: Dialect) -> _Findings:
     ]
 
 
-def _host_reply(frame: HostReply, dialect: Dialect) -> _Findings:
+def _host_reply(frame: packets.HostReply, dialect: Dialect) -> _Findings:
     return [
         (
             not 1 <= frame.length <= HOST_NAME_MAXIMUM,
@@ -58,16 +48,16 @@ def _host_reply(frame: HostReply, dialect: Dialect) -> _Findings:
     ]
 
 
-def _connect_reply(frame: ConnectReply, dialect: Dialect) -> _Findings:
+def _connect_reply(frame: packets.ConnectReply, dialect: Dialect) -> _Findings:
     known = frame.connect_status_code in tuple(ConnectStatus)
     return [(not known, "a status other than 0 and 11 is ignored (R-CON-04)")]
 
 
-def _medium(frame: Medium, dialect: Dialect) -> _Findings:
+def _medium(frame: packets.Medium, dialect: Dialect) -> _Findings:
     return [(frame.frag_length > frame.length, "the fragment is longer than the message (R-MED-04)")]
 
 
-def _pull(frame: Pull, dialect: Dialect) -> _Findings:
+def _pull(frame: packets.Pull, dialect: Dialect) -> _Findings:
     # The replier computes in 32 bits (R-MEA-03).
     end = frame.first_frame_offset + frame.block_length
     frames = (end + dialect.reply_payload - 1) % 2**32 // dialect.reply_payload
@@ -82,27 +72,27 @@ def _pull(frame: Pull, dialect: Dialect) -> _Findings:
     ]
 
 
-def _notify(frame: Notify, dialect: Dialect) -> _Findings:
+def _notify(frame: packets.Notify, dialect: Dialect) -> _Findings:
     return [_session(frame.session)]
 
 
-def _nack_lib(frame: NackLib, dialect: Dialect) -> _Findings:
+def _nack_lib(frame: packets.NackLib, dialect: Dialect) -> _Findings:
     known = NackType.BAD_ENDPT <= frame.nack_type <= NackType.BAD_SESSION
     return [(not known, "this nack type aborts the receiving application (R-NAK-07)")]
 
 
-def _nack_mcp(frame: NackMcp, dialect: Dialect) -> _Findings:
+def _nack_mcp(frame: packets.NackMcp, dialect: Dialect) -> _Findings:
     known = NackType.BAD_ENDPT <= frame.nack_type <= NackType.BAD_RDMAWIN
     return [(not known, "no such nack type (R-NAK-09)")]
 
 
-_JUDGES: Final[dict[type[Frame], Callable[[Any, Dialect], _Findings]]] = {
-    Truc: _truc,
-    HostReply: _host_reply,
-    ConnectReply: _connect_reply,
-    Medium: _medium,
-    Pull: _pull,
-    Notify: _notify,
-    NackLib: _nack_lib,
-    NackMcp: _nack_mcp,
+_JUDGES: Final[dict[type[packets.Frame], Callable[[Any, Dialect], _Findings]]] = {
+    packets.Truc: _truc,
+    packets.HostReply: _host_reply,
+    packets.ConnectReply: _connect_reply,
+    packets.Medium: _medium,
+    packets.Pull: _pull,
+    packets.Notify: _notify,
+    packets.NackLib: _nack_lib,
+    packets.NackMcp: _nack_mcp,
 }

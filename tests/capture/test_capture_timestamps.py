@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mxwire.capture.timestamps import TimestampClock
+from mxwire.capture.interfaces import TimestampClock
 
 
 def wrapped(nanoseconds):

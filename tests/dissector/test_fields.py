@@ -17,8 +17,8 @@ from mxwire.report.summary import endpoints_text, summary, type_text
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.dialect import MXOE, Dialect, omx
 from mxwire.wire.encapsulation import locate
+from mxwire.wire.enums import hostname_text
 from mxwire.wire.layout import layout_of
-from mxwire.wire.text import hostname_text
 
 from .support import CAPTURES, capture, columns, mxwire, needs_tshark, packets
 from .test_expert_triggers import NAMES as EXPERTS

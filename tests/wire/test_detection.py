@@ -10,7 +10,7 @@ import pytest
 from mxwire.frames import FrameBatch
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.decoder import Decoder
-from mxwire.wire.detection import HINTS, Detector
+from mxwire.wire.detection import Detector, Hint
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.encapsulation import locate
 from mxwire.wire.packets import Pull, PullReply
@@ -110,7 +110,7 @@ class TestCaptures:
         (found,) = between_hosts(decoder_of(batch))
         for each in found.evidence:
             assert batch.frame(each.first_frame - 1)[16] == types[each.text.split()[0]]
-        strength = {meaning.text: meaning.strength for meaning in HINTS.values()}
+        strength = {meaning.text: meaning.strength for meaning in Hint}
         told = [strength[each.text] for each in found.evidence]
         assert told == sorted(told, reverse=True)
 

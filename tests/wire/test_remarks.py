@@ -8,9 +8,9 @@ import pytest
 
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.dialect import MXOE
+from mxwire.wire.enums import hostname_text, sequence_text
 from mxwire.wire.packets import Frame, HostReply, Pull, Truc
 from mxwire.wire.remarks import remarks
-from mxwire.wire.text import hostname_text, sequence_text
 
 from .support import CAPTURES, DIALECTS, VERDICT_FILES, Verdict, dialect_of, frames_of, read_capture, read_verdicts
 from .test_codec import HOSTS, MEDIUM, PULL, TINY

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Final
 
 from mxwire.ethernet import ETHERTYPE_MXOE
-from mxwire.wire.detection import HINTS, Detection, Hint
+from mxwire.wire.detection import Detection, Hint
 from mxwire.wire.dialect import MXOE, Dialect, Generation, omx
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
@@ -131,7 +131,7 @@ def _generations(found: Dialect, shown: HostEvidence, unknown: list[str]) -> tup
         return ("N1", "N2")
     assert shown.detection is not None
     texts = {each.text for each in shown.detection.evidence}
-    if texts & {HINTS[each].text for each in (Hint.MEDIUM_LENGTH_32, Hint.MEDIUM_NO_PIPELINE)}:
+    if texts & {each.text for each in (Hint.MEDIUM_LENGTH_32, Hint.MEDIUM_NO_PIPELINE)}:
         return (found.generation,)
     unknown.append(_NO_GENERATION)
     return ("N3", "N4")

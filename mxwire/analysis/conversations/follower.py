@@ -16,8 +16,8 @@ from mxwire.analysis.conversations.state import LINGERING, FollowerState
 from mxwire.analysis.conversations.watch import MessageWatch
 from mxwire.wire.checks import Reason
 from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.enums import hostname_text
 from mxwire.wire.packets import HostReply
-from mxwire.wire.text import hostname_text
 
 NAMES: Final = 1 << 14
 """Host names that are remembered."""

@@ -18,8 +18,8 @@ from mxwire.report.tree import FieldLine, field_lines
 from mxwire.wire.codec import Malformed
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import Dialect
+from mxwire.wire.enums import hostname_text
 from mxwire.wire.packets import HostReply
-from mxwire.wire.text import hostname_text
 
 MOST_READINGS: Final = 20_000
 """Maximum number of cached readings."""

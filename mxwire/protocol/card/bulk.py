@@ -24,8 +24,7 @@ from mxwire.protocol.counters import Counter
 from mxwire.wire.codec import TYPE_OFFSET
 from mxwire.wire.enums import PacketType
 from mxwire.wire.formats import PULL_REPLY
-from mxwire.wire.headers import header_type
-from mxwire.wire.layout import Layout, layout_of
+from mxwire.wire.layout import Layout, header_type, layout_of
 from mxwire.wire.numbers import PULL_MAGIC
 from mxwire.wire.packets import Medium
 

@@ -17,8 +17,7 @@ from mxwire.protocol.arguments import Segments
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.formats import PULL_REPLY
-from mxwire.wire.headers import header_type
-from mxwire.wire.layout import layout_of
+from mxwire.wire.layout import header_type, layout_of
 from mxwire.wire.packets import Pull, PullReply
 
 _LAYOUT: Final = layout_of(PULL_REPLY)

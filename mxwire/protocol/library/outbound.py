@@ -27,8 +27,7 @@ from mxwire.protocol.library.reliability import Delivery, NumberedPacket
 from mxwire.protocol.machine import TransitionTable
 from mxwire.protocol.status import EventKind, Status
 from mxwire.wire.enums import PacketType
-from mxwire.wire.headers import header_type
-from mxwire.wire.layout import layout_of
+from mxwire.wire.layout import header_type, layout_of
 from mxwire.wire.numbers import TINY_MAXIMUM
 from mxwire.wire.packets import Notify, Rndv
 

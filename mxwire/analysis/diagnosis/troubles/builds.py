@@ -9,7 +9,7 @@ from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.ethernet import mac_text
-from mxwire.wire.detection import HINTS, Detection, Hint
+from mxwire.wire.detection import Detection, Hint
 from mxwire.wire.dialect import Dialect
 from mxwire.words import count_of
 
@@ -160,13 +160,13 @@ def _tells_limit(detection: Detection) -> bool:
     full one of another build."""
     dialect = detection.dialect
     assert dialect is not None
-    sizes = {HINTS[hint].text for hint in (Hint.REPLY_FULL, Hint.REPLY_LARGE, Hint.MEDIUM_LENGTH_32)}
+    sizes = {hint.text for hint in (Hint.REPLY_FULL, Hint.REPLY_LARGE, Hint.MEDIUM_LENGTH_32)}
     telling = [each.frames for each in detection.evidence if each.text in sizes]
     return dialect.frame_limit_known and sum(telling, 2 * (not telling)) > 1
 
 
 def _has(detection: Detection, hint: Hint) -> bool:
-    return any(each.text == HINTS[hint].text for each in detection.evidence)
+    return any(each.text == hint.text for each in detection.evidence)
 
 
 def _limit(dialect: Dialect) -> str:

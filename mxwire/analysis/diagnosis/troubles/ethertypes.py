@@ -29,8 +29,7 @@ from mxwire.wire.formats import (
     TRUC,
     PacketFormat,
 )
-from mxwire.wire.headers import header_type
-from mxwire.wire.layout import layout_of
+from mxwire.wire.layout import header_type, layout_of
 from mxwire.wire.numbers import CONNECT_LENGTH, RNDV_LENGTH
 from mxwire.words import count_of
 

@@ -12,8 +12,8 @@ from mxwire.analysis.diagnosis.finding import Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.enums import hostname_text
 from mxwire.wire.packets import HostReply
-from mxwire.wire.text import hostname_text
 
 MAC: Final = Diagnosis(
     id="duplicate-mac",
