@@ -76,12 +76,8 @@ def live_source(
     from mxwire.link.interface import read_interface
 
     wanted = ethertypes or (ETHERTYPE_MXOE,)
-    with Tap.open(
-        interface,
-        ethertype=wanted[0] if len(wanted) == 1 else None,
-        promiscuous=True,
-        ring_bytes=_RING_BYTES,
-    ) as tap:
+    only = wanted[0] if len(wanted) == 1 else None
+    with Tap.open(interface, ethertype=only, promiscuous=True, ring_bytes=_RING_BYTES) as tap:
         signals = EndSignals(tap)
         source = LiveSource(tap, signals, seconds)
         try:
@@ -121,15 +117,11 @@ def decoded_batches(
     ``watched`` is False if another progress bar is shown; ``streams`` means that lines are printed while the capture is
     read, see :func:`mxwire.cli.progress.bar`.
     """
-
-    def decode(batches: Iterable[FrameBatch]) -> Iterator[DecodedBatch]:
-        return decoder.decode_all(batches, _settle(reader))
-
-    yield from _analysed(reader, decode, watched=watched, streams=streams)
+    return _analysed(reader, lambda batches: decoder.decode_all(batches, _settle(reader)), watched, streams)
 
 
 def judged_batches(
-    decoder: Decoder, reader: BatchSource, watch: BatchFilter | None = None, *, streams: bool = False
+    decoder: Decoder, reader: BatchSource, watch: BatchFilter = iter, *, streams: bool = False
 ) -> Iterator[DecodedBatch]:
     """Decode a source in the order of the frames' times, for analyses that depend on the order.
 
@@ -138,13 +130,11 @@ def judged_batches(
     """
 
     def decode(batches: Iterable[FrameBatch]) -> Iterator[DecodedBatch]:
-        if watch is not None:
-            batches = watch(batches)
-        if not isinstance(reader, LiveSource):
-            batches = in_time_order(batches)
-        return decoder.decode_all(batches, _settle(reader))
+        seen = watch(batches)
+        ordered = seen if isinstance(reader, LiveSource) else in_time_order(seen)
+        return decoder.decode_all(ordered, _settle(reader))
 
-    yield from _analysed(reader, decode, streams=streams)
+    return _analysed(reader, decode, streams=streams)
 
 
 def _settle(reader: BatchSource) -> int:
@@ -155,7 +145,6 @@ def _settle(reader: BatchSource) -> int:
 def _analysed(
     reader: BatchSource,
     decode: Callable[[Iterable[FrameBatch]], Iterator[DecodedBatch]],
-    *,
     watched: bool = True,
     streams: bool = False,
 ) -> Iterator[DecodedBatch]:

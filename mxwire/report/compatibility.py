@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any, Final
 
 from mxwire.analysis.compatibility import CLASSES, Judgement, Side
 from mxwire.analysis.compatibility.judgement import MessageClass
 from mxwire.analysis.compatibility.sides import Exchanged
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, number_columns
 
-_SHOWS: Final = (
-    Column("observation"),
-    Column("", wraps=True),
-    Column("frames", right=True),
-    Column("first frame", right=True),
-)
-_CLASSES: Final = (
-    Column("class"),
-    Column("covers", wraps=True),
-    Column("works"),
-    Column("reason", wraps=True),
-)
-_SEEN: Final = (Column("messages"), Column("A to B", right=True), Column("B to A", right=True))
+_SHOWS: Final = (Column("observation"), Column("", wraps=True), *number_columns("frames", "first frame"))
+_CLASSES: Final = (Column("class"), Column("covers", wraps=True), Column("works"), Column("reason", wraps=True))
+_SEEN: Final = (Column("messages"), *number_columns("A to B", "B to A"))
 _CONCLUSIONS: Final = {
     "yes": "They can communicate.",
     "unknown": "Nothing observed prevents it; unknown classes were not observed.",
@@ -120,19 +111,11 @@ def compatibility_records(
             "certain": side.build is not None,
             "swapped": side.candidates[0].swapped,
             "unknown": list(side.unknown),
-            "shows": [
-                {"what": each.what, "value": each.value, "frames": each.frames, "first_frame": each.first_frame}
-                for each in side.facts
-            ],
+            "shows": [asdict(each) for each in side.facts],
         }
     for name, answer in judgement.items():
-        record: dict[str, Any] = {
-            "record": "class",
-            "class": name,
-            "works": answer.word,
-            "why": answer.why,
-            "change": answer.change,
-        }
+        record: dict[str, Any] = {"record": "class", "class": name, "works": answer.word}
+        record |= {"why": answer.why, "change": answer.change}
         if exchanged is not None:
             record["arrived"] = {
                 direction: list(exchanged.get((place, name), (0, 0)))

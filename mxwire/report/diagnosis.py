@@ -10,7 +10,7 @@ from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Cost, seconds
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
-from mxwire.report.json_line import json_line
+from mxwire.report.json_line import keyed_line
 from mxwire.words import count_of
 
 Since = Callable[[int], int]
@@ -126,7 +126,7 @@ def headline(found: Finding) -> str:
 def finding_line(path: str, examination: Examination, found: Finding) -> str:
     """A finding as a JSON line."""
     diagnosis, facts = CATALOGUE[found.id], examination.facts
-    return _line(
+    return keyed_line(
         facts.decoder.start_ns,
         record="finding",
         file=path,
@@ -155,7 +155,7 @@ def finding_line(path: str, examination: Examination, found: Finding) -> str:
 def summary_line(path: str, examination: Examination, found: list[Finding]) -> str:
     """The scope of the examination as a JSON line."""
     follower = examination.facts.follower
-    return _line(
+    return keyed_line(
         None,
         record="summary",
         file=path,
@@ -171,16 +171,12 @@ def _party(party: Party, name: str | None) -> dict[str, Any]:
     return {"host": mac_text(party.address), "name": name, "endpoint": party.endpoint}
 
 
-def _line(start_ns: int | None, **fields: object) -> str:
-    return json_line(fields, start_ns)
-
-
 # The catalogue
 
 
 def diagnosis_line(diagnosis: Diagnosis) -> str:
     """An entry of the catalogue as a JSON line."""
-    return _line(
+    return keyed_line(
         None,
         record="diagnosis",
         id=diagnosis.id,

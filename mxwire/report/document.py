@@ -74,6 +74,16 @@ class Column:
     """Contains identifiers rather than prose."""
 
 
+def number_columns(*headings: str) -> tuple[Column, ...]:
+    """Right-aligned columns."""
+    return tuple(Column(each, right=True) for each in headings)
+
+
+def code_columns(*headings: str) -> tuple[Column, ...]:
+    """Columns of identifiers."""
+    return tuple(Column(each, code=True) for each in headings)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row of a table; cells may contain newlines."""

@@ -1,19 +1,35 @@
-"""A short exchange between two hosts as a ladder with one arrow per frame."""
+"""Arrows of text ladders, and a short exchange between two hosts with one arrow per frame."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from mxwire.frames import FrameBatch
-from mxwire.report.exchange import arrow, room_for
 from mxwire.report.summary import summary, type_text
 from mxwire.wire.codec import parse
 from mxwire.wire.dialect import Dialect
 
+NARROWEST: Final = 44
+"""Minimum characters between the two hosts."""
+_AROUND: Final = 8
+"""Characters of an arrow besides its label."""
 WIDEST: Final = 96
 """Maximum characters between the two hosts."""
 _MARK: Final = "  ◀ not as expected"
+
+
+def room_for(labels: Iterable[str], widest: int) -> int:
+    """The number of characters between the hosts that all ``labels`` need, at most ``widest``."""
+    return min(max([NARROWEST, *(len(label) + _AROUND for label in labels)]), widest)
+
+
+def arrow(label: str, room: int, forward: bool) -> str:
+    """An arrow with ``label``, from left to right if ``forward``; a label that does not fit is cut."""
+    most = room - _AROUND
+    label = label if len(label) <= most else label[: most - 1] + "…"
+    line = "─" * (room - 6 - len(label))
+    return f"│─ {label} {line}▶│" if forward else f"│◀{line} {label} ─│"
 
 
 def exchange_lines(

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any, Final
 
 from mxwire.analysis.inventory import Inventory
 from mxwire.analysis.message_counter import KINDS, SIZE_CLASSES, MessageCounter
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, code_columns, number_columns
 from mxwire.report.times import seconds_text, time_text
 from mxwire.wire.detection import Detection
 from mxwire.words import count_of
 
 _NOT_RECORDED: Final = 0
 """Address of the unrecorded receivers in Linux cooked captures."""
-
-
-def _right(*headings: str) -> tuple[Column, ...]:
-    return tuple(Column(each, right=True) for each in headings)
 
 
 def blocks(path: str, file: dict[str, Any], inventory: Inventory) -> list[Block]:
@@ -62,9 +59,8 @@ def _facts(file: dict[str, Any], inventory: Inventory) -> Iterator[str]:
 
 def _hosts(inventory: Inventory) -> Table:
     columns = (
-        Column("host", code=True),
-        Column("name", code=True),
-        *_right("sent", "received"),
+        *code_columns("host", "name"),
+        *number_columns("sent", "received"),
         Column("its index at peers"),
     )
     rows = []
@@ -91,9 +87,8 @@ def _pairs(inventory: Inventory) -> list[tuple[list[str], Detection]]:
 
 def _dialects(inventory: Inventory) -> Iterator[Block]:
     columns = (
-        Column("hosts", code=True),
-        Column("dialect", code=True),
-        Column("confidence", right=True),
+        *code_columns("hosts", "dialect"),
+        *number_columns("confidence"),
         Column("evidence", wraps=True),
     )
     rows = []
@@ -114,7 +109,7 @@ def _dialects(inventory: Inventory) -> Iterator[Block]:
 def _endpoints(inventory: Inventory) -> Table:
     columns = (
         Column("endpoint", code=True),
-        *_right("sent", "received"),
+        *number_columns("sent", "received"),
         Column("session ids", code=True, wraps=True),
         Column("keys presented", code=True),
     )
@@ -134,13 +129,13 @@ def _endpoints(inventory: Inventory) -> Table:
 
 
 def _types(inventory: Inventory) -> Table:
-    columns = Column("type", code=True), *_right("frames", "bytes")
+    columns = Column("type", code=True), *number_columns("frames", "bytes")
     rows = [Row((name, str(facts.frames), str(facts.bytes))) for name, facts in inventory.types.items()]
     return Table(columns, tuple(sorted(rows, key=lambda row: -int(row.cells[1]))))
 
 
 def _messages(counter: MessageCounter) -> Table:
-    columns = Column("kind", code=True), *_right("length", "messages", "bytes"), Column("repeated frames", right=True)
+    columns = Column("kind", code=True), *number_columns("length", "messages", "bytes", "repeated frames")
     rows = []
     for kind in KINDS:
         shown = [name for name, _ in SIZE_CLASSES if counter.messages[kind, name]]
@@ -152,13 +147,13 @@ def _messages(counter: MessageCounter) -> Table:
 
 
 def _nacks(inventory: Inventory) -> Table:
-    columns = Column("type", code=True), Column("reason", code=True), *_right("frames")
+    columns = *code_columns("type", "reason"), *number_columns("frames")
     rows = (Row((kind, reason, str(count))) for (kind, reason), count in sorted(inventory.nacks.items()))
     return Table(columns, tuple(rows))
 
 
 def _faults(inventory: Inventory) -> Table:
-    columns = Column("reason"), *_right("frames", "first frame")
+    columns = Column("reason"), *number_columns("frames", "first frame")
     rows = (Row((name, str(fault.frames), str(fault.first_frame))) for name, fault in inventory.faults.items())
     return Table(columns, tuple(rows))
 
@@ -196,15 +191,7 @@ def as_object(path: str, file: dict[str, Any], inventory: Inventory) -> dict[str
                 "hosts": addresses,
                 "dialect": found.dialect.name if found.dialect else None,
                 "confidence": round(found.confidence, 3),
-                "evidence": [
-                    {
-                        "text": each.text,
-                        "supports": each.supports,
-                        "frames": each.frames,
-                        "first_frame": each.first_frame,
-                    }
-                    for each in found.evidence
-                ],
+                "evidence": [asdict(each) for each in found.evidence],
             }
             for addresses, found in _pairs(inventory)
         ],
@@ -233,7 +220,5 @@ def as_object(path: str, file: dict[str, Any], inventory: Inventory) -> dict[str
             {"type": kind, "reason": reason, "frames": count}
             for (kind, reason), count in sorted(inventory.nacks.items())
         ],
-        "malformed": {
-            name: {"frames": fault.frames, "first_frame": fault.first_frame} for name, fault in inventory.faults.items()
-        },
+        "malformed": {name: asdict(fault) for name, fault in inventory.faults.items()},
     }

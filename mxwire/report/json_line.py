@@ -37,6 +37,11 @@ def json_line(record: dict[str, Any], start_ns: int | None = None) -> str:
     return _ENCODE(with_seconds(record, start_ns))
 
 
+def keyed_line(start_ns: int | None = None, /, **record: Any) -> str:
+    """:func:`json_line` of a record given as keywords."""
+    return json_line(record, start_ns)
+
+
 def with_seconds(record: dict[str, Any], start_ns: int | None = None) -> dict[str, Any]:
     """A copy of ``record`` with ``X_s``, in seconds, after each ``X_ns`` at any depth.
 

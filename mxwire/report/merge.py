@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any, Final
 
 from mxwire.analysis.merging import Alignment, MergeCounts, MergePlan
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Column, Heading, Listing, Row, Table
+from mxwire.report.document import Block, Column, Heading, Listing, Row, Table, number_columns
 from mxwire.report.times import seconds_text
 from mxwire.words import count_of
 
-_COLUMNS: Final = (
-    Column("frames"),
-    Column("A", right=True),
-    Column("B", right=True),
-)
+_COLUMNS: Final = (Column("frames"), *number_columns("A", "B"))
 _ROWS: Final = (
     ("captured", "frames"),
     ("not in the other capture", "only"),
@@ -123,12 +120,4 @@ def merge_record(first: str, second: str, made: MergePlan, target: str | None, w
 
 
 def _counts(counts: MergeCounts) -> dict[str, int]:
-    return {
-        "frames": counts.frames,
-        "only": counts.only,
-        "outside": counts.outside,
-        "duplicates": counts.duplicates,
-        "sent": counts.sent,
-        "arrived": counts.arrived,
-        "unknown": counts.unknown,
-    }
+    return asdict(counts) | {"unknown": counts.unknown}

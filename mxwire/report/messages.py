@@ -10,7 +10,7 @@ from typing import Any, Final
 from mxwire.analysis.conversations import CapturedMessage, Connect, Conversation, Flow, Follower
 from mxwire.analysis.message_table import message_fields
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table
+from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, code_columns, number_columns
 from mxwire.report.times import seconds_text
 from mxwire.wire.enums import ConnectStatus
 from mxwire.words import count_of
@@ -202,22 +202,13 @@ def message_record(message: CapturedMessage, names: Mapping[int, str]) -> dict[s
 
 # Conversations
 
+_KINDS: Final = ("TINY", "SMALL", "MEDIUM", "RNDV")
 _SIDES: Final = (
-    Column("#", right=True),
-    Column("host", code=True),
-    Column("name", code=True),
-    Column("endpoint", right=True),
-    Column("session", code=True),
-    Column("frames", right=True),
-    Column("bytes", right=True),
-    Column("TINY", right=True),
-    Column("SMALL", right=True),
-    Column("MEDIUM", right=True),
-    Column("RNDV", right=True),
-    Column("retransmits", right=True),
-    Column("duplicates", right=True),
-    Column("libacks", right=True),
-    Column("nacks", right=True),
+    *number_columns("#"),
+    *code_columns("host", "name"),
+    *number_columns("endpoint"),
+    *code_columns("session"),
+    *number_columns("frames", "bytes", *_KINDS, "retransmits", "duplicates", "libacks", "nacks"),
 )
 
 
@@ -243,7 +234,7 @@ def conversation_blocks(path: str, follower: Follower, chosen: list[Conversation
 def _side_row(follower: Follower, conversation: Conversation, side: int) -> Row:
     flow = conversation.flows[side]
     session = conversation.session(side)
-    kinds = (str(flow.messages[kind]) for kind in ("TINY", "SMALL", "MEDIUM", "RNDV"))
+    kinds = (str(flow.messages[kind]) for kind in _KINDS)
     return Row(
         (
             "" if side else str(conversation.number),
@@ -264,15 +255,13 @@ def _side_row(follower: Follower, conversation: Conversation, side: int) -> Row:
 
 def _connects(chosen: list[Conversation], start_ns: int) -> Table:
     columns = (
-        Column("#", right=True),
-        Column("seconds", right=True),
-        Column("initiator", code=True),
-        Column("endpoint", right=True),
-        Column("number", right=True),
-        Column("key", code=True),
-        Column("requests", right=True),
+        *number_columns("#", "seconds"),
+        *code_columns("initiator"),
+        *number_columns("endpoint", "number"),
+        *code_columns("key"),
+        *number_columns("requests"),
         Column("answer"),
-        Column("ms", right=True),
+        *number_columns("ms"),
     )
     rows = [_connect_row(each, connect, start_ns) for each in chosen for connect in each.connects]
     return Table(columns, tuple(rows))
@@ -341,7 +330,7 @@ def _side_record(conversation: Conversation, side: int, follower: Follower) -> d
         "session": conversation.session(side),
         "frames": flow.frames,
         "bytes": flow.bytes,
-        "messages": {kind: flow.messages[kind] for kind in ("TINY", "SMALL", "MEDIUM", "RNDV")},
+        "messages": {kind: flow.messages[kind] for kind in _KINDS},
         "message_bytes": flow.message_bytes,
         "retransmissions": flow.retransmissions,
         "re_requests": flow.re_requests,

@@ -9,7 +9,7 @@ from typing import Any, Final
 from mxwire.analysis.message_counter import SIZE_CLASSES
 from mxwire.analysis.timing import DurationEstimate, Samples, Timing
 from mxwire.analysis.timing.round_trips import Lengths
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, number_columns
 from mxwire.report.messages import COOKED
 from mxwire.report.times import duration_text, seconds_text
 from mxwire.words import count_of
@@ -78,10 +78,8 @@ def _facts(timing: Timing) -> Iterator[str]:
 
 _UNITS: Final = (("s", 1e9), ("ms", 1e6), ("µs", 1e3))
 """Units of time and their nanoseconds, the largest first."""
-_COLUMNS: Final = tuple(
-    Column(each, right=True)
-    for each in ("length", "n", "median µs", "95 % CI", "min", "p10", "p90", "p99", "max", "MB/s")
-)
+_SPREAD: Final = ("95 % CI", "min", "p10", "p90", "p99", "max")
+_COLUMNS: Final = number_columns("length", "n", "median µs", *_SPREAD, "MB/s")
 
 
 def _lengths(lengths: Lengths) -> Table:
@@ -93,19 +91,22 @@ def _lengths(lengths: Lengths) -> Table:
 
 
 def _row(name: str, samples: Samples, length: int | None) -> Row:
+    found = _known(samples)
+    rate = "-" if not length or not found.median else _figures(length / found.median * 1e3, 3)
+    return Row((name, *_cells(found, 1e3, 1), rate))
+
+
+def _known(samples: Samples) -> DurationEstimate:
     found = samples.estimate()
     assert found is not None
-    times = (found.least, found.p10, found.p90, found.p99, found.most)
-    return Row(
-        (
-            name,
-            str(found.count),
-            _scaled(found.median, 1e3),
-            _interval(found, 1e3, 1),
-            *(_scaled(each, 1e3) for each in times),
-            "-" if not length or not found.median else _figures(length / found.median * 1e3, 3),
-        )
-    )
+    return found
+
+
+def _cells(found: DurationEstimate, unit: float, digits: int) -> list[str]:
+    """The number of samples, and their durations in multiples of ``unit`` nanoseconds."""
+    spread = (found.least, found.p10, found.p90, found.p99, found.most)
+    median, *others = (_scaled(each, unit, digits) for each in (found.median, *spread))
+    return [str(found.count), median, _interval(found, unit, digits), *others]
 
 
 def _interval(found: DurationEstimate, unit: float, digits: int) -> str:
@@ -125,28 +126,15 @@ def _figures(value: float, digits: int) -> str:
 
 
 def _delays(delays: list[tuple[str, Samples]]) -> Table:
-    headings = ("n", "median", "95 % CI", "min", "p10", "p90", "p99", "max")
-    columns = (Column("from … to"), *(Column(each, right=True) for each in headings))
-    rows = []
-    for name, samples in delays:
-        found = samples.estimate()
-        assert found is not None
-        times = (found.least, found.p10, found.p90, found.p99, found.most)
-        cells = (
-            str(found.count),
-            _scaled(found.median, 1e6, 3),
-            _interval(found, 1e6, 3),
-            *(_scaled(each, 1e6, 3) for each in times),
-        )
-        rows.append(Row((name, *cells)))
-    return Table(columns, tuple(rows))
+    columns = (Column("from … to"), *number_columns("n", "median", *_SPREAD))
+    return Table(columns, tuple(Row((name, *_cells(_known(samples), 1e6, 3))) for name, samples in delays))
 
 
 def _gaps(timing: Timing) -> Table:
     found = [(share, timing.gaps.percentile(share)) for share in _GAP_SHARES]
     units = [next(each for each in _UNITS if below >= each[1] or each is _UNITS[-1]) for _, below in found]
     headings = [f"p{share * 100:.0f} {unit}" for (share, _), (unit, _) in zip(found, units, strict=True)]
-    columns = (Column("n", right=True), *(Column(each, right=True) for each in headings))
+    columns = number_columns("n", *headings)
     scaled = (_scaled(below, size, 3) for (_, below), (_, size) in zip(found, units, strict=True))
     cells = (str(timing.gaps.total), *scaled)
     return Table(columns, (Row(cells),))
@@ -202,8 +190,7 @@ def timing_records(timing: Timing) -> Iterator[dict[str, Any]]:
 
 
 def _estimate(samples: Samples, length: int | None) -> dict[str, Any]:
-    found: DurationEstimate | None = samples.estimate()
-    assert found is not None
+    found = _known(samples)
     made = {
         (name if name == "count" else f"{name}_ns"): round(value, 3) if isinstance(value, float) else value
         for name, value in asdict(found).items()

@@ -9,21 +9,17 @@ from xml.etree import ElementTree
 
 from mxwire.analysis.verification import HostRecord, OrderedVerification, Verification
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
-from mxwire.report.json_line import json_line
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, code_columns, number_columns
+from mxwire.report.json_line import keyed_line
 from mxwire.rules import CATALOGUE, Violation
 from mxwire.words import count_of
 
 SHOWN: Final = 10
 """Findings shown per rule, severity and host; further ones are only counted."""
 _HOSTS: Final = (
-    Column("host", code=True),
+    *code_columns("host"),
     Column("verdict"),
-    Column("frames", right=True),
-    Column("rules applied", right=True),
-    Column("violations", right=True),
-    Column("deviations", right=True),
-    Column("notes", right=True),
+    *number_columns("frames", "rules applied", "violations", "deviations", "notes"),
 )
 _RULES: Final = (
     Column("rule", code=True),
@@ -112,7 +108,7 @@ def _finding(found: Violation, expected: str) -> str:
 
 def finding_line(path: str, found: Violation, start_ns: int | None = None) -> str:
     """A finding as a JSON line; ``start_ns`` is the time of the capture's first frame."""
-    return _line(
+    return keyed_line(
         start_ns,
         record="finding",
         file=path,
@@ -130,7 +126,7 @@ def host_lines(path: str, verification: Verification) -> Iterator[str]:
     """One JSON line per host with its verdict, preceded by one about the capture if it limits the rules applied."""
     disordered = isinstance(verification, OrderedVerification) and verification.disordered
     if verification.cooked or verification.lossy or disordered:
-        yield _line(
+        yield keyed_line(
             record="capture",
             file=path,
             without_destinations=verification.cooked,
@@ -138,7 +134,7 @@ def host_lines(path: str, verification: Verification) -> Iterator[str]:
             disordered=disordered,
         )
     for each in verification.shown():
-        yield _line(
+        yield keyed_line(
             record="host",
             file=path,
             host=mac_text(each.address),
@@ -149,10 +145,6 @@ def host_lines(path: str, verification: Verification) -> Iterator[str]:
             notes=each.count("note"),
             rules=sorted(each.rules),
         )
-
-
-def _line(start_ns: int | None = None, **fields: object) -> str:
-    return json_line(fields, start_ns)
 
 
 def junit(verified: Iterable[tuple[str, Verification, FindingSample]]) -> str:
