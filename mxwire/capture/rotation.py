@@ -31,7 +31,8 @@ class RotationOptions:
     target: str | None
     """The file, or None for none; with a limit, a number is inserted before its suffix."""
     interface: str
-    comment: str
+    comment: str | None
+    """Comment on each file; the names of hosts are added to it."""
     snap_length: int = 0
     """Bytes kept of each frame; 0 for all."""
     file_size: float | None = None
@@ -123,7 +124,7 @@ class RotatingWriter:
             link_type=LINKTYPE_ETHERNET,
             snap_length=self._options.snap_length,
             interface_name=self._options.interface,
-            comment=self._options.comment + _names_text(self._names),
+            comment=(self._options.comment or "") + _names_text(self._names),
         )
         if self._names:
             self._writer.write_names(self._names)

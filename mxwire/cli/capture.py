@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from mxwire.ethernet import ETHERTYPE_MXOE, mac_text
 from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
-    from mxwire.capture.rotation import RotatingWriter
+    from mxwire.capture.rotation import RotatingWriter, RotationOptions
     from mxwire.frames import FrameBatch
     from mxwire.link import Tap
     from mxwire.link.live_source import EndSignals
@@ -50,44 +50,38 @@ class CaptureOptions:
     """Parsed options of ``mxwire capture``."""
 
     interface: str
-    target: str | None
+    rotation: RotationOptions
     lines: bool
     count: int | None
     seconds: float | None
-    snap_length: int
-    file_size: float | None
-    file_time: float | None
-    file_count: int | None
     no_promiscuous: bool
     buffer: int
-    comment: str | None
     peers: Path | None
     dialect: Dialect | None
     ethertype: int
     as_json: bool
 
     @classmethod
-    def of(cls, *, dialect: str, **options: Any) -> CaptureOptions:
+    def of(cls, *, interface: str, dialect: str, **options: Any) -> CaptureOptions:
         """Parse the options; raise :class:`~mxwire.errors.MxwireError` if they contradict each other."""
+        from mxwire.capture.rotation import RotationOptions
         from mxwire.wire.dialect import dialect_or_auto
 
-        made = cls(dialect=dialect_or_auto(dialect), **options)
-        if made.target is None and not made.lines:
+        names = [each.name for each in fields(RotationOptions) if each.name != "interface"]
+        rotation = RotationOptions(interface=interface, **{each: options.pop(each) for each in names})
+        made = cls(interface=interface, rotation=rotation, dialect=dialect_or_auto(dialect), **options)
+        target = rotation.target
+        if target is None and not made.lines:
             raise MxwireError("no output was chosen: give -w FILE, or -l for one line per frame")
-        if made.target == "-" and made.lines:
+        if target == "-" and made.lines:
             raise MxwireError("-w - and -l both write to standard output: choose one")
-        if made.rotates and made.target in (None, "-"):
+        if rotation.rotates and target in (None, "-"):
             raise MxwireError("-C and -G start further files: name the first with -w FILE")
-        if made.file_count is not None and not made.rotates:
+        if rotation.file_count is not None and not rotation.rotates:
             raise MxwireError("-W goes with -C or -G: give one of them")
-        if made.target is not None and made.target.removesuffix(".gz").removesuffix(".zst").endswith((".pcap", ".cap")):
-            raise MxwireError(f"{made.target}: capture writes pcapng only: name it {_as_pcapng(made.target)}")
+        if target is not None and target.removesuffix(".gz").removesuffix(".zst").endswith((".pcap", ".cap")):
+            raise MxwireError(f"{target}: capture writes pcapng only: name it {_as_pcapng(target)}")
         return made
-
-    @property
-    def rotates(self) -> bool:
-        """True if there may be several files."""
-        return self.file_size is not None or self.file_time is not None
 
 
 def _as_pcapng(name: str) -> str:
@@ -108,27 +102,16 @@ def _as_pcapng(name: str) -> str:
     metavar="BYTES",
     help="Keep only the first bytes of each frame.  [default: all]",
 )
-@click.option(
+@shared.amount_option(
+    "Start another file before it exceeds this many million bytes (before compression).",
     "-C",
     "--file-size",
-    type=shared.Amount(0, min_open=True),
     metavar="MB",
-    help="Start another file before it exceeds this many million bytes (before compression).",
 )
-@click.option(
-    "-G",
-    "--file-time",
-    type=shared.Amount(0, min_open=True),
-    metavar="S",
-    help="Start another file after this many seconds.",
-)
-@click.option(
-    "-W", "--file-count", type=click.IntRange(1), metavar="N", help="Keep only the newest N files of -C and -G."
-)
+@shared.amount_option("Start another file after this many seconds.", "-G", "--file-time")
+@shared.integer_option("Keep only the newest N files of -C and -G.", "-W", "--file-count", least=1)
 @click.option("-p", "--no-promiscuous", is_flag=True, help="Do not make the interface receive frames for other hosts.")
-@click.option(
-    "--buffer", type=click.IntRange(1, 4096), default=64, show_default=True, metavar="MB", help="Memory for bursts."
-)
+@shared.integer_option("Memory for bursts.", "--buffer", least=1, most=4096, default=64, metavar="MB")
 @click.option("--comment", metavar="TEXT", help="A comment for the capture, in addition to its origin.")
 @shared.peers_option("Host names: one Ethernet address and name per line.")
 @shared.dialect_option
@@ -180,7 +163,7 @@ class _FramePrinter:
 
 def _capture(options: CaptureOptions) -> None:
     """Capture until a limit of the options, or a signal; then exit with 130 or 143."""
-    from mxwire.capture.rotation import RotatingWriter, RotationOptions
+    from mxwire.capture.rotation import RotatingWriter
     from mxwire.host.names import static_peers
     from mxwire.link import Tap
     from mxwire.link.interface import read_interface
@@ -189,17 +172,8 @@ def _capture(options: CaptureOptions) -> None:
     names = {address: name for address, name in static_peers(options.peers).items() if name}
     found = read_interface(options.interface)
     comment = f"mxwire {__version__} on {os.uname().nodename}, interface {found.name} ({mac_text(found.address)})"
-    comment = f"{options.comment}; {comment}" if options.comment else comment
-    rotation = RotationOptions(
-        options.target,
-        options.interface,
-        comment,
-        options.snap_length,
-        options.file_size,
-        options.file_time,
-        options.file_count,
-    )
-    files, tally = RotatingWriter(rotation, names), _Tally()
+    comment = f"{options.rotation.comment}; {comment}" if options.rotation.comment else comment
+    files, tally = RotatingWriter(replace(options.rotation, comment=comment), names), _Tally()
     with Tap.open(
         options.interface,
         ethertype=options.ethertype,
@@ -271,9 +245,9 @@ def _summarize(options: CaptureOptions, files: RotatingWriter, tally: _Tally, na
             "files": files.written,
             "names": {mac_text(address): name for address, name in names.items()},
         }
-        click.echo(json_line(made), err=options.target == "-")
+        click.echo(json_line(made), err=options.rotation.target == "-")
         return
-    where = f" in {', '.join(files.written)}" if files.written and options.target != "-" else ""
+    where = f" in {', '.join(files.written)}" if files.written and options.rotation.target != "-" else ""
     frames, size = counted(tally.frames, "frame"), counted(tally.bytes, "byte")
     click.echo(f"{frames} ({size}) captured in {seconds:.1f} s{where}", err=True)
     if tally.dropped:

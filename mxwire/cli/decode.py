@@ -16,7 +16,7 @@ from mxwire.report.legend import legend_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mxwire.analysis.selection import FrameSelection
+    from mxwire.analysis.selection import FrameRange, FrameSelection
     from mxwire.report.frame_output import FrameOutput
 
 EPILOG = f"""\b
@@ -53,31 +53,12 @@ class DecodeOptions:
     target: Path | None
     time_format: str
 
-    @classmethod
-    def of(
-        cls,
-        *,
-        types: tuple[str, ...],
-        hosts: tuple[str, ...],
-        frames: list[tuple[int, int | None]] | None,
-        endpoint: int | None,
-        fields: str | None,
-        **rest: Any,
-    ) -> DecodeOptions:
-        """Parse the options; raise :class:`~mxwire.errors.MxwireError` if they contradict each other."""
-        from mxwire.analysis.selection import FrameSelection
-
-        made = cls(
-            selection=FrameSelection.of(types, hosts, frames, endpoint),
-            fields=_field_names(fields) if fields is not None else None,
-            **rest,
-        )
-        # Refuse options that would otherwise be ignored.
-        if made.target is not None and (made.as_json or made.verbose):
-            raise MxwireError(f"--to writes a table: {'--json' if made.as_json else '--verbose'} does not go with it")
-        if made.fields is not None and made.verbose and not made.as_json:
+    def __post_init__(self) -> None:
+        """Raise :class:`~mxwire.errors.MxwireError` for options that would otherwise be ignored."""
+        if self.target is not None and (self.as_json or self.verbose):
+            raise MxwireError(f"--to writes a table: {'--json' if self.as_json else '--verbose'} does not go with it")
+        if self.fields is not None and self.verbose and not self.as_json:
             raise MxwireError("--fields prints columns: --verbose does not go with it")
-        return made
 
 
 @click.command(epilog=EPILOG)
@@ -106,12 +87,22 @@ class DecodeOptions:
     show_default=True,
     help="Seconds since the first frame, seconds since the previous line, or date and time (UTC).",
 )
-def command(files: tuple[str, ...], **given: Any) -> None:
+def command(
+    files: tuple[str, ...],
+    types: tuple[str, ...],
+    hosts: tuple[str, ...],
+    frames: list[FrameRange] | None,
+    endpoint: int | None,
+    fields: str | None,
+    **given: Any,
+) -> None:
     """Decode captures (pcap, pcapng, gzip or zstd; - is standard input) frame by frame."""
+    from mxwire.analysis.selection import FrameSelection
     from mxwire.cli.notes import note, wrote
     from mxwire.cli.reading import Failures, note_undecided
 
-    options: DecodeOptions = DecodeOptions.of(**given)
+    selection = FrameSelection.of(types, hosts, frames, endpoint)
+    options = DecodeOptions(selection, fields=_field_names(fields) if fields is not None else None, **given)
     failures = Failures()
     undecided: list[str] = []
     shown = 0

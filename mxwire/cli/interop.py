@@ -151,6 +151,10 @@ def _only(kind: str, text: str) -> Decorator:
     return name_option(f"--{kind}", kind, text, f"{kind}s", multiple=True)
 
 
+def _folder(text: str, *names: str) -> Decorator:
+    return click.option(*names, metavar="DIR", shell_complete=folders, help=text)
+
+
 @command.command("run", cls=_Matrix, hidden=True, epilog=EPILOG)
 @click.argument("config", metavar="[CONFIG.toml]", required=False, shell_complete=_complete)
 @_only("implementation", "Only this implementation; may be repeated.")
@@ -166,19 +170,8 @@ def _only(kind: str, text: str) -> Decorator:
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, metavar="N", help="Random seed.  [default: 1]")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one per CPU]")
-@click.option(
-    "--html",
-    metavar="DIR",
-    shell_complete=folders,
-    help="Write a site to DIR: matrix, one page per cell, captures.",
-)
-@click.option(
-    "--report",
-    "folder",
-    metavar="DIR",
-    shell_complete=folders,
-    help="Write report and captures to DIR, without pages.",
-)
+@_folder("Write a site to DIR: matrix, one page per cell, captures.", "--html")
+@_folder("Write report and captures to DIR, without pages.", "--report", "folder")
 @click.option("--force", is_flag=True, help="Replace a report in DIR.")
 @click.option("--list", "listing", is_flag=True, help="List implementations, cases and impairments, and exit.")
 @json_option("JSON Lines: one object per line.")

@@ -17,7 +17,7 @@ from mxwire.cli.completion import interfaces, offers
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.live import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
-from mxwire.cli.options import FILE, Amount, Command, duration_option, seconds_option
+from mxwire.cli.options import FILE, Amount, Command, duration_option, timeout_option
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes, mac_text
 from mxwire.report.json_line import json_line
@@ -159,7 +159,7 @@ Exit code: 0 the run is complete, 1 it ended early or the sink is gone (results 
     "--batch", type=click.IntRange(1, 1024), default=64, show_default=True, metavar="N", help="Frames per system call."
 )
 @via_option(*VIA)
-@seconds_option("--timeout", "timeout", 10.0, "Seconds to wait for a sink.")
+@timeout_option(10.0, "Seconds to wait for a sink.")
 @cpu_option
 @netns_option
 @json_option

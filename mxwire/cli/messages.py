@@ -102,8 +102,8 @@ def command(
 
 def _output(files: tuple[str, ...], as_json: bool, target: Path | None, stack: ExitStack) -> _MessageOutput:
     if target is not None:
-        return _Table(files, target, stack)
-    return _Json(len(files) > 1) if as_json else _Lines(len(files) > 1)
+        return _MessageTableFile(files, target, stack)
+    return _MessageJson(len(files) > 1) if as_json else _MessageListing(len(files) > 1)
 
 
 class _MessageOutput:
@@ -122,7 +122,7 @@ class _MessageOutput:
         """Finish the output."""
 
 
-class _Lines(_MessageOutput):
+class _MessageListing(_MessageOutput):
     def __init__(self, several: bool) -> None:
         from mxwire.report.messages import message_layout
         from mxwire.report.terminal import terminal_width
@@ -142,7 +142,7 @@ class _Lines(_MessageOutput):
             click.echo(line)
 
 
-class _Json(_MessageOutput):
+class _MessageJson(_MessageOutput):
     def __init__(self, several: bool) -> None:
         from mxwire.report.json_line import json_line
         from mxwire.report.messages import message_record
@@ -156,7 +156,7 @@ class _Json(_MessageOutput):
         click.echo(self._encode({"file": self.path} | record if self._several else record, self.start_ns))
 
 
-class _Table(_MessageOutput):
+class _MessageTableFile(_MessageOutput):
     def __init__(self, files: tuple[str, ...], target: Path, stack: ExitStack) -> None:
         from mxwire.analysis.message_table import MessageTable
         from mxwire.cli.reading import refuse_overwriting

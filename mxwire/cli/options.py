@@ -135,35 +135,40 @@ def host_option(text: str) -> Decorator:
     return click.option("--host", "hosts", metavar="MAC", multiple=True, help=f"{text}; may be repeated.")
 
 
+def integer_option(
+    text: str, *names: str, least: int = 0, most: int | None = None, default: int | None = None, metavar: str = "N"
+) -> Decorator:
+    """An integer from ``least`` to ``most``."""
+    kind, shown = click.IntRange(least, most), default is not None
+    return click.option(*names, type=kind, default=default, show_default=shown, metavar=metavar, help=text)
+
+
 def endpoint_option(text: str, default: int | None = None) -> Decorator:
     """``--endpoint``: the number of an endpoint."""
-    shown = default is not None
-    return click.option(
-        "--endpoint", metavar="N", type=click.IntRange(0, 255), default=default, show_default=shown, help=text
-    )
+    return integer_option(text, "--endpoint", most=255, default=default)
 
 
 def count_option(text: str) -> Decorator:
     """``-c``: the number after which a command ends."""
-    return click.option("-c", "--count", type=click.IntRange(1), metavar="N", help=text)
+    return integer_option(text, "-c", "--count", least=1)
 
 
-def seconds_option(option: str, name: str, default: float | None, text: str) -> Decorator:
-    """An option in seconds, greater than 0."""
-    shown = default is not None
-    return click.option(
-        option, name, type=Amount(0, min_open=True), default=default, show_default=shown, metavar="S", help=text
-    )
+def amount_option(
+    text: str, *names: str, default: float | None = None, zero: bool = False, metavar: str = "S"
+) -> Decorator:
+    """A number, in seconds unless ``metavar`` names another unit; greater than 0, or with ``zero`` at least 0."""
+    kind, shown = Amount(0, min_open=not zero), default is not None
+    return click.option(*names, type=kind, default=default, show_default=shown, metavar=metavar, help=text)
 
 
 def duration_option(default: float | None, text: str) -> Decorator:
     """``--duration`` in seconds, greater than 0, passed to the command as ``seconds``."""
-    return seconds_option("--duration", "seconds", default, text)
+    return amount_option(text, "--duration", "seconds", default=default)
 
 
 def timeout_option(default: float | None, text: str) -> Decorator:
     """``--timeout`` in seconds, greater than 0."""
-    return seconds_option("--timeout", "timeout", default, text)
+    return amount_option(text, "--timeout", default=default)
 
 
 def write_option(text: str, *names: str, **more: Any) -> Decorator:

@@ -14,7 +14,7 @@ import click
 
 from mxwire.cli.live import Destination, DestinationType, LiveOptions, connect, end_like_interrupt, live_options
 from mxwire.cli.notes import EventReport, note
-from mxwire.cli.options import given_options, json_option, timeout_option
+from mxwire.cli.options import given_options, integer_option, json_option, timeout_option
 from mxwire.errors import MxwireError, OutputError
 from mxwire.wire.numbers import DEFAULT_KEY
 from mxwire.words import count_of
@@ -46,8 +46,8 @@ Examples:
   mxwire perf -i eth0 -d node7:0 --plot perf.svg               a picture of it
   mxwire perf -i eth0 -d node7:0 --json | jq 'select(.event=="length").median_us'
 """
-_LENGTH = click.IntRange(0, (1 << 63) - 1)
-_COUNT = click.IntRange(0, (1 << 32) - 1)
+_LENGTH: Final = (1 << 63) - 1
+_COUNT: Final = (1 << 32) - 1
 _NAME_TIME: Final = 0.2
 """Seconds to wait for the name of a sender, which is only for the report."""
 _STARTING: Final = 5.0
@@ -130,45 +130,19 @@ class _PreemptionWarning:
 @click.command(epilog=EPILOG)
 @live_options
 @click.option("-d", "destination", metavar="HOST", type=DestinationType(), help="Send to this host: be the sender.")
-@click.option("-r", "remote", type=click.IntRange(0, 255), metavar="N", help="Its endpoint.  [default: 0]")
-@click.option("-S", "start", type=_LENGTH, default=0, show_default=True, metavar="BYTES", help="First length.")
-@click.option(
-    "-E", "end", type=_LENGTH, default=4194305, show_default=True, metavar="BYTES", help="Lengths stay below this."
-)
-@click.option(
-    "-M", "multiplier", type=_LENGTH, default=2, show_default=True, metavar="N", help="Multiply the length by N …"
-)
-@click.option(
-    "-I",
-    "increment",
-    type=_LENGTH,
-    default=0,
-    show_default=True,
-    metavar="BYTES",
-    help="… and add BYTES, for the next length.",
-)
-@click.option(
-    "-N", "iterations", type=_COUNT, default=1000, show_default=True, metavar="N", help="Round trips per length."
-)
-@click.option(
-    "-W", "warmup", type=_COUNT, default=10, show_default=True, metavar="N", help="Round trips before those that count."
-)
-@click.option(
-    "-P",
-    "pause",
-    type=click.IntRange(0, 10**9),
-    default=100,
-    show_default=True,
-    metavar="MS",
-    help="Pause between lengths.",
-)
+@integer_option("Its endpoint.  [default: 0]", "-r", "remote", most=255)
+@integer_option("First length.", "-S", "start", most=_LENGTH, default=0, metavar="BYTES")
+@integer_option("Lengths stay below this.", "-E", "end", most=_LENGTH, default=4194305, metavar="BYTES")
+@integer_option("Multiply the length by N …", "-M", "multiplier", most=_LENGTH, default=2)
+@integer_option("… and add BYTES, for the next length.", "-I", "increment", most=_LENGTH, default=0, metavar="BYTES")
+@integer_option("Round trips per length.", "-N", "iterations", most=_COUNT, default=1000)
+@integer_option("Round trips before those that count.", "-W", "warmup", most=_COUNT, default=10)
+@integer_option("Pause between lengths.", "-P", "pause", most=10**9, default=100, metavar="MS")
 @click.option("-U", "unidirectional", is_flag=True, help="Empty answers; times are of whole round trips.")
 @click.option("-Y", "synchronous", is_flag=True, help="Synchronous sends.")
 @click.option("-a", "aligned", is_flag=True, help="Page-aligned buffers.")
-@click.option(
-    "-e", "endpoint", type=click.IntRange(0, 255), metavar="N", help="Endpoint to open.  [default: 0; sender: any]"
-)
-@click.option("-b", "board", type=click.IntRange(0, 0), metavar="N", help="Our board: 0, the interface of -i.")
+@integer_option("Endpoint to open.  [default: 0; sender: any]", "-e", "endpoint", most=255)
+@integer_option("Our board: 0, the interface of -i.", "-b", "board", most=0)
 @click.option("-s", "slave", is_flag=True, help="Receiver: serve one sender after the other, until Ctrl-C.")
 @click.option("-w", "--wait", "sleep", is_flag=True, help="Block instead of polling: for machines with few CPUs.")
 @click.option("-y", "yielding", is_flag=True, help="Yield the CPU between polls.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli.live import Destination, DestinationType, LiveOptions, find, live_options
-from mxwire.cli.options import Amount, count_option, json_option, key_option, timeout_option
+from mxwire.cli.options import amount_option, count_option, json_option, key_option, timeout_option
 from mxwire.report.json_line import json_line
 from mxwire.units import MILLISECOND
 from mxwire.words import count_of
@@ -41,24 +41,10 @@ Exit code: 0 if there was any answer, 1 if none, 2 if the host was not found or 
 @click.argument("destination", metavar="HOST[:ENDPOINT]", type=DestinationType())
 @live_options
 @count_option("Stop after N.  [default: until Ctrl-C]")
-@click.option(
-    "--interval",
-    type=Amount(0),
-    default=1.0,
-    show_default=True,
-    metavar="S",
-    help="Seconds between requests; 0: send each on receipt of the previous answer.",
+@amount_option(
+    "Seconds between requests; 0: send each on receipt of the previous answer.", "--interval", default=1.0, zero=True
 )
-@click.option(
-    "-W",
-    "--answer-timeout",
-    "patience",
-    type=Amount(0, min_open=True),
-    default=1.0,
-    show_default=True,
-    metavar="S",
-    help="Seconds to wait for each answer.",
-)
+@amount_option("Seconds to wait for each answer.", "-W", "--answer-timeout", "patience", default=1.0)
 @key_option
 @timeout_option(10.0, "Seconds to look for the host.")
 @json_option("JSON Lines: one object per answer, and a summary.")
@@ -81,7 +67,7 @@ def command(
     with live.open(short_frames=True, background=False) as host:
         peer = find(host, destination, timeout)
         pinger = Pinger(host, _asker(host, peer, destination, key))
-        printer = _Json(destination, host) if as_json else _Lines(destination, host)
+        printer = _PingJson(destination, host) if as_json else _PingListing(destination, host)
         printer.begin(peer)
         started, interrupted = time.monotonic(), False
         try:
@@ -110,7 +96,7 @@ def _asker(host: Host, peer: Peer, destination: Destination, key: int) -> Any:
     return ConnectMethod(host.open_endpoint(), peer, destination.endpoint, key)
 
 
-class _Lines:
+class _PingListing:
     """Output as text."""
 
     def __init__(self, destination: Destination, host: Host) -> None:
@@ -162,7 +148,7 @@ class _Lines:
             )
 
 
-class _Json:
+class _PingJson:
     """Output as JSON Lines."""
 
     def __init__(self, destination: Destination, host: Host) -> None:

@@ -192,7 +192,7 @@ def _pace_column(unit: Unit, estimate: Estimate) -> ProgressColumn:
     from rich.progress import ProgressColumn, Task
     from rich.text import Text
 
-    class Pace(ProgressColumn):
+    class PaceColumn(ProgressColumn):
         """The pace of bytes and the time left, once they are known."""
 
         def render(self, task: Task) -> Text:
@@ -202,4 +202,4 @@ def _pace_column(unit: Unit, estimate: Estimate) -> ProgressColumn:
             shown += [f"{timedelta(seconds=round(left))} left"] if left is not None else []
             return Text("  ".join(shown), style="progress.remaining")
 
-    return Pace()
+    return PaceColumn()

@@ -13,7 +13,7 @@ import click
 
 from mxwire.cli.live import MEETING_POINT, LiveOptions, end_like_interrupt, live_options
 from mxwire.cli.notes import counted, note
-from mxwire.cli.options import FILE, Number, endpoint_option, json_option, key_option, timeout_option
+from mxwire.cli.options import FILE, Number, endpoint_option, integer_option, json_option, key_option, timeout_option
 from mxwire.cli.progress import Bar, bar
 from mxwire.cli.send import TransferReport
 from mxwire.errors import MxwireError, OutputError
@@ -78,22 +78,9 @@ class ReceiveOptions:
     "--match", type=Number(_ALL), metavar="N", help="Receive only messages with this match info.  [default: all]"
 )
 @click.option("--mask", type=Number(_ALL), metavar="N", help="The bits of --match to compare.  [default: all]")
-@click.option(
-    "-c",
-    "--count",
-    type=click.IntRange(0),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Stop after N; 0: no limit.",
-)
-@click.option(
-    "--maximum",
-    type=click.IntRange(0, (1 << 32) - 1),
-    default=1 << 30,
-    show_default=True,
-    metavar="BYTES",
-    help="Longest message; longer ones are truncated.",
+@integer_option("Stop after N; 0: no limit.", "-c", "--count", default=1)
+@integer_option(
+    "Longest message; longer ones are truncated.", "--maximum", most=(1 << 32) - 1, default=1 << 30, metavar="BYTES"
 )
 @timeout_option(
     None, "Seconds without a message or progress until it ends.  [default: no limit for a message, 30 within one]"

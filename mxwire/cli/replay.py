@@ -156,7 +156,7 @@ def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[]
 @click.command(epilog=EPILOG)
 @click.argument("file", metavar="FILE", type=shared.FILE)
 @shared.interface_option()
-@click.option("--speed", type=shared.Amount(0, min_open=True), metavar="N", help="Send N times as fast as recorded.")
+@shared.amount_option("Send N times as fast as recorded.", "--speed", metavar="N")
 @click.option(
     "--rate", metavar="RATE", help="Frames (50000/s) or bits (1Gbit/s) per second; k, M, G: 10^3, 10^6, 10^9."
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.cli.options import Amount, Decorator, json_option, live_dialect_option, name_option
+from mxwire.cli.options import Amount, Decorator, integer_option, json_option, live_dialect_option, name_option
 from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, show
@@ -69,19 +69,19 @@ def _rate(name: str, text: str) -> Decorator:
 
 
 def _count(name: str, text: str) -> Decorator:
-    return click.option(f"--{name}", type=click.IntRange(0, 100), metavar="N", help=text)
+    return integer_option(text, f"--{name}", most=100)
 
 
 def _microseconds(name: str, text: str) -> Decorator:
-    return click.option(f"--{name}", type=click.IntRange(0, 10**9), metavar="US", help=text)
+    return integer_option(text, f"--{name}", most=10**9, metavar="US")
 
 
 @click.command(epilog=EPILOG)
-@click.option("--seed", type=click.IntRange(0), metavar="N", help="Random seed.  [default: 0]")
+@integer_option("Random seed.  [default: 0]", "--seed")
 @click.option("--seeds", type=SeedRange(), metavar="A-B", help="Campaign: one run per seed, each with its own faults.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes.  [default: one per CPU]")
-@click.option("--hosts", type=click.IntRange(2, 8), metavar="N", help="Hosts, 2 to 8.  [default: 2]")
-@click.option("--messages", type=click.IntRange(1), metavar="N", help="Messages.  [default: 100]")
+@integer_option("Processes.  [default: one per CPU]", "--jobs", least=1)
+@integer_option("Hosts, 2 to 8.  [default: 2]", "--hosts", least=2, most=8)
+@integer_option("Messages.  [default: 100]", "--messages", least=1)
 @name_option("--workload", "workload", "ping-pong, stream, many-to-one or all-to-all.  [default: all-to-all]")
 @live_dialect_option("Dialect of the hosts.  [default: mxoe]")
 @name_option(
@@ -91,13 +91,11 @@ def _microseconds(name: str, text: str) -> Decorator:
     metavar="NAME[/HZ],…",
     listed=True,
 )
-@click.option("--processes", type=click.IntRange(1, 4), metavar="N", help="Applications per host.  [default: 1]")
-@click.option("--interfaces", type=click.IntRange(1, 4), metavar="N", help="Interfaces per host.  [default: 1]")
+@integer_option("Applications per host.  [default: 1]", "--processes", least=1, most=4)
+@integer_option("Interfaces per host.  [default: 1]", "--interfaces", least=1, most=4)
 @name_option("--discovery", "discovery", "How hosts find each other: static, nameless or announce.  [default: static]")
-@click.option("--largest", type=click.IntRange(0), metavar="BYTES", help="Longest message.  [default: 1048576]")
-@click.option(
-    "--resend-maximum", type=click.IntRange(1), metavar="N", help="Retransmissions until a partner is abandoned."
-)
+@integer_option("Longest message.  [default: 1048576]", "--largest", metavar="BYTES")
+@integer_option("Retransmissions until a partner is abandoned.", "--resend-maximum", least=1)
 @_rate("loss", "Share of frames that are lost, 0 to 1.")
 @_rate("duplicate", "Share of frames that are duplicated.")
 @_rate("reorder", "Share of frames that are held back.")
@@ -117,12 +115,7 @@ def _microseconds(name: str, text: str) -> Decorator:
 @_count("mtu", "Periods in which long frames do not pass.")
 @click.option("--judge/--no-judge", "judged", default=None, help="Check all frames against the rules, or do not.")
 @click.option("--pcap", type=click.Path(dir_okay=False), metavar="FILE", help="Write all frames to a capture file.")
-@click.option(
-    "--at",
-    type=click.IntRange(0),
-    metavar="HOST",
-    help="With --pcap: only frames that this host sends and receives.",
-)
+@integer_option("With --pcap: only frames that this host sends and receives.", "--at", metavar="HOST")
 @json_option("JSON Lines: one object per run.")
 def command(
     seed: int | None,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from mxwire.cli.options import DecodingOptions, Inputs, decoding_options, input_options, json_option
+from mxwire.cli.options import DecodingOptions, Inputs, decoding_options, input_options, integer_option, json_option
 
 EPILOG = """\b
 A ping and its pong are two messages of the same length, in opposite directions, one after the other. omx_perf prints
@@ -32,9 +32,7 @@ Examples:
     type=click.Path(path_type=Path),
     help="Also draw plots: .svg, .png or .html (needs matplotlib).",
 )
-@click.option(
-    "--seed", metavar="N", type=click.IntRange(0), default=0, show_default=True, help="Random seed, for the bootstrap."
-)
+@integer_option("Random seed, for the bootstrap.", "--seed", default=0)
 @decoding_options
 def command(inputs: Inputs, as_json: bool, plot: Path | None, seed: int, decoding: DecodingOptions) -> None:
     """Measure captures: half round trips and throughput by length, delays of acknowledgements and retransmissions, gaps
