@@ -12,7 +12,7 @@ import pytest
 
 from mxwire.capture import open_capture
 from mxwire.cli import notes, progress
-from mxwire.cli.progress import Bar, DurationEstimate
+from mxwire.cli.progress import Bar, Estimate
 from mxwire.cli.reading import decoded_batches, judged_batches
 from mxwire.frames import FrameBatch
 from mxwire.wire.decoder import Decoder
@@ -34,11 +34,11 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def estimate(clock: Clock) -> DurationEstimate:
-    return DurationEstimate(clock)
+def estimate(clock: Clock) -> Estimate:
+    return Estimate(clock)
 
 
-def steps(estimate: DurationEstimate, clock: Clock, *, count: int, seconds: float, units: float) -> float:
+def steps(estimate: Estimate, clock: Clock, *, count: int, seconds: float, units: float) -> float:
     """Do some work at a steady pace; returns what is done at its end."""
     done = 0.0
     for number in range(count):
