@@ -28,8 +28,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from mxwire.capture.file_types import describe_other
-from mxwire.capture.metadata import CaptureInterface, CaptureSection
+from mxwire.capture.metadata import CaptureInterface, CaptureSection, describe_other
 from mxwire.capture.pcap import FILE_HEADER_BYTES as PCAP_HEADER_BYTES
 from mxwire.capture.pcap import PcapDecoder, is_pcap
 from mxwire.capture.pcapng import FILE_HEADER_BYTES as PCAPNG_HEADER_BYTES

@@ -361,30 +361,18 @@ def _show_list(as_json: bool) -> None:
     from mxwire.interop.impairments import TREATMENTS
     from mxwire.interop.implementations import IMPLEMENTATIONS
 
+    implementations = list(IMPLEMENTATIONS.values())
+    cases = [each.case for each in ALL_CASES.values()]
+    impairments = [each.impairment for each in TREATMENTS.values()]
     if as_json:
-        for record, items in (
-            ("implementation", IMPLEMENTATIONS.values()),
-            ("case", [each.case for each in ALL_CASES.values()]),
-            ("impairment", [each.impairment for each in TREATMENTS.values()]),
-        ):
+        for record, items in (("implementation", implementations), ("case", cases), ("impairment", impairments)):
             for each in items:
                 click.echo(json_line({"record": record, **asdict(each)}))
         return
-    blocks: list[Block] = [
-        Heading("Implementations"),
-        Table(
-            (Column("name", code=True), Column("dialect"), Column("description", wraps=True)),
-            tuple(Row((each.name, each.dialect, each.description)) for each in IMPLEMENTATIONS.values()),
-        ),
-        Heading("Cases"),
-        Table(
-            (Column("name", code=True), Column("group"), Column("description", wraps=True)),
-            tuple(Row((each.case.name, each.case.group, each.case.description)) for each in ALL_CASES.values()),
-        ),
-        Heading("Impairments"),
-        Table(
-            (Column("name", code=True), Column("effect", wraps=True)),
-            tuple(Row((each.name, each.impairment.description)) for each in TREATMENTS.values()),
-        ),
-    ]
-    show(blocks)
+    name, description = Column("name", code=True), Column("description", wraps=True)
+    rows = [Row((each.name, each.dialect, each.description)) for each in implementations]
+    blocks: list[Block] = [Heading("Implementations"), Table((name, Column("dialect"), description), tuple(rows))]
+    rows = [Row((each.name, each.group, each.description)) for each in cases]
+    blocks += [Heading("Cases"), Table((name, Column("group"), description), tuple(rows))]
+    rows = [Row((each.name, each.description)) for each in impairments]
+    show([*blocks, Heading("Impairments"), Table((name, Column("effect", wraps=True)), tuple(rows))])

@@ -12,18 +12,7 @@ from typing import Final, Literal
 
 from mxwire.errors import MxwireError
 from mxwire.report.diagram import LEGEND, diagram, has_undefined_bytes
-from mxwire.report.document import (
-    Block,
-    Column,
-    Heading,
-    Listing,
-    Paragraph,
-    Row,
-    Table,
-    Verbatim,
-    code_columns,
-    number_columns,
-)
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, Verbatim, number_columns
 from mxwire.report.json_line import json_line
 from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, FrameCheck, Reason
 from mxwire.wire.codec import TYPE_OFFSET
@@ -55,11 +44,11 @@ _OVERVIEW_COLUMNS: Final = (
 )
 _FIELD_COLUMNS: Final = (
     *number_columns("frame", "body", "size"),
-    *code_columns("field"),
+    Column("field", code=True),
     Column("meaning", wraps=True),
     Column("section", wraps=True),
 )
-_DIFFERENCE_COLUMNS: Final = (*code_columns("field"), Column("mxoe", wraps=True), Column("omx", wraps=True))
+_DIFFERENCE_COLUMNS: Final = (Column("field", code=True), Column("mxoe", wraps=True), Column("omx", wraps=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ matplotlib is an optional extra: its objects come in as arguments, and nothing h
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -50,6 +51,25 @@ def draw(
 
     Raises :class:`~mxwire.errors.MxwireError` if matplotlib is not installed, or the file cannot be written.
     """
+
+    def figure(pyplot: Any) -> Any:
+        made, (above, below) = pyplot.subplots(
+            2, 1, sharex=True, figsize=(9, 7.2), layout="constrained", gridspec_kw={"hspace": 0.04}
+        )
+        latency(above, measured, unidirectional)
+        bandwidth(below, measured)
+        for axes in (above, below):
+            marks(axes, measured, dialect, named=axes is above)
+            tidy(axes)
+        length_axis(below, measured)
+        made.suptitle(f"Messages to {partner} and back, dialect {dialect}", x=0.01, ha="left", fontsize=13)
+        return made
+
+    write_figure(path, rendered(figure, path.suffix[1:]))
+
+
+def rendered(figure: Callable[[Any], Any], kind: str) -> bytes:
+    """Render the figure that ``figure`` makes with pyplot; ``kind`` is svg, pdf or png."""
     check()
     import matplotlib as mpl
 
@@ -57,23 +77,22 @@ def draw(
     from matplotlib import pyplot
 
     with mpl.rc_context(FONT):
-        figure, (above, below) = pyplot.subplots(
-            2, 1, sharex=True, figsize=(9, 7.2), layout="constrained", gridspec_kw={"hspace": 0.04}
-        )
+        made = figure(pyplot)
         try:
-            latency(above, measured, unidirectional)
-            bandwidth(below, measured)
-            for axes in (above, below):
-                marks(axes, measured, dialect, named=axes is above)
-                tidy(axes)
-            length_axis(below, measured)
-            figure.suptitle(f"Messages to {partner} and back, dialect {dialect}", x=0.01, ha="left", fontsize=13)
-            metadata = {"Date": None} if path.suffix in (".svg", ".pdf") else None
-            figure.savefig(path, dpi=150, metadata=metadata)
-        except OSError as error:
-            raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
+            drawn = io.BytesIO()
+            metadata = {"Date": None} if kind in ("svg", "pdf") else None
+            made.savefig(drawn, format=kind, dpi=150, metadata=metadata)
         finally:
-            pyplot.close(figure)
+            pyplot.close(made)
+    return drawn.getvalue()
+
+
+def write_figure(path: Path, content: bytes) -> None:
+    """Write a file; raise :class:`~mxwire.errors.OutputError` if it cannot be written."""
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
 def tidy(axes: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import io
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,20 +11,8 @@ import numpy as np
 from mxwire.analysis.table_file import check_format, check_place
 from mxwire.analysis.timing import Timing
 from mxwire.analysis.timing.round_trips import Lengths
-from mxwire.errors import OutputError
+from mxwire.report import plot
 from mxwire.report.document import plain
-from mxwire.report.plot import (
-    BANDWIDTH,
-    FONT,
-    LATENCY,
-    Measurement,
-    bandwidth,
-    check,
-    latency,
-    length_axis,
-    marks,
-    tidy,
-)
 from mxwire.report.timing import timing_blocks
 from mxwire.wire.dialect import MXOE
 
@@ -49,7 +36,7 @@ def check_plot(path: Path) -> None:
     """Raise :class:`~mxwire.errors.MxwireError` if a figure cannot be written to ``path``."""
     check_format(path, "figure", SUFFIXES)
     check_place(path)
-    check()
+    plot.check()
 
 
 def draw_timing(path: Path, name: str, timing: Timing) -> None:
@@ -58,26 +45,9 @@ def draw_timing(path: Path, name: str, timing: Timing) -> None:
     Raises :class:`~mxwire.errors.MxwireError` if matplotlib is not installed, or the file cannot be written.
     """
     check_plot(path)
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot
-
-    kind = "svg" if path.suffix.lower() == ".html" else path.suffix.lower()[1:]
-    with mpl.rc_context(FONT):
-        figure = _figure(pyplot, name, timing)
-        try:
-            drawn = io.BytesIO()
-            figure.savefig(drawn, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
-        finally:
-            pyplot.close(figure)
-    content = drawn.getvalue()
-    if path.suffix.lower() == ".html":
-        content = _page(name, timing, content.decode()).encode()
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
+    page = path.suffix.lower() == ".html"
+    drawn = plot.rendered(lambda pyplot: _figure(pyplot, name, timing), "svg" if page else path.suffix.lower()[1:])
+    plot.write_figure(path, _page(name, timing, drawn.decode()).encode() if page else drawn)
 
 
 def _page(name: str, timing: Timing, figure: str) -> str:
@@ -89,14 +59,14 @@ def _page(name: str, timing: Timing, figure: str) -> str:
     )
 
 
-def measurements(lengths: Lengths) -> list[Measurement]:
+def measurements(lengths: Lengths) -> list[plot.Measurement]:
     """Durations by length as points of a plot, in µs and MB/s, without durations of 0: the axes are logarithmic."""
     found = []
     for length, samples in sorted(lengths.by_length.items()):
         estimate = samples.estimate()
         if estimate is not None and estimate.median > 0:
             mean, median, p99 = estimate.mean / 1e3, estimate.median / 1e3, estimate.p99 / 1e3
-            found.append(Measurement(length, mean, median, p99, length / median))
+            found.append(plot.Measurement(length, mean, median, p99, length / median))
     return found
 
 
@@ -114,7 +84,7 @@ def _figure(pyplot: Any, name: str, timing: Timing) -> Any:
     _over_time(panels[-2], timing)
     _gaps(panels[-1], timing)
     for each in panels:
-        tidy(each)
+        plot.tidy(each)
     dialect = f", dialect {timing.dialect.name}" if timing.dialect else ""
     figure.suptitle(f"{name}{dialect}", x=0.01, ha="left", fontsize=13)
     return figure
@@ -132,20 +102,20 @@ def _best(timing: Timing) -> tuple[str, Lengths]:
 
 
 def _by_length(
-    above: Any, below: Any, measured: list[Measurement], lengths: Lengths, what: str, timing: Timing
+    above: Any, below: Any, measured: list[plot.Measurement], lengths: Lengths, what: str, timing: Timing
 ) -> None:
-    latency(above, measured, False)
+    plot.latency(above, measured, False)
     above.set_ylabel(what)
-    bandwidth(below, measured)
+    plot.bandwidth(below, measured)
     _intervals(above, measured, lengths)
     below.sharex(above)
     for axes in (above, below):
-        marks(axes, measured, timing.dialect or MXOE, named=axes is above)
-    length_axis(below, measured)
+        plot.marks(axes, measured, timing.dialect or MXOE, named=axes is above)
+    plot.length_axis(below, measured)
     above.tick_params(labelbottom=False)
 
 
-def _intervals(axes: Any, measured: list[Measurement], lengths: Lengths) -> None:
+def _intervals(axes: Any, measured: list[plot.Measurement], lengths: Lengths) -> None:
     """Draw the 95 % confidence interval of each median as a bar."""
     label = "median, 95 % CI"
     for each in measured:
@@ -153,7 +123,7 @@ def _intervals(axes: Any, measured: list[Measurement], lengths: Lengths) -> None
         if estimate is None or estimate.median_low is None or estimate.median_high is None:
             continue
         low, high = max(estimate.median_low / 1e3, 1e-3), estimate.median_high / 1e3
-        axes.plot([each.length or 0.5] * 2, [low, high], color=LATENCY, linewidth=2.5, alpha=0.5, label=label)
+        axes.plot([each.length or 0.5] * 2, [low, high], color=plot.LATENCY, linewidth=2.5, alpha=0.5, label=label)
         label = "_"
     axes.legend(loc="upper left", frameon=False)
 
@@ -162,8 +132,8 @@ def _over_time(axes: Any, timing: Timing) -> None:
     """Plot bytes in flight over time, with marks at retransmissions and re-requests."""
     line = timing.line.line()
     seconds = line.width_ns / 1e9 * np.arange(len(line.in_flight) + 1)
-    axes.stairs(line.in_flight / 1024, seconds, fill=True, color=BANDWIDTH, alpha=0.35, label="in flight")
-    axes.stairs(line.in_flight / 1024, seconds, color=BANDWIDTH, linewidth=0.8)
+    axes.stairs(line.in_flight / 1024, seconds, fill=True, color=plot.BANDWIDTH, alpha=0.35, label="in flight")
+    axes.stairs(line.in_flight / 1024, seconds, color=plot.BANDWIDTH, linewidth=0.8)
     axes.set_ylabel("KiB in flight")
     axes.set_xlabel("seconds")
     axes.set_xlim(-0.01 * seconds[-1], 1.01 * seconds[-1])
@@ -186,7 +156,7 @@ def _gaps(axes: Any, timing: Timing) -> None:
     edges = timing.gaps.edges_ns / 1e3
     counts = timing.gaps.counts
     used = np.flatnonzero(counts)
-    axes.stairs(counts, edges, fill=True, color=LATENCY, alpha=0.7)
+    axes.stairs(counts, edges, fill=True, color=plot.LATENCY, alpha=0.7)
     axes.set_xscale("log")
     if len(used):
         axes.set_xlim(edges[max(used[0] - 1, 0)], edges[min(used[-1] + 2, len(edges) - 1)])

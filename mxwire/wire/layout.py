@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import construct
 
-from mxwire.wire.elements import Mac, Payload, SenderOrder, TextPayload, Undefined
 from mxwire.wire.enums import PacketType
-from mxwire.wire.formats import PacketFormat
+from mxwire.wire.formats import Mac, PacketFormat, Payload, SenderOrder, TextPayload, Undefined
 
 if TYPE_CHECKING:
     import numpy as np
@@ -130,54 +129,37 @@ def _unnamed(element: Any) -> construct.Construct:
 def _field(name: str, offset: int, element: construct.Construct, docs: str) -> Field:
     """Unwrap one field from the outside in, collecting the property that each wrapper stands for."""
     section = _SECTION.search(docs)
-    kind: FieldKind = "integer"
-    size: int | None = None
-    sender_order = hexadecimal = text = False
-    default: int | None = None
-    length_field: str | None = None
-    values: tuple[tuple[int, str], ...] = ()
+    found: dict[str, Any] = {"kind": "integer", "size": None}
     while True:
         match element:
             case construct.Default():
-                default = int(element.value)
+                found["default"] = int(element.value)
             case construct.Hex():
-                hexadecimal = True
+                found["hexadecimal"] = True
             case construct.Enum():
-                values = tuple(sorted((int(value), str(key)) for value, key in element.ksymapping.items()))
+                found["values"] = tuple(sorted((int(value), str(key)) for value, key in element.ksymapping.items()))
             case SenderOrder():
-                sender_order = True
+                found["sender_order"] = True
             case TextPayload():
-                text = True
+                found["text"] = True
             case Undefined():
-                kind = "undefined"
+                found["kind"] = "undefined"
             case Mac():
-                kind = "mac"
+                found["kind"] = "mac"
             case Payload():
-                kind, length_field = "payload", element.length_field
+                found |= {"kind": "payload", "length_field": element.length_field}
                 break
             case construct.FormatField() | construct.Bytes():
-                size = element.sizeof()
+                found["size"] = element.sizeof()
                 break
             case _ if element is construct.GreedyBytes:
-                kind = "payload"
+                found["kind"] = "payload"
                 break
             case _:
-                raise TypeError(f"field {name} of the formats uses {construct!r}, which the layouts do not know")
+                raise TypeError(f"field {name} of the formats uses {element!r}, which the layouts do not know")
         element = element.subcon
-    return Field(
-        name=name,
-        offset=offset,
-        size=size,
-        kind=kind,
-        meaning=_SECTION.sub("", docs),
-        section=section.group(1) if section else "",
-        sender_order=sender_order,
-        hexadecimal=hexadecimal,
-        text=text,
-        default=default,
-        length_field=length_field,
-        values=values,
-    )
+    meaning = _SECTION.sub("", docs)
+    return Field(name, offset, meaning=meaning, section=section.group(1) if section else "", **found)
 
 
 @cache
