@@ -9,31 +9,8 @@ from typing import Final
 LuaValue = bool | int | float | str | None | Mapping[str, "LuaValue"] | Mapping[int, "LuaValue"] | Sequence["LuaValue"]
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_KEYWORDS: Final = frozenset(
-    [
-        "and",
-        "break",
-        "do",
-        "else",
-        "elseif",
-        "end",
-        "false",
-        "for",
-        "function",
-        "goto",
-        "if",
-        "in",
-        "local",
-        "nil",
-        "not",
-        "or",
-        "repeat",
-        "return",
-        "then",
-        "true",
-        "until",
-        "while",
-    ]
+_KEYWORD: Final = re.compile(
+    "and|break|do|else|elseif|end|false|for|function|goto|if|in|local|nil|not|or|repeat|return|then|true|until|while"
 )
 _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
 
@@ -71,4 +48,4 @@ def _table(value: Mapping[str, LuaValue] | Mapping[int, LuaValue] | Sequence[Lua
 def _key(key: str | int) -> str:
     if isinstance(key, int):
         return f"[{key}]"
-    return key if _NAME.match(key) and key not in _KEYWORDS else f'["{key}"]'
+    return key if _NAME.match(key) and not _KEYWORD.fullmatch(key) else f'["{key}"]'

@@ -46,7 +46,7 @@ class MessageLayout:
     """Decimal digits of the start time in seconds."""
     address: int
     """Trailing characters of an address to show."""
-    arrow: str = " → "
+    arrow: str
 
     @property
     def width(self) -> int:
@@ -99,50 +99,25 @@ class MessageLayout:
 
 
 _LEFT: Final = {"source → destination", "kind", "sender", "receiver"}
-_COLUMNS: Final = {
-    "#": 6,
-    "seconds": 14,
-    "source → destination": 37,
-    "endpoints": 9,
-    "kind": 6,
-    "length": 10,
-    "match": 18,
-    "frames": 6,
-    "ms": 12,
-    "sender": 9,
-    "receiver": 9,
-}
-_SHORT_COLUMNS: Final = _COLUMNS | {
-    "#": 5,
-    "seconds": 11,
-    "source → destination": 19,
-    "endpoints": 5,
-    "match": 10,
-    "ms": 10,
-}
-_WHOLE: Final = MessageLayout("  ", _COLUMNS, 9, 17)
+_HEADINGS: Final = (
+    *("#", "seconds", "source → destination", "endpoints", "kind", "length"),
+    *("match", "frames", "ms", "sender", "receiver"),
+)
+
+
+def _layout(gap: str, widths: tuple[int, ...], digits: int, address: int, arrow: str = " → ") -> MessageLayout:
+    """A layout with one width per heading; columns of width 0 are omitted."""
+    shown = {heading: width for heading, width in zip(_HEADINGS, widths, strict=True) if width}
+    return MessageLayout(gap, shown, digits, address, arrow)
+
+
+_WHOLE: Final = _layout("  ", (6, 14, 37, 9, 6, 10, 18, 6, 12, 9, 9), 9, 17)
 _LAYOUTS: Final = (
     _WHOLE,
-    MessageLayout("  ", _SHORT_COLUMNS, 6, 8),
-    MessageLayout(" ", _SHORT_COLUMNS, 6, 8),
-    MessageLayout(" ", {name: width for name, width in _SHORT_COLUMNS.items() if name != "match"}, 6, 8),
-    MessageLayout(
-        " ",
-        {
-            "#": 4,
-            "seconds": 8,
-            "source → destination": 17,
-            "endpoints": 4,
-            "kind": 6,
-            "length": 8,
-            "ms": 8,
-            "sender": 8,
-            "receiver": 9,
-        },
-        3,
-        8,
-        "→",
-    ),
+    _layout("  ", (5, 11, 19, 5, 6, 10, 10, 6, 10, 9, 9), 6, 8),
+    _layout(" ", (5, 11, 19, 5, 6, 10, 10, 6, 10, 9, 9), 6, 8),
+    _layout(" ", (5, 11, 19, 5, 6, 10, 0, 6, 10, 9, 9), 6, 8),
+    _layout(" ", (4, 8, 17, 4, 6, 8, 0, 0, 8, 8, 9), 3, 8, "→"),
 )
 """From the widest to the narrowest; all but the first omit the vendor octets of addresses."""
 
