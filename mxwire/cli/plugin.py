@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli.group import CommandGroup
-from mxwire.cli.options import FILE, json_option
+from mxwire.cli.options import FILE, json_option, write_option
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ def check(tshark: Path | None, as_json: bool) -> None:
 
 @command.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
-@click.option(
-    "-w", "--write", "target", metavar="FILE", type=click.Path(path_type=Path), help="Another file, as of a profile."
+@write_option(
+    "Write the names to FILE instead, such as the ethers of a profile.", "target", type=click.Path(path_type=Path)
 )
 @_program_option
 @_json_option
