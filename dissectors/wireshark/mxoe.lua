@@ -39,6 +39,12 @@ G.number = {
   pipeline_last = 15,
   pipeline_open_mx = 12,
   longest_medium = 2088960,
+  resend_least = 0.389,
+  pull_timer_least = 0.889,
+  reordering = 0.101,
+  endpoint_maximum = 32,
+  probe_magic_first = 1073741824,
+  probe_magic_last = 2147483647,
 }
 G.packet_type = {
   NONE = 0,
@@ -1123,6 +1129,75 @@ G.vote = {
   { type = 37, at = 20, size = 2, header_end = 40, most = 32, weight = 4 },
   { type = 38, at = 20, size = 2, header_end = 40, most = 128, weight = 4 },
 }
+G.flag = {
+  {
+    name = "retransmission",
+    label = "retransmission",
+    severity = "note",
+    meaning = "This packet was transmitted before (R-RTX-02, R-PUL-12)",
+  },
+  {
+    name = "re_request",
+    label = "re-request",
+    severity = "note",
+    meaning = "This block was requested before (R-PUL-07, R-PUL-08)",
+  },
+  {
+    name = "early_re_request",
+    label = "early re-request",
+    severity = "note",
+    meaning = "This block was requested before, and a later one is already complete (R-PUL-07)",
+  },
+  {
+    name = "duplicate",
+    label = "duplicate",
+    severity = "note",
+    meaning = "The same packet again at once: duplicated by the network or by the capture (R-RTX-01)",
+  },
+  {
+    name = "out_of_order",
+    label = "out of order",
+    severity = "note",
+    meaning = "Follows a later packet of the same direction or block",
+  },
+  {
+    name = "early",
+    label = "early",
+    severity = "note",
+    meaning = "Received before an earlier message, which is missing; the receiver stores it (R-ORD-03)",
+  },
+  {
+    name = "obsolete",
+    label = "obsolete",
+    severity = "note",
+    meaning = "The receiver has acknowledged or ended this message already, and drops the frame (R-ORD-03)",
+  },
+  {
+    name = "gap",
+    label = "gap",
+    severity = "warn",
+    meaning = "The previous message of this direction, or reply of this block, is not in the capture",
+  },
+  { name = "nacked", label = "nacked", severity = "note", meaning = "A nack has refused this message or pull before" },
+  {
+    name = "refused",
+    label = "refused",
+    severity = "warn",
+    meaning = "Session 0xFFFFFFFF: the sender never learnt the session id, and the receiver refuses it (R-CON-12)",
+  },
+  {
+    name = "throttled",
+    label = "throttled",
+    severity = "warn",
+    meaning = "The maximum of messages is outstanding; further sends wait (R-SEQ-06)",
+  },
+  {
+    name = "probe",
+    label = "probe",
+    severity = "note",
+    meaning = "Sent by a diagnostic tool to examine a driver; no driver sends it",
+  },
+}
 -- END GENERATED
 
 local floor, byte, sub, format = math.floor, string.byte, string.sub, string.format
@@ -1293,23 +1368,13 @@ local EXPERT = {
   { "nack_mcp.bad_rdmawin", "response", "warn", "Pull refused: the region does not exist" },
   { "nack_mcp.unknown_type", "response", "error", "No such nack type; a large one aborts the application (R-NAK-09)" },
   { "nack_mcp.unmatched", "sequence", "note", "No refused PULL is in the capture" },
-  { "analysis.retransmission", "sequence", "note", "This message has been sent before (R-RTX-02)" },
-  { "analysis.duplicate", "sequence", "note", "The same frame again at once: duplicated by the network or by the capture" },
-  { "analysis.out_of_order", "sequence", "note", "Follows a later message of the same direction" },
-  { "analysis.early", "sequence", "note", "Received before an earlier message, which is missing; the receiver stores it (R-ORD-03)" },
-  { "analysis.obsolete", "sequence", "note", "The receiver has acknowledged this number already, and drops the frame (R-ORD-03)" },
-  { "analysis.gap", "sequence", "warn", "The previous message is not in the capture" },
   { "analysis.ack_gap", "sequence", "warn", "Acknowledges a message that is not in the capture" },
   { "analysis.duplicate_ack", "sequence", "note", "This acknowledgement repeats an earlier one" },
   { "analysis.obsolete_ack", "sequence", "note", "An older acknowledgement number than one seen before; ignored (R-ACK-06)" },
   { "analysis.session_number", "sequence", "warn", "Not the session number of this direction: dropped silently (R-SEQ-07)" },
-  { "analysis.throttled", "sequence", "warn", "The maximum of messages is outstanding; further sends wait (R-SEQ-06)" },
-  { "analysis.re_request", "sequence", "note", "This block was requested before; the pull timer expired (R-PUL-08)" },
-  { "analysis.optimistic_re_request", "sequence", "note", "This block was requested before, and a later one is already complete (R-PUL-07)" },
   { "analysis.zombie_pull", "sequence", "warn", "The pulling endpoint is closed or has ended this transfer: an orphaned pull (R-CLS-08)" },
   { "analysis.session_mismatch", "sequence", "warn", "Not the session id of the destination endpoint; the receiver refuses or drops it" },
   { "analysis.closed_endpoint", "sequence", "note", "The destination endpoint was refused as closed before, and has not connected since" },
-  { "analysis.unknown_session", "sequence", "warn", "Session 0xFFFFFFFF: the sender never learnt the session id (R-CON-12)" },
   { "analysis.stale_index", "sequence", "warn", "Not the peer index that the destination taught: dropped, or taken as another host's" },
   { "analysis.unknown_index", "sequence", "chat", "Peer index 0xFFFF: the sender has not learnt its index, and the receiver drops the frame" },
   { "reassembly.overlap", "reassemble", "warn", "Fragments of the message overlap or leave a gap" },
@@ -1320,6 +1385,12 @@ local EXPERT = {
 }
 
 local E, LABEL = {}, {}
+
+-- The marks of frames have the names, labels and meanings of `mxwire decode`.
+for _, flag in ipairs(G.flag) do
+  EXPERT[#EXPERT + 1] = { "analysis." .. flag.name, "sequence", flag.severity, flag.meaning }
+  LABEL["analysis." .. flag.name] = flag.label:gsub("^%l", string.upper)
+end
 
 local function declare_experts()
   local GROUP = {
@@ -1336,9 +1407,9 @@ local function declare_experts()
     local made = ProtoExpert.new("mxoe." .. name, each[4], GROUP[each[2]], SEVERITY[each[3]])
     E[name], list[#list + 1] = made, made
     local short = name:match("^analysis%.(.*)")
-    if short then
+    if short and not LABEL[name] then
       -- The info column begins with these words, like that of TCP.
-      LABEL[name] = short:gsub("re_request", "re-request"):gsub("_", " "):gsub("^%l", string.upper)
+      LABEL[name] = short:gsub("_", " "):gsub("^%l", string.upper)
     end
   end
   mxoe.experts = list
@@ -1375,6 +1446,7 @@ local HALF = SEQUENCES / 2
 local U32 = 4294967296
 local LINKS_SHOWN = 32
 local ITEMS_KEPT = 64          -- per frame, for display
+local CURSORS_KEPT = 8         -- requests of one block whose replies are checked for order
 local ACKED_KEPT = 512         -- acknowledged messages of a direction, to detect retransmissions
 local FRAMES_KEPT = 1000       -- transmissions per message
 local HOSTS_COUNTED = 10000    -- in the statistics
@@ -1556,8 +1628,8 @@ end
 -- Conversations are followed in three kinds of objects:
 --   * A flow is one direction between two endpoints: the next sequence number (`following`), the number that the receiver
 --     expects (`expected`), the first unacknowledged one (`unacked`), and its messages by number. `number_message` assigns
---     a frame to its message: new, ahead of a gap, out of order, or a repetition. A repetition within half the resend
---     delay is a duplicate, since no host retransmits that early; a later one is a retransmission. `acknowledge` advances
+--     a frame to its message: new, ahead of a gap, out of order, or a repetition. A repetition sooner than a resend delay
+--     is a duplicate, since no host retransmits that early; a later one is a retransmission. `acknowledge` advances
 --     `unacked` and links acks to messages. A connect starts a flow; a receiver that reconnects rewinds it (D-1), because
 --     the sender will transmit unacknowledged messages again.
 --   * A pull is one transfer of a region, found by the puller's handle and magic: its blocks, requests and replies. A
@@ -2054,7 +2126,7 @@ end
 local REMARK = {}
 
 local function session_remark(v, note)
-  if v.session == N.unknown_session then note("analysis.unknown_session", "session unknown to the sender (R-CON-12)") end
+  if v.session == N.unknown_session then note("analysis.refused", "session unknown to the sender (R-CON-12)") end
 end
 
 function REMARK.truc(v, dialect, note)
@@ -2165,7 +2237,11 @@ local function flags_and(flags, name)
   local made, labels = { names = {}, more = {}, labels = "" }, {}
   for place, each in ipairs(flags.names) do made.names[place] = each end
   made.names[#made.names + 1] = name
-  for _, each in ipairs(made.names) do labels[#labels + 1] = LABEL[each] end
+  for _, each in ipairs(made.names) do
+    -- An early re-request is one of the re-requests: its own words suffice.
+    local said = each == "analysis.re_request" and name == "analysis.early_re_request"
+    if not said then labels[#labels + 1] = LABEL[each] end
+  end
   if #labels > 0 then made.labels = "[" .. concat(labels, ", ") .. "] " end
   flags.more[name] = made
   return made
@@ -2327,6 +2403,7 @@ end
 local function new_message(c, flow)
   local message = {
     frames = {}, parts = {}, round = 1, before_round = 0, refused = 0, last = c.number, time = c.time,
+    transmissions = 1, sent = c.time, sent_parts = {}, piggyack = c.v.lib_piggyack,
   }
   -- Only invalid traffic makes a direction too large: start from scratch.
   if not flow.messages[c.v.lib_seqnum] and not enlarge(flow, 1) then flow.messages, flow.size = {}, 1 end
@@ -2334,23 +2411,45 @@ local function new_message(c, flow)
   return message
 end
 
--- A repeated message: retransmitted after the resend delay, or duplicated by the network at once.
-local function repeated(c, message, first, time)
-  if c.time - time >= N.resend_delay / 2 then
+-- Returns whether a frame of a known message is a retransmission, as opposed to a duplicate made by the network or the
+-- capture, or, with nil, another fragment of the first transmission. Nothing in the packet distinguishes them: a library
+-- retransmits after the resend delay, with the current piggybacked ack, and all fragments of a MEDIUM.
+local function is_retransmission(c, message, part)
+  local late = c.time - message.sent >= N.resend_least
+  if c.v.frag_seqnum then
+    if late then
+      message.transmissions, message.sent_parts = message.transmissions + 1, {}
+    elseif message.sent_parts[part] then
+      return false
+    end
+  else
+    if not late and c.v.lib_piggyack == message.piggyack then return false end
+    message.transmissions, message.piggyack = message.transmissions + 1, c.v.lib_piggyack
+  end
+  message.sent = c.time
+  if message.transmissions > 1 then return true end
+end
+
+-- Marks a frame of a known message.
+local function mark_repetition(c, message, part)
+  local again = is_retransmission(c, message, part)
+  if again then
     add_flag(c.number, "analysis.retransmission")
     if message.acked then add_flag(c.number, "analysis.obsolete") end
-  else
+  elseif again == false then
     add_flag(c.number, "analysis.duplicate")
   end
-  add_item(c.number, "original_in", first)
+  if message.nacked then add_flag(c.number, "analysis.nacked") end
 end
 
 -- Assigns a frame to its part of the message; only a MEDIUM message has several.
-local function note_part(c, flow, message)
+local function note_part(c, flow, message, is_new)
   local part = c.v.frag_seqnum or 0
   local known = message.parts[part]
+  if not is_new then mark_repetition(c, message, part) end
+  message.sent_parts[part] = true
   if known then
-    repeated(c, message, known.first, known.time)
+    add_item(c.number, "original_in", known.first)
     if known.round == message.round then
       -- A nack answers the latest transmission.
       message.round, message.refused, message.before_round = message.round + 1, 0, #message.frames - 1
@@ -2379,6 +2478,7 @@ local function number_message(c, flow)
   end
   local ahead = (number - flow.following) % SEQUENCES
   local message = ahead >= HALF and flow.messages[c.v.lib_seqnum] or nil
+  local is_new = not message
   if not message then
     if ahead < HALF then
       if ahead > N.early_window then
@@ -2404,7 +2504,7 @@ local function number_message(c, flow)
   end
   if #message.frames < FRAMES_KEPT then message.frames[#message.frames + 1] = c.number end
   message.last, message.time = c.number, c.time
-  return message, note_part(c, flow, message)
+  return message, note_part(c, flow, message, is_new)
 end
 
 local function show_acked(c, message)
@@ -2502,6 +2602,7 @@ local ANALYSE = {}
 function ANALYSE.host_query(c)
   learn_index(c)
   if c.broadcast then add_flag(c.number, "host_query.not_unicast") end
+  if c.v.magic >= N.probe_magic_first and c.v.magic <= N.probe_magic_last then add_flag(c.number, "analysis.probe") end
   if c.reported > N.longest_plain_query then add_flag(c.number, "host_query.padded") end
   local hosts = joined(c.source, c.destination)
   local known = recall("query", hosts, c.v.magic)
@@ -2543,7 +2644,7 @@ function ANALYSE.connect_request(c)
   if there.requester ~= c.v.src_session_id then
     if there.requester then start_flow(there, nil) end
     there.first_request = not there.requester
-    there.requester, there.target = c.v.src_session_id, nil
+    there.requester, there.target, there.reset_by = c.v.src_session_id, nil, nil
   end
   if back.target ~= c.v.src_session_id then
     start_flow(back, c.v.target_recv_seqnum_start)
@@ -2569,14 +2670,15 @@ function ANALYSE.connect_reply(c)
   if G.enum.connect_status_code[c.v.connect_status_code] == "BAD_KEY" then add_flag(c.number, "connect.bad_key") end
   if G.enum.connect_status_code[c.v.connect_status_code] == "SUCCESS" then
     local back = flow_of(c.to, c.from)
-    if back.target ~= c.v.target_session_id then
-      -- `back` is the direction of the requesting endpoint.
-      if back.first_request then
+    -- `back` is the direction of the requesting endpoint. Its first connect to a session resets the numbers there, even
+    -- if that session has connected before (R-CON-12).
+    if back.reset_by ~= c.v.target_session_id then
+      if back.first_request or back.target == c.v.target_session_id then
         rewind_flow(back, c.v.target_recv_seqnum_start)
       else
         start_flow(back, c.v.target_recv_seqnum_start)
       end
-      back.target = c.v.target_session_id
+      back.target, back.reset_by = c.v.target_session_id, c.v.target_session_id
     end
   end
   local asked = recall("flow", c.to, c.from)
@@ -2728,25 +2830,51 @@ local function message_offset(v, dialect)
   return (v.frame_index * dialect.reply_payload - v.pulled_rdma_offset % dialect.reply_payload + v.first_frame_offset) % U32
 end
 
+-- Returns whether a later block was complete before `block`.
+local function is_overtaken(pull, block)
+  if block.got == block.frames then return block.overtaken end
+  return pull.complete_block and pull.complete_block > block.index
+end
+
+-- Marks a repeated PULL: the timer expired, a later block is complete, or the frame is a duplicate.
+local function mark_re_request(c, pull, block)
+  local since = c.time - block.time
+  local quiet = c.time - math.max(block.time, pull.last_reply)
+  if quiet < N.pull_timer_least and is_overtaken(pull, block) then
+    add_flag(c.number, "analysis.re_request")
+    add_flag(c.number, "analysis.early_re_request")
+  elseif since > N.reordering then
+    add_flag(c.number, "analysis.re_request")
+  else
+    add_flag(c.number, "analysis.duplicate")
+    return false
+  end
+  return true
+end
+
 local function note_block(c, pull)
+  if pull.refused > 0 then add_flag(c.number, "analysis.nacked") end
+  if pull.notify then add_flag(c.number, "analysis.obsolete") end
+  if math.min(c.v.src_endpoint, c.v.dst_endpoint) >= N.endpoint_maximum then add_flag(c.number, "analysis.probe") end
   if pull.full then return end
   pull.full = not enlarge(pull, 0.5)
   local block = pull.blocks[c.v.frame_index]
+  local start = message_offset(c.v, c.dialect)
   if block then
-    local waited = c.time - math.max(pull.last_reply, block.time)
-    if waited >= N.pull_timer * 0.9 then
-      add_flag(c.number, "analysis.re_request")
-    else
-      local overtaken = pull.complete_block and pull.complete_block > block.index
-      add_flag(c.number, overtaken and "analysis.optimistic_re_request" or "analysis.duplicate")
+    if mark_re_request(c, pull, block) then
+      block.time, block.requests = c.time, block.requests + 1
+      if #block.cursors < CURSORS_KEPT then block.cursors[#block.cursors + 1] = start end
     end
     add_item(c.number, "original_in", block.first)
   else
-    block = { first = c.number, index = c.v.frame_index, frames = pull_frames(c.v, c.dialect), got = 0 }
+    block = {
+      first = c.number, index = c.v.frame_index, frames = pull_frames(c.v, c.dialect), got = 0, requests = 1,
+      time = c.time, cursors = { start },   -- for each request the byte after its latest reply
+    }
     pull.blocks[c.v.frame_index] = block
     pull.requested = pull.requested + block.frames
   end
-  block.time, block.request = c.time, { number = c.number, block = block }
+  block.request = { number = c.number, block = block }
   pull.requests[#pull.requests + 1] = block.request
 end
 
@@ -2811,6 +2939,21 @@ local function finish_pull(c, pull)
   end
 end
 
+-- A reply is expected where an earlier reply to a request of its block ended: beyond all of these places there is a gap,
+-- before all of them the reply is out of order. Repeated bytes are neither.
+local function mark_order(c, block, known)
+  local best
+  for place, cursor in ipairs(block.cursors) do
+    if cursor <= c.v.msg_offset and (not best or cursor > block.cursors[best]) then best = place end
+  end
+  if not best then
+    if not known then add_flag(c.number, "analysis.out_of_order") end
+    return
+  end
+  if block.cursors[best] < c.v.msg_offset and not known then add_flag(c.number, "analysis.gap") end
+  block.cursors[best] = c.v.msg_offset + c.v.frame_length
+end
+
 local function note_reply(c, pull, frame)
   local request = request_of(pull, frame, c.dialect)
   if not request then
@@ -2821,12 +2964,13 @@ local function note_reply(c, pull, frame)
       request.answered = true
       add_item(request.number, "first_data_in", c.number)
     end
-    if request.highest and c.v.msg_offset < request.highest then add_flag(c.number, "analysis.out_of_order") end
-    request.highest = math.max(request.highest or 0, c.v.msg_offset)
   end
   local known = pull.replies[c.v.msg_offset]
+  if request then mark_order(c, request.block, known) end
+  pull.last_reply = c.time
   if known then
-    add_flag(c.number, "analysis.duplicate")
+    local again = request and request.block.requests > 1
+    add_flag(c.number, again and "analysis.retransmission" or "analysis.duplicate")
     add_item(c.number, "original_in", known)
     return
   end
@@ -2834,12 +2978,13 @@ local function note_reply(c, pull, frame)
   pull.full = not enlarge(pull, 0.125)
   pull.replies[c.v.msg_offset] = c.number
   pull.members[#pull.members + 1] = c.number
-  pull.got, pull.received, pull.last_reply = pull.got + c.v.frame_length, pull.received + 1, c.time
+  pull.got, pull.received = pull.got + c.v.frame_length, pull.received + 1
   add_item(c.number, "received", pull.got)
   if request then
     local block = request.block
     block.got = block.got + 1
     if block.got == block.frames then
+      block.overtaken = pull.complete_block and pull.complete_block > block.index
       add_item(request.number, "last_data_in", c.number)
       pull.complete_block = math.max(pull.complete_block or block.index, block.index)
     end
@@ -2857,7 +3002,10 @@ function ANALYSE.pull_reply(c)
     add_flag(c.number, "pull_reply.unknown_handle")
     return
   end
-  if pull.notify then add_flag(c.number, "pull_reply.late") end
+  if pull.notify then
+    add_flag(c.number, "pull_reply.late")
+    add_flag(c.number, "analysis.obsolete")
+  end
   if recall("closed", 0, pull.puller) then add_flag(c.number, "pull_reply.closed_endpoint") end
   if pull.rndv then add_item(c.number, "rndv_in", pull.rndv.number) end
   note_reply(c, pull, check_reply(c, pull))
@@ -2926,7 +3074,7 @@ function ANALYSE.nack_lib(c)
     add_flag(c.number, "connect.refused")
     refuse(c, { pending.number }, 1, "nack_lib.unmatched")
   elseif message then
-    message.refused = message.refused + 1
+    message.refused, message.nacked = message.refused + 1, true
     refuse(c, message.frames, message.before_round + message.refused, "nack_lib.unmatched")
   else
     add_flag(c.number, "nack_lib.unmatched")
@@ -3050,7 +3198,7 @@ local function messages_lines()
       transfers.time, transfers.time > 0 and transfers.bytes / transfers.time / 1e6 or 0)
   end
   for _, name in ipairs({ "analysis.retransmission", "analysis.duplicate", "analysis.out_of_order",
-    "analysis.re_request", "analysis.optimistic_re_request" }) do
+    "analysis.re_request", "analysis.early_re_request" }) do
     lines[#lines + 1] = format("%-34s %10d", LABEL[name], counted.flags[name] or 0)
   end
   if not mxoe.prefs.analysis then lines[#lines + 1] = "The preference \"Analyse conversations\" is off: nothing was counted." end

@@ -217,7 +217,7 @@ def watched(
     with capture_of(path) as reader:
         for decoded in judged_batches(decoder, reader):
             follower.observe(decoded)
-            frames = watch.take()
+            frames = watch.frames(follower.take_marks(decoded))
             if watch.message is None:
                 continue
             take(decoded, frames, watch.message)

@@ -47,6 +47,7 @@ def generated() -> str:
         "hint": tables.hints(),
         "old_reply_limit": tables.old_reply_limits(),
         "vote": tables.byte_order(),
+        "flag": tables.flags(),
     }
     lines = [f"G.{name} = {lua(value)}\n" for name, value in parts.items()]
     return "local G = {}\n" + "".join(lines)

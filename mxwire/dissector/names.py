@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from mxwire.analysis.marks import FLAGS
 from mxwire.dissector.location import plugin_path
 from mxwire.dissector.tables import filter_fields
 
@@ -67,6 +68,7 @@ def filter_rows() -> list[FilterRow]:
 def expert_rows() -> list[ExpertRow]:
     """Return every expert information of the plugin."""
     found = _EXPERT.findall(_section("EXPERT"))
+    found += ((f"analysis.{name}", "sequence", each.severity, each.meaning) for name, each in FLAGS.items())
     return [ExpertRow(EXPERT_PREFIX + name, group, severity, text) for name, group, severity, text in found]
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from mxwire.analysis.conversations.state import PULL_TIMER_NS, REORDER_NS, RESEND_NS
+from mxwire.analysis.marks import FLAGS
 from mxwire.dissector.lua import LuaValue
 from mxwire.ethernet import ETHERTYPE_MXOE, SHORTEST_FRAME
 from mxwire.units import SECOND
@@ -25,6 +27,7 @@ from mxwire.wire.dialect import (
 from mxwire.wire.encapsulation import HEADER_LENGTH
 from mxwire.wire.enums import RESERVED_TYPES, ConnectStatus, NackType, PacketType, TrucType
 from mxwire.wire.layout import Field, Layout, layout_of
+from mxwire.wire.probes import QUERY_MAGICS
 from mxwire.wire.selection import ANNOUNCEMENT_LENGTH, REPLY_FLAG
 
 LAYOUTS: Final[dict[str, formats.PacketFormat]] = {
@@ -229,6 +232,12 @@ def named_numbers() -> dict[str, LuaValue]:
         "pipeline_last": detection._PIPELINES.stop - 1,
         "pipeline_open_mx": detection._OPEN_MX_PIPELINE,
         "longest_medium": detection._LONGEST_MEDIUM,
+        "resend_least": RESEND_NS / SECOND,
+        "pull_timer_least": PULL_TIMER_NS / SECOND,
+        "reordering": REORDER_NS / SECOND,
+        "endpoint_maximum": numbers.ENDPOINT_MAXIMUM,
+        "probe_magic_first": QUERY_MAGICS.start,
+        "probe_magic_last": QUERY_MAGICS.stop - 1,
     }
 
 
@@ -315,6 +324,14 @@ def hints() -> list[LuaValue]:
 def old_reply_limits() -> dict[int, LuaValue]:
     """Return P of old generations, each with a frame limit that results in it."""
     return dict(detection._OLD_REPLY_LIMITS)
+
+
+def flags() -> list[LuaValue]:
+    """Return the flags of frames, in their order."""
+    return [
+        {"name": name, "label": each.label, "severity": each.severity, "meaning": each.meaning}
+        for name, each in FLAGS.items()
+    ]
 
 
 def byte_order() -> list[LuaValue]:

@@ -218,7 +218,7 @@ def test_checksums_of_the_debug_library() -> None:
 
 FLAGS = {
     "mxoe-early": {"analysis.early", "analysis.gap", "analysis.obsolete", "analysis.duplicate_ack"},
-    "mxoe-lossy-1M": {"analysis.re_request", "analysis.optimistic_re_request", "analysis.out_of_order"},
+    "mxoe-lossy-1M": {"analysis.re_request", "analysis.early_re_request", "analysis.out_of_order"},
     "mxoe-connect": {"connect.bad_key", "connect.restart"},
     "mxoe-discovery-static": {"connect.repeated"},
     "mxoe-discovery-omxoed": {"host_query.repeated"},
@@ -230,7 +230,7 @@ FLAGS = {
     "omx9000-receiver-killed": {"analysis.zombie_pull", "analysis.re_request"},
     "mxoe-truncated": {"notify.truncated"},
     "mxoe-uninit": {"undefined.leaked"},
-    "mxoe-no-reverse-connect": {"connect.no_reverse", "analysis.unknown_session"},
+    "mxoe-no-reverse-connect": {"connect.no_reverse", "analysis.refused"},
     "mxoe-connect-cross": set(),
     "mxoe-many-small": set(),
     "omx1500-echo-pattern": set(),
@@ -301,7 +301,7 @@ def test_without_analysis_there_is_none() -> None:
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        ("stat", ["PULL_REPLY", "733", "analysis.optimistic_re_request"]),
+        ("stat", ["PULL_REPLY", "733", "analysis.early_re_request"]),
         ("messages", ["RNDV", "1048576", "Transfers by pull: 2"]),
         ("peers", ["52:54:00:0a:00:01", "mxoe, because of\n  PULL_REPLY numbered"]),
     ],

@@ -229,7 +229,7 @@ simple("connect.bad_status", lambda t: (t.connect(), t.accept(status=5)))
 simple("connect.session_number", lambda t: t.connect(start=NUMBERS + 1))
 simple("nack_lib.unknown_type", lambda t: (t.tiny(), t.nack(9, 1)))
 simple("nack_mcp.unknown_type", lambda t: (t.pull(), t.refuse(9)))
-simple("analysis.unknown_session", lambda t: t.ack(2, session=UNKNOWN, liback_session_id=UNKNOWN))
+simple("analysis.refused", lambda t: t.ack(2, session=UNKNOWN, liback_session_id=UNKNOWN))
 simple("analysis.unknown_index", lambda t: t.tiny(dst_src_peer_index=0xFFFF))
 
 
@@ -328,6 +328,8 @@ simple("nack_mcp.endpt_closed", lambda t: (t.pull(), t.refuse(NackType.ENDPT_CLO
 simple("nack_mcp.bad_session", lambda t: (t.pull(), t.refuse(NackType.BAD_SESSION)))
 simple("nack_mcp.bad_rdmawin", lambda t: (t.pull(), t.refuse(NackType.BAD_RDMAWIN)))
 simple("nack_mcp.unmatched", lambda t: t.refuse(NackType.BAD_SESSION))
+simple("analysis.nacked", lambda t: (t.tiny(), t.nack(NackType.BAD_SESSION, 1), t.wait(0.5), t.tiny()))
+simple("analysis.probe", lambda t: t.pull(src_endpoint=255, dst_endpoint=255))
 simple("analysis.re_request", lambda t: (t.pull(), t.wait(1), t.pull()))
 simple("analysis.zombie_pull", lambda t: (t.transfer(), t.notify(), t.wait(1), t.pull()))
 
@@ -340,7 +342,7 @@ def _(t: Talk) -> None:
     t.data(0)
 
 
-@case("analysis.optimistic_re_request")
+@case("analysis.early_re_request")
 def _(t: Talk) -> None:
     """The second block is complete, the first is not."""
     t.announce(2 * BLOCK)
@@ -422,8 +424,8 @@ def test_a_healthy_conversation_has_none(tmp_path: Path) -> None:
 
 
 SAID: Final = {
-    "mxoe-burst": "analysis.retransmission analysis.unknown_session connect.no_reverse",
-    "mxoe-cancel": "analysis.retransmission analysis.unknown_session connect.no_reverse nack_lib.endpt_closed",
+    "mxoe-burst": "analysis.refused analysis.retransmission connect.no_reverse",
+    "mxoe-cancel": "analysis.refused analysis.retransmission connect.no_reverse nack_lib.endpt_closed",
     "mxoe-connect": "connect.bad_key connect.restart",
     "mxoe-connect-cross": "",
     "mxoe-discovery-omxoed": "host_query.repeated",
@@ -435,52 +437,52 @@ SAID: Final = {
     ),
     "mxoe-echo-checksum-debug": "",
     "mxoe-every-type": (
-        "analysis.retransmission analysis.unknown_session connect.no_reverse host_query.repeated "
-        "nack_lib.bad_session nack_lib.endpt_closed nack_mcp.bad_session notify.failed"
+        "analysis.refused analysis.retransmission connect.no_reverse host_query.repeated nack_lib.bad_session "
+        "nack_lib.endpt_closed nack_mcp.bad_session notify.failed"
     ),
     "mxoe-lossy-1M": (
-        "analysis.duplicate analysis.early analysis.optimistic_re_request analysis.out_of_order "
-        "analysis.re_request analysis.retransmission analysis.unknown_session connect.no_reverse "
-        "frame.data_cut reassembly.cut"
+        "analysis.duplicate analysis.early analysis.early_re_request analysis.gap analysis.out_of_order "
+        "analysis.re_request analysis.refused analysis.retransmission connect.no_reverse frame.data_cut "
+        "reassembly.cut"
     ),
     "mxoe-many": (
-        "analysis.retransmission analysis.unknown_session connect.no_reverse frame.data_cut "
-        "nack_lib.endpt_closed reassembly.cut"
+        "analysis.refused analysis.retransmission connect.no_reverse frame.data_cut nack_lib.endpt_closed "
+        "reassembly.cut"
     ),
     "mxoe-many-small": "",
     "mxoe-medium-pipeline11": "",
     "mxoe-nack-lib": (
-        "analysis.closed_endpoint connect.refused connect.restart nack_lib.bad_endpt "
-        "nack_lib.bad_session nack_lib.endpt_closed"
+        "analysis.closed_endpoint connect.refused connect.restart nack_lib.bad_endpt nack_lib.bad_session "
+        "nack_lib.endpt_closed"
     ),
     "mxoe-nack-mcp-closed": (
-        "connect.no_reverse frame.data_cut nack_lib.endpt_closed nack_mcp.endpt_closed notify.failed"
+        "analysis.nacked connect.no_reverse frame.data_cut nack_lib.endpt_closed nack_mcp.endpt_closed notify.failed"
     ),
     "mxoe-nack-mcp-rdmawin": (
-        "analysis.duplicate analysis.duplicate_ack analysis.retransmission analysis.unknown_session "
+        "analysis.duplicate analysis.duplicate_ack analysis.obsolete analysis.refused analysis.retransmission "
         "connect.no_reverse connect.repeated_reply nack_mcp.bad_rdmawin"
     ),
     "mxoe-nack-mcp-session": (
-        "analysis.re_request connect.no_reverse frame.data_cut nack_lib.bad_session nack_mcp.bad_session notify.failed"
+        "analysis.nacked analysis.re_request connect.no_reverse frame.data_cut nack_lib.bad_session "
+        "nack_mcp.bad_session notify.failed"
     ),
     "mxoe-no-reverse-connect": (
-        "analysis.retransmission analysis.unknown_session connect.no_reverse nack_lib.bad_session "
+        "analysis.refused analysis.retransmission connect.no_reverse nack_lib.bad_session "
         "nack_lib.endpt_closed nack_mcp.bad_session notify.failed"
     ),
     "mxoe-pingpong-small-medium": (
-        "analysis.early analysis.retransmission analysis.unknown_session connect.no_reverse connect.restart"
+        "analysis.early analysis.refused analysis.retransmission connect.no_reverse connect.restart"
     ),
     "mxoe-resends-exhausted": (
         "analysis.retransmission analysis.session_number connect.no_reverse connect.session_number "
-        "nack_lib.bad_session nack_lib.endpt_closed nack_lib.unmatched nack_mcp.bad_rdmawin "
-        "notify.failed"
+        "nack_lib.bad_session nack_lib.endpt_closed nack_lib.unmatched nack_mcp.bad_rdmawin notify.failed"
     ),
-    "mxoe-rndv-offset": "analysis.duplicate analysis.optimistic_re_request connect.no_reverse undefined.leaked",
-    "mxoe-stopped-receiver": (
-        "analysis.retransmission analysis.unknown_session connect.no_reverse nack_lib.endpt_closed"
+    "mxoe-rndv-offset": (
+        "analysis.early_re_request analysis.re_request analysis.retransmission connect.no_reverse undefined.leaked"
     ),
-    "mxoe-truncated": "analysis.retransmission analysis.unknown_session connect.no_reverse notify.truncated",
-    "mxoe-unexpected": "analysis.retransmission analysis.unknown_session connect.no_reverse nack_lib.endpt_closed",
+    "mxoe-stopped-receiver": "analysis.refused analysis.retransmission connect.no_reverse nack_lib.endpt_closed",
+    "mxoe-truncated": "analysis.refused analysis.retransmission connect.no_reverse notify.truncated",
+    "mxoe-unexpected": "analysis.refused analysis.retransmission connect.no_reverse nack_lib.endpt_closed",
     "mxoe-uninit": "connect.refused connect.restart nack_lib.bad_endpt nack_lib.endpt_closed undefined.leaked",
     "omx1500-connect": "connect.bad_key connect.restart",
     "omx1500-early": (
@@ -491,45 +493,42 @@ SAID: Final = {
     "omx1500-pingpong-small-medium": (
         "analysis.early analysis.obsolete analysis.retransmission connect.no_reverse connect.restart"
     ),
-    "omx9000-cancel": "analysis.retransmission analysis.unknown_session connect.no_reverse nack_lib.endpt_closed",
+    "omx9000-cancel": "analysis.refused analysis.retransmission connect.no_reverse nack_lib.endpt_closed",
     "omx9000-connect": "connect.bad_key connect.restart",
     "omx9000-discovery-omxoed": "host_query.repeated",
     "omx9000-driver-load": "",
     "omx9000-lossy-1M": (
-        "analysis.duplicate analysis.early analysis.optimistic_re_request analysis.out_of_order "
-        "analysis.retransmission connect.no_reverse frame.data_cut reassembly.cut"
+        "analysis.duplicate analysis.early analysis.early_re_request analysis.gap analysis.out_of_order "
+        "analysis.re_request analysis.retransmission connect.no_reverse frame.data_cut reassembly.cut"
     ),
     "omx9000-many": (
-        "analysis.retransmission analysis.unknown_session connect.no_reverse frame.data_cut "
-        "nack_lib.endpt_closed reassembly.cut"
+        "analysis.refused analysis.retransmission connect.no_reverse frame.data_cut nack_lib.endpt_closed "
+        "reassembly.cut"
     ),
     "omx9000-many-small": "",
     "omx9000-nack-lib": (
-        "analysis.closed_endpoint connect.refused connect.restart nack_lib.bad_endpt "
-        "nack_lib.bad_session nack_lib.endpt_closed"
+        "analysis.closed_endpoint connect.refused connect.restart nack_lib.bad_endpt nack_lib.bad_session "
+        "nack_lib.endpt_closed"
     ),
     "omx9000-nack-mcp-closed": (
-        "connect.no_reverse frame.data_cut nack_lib.endpt_closed nack_mcp.endpt_closed notify.failed"
+        "analysis.nacked connect.no_reverse frame.data_cut nack_lib.endpt_closed nack_mcp.endpt_closed notify.failed"
     ),
     "omx9000-nack-mcp-rdmawin": (
-        "analysis.duplicate analysis.duplicate_ack analysis.retransmission analysis.unknown_session "
+        "analysis.duplicate analysis.duplicate_ack analysis.obsolete analysis.refused analysis.retransmission "
         "connect.no_reverse connect.repeated_reply nack_mcp.bad_rdmawin"
     ),
     "omx9000-pingpong-sync": "analysis.early analysis.retransmission connect.no_reverse connect.restart",
     "omx9000-receiver-killed": (
-        "analysis.duplicate analysis.optimistic_re_request analysis.re_request analysis.zombie_pull "
-        "frame.data_cut nack_lib.endpt_closed nack_mcp.endpt_closed"
+        "analysis.re_request analysis.retransmission analysis.zombie_pull frame.data_cut "
+        "nack_lib.endpt_closed nack_mcp.endpt_closed"
     ),
     "omx9000-resends-exhausted": (
         "analysis.retransmission analysis.session_number connect.no_reverse connect.session_number "
-        "nack_lib.bad_session nack_lib.endpt_closed nack_lib.unmatched nack_mcp.bad_rdmawin "
-        "notify.failed"
+        "nack_lib.bad_session nack_lib.endpt_closed nack_lib.unmatched nack_mcp.bad_rdmawin notify.failed"
     ),
-    "omx9000-stopped-receiver": (
-        "analysis.retransmission analysis.unknown_session connect.no_reverse nack_lib.endpt_closed"
-    ),
-    "omx9000-truncated": "analysis.retransmission analysis.unknown_session connect.no_reverse notify.truncated",
-    "omx9000-vect": "analysis.retransmission analysis.unknown_session connect.no_reverse",
+    "omx9000-stopped-receiver": "analysis.refused analysis.retransmission connect.no_reverse nack_lib.endpt_closed",
+    "omx9000-truncated": "analysis.refused analysis.retransmission connect.no_reverse notify.truncated",
+    "omx9000-vect": "analysis.refused analysis.retransmission connect.no_reverse",
 }
 """The expert information of each capture, as its index describes it; ``test_fields.py`` compares it."""
 

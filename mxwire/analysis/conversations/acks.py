@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from mxwire.analysis.conversations.marks import ACK, NACK
 from mxwire.analysis.conversations.message import (
     HANDED_OUT,
     Acknowledgement,
@@ -17,7 +18,6 @@ from mxwire.analysis.conversations.partners import Connect, EndpointDirection, F
 from mxwire.analysis.conversations.rows import Row
 from mxwire.analysis.conversations.state import FollowerState
 from mxwire.analysis.conversations.streams import Stream
-from mxwire.analysis.conversations.watch import Role
 from mxwire.rules.state.streams import position_of
 from mxwire.wire.enums import NackType, TrucType
 from mxwire.wire.numbers import (
@@ -48,11 +48,21 @@ class LibackTracker:
         if sub_type != TrucType.ACK or length < LIBACK_LENGTH or session != inner_session:
             return
         flow.libacks += 1
-        acknowledge(self.state, row, flow.back, value, "liback", effective=session != NO_SESSION)
+        known = session != NO_SESSION
+        acknowledge(self.state, row, flow.back, value, "liback", effective=known, confirmed=known)
+        marks = self.state.marks
+        if marks is not None:
+            acks = marks.acks
+            marks.mark(row[0], acks[-1][1] if acks and acks[-1][0] == row[0] else 0, ACK)
 
 
-def acknowledge(state: FollowerState, row: Row, flow: Flow, value: int, how: How, *, effective: bool) -> None:
-    """The receiver of a flow acknowledges all numbers below ``value`` (R-ACK-01)."""
+def acknowledge(
+    state: FollowerState, row: Row, flow: Flow, value: int, how: How, *, effective: bool, confirmed: bool
+) -> None:
+    """The receiver of a flow acknowledges all numbers below ``value`` (R-ACK-01).
+
+    ``confirmed`` is False for a frame that names no session, which the sender refuses with the ack that it carries.
+    """
     stream = flow.stream
     if stream is None:
         _acknowledge_unseen(flow, value)
@@ -65,6 +75,8 @@ def acknowledge(state: FollowerState, row: Row, flow: Flow, value: int, how: How
     if value & NUMBER_MASK in _EMPTY and _says_nothing(flow, stream, value):
         return
     position = position_of(value, stream.acked)
+    if confirmed:
+        stream.confirm(position)
     if position <= stream.acked:
         return
     ack = Acknowledgement(row[3], row[2], how, effective)
@@ -75,7 +87,7 @@ def acknowledge(state: FollowerState, row: Row, flow: Flow, value: int, how: How
     else:
         for entry in stream.advance(position, ack):
             _note(state, entry, ack)
-    if effective:
+    if effective and confirmed:
         stream.ack_value = value
 
 
@@ -83,7 +95,7 @@ def _acknowledge_unseen(flow: Flow, value: int) -> None:
     """Count what the capture does not show of a direction."""
     before = flow.acked_unseen
     if before is None:
-        before = flow.told[-1] if flow.told else value
+        before = flow.starts[-1] if flow.starts else value
     ahead = (value - before) & NUMBER_MASK
     if not (value ^ before) & SESSION_NUMBER_MASK and 0 < ahead < OUTSTANDING_MAXIMUM:
         flow.unseen += ahead
@@ -92,7 +104,7 @@ def _acknowledge_unseen(flow: Flow, value: int) -> None:
 
 def _says_nothing(flow: Flow, stream: Stream, value: int) -> bool:
     """Return whether an ack only reports that nothing was received since a partner was abandoned (R-RTX-05)."""
-    return stream.first & NUMBER_MASK == ABANDONED_NEXT or value & SESSION_NUMBER_MASK | ABANDONED_NEXT in flow.told
+    return stream.first & NUMBER_MASK == ABANDONED_NEXT or value & SESSION_NUMBER_MASK | ABANDONED_NEXT in flow.starts
 
 
 def _note(state: FollowerState, entry: NumberedEntry, ack: Acknowledgement) -> None:
@@ -103,8 +115,8 @@ def _note(state: FollowerState, entry: NumberedEntry, ack: Acknowledgement) -> N
         entry.ack = ack
     message = entry.message if isinstance(entry, Notice) else entry
     assert isinstance(message, CapturedMessage)
-    if state.watch is not None:
-        state.saw(message, Role.ACK)
+    if state.marks is not None:
+        state.marks.acks.append((state.place, message.number))
     if ack.effective and (message.pull is None or entry is message.pull.notice):
         state.settle(message)
 
@@ -127,6 +139,8 @@ class NackTracker:
         flow.bytes += wire_length
         flow.nacks += 1
         flow.conversation.last_ns = time_ns
+        if self.state.marks is not None:
+            self.state.marks.mark(row[0], 0, NACK)
         refusal = Refusal(number, time_ns, nack_name(nack_type))
         connect = _pending(flow) if sequence == 0 else None
         entry = None if connect is not None else _refused(direction, sequence)
@@ -138,9 +152,14 @@ class NackTracker:
     def _refuse(self, entry: NumberedEntry, refusal: Refusal) -> None:
         message = entry.message if isinstance(entry, Notice) else entry
         assert isinstance(message, CapturedMessage)
+        marks, place = self.state.marks, self.state.place
         if message.state == HANDED_OUT:
             message.flow.late += 1
+            if marks is not None:
+                marks.mark_late(place, message.number, NACK, 0)
             return
+        if marks is not None:
+            marks.mark(place, message.number, NACK)
         if entry.nack is None:
             entry.nack = refusal
         if isinstance(entry, Notice):
@@ -148,7 +167,6 @@ class NackTracker:
         else:
             message.nacks += 1
         message.add_frame(refusal.frame, refusal.time_ns)
-        self.state.saw(message, Role.NACK)
         if message.pull is None or message.pull.notice is None or entry is message.pull.notice:
             self.state.settle(message)
 

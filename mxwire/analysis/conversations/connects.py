@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mxwire.analysis.conversations.partners import Connect, Conversation, EndpointDirection, Flow, tell
+from mxwire.analysis.conversations.partners import Connect, Conversation, EndpointDirection, Flow, note_start
 from mxwire.analysis.conversations.rows import Row
 from mxwire.analysis.conversations.state import REORDER_NS, FollowerState
 
@@ -19,7 +19,7 @@ class ConnectTracker:
         direction = self.state.directions.get(key) or self.state.meet(key, time_ns)
         flow = self._opened(direction, session, time_ns)
         _count(flow, time_ns, wire_length)
-        tell(flow.back, start)
+        note_start(flow.back, start)
         conversation = flow.conversation
         known = conversation.connect(flow.side, connect_number)
         if known is None or _is_over(known, app_key, time_ns) or _begins_again(conversation, known):
@@ -34,12 +34,16 @@ class ConnectTracker:
         flow = self._answered(direction, asker, target, time_ns)
         _count(flow, time_ns, wire_length)
         if status == 0:
-            tell(flow.back, start)
+            note_start(flow.back, start)
         conversation = flow.conversation
         known = conversation.connect(flow.back.side, connect_number)
         if known is None:
             known = Connect(flow.back.side, connect_number, None, number, time_ns, requests=0)
             conversation.add(known)
+        stream = flow.back.stream
+        if stream is not None and status == 0 and not any(each.replies for each in conversation.connects_of(flow.back)):
+            # The first connect of a side resets the receive numbers of the other one (R-CON-12).
+            stream.rewind(start)
         known.replies += 1
         if known.answered_ns is None:
             known.answered_ns, known.status = time_ns, status

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from mxwire.analysis.conversations.marks import Role
 from mxwire.analysis.conversations.message import CapturedMessage
 from mxwire.analysis.conversations.ranges import Ranges
-from mxwire.analysis.conversations.watch import Role
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.packets import Medium, PullReply, Small, Tiny
 

@@ -7,13 +7,13 @@ from typing import Final
 
 from mxwire.analysis.conversations.acks import LibackTracker, NackTracker
 from mxwire.analysis.conversations.connects import ConnectTracker
+from mxwire.analysis.conversations.marks import FrameMarks, MessageWatch
 from mxwire.analysis.conversations.message import CapturedMessage
 from mxwire.analysis.conversations.numbered_packets import NumberedTracker
 from mxwire.analysis.conversations.partners import Conversation
 from mxwire.analysis.conversations.pulls import PullTracker
 from mxwire.analysis.conversations.rows import FIRST_REPLY, Handler, Row, replies_of, rows_of
 from mxwire.analysis.conversations.state import LINGERING, FollowerState
-from mxwire.analysis.conversations.watch import MessageWatch
 from mxwire.wire.checks import Reason
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import hostname_text
@@ -28,12 +28,13 @@ class Follower:
 
     A message is returned once it is done and no duplicates of its frames are expected, or when the capture ends. Memory
     grows with the conversations and the messages in flight, not with the length of the capture, and both are bounded.
-    The result does not depend on how the capture is cut into batches. ``watch`` receives every frame of one message;
-    with ``flights`` the follower records when the blocks of large messages were in flight.
+    The result does not depend on how the capture is cut into batches. With ``marks``, or a ``watch`` for one message,
+    the follower marks every frame (:meth:`take_marks`); with ``flights`` it records when the blocks of large messages
+    were in flight.
     """
 
-    def __init__(self, watch: MessageWatch | None = None, *, flights: bool = False) -> None:
-        self._state = FollowerState(watch, flights=flights)
+    def __init__(self, watch: MessageWatch | None = None, *, flights: bool = False, marks: bool = False) -> None:
+        self._state = FollowerState(watch, flights=flights, marks=marks)
         self._pulls = PullTracker(self._state)
         self._decoded: DecodedBatch | None = None
         self.frames = 0
@@ -62,6 +63,8 @@ class Follower:
     def observe(self, decoded: DecodedBatch) -> list[CapturedMessage]:
         """Take a batch into account; returns the messages that are done, in the order in which they were."""
         self.frames += len(decoded)
+        if self._state.marks is not None:
+            self._state.marks.begin(len(decoded))
         if not len(decoded):
             return []
         self.malformed += int((decoded.columns.reason != Reason.NONE).sum())
@@ -94,6 +97,11 @@ class Follower:
         self._pulls.begin({}, ())
         self._state.hand_out_all()
         return self._take_out()
+
+    def take_marks(self, decoded: DecodedBatch) -> FrameMarks:
+        """The marks of the batch observed last, which is ``decoded``; only of a follower with ``marks``."""
+        assert self._state.marks is not None
+        return self._state.marks.take(decoded)
 
     def take_flights(self) -> list[tuple[int, int, int, int]]:
         """Return the blocks of large messages that were completed since the previous call: the times of the request and

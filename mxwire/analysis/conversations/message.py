@@ -307,17 +307,17 @@ class CapturedMessage(NumberedEntry):
     @property
     def sender(self) -> SenderKnows:
         """The end of the message, as known to its sender."""
-        told = self._is_told
+        starts = self._is_told
         if self.pull is not None:
             notice = self.pull.notice
-            if notice is not None and not notice.is_refused and told(notice.first_ns):
+            if notice is not None and not notice.is_refused and starts(notice.first_ns):
                 ended = self._transferred(self.pull, notice)
                 return "notified" if ended == "received" else ended
             if self.pull.is_withdrawn:
                 return "abandoned"
         if self.nack is not None and (self.ack is None or self.nack.time_ns <= self.ack.time_ns):
             return "nacked"
-        if self.ack is not None and (self.pull is None or self.abandoned_ns is None) and told(self.ack.time_ns):
+        if self.ack is not None and (self.pull is None or self.abandoned_ns is None) and starts(self.ack.time_ns):
             return "acked"
         return "open" if self.abandoned_ns is None else "abandoned"
 

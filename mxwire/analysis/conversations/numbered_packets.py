@@ -37,6 +37,17 @@ judge a packet, where this module begins a stream. ``tests/analysis/test_placeme
 from __future__ import annotations
 
 from mxwire.analysis.conversations.acks import acknowledge
+from mxwire.analysis.conversations.marks import (
+    DATA,
+    DUPLICATE,
+    NACKED,
+    NOTIFY,
+    OBSOLETE,
+    RETRANSMISSION,
+    RNDV,
+    THROTTLED,
+    MarkRecorder,
+)
 from mxwire.analysis.conversations.message import (
     HANDED_OUT,
     REPEATS_KEPT,
@@ -51,8 +62,7 @@ from mxwire.analysis.conversations.partners import Flow
 from mxwire.analysis.conversations.rows import Row
 from mxwire.analysis.conversations.state import ANNOUNCED, REORDER_NS, RESEND_NS, FollowerState
 from mxwire.analysis.conversations.streams import Stream, stream_at
-from mxwire.analysis.conversations.watch import Role
-from mxwire.wire.numbers import SESSION_NUMBER_MASK
+from mxwire.wire.numbers import NO_SESSION, OUTSTANDING_MAXIMUM, SESSION_NUMBER_MASK
 
 
 class NumberedTracker:
@@ -75,7 +85,11 @@ class NumberedTracker:
         flow = state.flow(key, session, time_ns, wire_length)
         self._piggyback(row, flow, ack)
         stream, position, entry = self._find(flow, sequence, (kind, length, match))
+        marks = state.marks
+        flags = 0
         if entry is None:
+            if marks is not None:
+                flags = stream.arrival(position)
             message = self._create(flow, stream, kind, position, length, match)
             message.complete_ns = time_ns
             message.bytes_seen = length
@@ -83,12 +97,12 @@ class NumberedTracker:
         else:
             assert isinstance(entry, CapturedMessage)
             message = entry
-            if self._is_late(message):
+            if self._is_late(entry, message, DATA):
                 return
-            self._repeat(message, time_ns, number, ack)
+            flags = self._repeat(message, time_ns, number, ack)
         message.add_frame(number, time_ns)
-        if state.watch is not None:
-            state.saw(message, Role.DATA)
+        if marks is not None:
+            self._mark(marks, stream, message, message, DATA, flags)
 
     def medium(self, row: Row) -> None:
         """A fragment of a MEDIUM."""
@@ -98,14 +112,18 @@ class NumberedTracker:
         self._piggyback(row, flow, ack)
         stream, position, entry = self._find(flow, sequence, ("MEDIUM", length, match))
         bit = 1 << fragment
+        marks = state.marks
+        flags = 0
         if entry is None:
+            if marks is not None:
+                flags = stream.arrival(position)
             message = self._create(flow, stream, "MEDIUM", position, length, match)
         else:
             assert isinstance(entry, CapturedMessage)
             message = entry
-            if self._is_late(message):
+            if self._is_late(entry, message, DATA):
                 return
-            self._another_fragment(message, bit, time_ns, number)
+            flags = self._another_fragment(message, bit, time_ns, number)
         message.round |= bit
         message.add_frame(number, time_ns)
         if not message.fragments & bit:
@@ -113,12 +131,15 @@ class NumberedTracker:
             message.bytes_seen += size
             if message.bytes_seen >= length and message.complete_ns is None:
                 message.complete_ns = time_ns
-        if state.watch is not None:
-            state.saw(message, Role.DATA)
+        if marks is not None:
+            self._mark(marks, stream, message, message, DATA, flags)
 
     @staticmethod
-    def _another_fragment(message: CapturedMessage, bit: int, time_ns: int, number: int) -> None:
-        """Count a fragment that continues a transmission, begins one, or is a duplicate (R-MED-03, R-RTX-02)."""
+    def _another_fragment(message: CapturedMessage, bit: int, time_ns: int, number: int) -> int:
+        """Count a fragment that continues a transmission, begins one, or is a duplicate (R-MED-03, R-RTX-02).
+
+        Returns its flags.
+        """
         since = time_ns - message.last_sent_ns
         flow = message.flow
         if since >= RESEND_NS:
@@ -128,10 +149,11 @@ class NumberedTracker:
         elif message.round & bit:
             message.duplicates += 1
             flow.duplicates += 1
-            return
+            return DUPLICATE
         message.last_sent_ns = time_ns
         if message.fragments & bit:
             flow.retransmissions += 1
+        return RETRANSMISSION if message.transmissions > 1 else 0
 
     def rndv(self, row: Row) -> None:
         """The announcement of a large message."""
@@ -140,18 +162,22 @@ class NumberedTracker:
         flow = state.flow(key, session, time_ns, wire_length)
         self._piggyback(row, flow, ack)
         stream, position, entry = self._find(flow, sequence, ("RNDV", length, match))
+        marks = state.marks
+        flags = 0
         if entry is None:
+            if marks is not None:
+                flags = stream.arrival(position)
             message = self._announce(flow, stream, position, length, match, MessagePull(region, counter, offset))
             message.piggyack = ack
         else:
             assert isinstance(entry, CapturedMessage)
             message = entry
-            if self._is_late(message):
+            if self._is_late(entry, message, RNDV):
                 return
-            self._repeat(message, time_ns, number, ack)
+            flags = self._repeat(message, time_ns, number, ack)
         message.add_frame(number, time_ns)
-        if state.watch is not None:
-            state.saw(message, Role.RNDV)
+        if marks is not None:
+            self._mark(marks, stream, message, message, RNDV, flags)
 
     def _announce(
         self, flow: Flow, stream: Stream, position: int, length: int, match: int, pull: MessagePull
@@ -179,7 +205,11 @@ class NumberedTracker:
         flow = state.flow(key, session, time_ns, wire_length)
         self._piggyback(row, flow, ack)
         stream, position, entry = self._find(flow, sequence, ("NOTIFY", total, region << 8 | counter))
+        marks = state.marks
+        flags = 0
         if entry is None:
+            if marks is not None:
+                flags = stream.arrival(position)
             message = flow.back.announced.get((region, counter))
             if message is None or (message.state == HANDED_OUT and message.position < 0):
                 message = state.adopt(flow.back, MessagePull(region, counter, 0))
@@ -192,12 +222,12 @@ class NumberedTracker:
         else:
             assert isinstance(entry, Notice)
             notice, message = entry, entry.message
-            if self._is_late(message):
+            if self._is_late(entry, message, NOTIFY):
                 return
-            self._repeat_notice(notice, time_ns, ack)
+            flags = self._repeat_notice(notice, time_ns, ack)
         message.add_frame(number, time_ns)
-        if state.watch is not None:
-            state.saw(message, Role.NOTIFY)
+        if marks is not None:
+            self._mark(marks, stream, message, notice, NOTIFY, flags)
 
     @staticmethod
     def _end(message: CapturedMessage, notice: Notice) -> None:
@@ -209,22 +239,24 @@ class NumberedTracker:
                 message.complete_ns = notice.first_ns if message.length == 0 else None
 
     @staticmethod
-    def _repeat_notice(notice: Notice, time_ns: int, ack: int) -> None:
+    def _repeat_notice(notice: Notice, time_ns: int, ack: int) -> int:
+        """Count a retransmission or a duplicate of a NOTIFY; returns its flags."""
         flow = notice.message.flow.back
         if time_ns - notice.last_ns < RESEND_NS and ack == notice.piggyack:
             notice.duplicates += 1
             flow.duplicates += 1
-            return
+            return DUPLICATE
         notice.transmissions += 1
         notice.last_ns, notice.piggyack = time_ns, ack
         flow.retransmissions += 1
+        return RETRANSMISSION
 
     # Common to all handlers
 
     def _piggyback(self, row: Row, flow: Flow, ack: int) -> None:
         stream = flow.back.stream
         if stream is None or ack != stream.ack_value:
-            acknowledge(self.state, row, flow.back, ack, "piggyback", effective=True)
+            acknowledge(self.state, row, flow.back, ack, "piggyback", effective=True, confirmed=row[8] != NO_SESSION)
 
     def _find(
         self, flow: Flow, sequence: int, content: tuple[str, int, int]
@@ -232,7 +264,7 @@ class NumberedTracker:
         """Return stream, position and known entry of a number; begin a stream if it cannot belong to the last one."""
         stream = flow.stream
         if stream is None:
-            stream = flow.stream = stream_at(sequence, flow.told[-1] if flow.told else None)
+            stream = flow.stream = stream_at(sequence, flow.starts[-1] if flow.starts else None)
             flow.restart = False
             return stream, stream.position(sequence), None
         if (sequence ^ stream.bits) & SESSION_NUMBER_MASK:
@@ -247,7 +279,7 @@ class NumberedTracker:
         entry = stream.entries.get(position)
         if entry is not None and not _is_same(entry, content):
             return self._begin(flow, sequence)
-        if flow.restart and entry is None and position != stream.next and sequence in flow.told:
+        if flow.restart and entry is None and position != stream.next and sequence in flow.starts:
             return self._begin(flow, sequence)
         return stream, position, entry
 
@@ -278,26 +310,53 @@ class NumberedTracker:
         if entry.ack is not None and isinstance(entry, CapturedMessage) and entry.kind != "RNDV":
             state.settle(entry)
 
-    @staticmethod
-    def _is_late(message: CapturedMessage) -> bool:
-        if message.state == HANDED_OUT:
-            message.flow.late += 1
-            return True
-        return False
+    def _is_late(self, entry: CapturedMessage | Notice, message: CapturedMessage, role: int) -> bool:
+        if message.state != HANDED_OUT:
+            return False
+        message.flow.late += 1
+        state = self.state
+        if state.marks is not None:
+            sent_ns = entry.last_ns if isinstance(entry, Notice) else entry.last_sent_ns
+            flags = DUPLICATE if state.now_ns - sent_ns < RESEND_NS else RETRANSMISSION | OBSOLETE
+            state.marks.mark_late(state.place, message.number, role, flags)
+        return True
+
+    def _mark(
+        self,
+        marks: MarkRecorder,
+        stream: Stream,
+        message: CapturedMessage,
+        entry: CapturedMessage | Notice,
+        role: int,
+        flags: int,
+    ) -> None:
+        """Mark the frame at hand, which carries ``entry``, the message or its NOTIFY."""
+        if entry.nack is not None:
+            flags |= NACKED
+        if stream.next - stream.confirmed >= OUTSTANDING_MAXIMUM:
+            flags |= THROTTLED
+        repeat = 0
+        if flags & RETRANSMISSION:
+            repeat = entry.transmissions - 1
+            if entry.position < stream.confirmed and entry.position not in stream.forgotten:
+                flags |= OBSOLETE
+        stream.forgotten.discard(entry.position)
+        marks.mark(self.state.place, message.number, role, flags, repeat)
 
     @staticmethod
-    def _repeat(message: CapturedMessage, time_ns: int, number: int, ack: int) -> None:
-        """Count a retransmission or a duplicate of a message or of its announcement."""
+    def _repeat(message: CapturedMessage, time_ns: int, number: int, ack: int) -> int:
+        """Count a retransmission or a duplicate of a message or of its announcement; returns its flags."""
         since = time_ns - message.last_sent_ns
         if since < RESEND_NS and ack == message.piggyack:
             message.duplicates += 1
             message.flow.duplicates += 1
-            return
+            return DUPLICATE
         message.transmissions += 1
         message.last_sent_ns = time_ns
         message.piggyack = ack
         message.flow.retransmissions += 1
         _note_resend(message, number, time_ns, since)
+        return RETRANSMISSION
 
 
 def _note_resend(message: CapturedMessage, number: int, time_ns: int, since: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -53,7 +54,7 @@ class Flow:
     """The other direction."""
     stream: Stream | None = None
     former: Stream | None = None
-    told: list[int] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
     """The numbers that the receiver asked the sender to start with, the latest last."""
     restart: bool = False
     """A CONNECT was seen since the stream began, so that the sender may begin again."""
@@ -121,6 +122,10 @@ class Conversation:
             said.append(f"{missing} numbered packets not seen")
         return said
 
+    def connects_of(self, flow: Flow) -> Iterator[Connect]:
+        """The connects that the sender of ``flow`` requested."""
+        return (each for each in self.connects if each.side == flow.side)
+
     def connect(self, side: int, number: int) -> Connect | None:
         """The latest connect of an end with a number."""
         for each in reversed(self.connects):
@@ -175,10 +180,10 @@ class EndpointDirection:
         return unknown
 
 
-def tell(flow: Flow, start: int) -> None:
+def note_start(flow: Flow, start: int) -> None:
     """The sender of a flow is asked to start with a number."""
-    if start in flow.told:
-        flow.told.remove(start)
-    flow.told.append(start)
-    del flow.told[:-STARTS_KEPT]
+    if start in flow.starts:
+        flow.starts.remove(start)
+    flow.starts.append(start)
+    del flow.starts[:-STARTS_KEPT]
     flow.restart = True

@@ -8,6 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.conversations.acks import nack_name
+from mxwire.analysis.conversations.marks import (
+    DUPLICATE,
+    EARLY_RE_REQUEST,
+    GAP,
+    NACK,
+    NACKED,
+    OBSOLETE,
+    OUT_OF_ORDER,
+    PULL,
+    RE_REQUEST,
+    REPEATED,
+    RETRANSMISSION,
+)
 from mxwire.analysis.conversations.message import (
     HANDED_OUT,
     REPEATS_KEPT,
@@ -20,7 +33,6 @@ from mxwire.analysis.conversations.numbered_packets import announce
 from mxwire.analysis.conversations.partners import Conversation, Flow
 from mxwire.analysis.conversations.rows import Replies, ReplyKey, Row
 from mxwire.analysis.conversations.state import PULL_TIMER_NS, REORDER_NS, FollowerState
-from mxwire.analysis.conversations.watch import Role
 from mxwire.wire.byteorder import PULL_MAGIC_PREFIX
 from mxwire.wire.dialect import Dialect
 
@@ -28,6 +40,8 @@ TRANSFERS: Final = 1 << 13
 """Pulls of all conversations that are remembered."""
 PASSED_KEPT: Final = 4
 """PULLs out of order that are remembered of one message."""
+CURSORS_KEPT: Final = 8
+"""Requests of one block whose replies are checked for order."""
 BLOCKS: Final = 256
 """Blocks of one pull that are remembered, complete ones or not."""
 _MAGIC: Final = PULL_MAGIC_PREFIX << 8 | 0x80
@@ -36,7 +50,7 @@ _MAGIC: Final = PULL_MAGIC_PREFIX << 8 | 0x80
 class RequestedBlock:
     """The block that one PULL requests."""
 
-    __slots__ = ("asked_ns", "done_ns", "end", "requests", "start", "time_ns")
+    __slots__ = ("asked_ns", "cursors", "done_ns", "end", "requests", "start", "time_ns")
 
     def __init__(self, start: int, end: int, time_ns: int) -> None:
         self.start = start
@@ -46,6 +60,8 @@ class RequestedBlock:
         self.done_ns: int | None = None
         """When the last of its bytes was seen."""
         self.requests = 1
+        self.cursors = [start]
+        """For each request the byte after its latest reply, as far as :meth:`PullTracker._mark_order` keeps it."""
 
 
 class Transfer:
@@ -112,16 +128,20 @@ class PullTracker:
         if transfer is None or transfer.identity != identity:
             transfer = self._begin(key, flow, identity, transfer, self._dialects[dialect])
         message = transfer.message
+        marks = state.marks
         if message.state == HANDED_OUT:
             flow.late += 1
+            if marks is not None:
+                known = transfer.blocks.get(index)
+                again = DUPLICATE if known is not None and time_ns - known.time_ns <= REORDER_NS else RE_REQUEST
+                marks.mark_late(row[0], message.number, PULL, again | OBSOLETE)
             return
         pull = message.pull
         assert pull is not None
         pull.pulls += 1
         pull.asked_replies += -(-(first + length) // transfer.payload)
         message.add_frame(number, time_ns)
-        if state.watch is not None:
-            state.saw(message, Role.PULL)
+        flags = (NACKED if pull.refusal is not None else 0) | (OBSOLETE if pull.notice is not None else 0)
         block = transfer.blocks.get(index)
         if block is None:
             start = index * transfer.payload - transfer.lead + first
@@ -134,7 +154,9 @@ class PullTracker:
                 self._prune(transfer)
         else:
             self._take_before(key)
-            self._ask_again(transfer, block, time_ns, number, flow)
+            flags |= self._request_again(transfer, block, time_ns, number, flow)
+        if marks is not None:
+            marks.mark(row[0], message.number, PULL, flags, block.requests - 1 if flags & RE_REQUEST else 0)
 
     def _begin(
         self, key: ReplyKey, flow: Flow, identity: tuple[int, ...], known: Transfer | None, dialect: Dialect
@@ -212,8 +234,11 @@ class PullTracker:
         if not _is_overtaken(transfer, block) and block.asked_ns - passed_ns < PULL_TIMER_NS:
             pull.passed_pulls.append((number, block.asked_ns))
 
-    def _ask_again(self, transfer: Transfer, block: RequestedBlock, time_ns: int, number: int, flow: Flow) -> None:
-        """Say why a block is re-requested: the timer, or a later block that is complete (R-PUL-07, R-PUL-08)."""
+    def _request_again(self, transfer: Transfer, block: RequestedBlock, time_ns: int, number: int, flow: Flow) -> int:
+        """Note a re-request and its cause: the timer, or a later block that is complete (R-PUL-07, R-PUL-08).
+
+        Returns the flags of the PULL.
+        """
         pull = transfer.message.pull
         assert pull is not None
         since = time_ns - block.time_ns
@@ -230,7 +255,7 @@ class PullTracker:
         else:
             pull.duplicate_pulls += 1
             flow.duplicates += 1
-            return
+            return DUPLICATE
         block.time_ns = time_ns
         block.requests += 1
         pull.re_requests += 1
@@ -240,6 +265,9 @@ class PullTracker:
             pull.requests.append(
                 Repeat(number, time_ns, since, cause, block.end, missing, _was_passed(transfer, block), quiet)
             )
+        if self.state.marks is not None and len(block.cursors) < CURSORS_KEPT:
+            block.cursors.append(block.start)
+        return RE_REQUEST | EARLY_RE_REQUEST if cause == "early" else RE_REQUEST
 
     # Replies
 
@@ -290,8 +318,12 @@ class PullTracker:
         flow.frames += end - start
         flow.bytes += int(replies.wire_length[which].sum())
         flow.conversation.last_ns = max(flow.conversation.last_ns, int(replies.time_ns[end - 1]))
+        marks = self.state.marks
         if message.state == HANDED_OUT:
             flow.late += end - start
+            if marks is not None:
+                marks.mark_replies(replies.place[which], message.number, OBSOLETE)
+                marks.late += replies.place[which].tolist()
             return
         pull = message.pull
         assert pull is not None
@@ -301,21 +333,28 @@ class PullTracker:
         pull.last_reply_ns = int(replies.time_ns[end - 1])
         for first, last in _runs(replies.number[which], 1):
             message.add_run(int(replies.number[start + first]), int(replies.number[start + last]))
-        if self.state.watch is not None and self.state.watch.message is message:
-            self.state.watch.saw_all(replies.place[which], Role.REPLY)
-        self._place(transfer, pull, replies, which)
+        flags = None if marks is None else np.full(end - start, OBSOLETE if pull.notice is not None else 0, np.uint32)
+        self._place(transfer, pull, replies, which, flags)
+        if marks is not None and flags is not None:
+            marks.mark_replies(replies.place[which], message.number, flags)
 
-    def _place(self, transfer: Transfer, pull: MessagePull, replies: Replies, which: slice) -> None:
-        """Note received bytes; runs of consecutive replies at once."""
+    def _place(
+        self, transfer: Transfer, pull: MessagePull, replies: Replies, which: slice, flags: NDArray[np.uint32] | None
+    ) -> None:
+        """Note received bytes, runs of consecutive replies at once; set ``flags``, one per reply."""
         offset, length = replies.offset[which], replies.length[which]
         for first, last in _runs(offset, length[:-1]):
             start, end = int(offset[first]), int(offset[last] + length[last])
             before = pull.ranges.total
             if pull.ranges.touches(start, end):
                 for each in range(first, last + 1):
-                    self._place_one(transfer, pull, int(offset[each]), int(length[each]))
+                    flag = self._place_one(transfer, pull, int(offset[each]), int(length[each]))
+                    if flags is not None and flag:
+                        flags[each] |= flag
             else:
                 pull.ranges.add(start, end)
+            if flags is not None:
+                self._mark_order(transfer, offset[first : last + 1], end, flags[first : last + 1])
             if pull.ranges.total > before:
                 self._note_blocks(
                     transfer, pull, offset[first : last + 1], replies.time_ns[which][first : last + 1], end
@@ -338,19 +377,49 @@ class PullTracker:
                     self.state.flights.append((block.asked_ns, block.done_ns, block.end - block.start, frames))
 
     @staticmethod
-    def _place_one(transfer: Transfer, pull: MessagePull, offset: int, length: int) -> None:
-        """A reply that may hold bytes that were seen before."""
+    def _mark_order(transfer: Transfer, offset: NDArray[np.int64], end: int, flags: NDArray[np.uint32]) -> None:
+        """Mark gaps and disorder in a run of replies that ends before byte ``end``.
+
+        A reply is expected where an earlier reply to a request of its block ended. Beyond all of these places there is
+        a gap; before all of them the reply is out of order. Repeated bytes are neither.
+        """
+        payload, per_block, lead = transfer.payload, transfer.per_block, transfer.lead
+        at, count = 0, len(offset)
+        while at < count:
+            frame = (int(offset[at]) + lead) // payload
+            index = frame - frame % per_block
+            stop = at + int(np.searchsorted(offset[at:], (index + per_block) * payload - lead))
+            block = transfer.blocks.get(index)
+            if block is None:
+                at = stop
+                continue
+            cursors, low = block.cursors, int(offset[at])
+            passed = [place for place, each in enumerate(cursors) if each <= low]
+            if not passed:
+                stop = min(stop, at + int(np.searchsorted(offset[at:], min(cursors))))
+                flags[at:stop][flags[at:stop] & REPEATED == 0] |= np.uint32(OUT_OF_ORDER)
+            else:
+                place = max(passed, key=lambda each: cursors[each])
+                if cursors[place] < low and not flags[at] & REPEATED:
+                    flags[at] |= np.uint32(GAP)
+                cursors[place] = end if stop == count else int(offset[stop])
+            at = stop
+
+    @staticmethod
+    def _place_one(transfer: Transfer, pull: MessagePull, offset: int, length: int) -> int:
+        """Note a reply that may hold bytes that were seen before; returns its flags."""
         if pull.ranges.add(offset, offset + length):
-            return
+            return 0
         flow = transfer.message.flow
         place = (offset + transfer.lead) // transfer.payload
         block = transfer.blocks.get(place - place % transfer.per_block)
         if block is not None and block.requests > 1:
             pull.repeated_replies += 1
             flow.retransmissions += 1
-        else:
-            pull.duplicate_replies += 1
-            flow.duplicates += 1
+            return RETRANSMISSION
+        pull.duplicate_replies += 1
+        flow.duplicates += 1
+        return DUPLICATE
 
     @staticmethod
     def _note_complete(message: CapturedMessage, pull: MessagePull, time_ns: int) -> None:
@@ -365,6 +434,8 @@ class PullTracker:
         _, _, time_ns, number, wire_length, direction, nack_type, handle, magic = row
         transfer = self.transfers.get((direction[0], direction[1], handle << 32 | magic))
         if transfer is None:
+            if self.state.marks is not None:
+                self.state.marks.mark(row[0], 0, NACK)
             return
         self._take_before(transfer.key)
         message = transfer.message
@@ -373,16 +444,20 @@ class PullTracker:
         flow.bytes += wire_length
         flow.nacks += 1
         flow.conversation.last_ns = time_ns
+        marks = self.state.marks
         if message.state == HANDED_OUT:
             flow.late += 1
+            if marks is not None:
+                marks.mark_late(row[0], message.number, NACK, 0)
             return
+        if marks is not None:
+            marks.mark(row[0], message.number, NACK)
         pull = message.pull
         assert pull is not None
         pull.nacks += 1
         if pull.refusal is None:
             pull.refusal = Refusal(number, time_ns, nack_name(nack_type))
         message.add_frame(number, time_ns)
-        self.state.saw(message, Role.NACK)
 
 
 def _runs(values: NDArray[np.int64], step: NDArray[np.int64] | int) -> list[tuple[int, int]]:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from mxwire.analysis.conversations.marks import MarkRecorder, MessageWatch
 from mxwire.analysis.conversations.message import (
     FLYING,
     HANDED_OUT,
@@ -18,7 +19,6 @@ from mxwire.analysis.conversations.message import (
 )
 from mxwire.analysis.conversations.partners import OPENINGS_KEPT, Conversation, EndpointDirection, Flow, PartnerPair
 from mxwire.analysis.conversations.rows import DirectionKey
-from mxwire.analysis.conversations.watch import MessageWatch, Role
 from mxwire.rules import CAPTURE
 from mxwire.rules.vantage import pull_timer_least, resend_delay_least, slack
 from mxwire.words import count_of
@@ -46,8 +46,10 @@ ANNOUNCED: Final = 256
 class FollowerState:
     """Everything that is remembered of a capture."""
 
-    def __init__(self, watch: MessageWatch | None, *, flights: bool = False) -> None:
+    def __init__(self, watch: MessageWatch | None, *, flights: bool = False, marks: bool = False) -> None:
         self.watch = watch
+        self.marks = MarkRecorder() if marks or watch is not None else None
+        """None if frames are not marked."""
         self.flights: list[tuple[int, int, int, int]] | None = [] if flights else None
         """Pulled blocks: the times of the request and of the last reply in nanoseconds, the bytes and the frames of
         each; None if not recorded."""
@@ -207,12 +209,6 @@ class FollowerState:
         self.in_flight.pop(message.number, None)
         message.state = HANDED_OUT
         message.flow.messages[message.kind] -= 1
-
-    def saw(self, message: CapturedMessage, role: Role) -> None:
-        """Notify the watch that the current frame belongs to a message."""
-        watch = self.watch
-        if watch is not None and watch.message is message:
-            watch.saw(self.place, role)
 
     def settle(self, message: CapturedMessage) -> None:
         """A message is done, or will not be any more; late copies of its frames are waited for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from mxwire.analysis.conversations.marks import EARLY, GAP, OUT_OF_ORDER
 from mxwire.analysis.conversations.message import Acknowledgement, CapturedMessage, NumberedEntry
 from mxwire.rules.state.streams import position_of
 from mxwire.wire.numbers import NUMBER_MASK, OUTSTANDING_MAXIMUM, SESSION_NUMBER_MASK
@@ -18,7 +19,20 @@ _LAP: Final = NUMBER_MASK + 1
 class Stream:
     """Consecutive numbers from one endpoint to another, until one side restarts (R-SEQ-01 to R-SEQ-04)."""
 
-    __slots__ = ("ack_value", "acked", "bits", "entries", "first", "handed_out", "last_ack", "next", "seen")
+    __slots__ = (
+        "ack_value",
+        "acked",
+        "bits",
+        "confirmed",
+        "entries",
+        "expected",
+        "first",
+        "forgotten",
+        "handed_out",
+        "last_ack",
+        "next",
+        "seen",
+    )
 
     def __init__(self, first: int, bits: int) -> None:
         self.bits = bits
@@ -27,6 +41,12 @@ class Stream:
         """Position of the first number that was seen or must have been sent."""
         self.next = first
         """Position after the highest one."""
+        self.expected = first
+        """The receiver has all positions below, as far as the capture shows; kept by :meth:`arrival`."""
+        self.confirmed = first
+        """As ``acked``, by frames that the sender accepts."""
+        self.forgotten: set[int] = set()
+        """Positions that the receiver forgot when it restarted its numbers, and that were not retransmitted since."""
         self.acked = first
         """The receiver has acknowledged all positions below."""
         self.ack_value = -1
@@ -47,6 +67,36 @@ class Stream:
         """The position that a number on the wire means."""
         return position_of(number, self.next)
 
+    def arrival(self, position: int) -> int:
+        """The flags of a new number, before :meth:`add`; called for every new number or for none."""
+        flags = GAP if position > self.next else OUT_OF_ORDER if position < self.next else 0
+        entries, expected = self.entries, max(self.expected, self.confirmed)
+        while expected in entries:
+            expected += 1
+        if self.forgotten:
+            expected = min(expected, min(self.forgotten))
+        if position > expected:
+            flags |= EARLY
+        elif position == expected:
+            expected += 1
+        self.expected = expected
+        return flags
+
+    def rewind(self, number: int) -> None:
+        """The receiver expects ``number`` again: it has forgotten what it received from there on (D-1)."""
+        if not (number ^ self.bits) & SESSION_NUMBER_MASK:
+            position = self.position(number)
+            self.forgotten = {each for each in self.entries if each >= position}
+            self.expected = min(self.expected, position)
+            self.ack_value = -1
+
+    def confirm(self, position: int) -> None:
+        """Note an acknowledgement of all numbers below ``position`` that the sender accepts."""
+        if position > self.confirmed:
+            self.confirmed = position
+        if self.forgotten:
+            self.forgotten = {each for each in self.forgotten if each >= position}
+
     def add(self, entry: NumberedEntry) -> NumberedEntry | None:
         """Remember a new number; returns the oldest entry if there are too many to remember."""
         position = entry.position
@@ -57,7 +107,7 @@ class Stream:
             self.first = position
         if position < self.acked:
             if self.last_ack is None:
-                self.acked = position
+                self.acked = self.confirmed = position
             else:
                 entry.ack = self.last_ack
         self.entries[position] = entry
@@ -94,12 +144,12 @@ class Stream:
         return found
 
 
-def stream_at(number: int, told: int | None) -> Stream:
+def stream_at(number: int, starts: int | None) -> Stream:
     """A stream whose first seen number is ``number``, where the receiver asked to begin with ``told``."""
     bits = number & SESSION_NUMBER_MASK
     low = (number & NUMBER_MASK) + _LAP
-    if told is not None and told & SESSION_NUMBER_MASK == bits:
-        ahead = (number - told) & NUMBER_MASK
+    if starts is not None and starts & SESSION_NUMBER_MASK == bits:
+        ahead = (number - starts) & NUMBER_MASK
         if ahead < OUTSTANDING_MAXIMUM:
             return Stream(low - ahead, bits)
     return Stream(low, bits)

@@ -86,7 +86,7 @@ def extracted(batches: Iterable[DecodedBatch], number: int) -> tuple[bytes, Cont
     follower = Follower(watch)
     for each in batches:
         follower.observe(each)
-        taken = watch.take()
+        taken = watch.frames(follower.take_marks(each))
         if watch.message is not None:
             content.take(each, taken, watch.message)
     assert watch.message is not None, number

@@ -1,0 +1,257 @@
+"""Marks: the message, the role and the flags of each frame, as the follower assigns them.
+
+The follower passes each frame once, so a mark states what the capture shows up to that frame: a retransmission is
+marked, its original is not, and a frame that will be nacked later is not either. Marks therefore need no memory beyond
+the batch, and do not depend on how the capture is cut into batches.
+
+Flags are bits. Their names, labels and meanings are defined here once: JSON, tables, lines, ladders and the Wireshark
+plugin take them from :data:`FLAGS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.wire.checks import Reason
+from mxwire.wire.numbers import ENDPOINT_MAXIMUM, NO_SESSION
+from mxwire.wire.probes import QUERY_MAGICS
+
+if TYPE_CHECKING:
+    from mxwire.analysis.conversations.message import CapturedMessage
+    from mxwire.wire.decoder import DecodedBatch
+
+
+class Role(StrEnum):
+    """The role of a frame in a message."""
+
+    DATA = "data"
+    """Carries the message, or a fragment of it."""
+    RNDV = "rndv"
+    PULL = "pull"
+    REPLY = "reply"
+    NOTIFY = "notify"
+    ACK = "ack"
+    """Acknowledges it, or its NOTIFY."""
+    NACK = "nack"
+
+
+ROLES: Final = (None, *Role)
+"""Roles by code; 0 is that of frames without a role."""
+DATA, RNDV, PULL, REPLY, NOTIFY, ACK, NACK = range(1, len(ROLES))
+
+
+class FlagMeaning(NamedTuple):
+    """The words for a flag."""
+
+    label: str
+    """As in lines."""
+    meaning: str
+    severity: Literal["note", "warn"] = "note"
+    """``warn`` if the capture or the receiver lacks something because of it."""
+
+
+FLAGS: Final[dict[str, FlagMeaning]] = {
+    "retransmission": FlagMeaning("retransmission", "This packet was transmitted before (R-RTX-02, R-PUL-12)"),
+    "re_request": FlagMeaning("re-request", "This block was requested before (R-PUL-07, R-PUL-08)"),
+    "early_re_request": FlagMeaning(
+        "early re-request", "This block was requested before, and a later one is already complete (R-PUL-07)"
+    ),
+    "duplicate": FlagMeaning(
+        "duplicate", "The same packet again at once: duplicated by the network or by the capture (R-RTX-01)"
+    ),
+    "out_of_order": FlagMeaning("out of order", "Follows a later packet of the same direction or block"),
+    "early": FlagMeaning(
+        "early", "Received before an earlier message, which is missing; the receiver stores it (R-ORD-03)"
+    ),
+    "obsolete": FlagMeaning(
+        "obsolete",
+        "The receiver has acknowledged or ended this message already, and drops the frame (R-ORD-03)",
+    ),
+    "gap": FlagMeaning(
+        "gap", "The previous message of this direction, or reply of this block, is not in the capture", "warn"
+    ),
+    "nacked": FlagMeaning("nacked", "A nack has refused this message or pull before"),
+    "refused": FlagMeaning(
+        "refused",
+        "Session 0xFFFFFFFF: the sender never learnt the session id, and the receiver refuses it (R-CON-12)",
+        "warn",
+    ),
+    "throttled": FlagMeaning(
+        "throttled", "The maximum of messages is outstanding; further sends wait (R-SEQ-06)", "warn"
+    ),
+    "probe": FlagMeaning("probe", "Sent by a diagnostic tool to examine a driver; no driver sends it"),
+}
+"""The flags by name, from the lowest bit on."""
+(
+    RETRANSMISSION,
+    RE_REQUEST,
+    EARLY_RE_REQUEST,
+    DUPLICATE,
+    OUT_OF_ORDER,
+    EARLY,
+    OBSOLETE,
+    GAP,
+    NACKED,
+    REFUSED,
+    THROTTLED,
+    PROBE,
+) = (1 << bit for bit in range(len(FLAGS)))
+_BITS: Final = {name: 1 << bit for bit, name in enumerate(FLAGS)}
+REPEATED: Final = RETRANSMISSION | DUPLICATE
+_FIRST: Final = RETRANSMISSION | RE_REQUEST | EARLY_RE_REQUEST | DUPLICATE
+"""Flags that say which repetition a frame is: they come first in a line."""
+
+
+def flag_bit(name: str) -> int:
+    """The bit of the flag ``name``; raises :class:`KeyError` for an unknown one."""
+    return _BITS[name]
+
+
+def flag_names(flags: int) -> list[str]:
+    """The names of the flags set in ``flags``, in the order of :data:`FLAGS`."""
+    return [name for name, bit in _BITS.items() if flags & bit]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameMarks:
+    """The marks of a batch: arrays of shape (frames,)."""
+
+    message: NDArray[np.int64]
+    """Number of the message, as in ``mxwire messages``; 0 for frames of none. An ack that no message carries belongs to
+    the newest message that it acknowledges."""
+    role: NDArray[np.uint8]
+    """Places in :data:`ROLES`."""
+    flags: NDArray[np.uint32]
+    repeat: NDArray[np.uint32]
+    """Which retransmission or re-request a frame is, from 1; 0 for others."""
+    acknowledges: NDArray[np.int64]
+    """Number of the newest message that a frame acknowledges, in an ack of its own or with a message; 0 for none."""
+    acks: list[tuple[int, int]]
+    """Place of the frame and number of the message for each message acknowledged, in order."""
+    late: frozenset[int]
+    """Places of frames whose message had been reported already."""
+
+    def role_at(self, place: int) -> str | None:
+        """The role of a frame."""
+        role = ROLES[self.role[place]]
+        return None if role is None else role.value
+
+    def text(self, place: int) -> str:
+        """The mark of a frame in words; empty for a frame that is nothing but the next one of its message.
+
+        Examples: ``retransmission 3 of message 4``, ``duplicate of message 1, early``, ``acknowledges message 7``.
+        """
+        flags, role, message = int(self.flags[place]), int(self.role[place]), int(self.message[place])
+        if not flags and role < ACK:
+            return ""
+        shown = flag_names(flags & ~RE_REQUEST if flags & EARLY_RE_REQUEST else flags)
+        parts = [FLAGS[each].label for each in shown]
+        if flags & _FIRST:
+            repeat = int(self.repeat[place])
+            of = "" if not message else f" of message {message}"
+            parts[0] += (f" {repeat}" if repeat else "") + of
+        elif role == NACK and message:
+            parts.insert(0, f"nack of message {message}")
+        elif role == ACK:
+            acknowledged = int(self.acknowledges[place])
+            parts = [f"acknowledges message {acknowledged}", *parts] if acknowledged else parts
+        elif message:
+            parts[-1] += f": message {message}"
+        return ", ".join(parts)
+
+
+class MarkRecorder:
+    """Collects the marks of a batch while the follower passes its frames."""
+
+    def __init__(self) -> None:
+        self.begin(0)
+
+    def begin(self, count: int) -> None:
+        """Start a batch of ``count`` frames."""
+        self._message, self._role, self._flags = [0] * count, bytearray(count), [0] * count
+        self._repeats: list[tuple[int, int]] = []
+        self._replies: list[tuple[NDArray[np.intp], int, NDArray[np.uint32] | int]] = []
+        self.acks: list[tuple[int, int]] = []
+        self.late: list[int] = []
+
+    def mark(self, place: int, message: int, role: int, flags: int = 0, repeat: int = 0) -> None:
+        """Mark the frame at ``place`` of the batch."""
+        self._message[place] = message
+        self._role[place] = role
+        if flags:
+            self._flags[place] = flags
+            if repeat:
+                self._repeats.append((place, repeat))
+
+    def mark_late(self, place: int, message: int, role: int, flags: int) -> None:
+        """Mark a frame of a message that was reported already."""
+        self.mark(place, message, role, flags)
+        self.late.append(place)
+
+    def mark_replies(self, places: NDArray[np.intp], message: int, flags: NDArray[np.uint32] | int) -> None:
+        """Mark the replies at ``places``; ``flags`` of all, or of each."""
+        self._replies.append((places, message, flags))
+
+    def take(self, decoded: DecodedBatch) -> FrameMarks:
+        """The marks of the batch, which is ``decoded``."""
+        message = np.array(self._message, np.int64)
+        role = np.frombuffer(self._role, np.uint8).copy()
+        flags = np.array(self._flags, np.uint32)
+        for places, number, each in self._replies:
+            message[places], role[places], flags[places] = number, REPLY, each
+        repeat, acknowledges = np.zeros(len(message), np.uint32), np.zeros(len(message), np.int64)
+        for place, count in self._repeats:
+            repeat[place] = count
+        if self.acks:
+            # Of several messages that one frame acknowledges the last one is assigned last.
+            pairs = np.array(self.acks, np.int64)
+            acknowledges[pairs[:, 0]] = pairs[:, 1]
+        if len(message):
+            _mark_by_fields(decoded, flags)
+        return FrameMarks(message, role, flags, repeat, acknowledges, self.acks, frozenset(self.late))
+
+
+def _mark_by_fields(decoded: DecodedBatch, flags: NDArray[np.uint32]) -> None:
+    """Set the flags that depend on the frame alone; see :func:`mxwire.wire.probes.is_probe` for probes."""
+    reason = decoded.columns.reason
+    for block in decoded.columns.blocks:
+        name = block.layout.name
+        if name in ("truc", "pull", "notify"):
+            _set(flags, block.place[block["session"] == NO_SESSION], REFUSED, reason)
+        if name == "pull":
+            known = np.minimum(block["src_endpoint"], block["dst_endpoint"]) < ENDPOINT_MAXIMUM
+            _set(flags, block.place[~known], PROBE, reason)
+        elif name == "host_query":
+            magic = block["magic"]
+            _set(flags, block.place[(magic >= QUERY_MAGICS.start) & (magic < QUERY_MAGICS.stop)], PROBE, reason)
+
+
+def _set(flags: NDArray[np.uint32], places: NDArray[np.intp], bit: int, reason: NDArray[np.uint8]) -> None:
+    if len(places):
+        flags[places[reason[places] == Reason.NONE]] |= np.uint32(bit)
+
+
+class MessageWatch:
+    """Selects the frames of one message, by its number."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.message: CapturedMessage | None = None
+        """The message, once it has appeared."""
+
+    def frames(self, marks: FrameMarks) -> list[tuple[int, Role]]:
+        """The frames of the message in a batch, as places and roles, in their order.
+
+        A NOTIFY that acknowledges its own message is a NOTIFY.
+        """
+        found = {place: Role.ACK for place, number in marks.acks if number == self.number}
+        for place in np.flatnonzero(marks.message == self.number).tolist():
+            role = ROLES[marks.role[place]]
+            if role is not None and place not in marks.late:
+                found[place] = role
+        return sorted(found.items())

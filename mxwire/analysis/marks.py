@@ -1,0 +1,32 @@
+"""Marks of the frames in decoded batches: message number, role and flags, as NumPy columns.
+
+::
+
+    marker = FrameMarker()
+    for decoded in Decoder().decode_all(capture):
+        marks = marker.observe(decoded)
+        decoded.batch.number[marks.flags & flag_bit("retransmission") != 0]
+"""
+
+from __future__ import annotations
+
+from mxwire.analysis.conversations import Follower
+from mxwire.analysis.conversations.marks import FLAGS, ROLES, FrameMarks, Role, flag_bit, flag_names
+from mxwire.wire.decoder import DecodedBatch
+
+__all__ = ["FLAGS", "ROLES", "FrameMarker", "FrameMarks", "Role", "flag_bit", "flag_names"]
+
+
+class FrameMarker:
+    """Marks the frames of a capture, batch by batch and in order, in bounded memory.
+
+    The marks do not depend on how the capture is cut into batches.
+    """
+
+    def __init__(self) -> None:
+        self._follower = Follower(marks=True)
+
+    def observe(self, decoded: DecodedBatch) -> FrameMarks:
+        """The marks of the next batch, one per frame."""
+        self._follower.observe(decoded)
+        return self._follower.take_marks(decoded)
