@@ -7,13 +7,13 @@ from typing import Final
 
 from mxwire.analysis.conversations.acks import LibackTracker, NackTracker
 from mxwire.analysis.conversations.connects import ConnectTracker
-from mxwire.analysis.conversations.marks import FrameMarks, MessageWatch
+from mxwire.analysis.conversations.marks import FrameMarks
 from mxwire.analysis.conversations.message import CapturedMessage
 from mxwire.analysis.conversations.numbered_packets import NumberedTracker
 from mxwire.analysis.conversations.partners import Conversation
 from mxwire.analysis.conversations.pulls import PullTracker
 from mxwire.analysis.conversations.rows import FIRST_REPLY, Handler, Row, replies_of, rows_of
-from mxwire.analysis.conversations.state import LINGERING, FollowerState
+from mxwire.analysis.conversations.state import LINGERING, FollowerState, MessageWatch
 from mxwire.wire.checks import Reason
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import hostname_text

@@ -22,7 +22,6 @@ from mxwire.wire.numbers import ENDPOINT_MAXIMUM, NO_SESSION
 from mxwire.wire.probes import QUERY_MAGICS
 
 if TYPE_CHECKING:
-    from mxwire.analysis.conversations.message import CapturedMessage
     from mxwire.wire.decoder import DecodedBatch
 
 
@@ -234,24 +233,3 @@ def _mark_by_fields(decoded: DecodedBatch, flags: NDArray[np.uint32]) -> None:
 def _set(flags: NDArray[np.uint32], places: NDArray[np.intp], bit: int, reason: NDArray[np.uint8]) -> None:
     if len(places):
         flags[places[reason[places] == Reason.NONE]] |= np.uint32(bit)
-
-
-class MessageWatch:
-    """Selects the frames of one message, by its number."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.message: CapturedMessage | None = None
-        """The message, once it has appeared."""
-
-    def frames(self, marks: FrameMarks) -> list[tuple[int, Role]]:
-        """The frames of the message in a batch, as places and roles, in their order.
-
-        A NOTIFY that acknowledges its own message is a NOTIFY.
-        """
-        found = {place: Role.ACK for place, number in marks.acks if number == self.number}
-        for place in np.flatnonzero(marks.message == self.number).tolist():
-            role = ROLES[marks.role[place]]
-            if role is not None and place not in marks.late:
-                found[place] = role
-        return sorted(found.items())

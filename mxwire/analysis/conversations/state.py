@@ -6,7 +6,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from mxwire.analysis.conversations.marks import MarkRecorder, MessageWatch
+import numpy as np
+
+from mxwire.analysis.conversations.marks import ROLES, FrameMarks, MarkRecorder, Role
 from mxwire.analysis.conversations.message import (
     FLYING,
     HANDED_OUT,
@@ -41,6 +43,27 @@ CONVERSATIONS: Final = 1 << 14
 """Conversations that are remembered."""
 ANNOUNCED: Final = 256
 """Large messages of one direction that are found by their regions."""
+
+
+class MessageWatch:
+    """Selects the frames of one message, by its number."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.message: CapturedMessage | None = None
+        """The message, once it has appeared."""
+
+    def frames(self, marks: FrameMarks) -> list[tuple[int, Role]]:
+        """The frames of the message in a batch, as places and roles, in their order.
+
+        A NOTIFY that acknowledges its own message is a NOTIFY.
+        """
+        found = {place: Role.ACK for place, number in marks.acks if number == self.number}
+        for place in np.flatnonzero(marks.message == self.number).tolist():
+            role = ROLES[marks.role[place]]
+            if role is not None and place not in marks.late:
+                found[place] = role
+        return sorted(found.items())
 
 
 class FollowerState:
