@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mxwire.cli.live import LiveOptions, live_options
+from mxwire.cli.live import LiveOptions, host_options
 from mxwire.cli.options import duration_option, json_option
 from mxwire.report.json_line import json_line
 from mxwire.words import count_of
@@ -36,7 +36,7 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
 @click.command(epilog=EPILOG)
-@live_options
+@host_options
 @duration_option(4.0, "Look for other hosts for S seconds.")
 @json_option("JSON Lines: one object per finding.")
 def command(live: LiveOptions, seconds: float, as_json: bool) -> None:

@@ -83,6 +83,7 @@ class LiveOptions:
     profile: str = "open-mx"
     peers: Path | None = None
     announce: bool = True
+    via: str = "packet"
 
     def check(self) -> NetworkInterface:
         """Read the properties of the interface from the kernel.
@@ -117,13 +118,20 @@ class LiveOptions:
             peers=self.peers,
             announce=self.announce,
             small_mtu=short_frames and self.dialect is None,
+            link=self.via,
             **more,
         )
 
 
-live_options = option_group(
-    "live",
-    LiveOptions,
+via_option = click.option(
+    "--via",
+    type=click.Choice(("packet", "xdp")),
+    default="packet",
+    show_default=True,
+    help="Packet socket (AF_PACKET), or AF_XDP, which takes the frames from all other programs.",
+)
+"""``--via``, the kind of the link."""
+_HOST_OPTIONS: Final = (
     interface_option(required=True),
     click.option("--name", metavar="NAME", help="Name of the local host.  [default: that of this computer, with :0]"),
     live_dialect_option("Dialect of the local host, which all hosts must share.  [default: mxoe]"),
@@ -143,7 +151,10 @@ live_options = option_group(
         help="Do not announce the local host: only hosts that know it answer.",
     ),
 )
+live_options = option_group("live", LiveOptions, *_HOST_OPTIONS, via_option)
 """The options of all live commands, passed to the command as ``live``, :class:`LiveOptions`."""
+host_options = option_group("live", LiveOptions, *_HOST_OPTIONS)
+"""The same without ``--via``."""
 
 
 def find(host: Host, which: Destination, timeout: float) -> Peer:

@@ -254,13 +254,16 @@ def given_options() -> dict[str, str]:
 
 
 def option_group(name: str, made: Callable[..., Any], *options: Decorator) -> Decorator:
-    """Give a command ``options``, passed to it as ``name``: an object of the dataclass ``made``, with their values."""
+    """Give a command ``options``, passed to it as ``name``: an object of the dataclass ``made``, with their values.
+
+    Fields without an option keep their defaults.
+    """
     names = [each.name for each in fields(made)]  # type: ignore[arg-type]
 
     def decorate(function: Command) -> Command:
         @functools.wraps(function)
         def wrapped(*arguments: Any, **given: Any) -> Any:
-            chosen = made(**{each: given.pop(each) for each in names})
+            chosen = made(**{each: given.pop(each) for each in names if each in given})
             return function(*arguments, **{name: chosen}, **given)
 
         for option in reversed(options):

@@ -27,7 +27,7 @@ from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.host.errors import HostClosedError
 from mxwire.host.requests import Pending, Waiter
-from mxwire.link import FewLink, Link
+from mxwire.link import FewLink, Link, RoomLink
 from mxwire.link.errors import LinkError
 from mxwire.protocol import Event, Node, Status
 from mxwire.protocol.card.outgoing import FEW
@@ -169,6 +169,9 @@ class Core:
         self._numbered = tuple(
             (number, each, each if isinstance(each, FewLink) else None) for number, each in enumerate(self.links)
         )
+        for number, each in enumerate(self.links):
+            if isinstance(each, RoomLink):
+                node.interfaces[number].outgoing.room = each.room
         self._due: int | None = None
         self._due_known = False
         self._deadline_checked = self.now

@@ -17,7 +17,16 @@ from mxwire.host.survey import Survey, SurveyedHost
 from mxwire.link import LinkError, Tap
 from mxwire.link.ethtool import Hardware, read_hardware
 from mxwire.link.interface import NetworkInterface, read_settled
-from mxwire.link.listeners import KernelHandler, SocketListener, kernel_handlers, master_of, packet_sockets
+from mxwire.link.listeners import (
+    AttachedProgram,
+    KernelHandler,
+    SocketListener,
+    kernel_handlers,
+    master_of,
+    packet_sockets,
+    xdp_program,
+)
+from mxwire.link.xdp import xdp_refusal
 from mxwire.wire.dialect import MXOE as MXOE_DIALECT
 from mxwire.wire.dialect import Dialect
 
@@ -204,6 +213,28 @@ def check_listeners(name: str, sockets: list[SocketListener], handlers: list[Ker
         yield ok("ethertype", f"no other program takes frames of 0x{ETHERTYPE_MXOE:04X} on {name}")
 
 
+def check_xdp(name: str, program: AttachedProgram | None, queues: int | None, refusal: str | None) -> DoctorFinding:
+    """Report an XDP program on the interface, or whether AF_XDP could be used.
+
+    ``queues`` is the number of receive queues, ``refusal`` the reason why this process cannot use AF_XDP.
+    """
+    if program is not None:
+        which = "" if program.number is None else f" (bpftool prog show id {program.number})"
+        return warning(
+            "af-xdp",
+            f"a program sees the frames first: XDP in {program.mode} mode{which}; those that it redirects reach no "
+            f"packet socket",
+            "if it belongs to a host with --via xdp, end that host, or run all of them in one process",
+        )
+    if refusal is not None:
+        return ok("af-xdp", f"not available, and not needed: {refusal}")
+    several = "" if queues in (None, 1) else f"; it receives on queue 0 only, and {name} has {queues}"
+    return ok(
+        "af-xdp",
+        f"available (--via xdp), but not the default: it takes the frames from all other programs on {name}{several}",
+    )
+
+
 def _programs(found: list[SocketListener]) -> str:
     return ", ".join(
         "a process of another user" if each.process is None else f"{each.program or '?'} ({each.process})"
@@ -383,6 +414,10 @@ def examine(interface: str, dialect: Dialect, seconds: float, **options: Any) ->
     yield from check_hardware(interface, read_hardware(interface))
     yield from check_master(interface, master_of(interface))
     yield from _listeners(found)
+    try:
+        yield check_xdp(interface, xdp_program(found.index), read_hardware(interface).queues, xdp_refusal(found))
+    except OSError:
+        yield warning("af-xdp", "the kernel does not report XDP programs (rtnetlink)", None)
     try:
         tap = Tap.open(interface, promiscuous=False)
     except LinkError as error:

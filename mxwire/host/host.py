@@ -24,7 +24,7 @@ from mxwire.host.endpoint import AsyncEndpoint, BaseEndpoint, Endpoint
 from mxwire.host.errors import HostClosedError, HostError
 from mxwire.host.names import Peers
 from mxwire.host.sharing import MachineSharing
-from mxwire.link import Link, Mode, PacketLink
+from mxwire.link import Link, LinkKind, open_link
 from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, Peer, Profile, Status, profile_by_name
 from mxwire.protocol.library.partner import LibraryEndpoint
 from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, MXOE, PULL_REPLY_DATA_OFFSET, Dialect, as_dialect
@@ -52,7 +52,9 @@ class KnownPeer:
 
 
 @contextmanager
-def _opened(interfaces: str | Sequence[str], spin: bool | float = False) -> Iterator[tuple[list[Link], MachineSharing]]:
+def _opened(
+    interfaces: str | Sequence[str], kind: LinkKind | str, spin: bool | float = False
+) -> Iterator[tuple[list[Link], MachineSharing]]:
     """Yield links on interfaces of this machine, and the state shared with other processes that use them.
 
     An exception in the ``with`` block closes them. Raises :class:`~mxwire.link.errors.LinkError` if an interface does
@@ -64,7 +66,7 @@ def _opened(interfaces: str | Sequence[str], spin: bool | float = False) -> Iter
     with ExitStack() as opened:
         links: list[Link] = []
         for each in wanted:
-            links.append(PacketLink.open(each, mode=Mode.SPIN if spin is True else Mode.SLEEP))
+            links.append(open_link(each, kind, spin=spin is True))
             opened.callback(links[-1].close)
         sharing = MachineSharing(wanted)
         opened.callback(sharing.close)
@@ -377,13 +379,16 @@ class Host(BaseHost):
         small_mtu: bool = False,
         spin: bool | float = False,
         background: bool = True,
+        link: LinkKind | str = LinkKind.PACKET,
     ) -> Host:
         """Open a host on ``interfaces`` of this machine, by name; the other arguments are those of :class:`Host`.
+
+        ``link`` is "packet" (AF_PACKET) or "xdp" (AF_XDP, which takes all frames of MXoE from other programs).
 
         Raises :class:`~mxwire.link.errors.LinkError` for an interface that does not exist, or that this process may
         not use, besides the errors of :class:`Host`.
         """
-        with _opened(interfaces, spin) as (links, sharing):
+        with _opened(interfaces, link, spin) as (links, sharing):
             return cls(
                 links,
                 name=name,
@@ -476,13 +481,16 @@ class AsyncHost(BaseHost):
         on_event: Callable[[Event], object] | None = None,
         rng: Random | None = None,
         small_mtu: bool = False,
+        link: LinkKind | str = LinkKind.PACKET,
     ) -> AsyncHost:
         """Open a host on ``interfaces`` of this machine, by name; the other arguments are those of :class:`AsyncHost`.
+
+        ``link`` is that of :meth:`Host.open`.
 
         Raises :class:`~mxwire.link.errors.LinkError` for an interface that does not exist, or that this process may
         not use.
         """
-        with _opened(interfaces) as (links, sharing):
+        with _opened(interfaces, link) as (links, sharing):
             return cls(
                 links,
                 name=name,

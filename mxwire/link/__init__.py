@@ -1,14 +1,16 @@
 """Links: Ethernet interfaces, networks in memory and faulty cables behind one protocol, defined in ``link.py``.
 
 ``packet.py`` is an interface of this machine: frames are received in a ring that is shared with the kernel
-(``ring_v3.py``; ``ring_socket.py`` polls it and waits) and transmitted by ``sender.py``. ``memory.py`` is a network in
-memory, ``faulty.py`` adds faults to any link, and ``tap.py`` sees all frames of an interface, for captures.
+(``ring_v3.py``; ``ring_socket.py`` polls it and waits) and transmitted by ``sender.py``. ``xdp.py`` is one through
+AF_XDP, with a program in the kernel (``bpf.py``). ``memory.py`` is a network in memory, ``faulty.py`` adds faults to
+any link, and ``tap.py`` sees all frames of an interface, for captures.
 """
 
 from mxwire.link.errors import LinkError
 from mxwire.link.faults import Faults
 from mxwire.link.faulty import FaultyLink
-from mxwire.link.link import FewLink, Link, LinkStatistics
+from mxwire.link.kinds import LinkKind, open_link
+from mxwire.link.link import FewLink, Link, LinkStatistics, RoomLink
 from mxwire.link.memory import MemoryLink, MemoryNetwork, memory_pair
 from mxwire.link.packet import Mode, PacketLink
 from mxwire.link.tap import Tap
@@ -21,14 +23,17 @@ __all__ = [
     "FewLink",
     "Link",
     "LinkError",
+    "LinkKind",
     "LinkStatistics",
     "LinkWrapper",
     "MemoryLink",
     "MemoryNetwork",
     "Mode",
     "PacketLink",
+    "RoomLink",
     "Tap",
     "XdpLink",
     "XdpSender",
     "memory_pair",
+    "open_link",
 ]

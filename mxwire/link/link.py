@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mxwire.frames import FrameBatch
 
 
@@ -80,3 +83,12 @@ class FewLink(Protocol):
 
     def receive_few(self) -> list[bytes] | FrameBatch:
         """Receive as ``receive`` does without waiting; a few short frames are returned as copies."""
+
+
+@runtime_checkable
+class RoomLink(Protocol):
+    """A link with memory from which frames are sent without a copy."""
+
+    def room(self, size: int) -> NDArray[np.uint8] | None:
+        """Reserve ``size`` bytes in which the caller builds the frames of the batch that it sends next; None without
+        free memory. The array is that batch's buffer, and valid until the next call that sends or reserves."""

@@ -1,7 +1,10 @@
-"""Other receivers of an interface's frames: packet sockets, and protocols in the kernel."""
+"""Other receivers of an interface's frames: packet sockets, protocols in the kernel, and XDP programs."""
 
 from __future__ import annotations
 
+import socket
+import struct
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -9,6 +12,15 @@ from typing import Final
 _NET: Final = Path("/proc/thread-self/net")
 _EVERY: Final = 0x0003
 _OF_PACKET_SOCKETS: Final = ("packet_rcv", "tpacket_rcv", "packet_rcv_spkt", "packet_rcv_fanout")
+
+
+_GET_LINK, _NEW_LINK, _REQUEST = 18, 16, 1
+"""Types of rtnetlink's messages, and the flag of a request."""
+_XDP_ATTRIBUTE, _XDP_ATTACHED, _XDP_PROGRAM = 43, 2, 4
+_NESTED_MASK: Final = (1 << 14) - 1
+"""Attribute types without the flags of nested ones."""
+_MESSAGE, _LINK_INFO = struct.Struct("=IHHII"), struct.Struct("=BxHiII")
+_ATTACHED_MODES: Final = {1: "native", 2: "generic", 3: "hardware", 4: "several modes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +40,44 @@ class KernelHandler:
 
     function: str
     """Name of the function, and its module in brackets."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedProgram:
+    """An XDP program on an interface, which sees frames before all others."""
+
+    mode: str
+    number: int | None
+    """Its number in the kernel (bpftool prog show id N)."""
+
+
+def xdp_program(index: int) -> AttachedProgram | None:
+    """Return the XDP program on the interface with number ``index``. Raises OSError if the kernel reports none."""
+    request = _MESSAGE.pack(_MESSAGE.size + _LINK_INFO.size, _GET_LINK, _REQUEST, 1, 0)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE) as asking:
+        asking.send(request + _LINK_INFO.pack(socket.AF_UNSPEC, 0, index, 0, 0))
+        answer = asking.recv(1 << 16)
+    if _MESSAGE.unpack_from(answer)[1] != _NEW_LINK:
+        raise OSError("rtnetlink reports no such interface")
+    found = _attributes(answer[_MESSAGE.size + _LINK_INFO.size :])
+    program = _attributes(found.get(_XDP_ATTRIBUTE, b""))
+    mode = _ATTACHED_MODES.get(program.get(_XDP_ATTACHED, b"\0")[0])
+    if mode is None:
+        return None
+    number = program.get(_XDP_PROGRAM)
+    return AttachedProgram(mode, None if number is None else int.from_bytes(number, sys.byteorder))
+
+
+def _attributes(data: bytes) -> dict[int, bytes]:
+    """Return the attributes of a netlink message by type."""
+    found: dict[int, bytes] = {}
+    while len(data) >= 4:
+        length, kind = struct.unpack_from("=HH", data)
+        if length < 4:
+            break
+        found[kind & _NESTED_MASK] = data[4:length]
+        data = data[-(-length // 4) * 4 :]
+    return found
 
 
 def packet_sockets(index: int, ethertype: int) -> list[SocketListener]:

@@ -48,6 +48,7 @@ from mxwire.ethernet import ETHERTYPE_MXOE, HEADER_SIZE
 from mxwire.frames import FrameBatch
 from mxwire.link import packet_socket
 from mxwire.link.bpf import BpfAttachment, BpfMap, BpfProgram, MapKind, UnsupportedModeError, XdpMode
+from mxwire.link.bpf_code import XdpAction, give
 from mxwire.link.errors import LinkError
 from mxwire.link.ethtool import read_hardware
 from mxwire.link.interface import NetworkInterface, read_interface
@@ -55,7 +56,7 @@ from mxwire.link.link import LinkStatistics
 from mxwire.link.packet import Mode
 from mxwire.link.ring import Arrivals
 from mxwire.link.ring_socket import CHECK_EVERY, RingSocket
-from mxwire.link.umem import BindFlag, MemoryLimitError, XdpSocket
+from mxwire.link.umem import CHUNK, BindFlag, MemoryLimitError, XdpSocket
 from mxwire.link.xdp_program import redirect
 from mxwire.link.xdp_receive import XdpReceiveRing, receive_bytes
 from mxwire.link.xdp_transmit import RING, TRANSMIT_BYTES, TransmitQueue
@@ -120,6 +121,20 @@ def _refused(interface: NetworkInterface, error: OSError) -> LinkError:
     else:
         why = str(error.strerror)
     return LinkError(f"{interface.name}: the kernel refuses an AF_XDP socket: {why}; use AF_PACKET (--via packet)")
+
+
+def xdp_refusal(interface: NetworkInterface) -> str | None:
+    """Return the reason why this process cannot use AF_XDP on an interface, None if it probably can.
+
+    Nothing is attached or bound, which would disturb the interface.
+    """
+    try:
+        XdpSocket(interface, CHUNK, transmit=1, unaligned=True).close()
+        with BpfProgram.load(give(XdpAction.PASS)):
+            pass
+    except LinkError as error:
+        return str(error)
+    return None
 
 
 class XdpLink(RingSocket):

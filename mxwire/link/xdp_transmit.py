@@ -47,8 +47,9 @@ from mxwire.link.umem import (
 
 RING: Final = 1024
 """Descriptors of the transmit ring."""
-TRANSMIT_BYTES: Final = 1 << 19
-"""Memory for frames: a batch of the engine, and little enough to stay in the CPU's cache."""
+TRANSMIT_BYTES: Final = 1 << 20
+"""Memory for frames: more than a batch of the engine. It is used from its start whenever it is free, so that what is
+used stays in the cache of the CPU."""
 _GROUP: Final = 64
 """Frames per system call: enough to make its cost small, few enough that the receiver starts early."""
 _LINEAR: Final = 3500
@@ -60,7 +61,8 @@ _LINE: Final = 64
 _PAUSE: Final = 50e-6
 """Seconds between two tries while the kernel makes no progress."""
 _FLAGS: Final = int(socket.MSG_DONTWAIT)
-_AGAIN: Final = frozenset({errno.EAGAIN, errno.ENOBUFS})
+_PASSING: Final = frozenset({0, errno.EAGAIN, errno.ENOBUFS, errno.EBUSY})
+"""Results of a system call after which another one may send more."""
 
 
 class TransmitQueue:
@@ -234,7 +236,7 @@ class TransmitQueue:
         until = 0
         while self._ring.count - ((self._produced - self._ring.consumer[0]) & LOW_WORD) < count:
             until = until or time.monotonic_ns() + BACKOFF_NS
-            if self._kick() not in (0, *_AGAIN) or time.monotonic_ns() > until:
+            if self._kick() not in _PASSING or time.monotonic_ns() > until:
                 self._stuck = True
                 return False
             if self._zero_copy:
@@ -302,12 +304,11 @@ class TransmitQueue:
                 break
             now = time.monotonic_ns()
             until = until or now + BACKOFF_NS
-            if error not in (0, errno.EBUSY, *_AGAIN) or now > until:
+            if error not in _PASSING or now > until:
                 lost += self._abandon()
                 self._stuck = True
                 break
-            if error in _AGAIN:
-                self._reclaim()
+            self._reclaim()
         if not self._stuck:
             self._flight.append((self._produced, start, end))
         self._reclaim()

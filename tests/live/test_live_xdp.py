@@ -409,4 +409,4 @@ def test_memory_that_may_not_be_locked(cable: tuple[Port, Port]) -> None:
     smaller = here.run(*as_nobody(code, "net_raw", "net_admin", "bpf"), preexec_fn=lambda: limit(8192))
     assert smaller.stdout == "1024\n", smaller.stderr
     refused = here.run(*as_nobody(OPEN + "XdpSender.open('veth0')", "net_raw"), preexec_fn=lambda: limit(64))
-    assert "veth0: AF_XDP needs 512 KiB of locked memory, more than the limit permits" in refused.stderr
+    assert "veth0: AF_XDP needs 1024 KiB of locked memory, more than the limit permits" in refused.stderr

@@ -49,7 +49,7 @@ class Bulk(Protocol):
 class Outgoing:
     """The frames that wait for the link, in order."""
 
-    __slots__ = ("_pieces", "bulk_bytes", "frames")
+    __slots__ = ("_pieces", "bulk_bytes", "frames", "room")
 
     def __init__(self) -> None:
         self._pieces: list[bytes | Bulk] = []
@@ -57,6 +57,9 @@ class Outgoing:
         """Number of frames that wait."""
         self.bulk_bytes = 0
         """Bytes of frames that are not built yet."""
+        self.room: Callable[[int], NDArray[np.uint8] | None] | None = None
+        """Memory of the link for a number of bytes, in which the next batch is built; without it, or if it returns
+        None, the batch has memory of its own."""
 
     def put(self, frame: bytes) -> None:
         """Queue a frame."""
@@ -87,7 +90,9 @@ class Outgoing:
         offset, length = _places(pieces)
         count = len(length)
         if bulky:
-            buffer = np.empty(int(offset[-1]) + int(length[-1]), np.uint8)
+            size = int(offset[-1]) + int(length[-1])
+            room = None if self.room is None else self.room(size)
+            buffer = np.empty(size, np.uint8) if room is None else room
             _write(pieces, buffer)
         else:
             buffer = np.frombuffer(b"".join(pieces), np.uint8)  # type: ignore[arg-type]

@@ -1,0 +1,162 @@
+"""Hosts and commands over AF_XDP (``--via xdp``), with each other and with hosts over packet sockets."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from mxwire.errors import MxwireError
+from mxwire.host import Host
+from mxwire.link import LinkKind, PacketLink, XdpLink, open_link
+
+from . import bpf
+from .commands import CLI, mxwire, running
+from .namespaces import Laboratory, Port
+from .test_live_xdp import as_nobody
+
+LONG = 30.0
+PAIRS = [("xdp", "xdp"), ("xdp", "packet"), ("packet", "xdp")]
+
+
+@pytest.fixture(autouse=True)
+def _programs_work() -> None:
+    why_not = bpf.missing()
+    if why_not:
+        pytest.skip(why_not)
+
+
+@pytest.fixture(scope="module")
+def ports(shared_laboratory: Laboratory) -> tuple[Port, Port]:
+    return shared_laboratory.pair(9000)
+
+
+@contextmanager
+def host(port: Port, name: str, link: str) -> Iterator[Host]:
+    with port.namespace.inside():
+        opened = Host.open(port.interface, name=name, link=link)
+    with opened:
+        yield opened
+
+
+@pytest.mark.parametrize("kinds", PAIRS, ids="-".join)
+def test_messages_of_all_classes_arrive(ports: tuple[Port, Port], kinds: tuple[str, str]) -> None:
+    with host(ports[0], "alpha", kinds[0]) as alpha, host(ports[1], "beta", kinds[1]) as beta:
+        one, two = alpha.open_endpoint(0), beta.open_endpoint(0)
+        partner = one.connect("beta", 0, timeout=LONG)
+        back = None
+        for length in (0, 1, 32, 33, 128, 129, 4096, 4097, 32768, 32769, 1 << 20, 3_000_001):
+            data = os.urandom(length)
+            receive = two.ireceive(maximum=length)
+            one.send(partner, data, timeout=LONG)
+            message = two.wait(receive, LONG)
+            assert bytes(message) == data
+            back = message.partner
+            assert back is not None
+            receive = one.ireceive(maximum=length)
+            two.send(back, data[::-1], timeout=LONG)
+            assert bytes(one.wait(receive, LONG)) == data[::-1]
+        for each in (alpha, beta):
+            assert each.core.links[0].statistics().refused == 0
+
+
+def test_large_messages_are_built_in_the_memory_of_the_link(ports: tuple[Port, Port]) -> None:
+    with host(ports[0], "alpha", "xdp") as alpha, host(ports[1], "beta", "packet") as beta:
+        in_place = []
+        memory = alpha.core.links[0]._xdp.memory  # type: ignore[attr-defined]
+
+        def observe(batch, sent):
+            if sent and batch.length.max() > 2000:
+                start = batch.buffer.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
+                in_place.append(0 <= start < len(memory))
+
+        alpha.core.observers.append(observe)
+        one, two = alpha.open_endpoint(0), beta.open_endpoint(0)
+        receive = two.ireceive(maximum=1 << 20)
+        data = os.urandom(1 << 20)
+        one.send(one.connect("beta", 0, timeout=LONG), data, timeout=LONG)
+        assert bytes(two.wait(receive, LONG)) == data
+        assert in_place and all(in_place)
+
+
+def test_links_are_opened_by_kind(ports: tuple[Port, Port]) -> None:
+    with ports[0].namespace.inside():
+        for kind, expected in (("packet", PacketLink), (LinkKind.XDP, XdpLink)):
+            with open_link("veth0", kind) as link:
+                assert type(link) is expected
+        with pytest.raises(MxwireError, match="there is no kind of link 'raw': use packet or xdp"):
+            open_link("veth0", "raw")
+
+
+@pytest.mark.parametrize("kinds", PAIRS, ids="-".join)
+def test_ping_is_answered_by_a_server(ports: tuple[Port, Port], kinds: tuple[str, str]) -> None:
+    with running(ports[0], "serve", "--echo", "--name", "alpha:0", "--endpoint", "0", "--via", kinds[0]) as server:
+        server.until("alpha:0")
+        done = mxwire(ports[1], "ping", "alpha:0", "-c", "3", "--interval", "0", "--via", kinds[1])
+        assert done.returncode == 0, done.stderr
+        done = mxwire(ports[1], "ping", "alpha:0:0", "-c", "3", "--interval", "0", "--via", kinds[1])
+        assert done.returncode == 0, done.stderr
+        server.end()
+
+
+@pytest.mark.parametrize("kinds", PAIRS, ids="-".join)
+def test_perf_runs(ports: tuple[Port, Port], kinds: tuple[str, str]) -> None:
+    with running(ports[0], "perf", "-w", "--name", "alpha:0", "--via", kinds[0]) as other:
+        other.until("waiting for a sender")
+        lengths = ("-N", "3", "-W", "1", "-P", "0", "-E", "5000000", "-M", "16")
+        done = mxwire(ports[1], "perf", "-w", "-d", "alpha:0", "--via", kinds[1], *lengths)
+        assert done.returncode == 0, done.stderr
+        assert other.end(None) == 0
+    assert len(done.stdout.splitlines()) == 7
+
+
+def test_send_receive_and_discover(ports: tuple[Port, Port]) -> None:
+    with running(ports[0], "receive", "--name", "alpha:0", "-c", "1", "--via", "xdp") as receiver:
+        receiver.until("alpha:0")
+        found = mxwire(ports[1], "discover", "--via", "xdp", "--duration", "10", "-c", "1", "--json")
+        assert [json.loads(each)["name"] for each in found.stdout.splitlines()] == ["alpha:0"], found.stderr
+        done = mxwire(ports[1], "send", "alpha:0", "--via", "xdp", input="over AF_XDP")
+        assert done.returncode == 0, done.stderr
+        assert receiver.end(None) == 0
+    assert "over AF_XDP" in "".join(receiver.said)
+
+
+def test_a_taken_queue_is_one_line(ports: tuple[Port, Port]) -> None:
+    with ports[0].namespace.inside():
+        link = XdpLink.open("veth0")
+    with link:
+        done = mxwire(ports[0], "serve", "--via", "xdp")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == (
+            "mxwire: veth0: another AF_XDP socket has queue 0 (ss --xdp shows it); end its program, or use AF_PACKET "
+            "(--via packet)\n"
+        )
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="the program setpriv is not installed (util-linux)")
+def test_a_missing_capability_is_one_line(ports: tuple[Port, Port]) -> None:
+    arguments = ["mxwire", "serve", "-i", "veth0", "--via", "xdp"]
+    code = f"import runpy, sys; sys.argv = {arguments}; runpy.run_path({CLI!r}, run_name='__main__')"
+    done = ports[0].namespace.run(*as_nobody(code, "net_raw"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1 and "this needs CAP_BPF and CAP_NET_ADMIN" in done.stderr
+
+
+def finding(port: Port) -> dict[str, str]:
+    done = mxwire(port, "doctor", "--json", "--duration", "0.2")
+    (found,) = [each for each in map(json.loads, done.stdout.splitlines()) if each["check"] == "af-xdp"]
+    return found  # type: ignore[no-any-return]
+
+
+def test_doctor_reports_af_xdp(ports: tuple[Port, Port]) -> None:
+    free = finding(ports[0])
+    assert free["level"] == "ok" and "takes the frames from all other programs on veth0" in free["text"]
+    with ports[0].namespace.inside():
+        link = XdpLink.open("veth0")
+    with link:
+        taken = finding(ports[0])
+        assert taken["level"] == "warning" and "a program sees the frames first: XDP in generic mode" in taken["text"]
