@@ -2,34 +2,49 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.cli.completion import interfaces, offers
 from mxwire.cli.group import CommandGroup
+from mxwire.cli.linerate_options import (
+    cpu_option,
+    entered,
+    find_sink,
+    interface_option,
+    json_option,
+    netns_option,
+    pin,
+    size_option,
+    streams_option,
+    via_option,
+)
+from mxwire.cli.linerate_test import tests
 from mxwire.cli.live import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
-from mxwire.cli.options import FILE, Amount, Command, duration_option, timeout_option
+from mxwire.cli.options import (
+    FILE,
+    Amount,
+    count_option,
+    duration_option,
+    timeout_option,
+)
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes, mac_text
 from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
-    from mxwire.linerate.control import SinkAddress, SinkControl
+    from mxwire.linerate.control import SinkAddress
     from mxwire.linerate.generator import GeneratorResult
     from mxwire.linerate.run import RunResult
     from mxwire.linerate.sink import SinkRun
     from mxwire.linerate.station import SinkStation
     from mxwire.linerate.template import FrameTemplate
-    from mxwire.link import Link
 
 VIA: Final = ("packet", "xdp", "kernel")
 _CHECKS: Final = ("stamp", "header", "all")
@@ -54,58 +69,6 @@ def command() -> None:
     A generator sends valid MXoE frames with a stamp, a sink on the other side counts and checks them; the tests use
     both to search for limits. The pages of the documentation explain what each way of sending can reach.
     """
-
-
-# Options that several commands share
-
-interface_option = click.option(
-    "-i",
-    "--interface",
-    metavar="IF",
-    shell_complete=offers(interfaces),
-    required=True,
-    help="The Ethernet interface, like eth0.",
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per event.")
-cpu_option = click.option("--cpu", type=click.IntRange(0), metavar="N", help="Run on this CPU only.  [default: any]")
-
-
-def via_option(*choices: str) -> Callable[[Command], Command]:
-    """``--via`` with some of the ways into the kernel."""
-    return click.option(
-        "--via",
-        type=click.Choice(choices),
-        default="packet",
-        show_default=True,
-        help="Packet socket (AF_PACKET), AF_XDP"
-        + (", or live frames made by the kernel." if "kernel" in choices else "."),
-    )
-
-
-def pin(cpu: int | None) -> None:
-    """Bind this process to a CPU. Raises :class:`~mxwire.errors.MxwireError` if there is no such CPU."""
-    if cpu is None:
-        return
-    try:
-        os.sched_setaffinity(0, {cpu})
-    except OSError:
-        available = ", ".join(map(str, sorted(os.sched_getaffinity(0))))
-        raise MxwireError(f"--cpu {cpu}: this process cannot run on it; CPUs are {available}") from None
-
-
-@contextmanager
-def entered(namespace: str | None) -> Iterator[None]:
-    """Run in a network namespace."""
-    if namespace is None:
-        yield
-        return
-    from mxwire.interop.namespaces import inside
-
-    with inside(namespace):
-        yield
-
-
-netns_option = click.option("--netns", metavar="NAME", help="Network namespace of the interface (ip netns).")
 
 
 # generate
@@ -142,11 +105,11 @@ Exit code: 0 the run is complete, 1 it ended early or the sink is gone (results 
     show_default=True,
     help="TINY, SMALL, MEDIUM, PULL, PULL_REPLY, mix (each in turn), or the frames of a capture.",
 )
-@click.option("--size", type=click.IntRange(1, 65535), metavar="BYTES", help="Length of the frames.  [default: full]")
+@size_option
 @click.option("--rate", metavar="RATE", help="Frames (50000/s) or bits (1Gbit/s) per second, or a percentage (80%).")
-@click.option("-c", "--count", type=click.IntRange(1), metavar="N", help="Stop after N frames.")
+@count_option("Stop after N frames.")
 @duration_option(None, "End after S seconds.  [default: Ctrl-C]")
-@click.option("--streams", type=click.IntRange(1, 1024), default=1, show_default=True, metavar="N", help="Streams.")
+@streams_option
 @click.option(
     "--burst",
     type=click.IntRange(1, 1 << 20),
@@ -232,29 +195,6 @@ def _generate(
         )
     interrupted = result.generator.ended == "interrupted"
     return interrupted, bool(result.error or result.generator.ended)
-
-
-def find_sink(link: Link, address: bytes | None, timeout: float) -> tuple[SinkControl, SinkAddress]:
-    """Find the sink with an address, or the only one on the network.
-
-    Raises :class:`~mxwire.errors.MxwireError` if none answers, or several do.
-    """
-    from mxwire.linerate.control import SinkAddress, SinkControl
-
-    control = SinkControl(link, SystemRandom().randrange(1 << 30))
-    if address is not None:
-        try:
-            return control, SinkAddress(address, control.ask(address, "hello", timeout))
-        except MxwireError:
-            raise MxwireError(
-                f"no sink answers at {mac_text(address)} within {timeout:g} s: start one there "
-                f"(mxwire linerate sink -i IF), or send without one (--no-sink)"
-            ) from None
-    found = control.find(timeout)
-    if len(found) > 1:
-        names = ", ".join(map(str, found))
-        raise MxwireError(f"{len(found)} sinks answer: {names}; choose one with --to MAC")
-    return control, found[0]
 
 
 def read_templates(kind: str, destination: bytes, source: bytes, size: int | None) -> tuple[FrameTemplate, ...]:
@@ -568,10 +508,4 @@ class _SinkReporter:
         sys.stdout.flush()
 
 
-def _add_tests() -> None:
-    from mxwire.cli.linerate_test import tests
-
-    command.add_command(tests)
-
-
-_add_tests()
+command.add_command(tests)

@@ -14,19 +14,41 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.cli.completion import interfaces, offers
 from mxwire.cli.group import CommandGroup
-from mxwire.cli.live import LiveOptions, end_like_interrupt
+from mxwire.cli.linerate_options import (
+    ask_sink,
+    cpu_option,
+    find_sink,
+    interface_option,
+    json_option,
+    pin,
+    repetitions_option,
+    requirements_option,
+    sink_timeout_option,
+    size_option,
+    streams_option,
+    via_option,
+)
+from mxwire.cli.live import (
+    MEETING_POINT,
+    Destination,
+    DestinationType,
+    LiveOptions,
+    connect,
+    end_like_interrupt,
+    live_options,
+)
 from mxwire.cli.notes import end_interrupted_line, note
-from mxwire.cli.options import Amount, Command
+from mxwire.cli.options import Command, amount_option, integer_option, key_option, timeout_option
 from mxwire.cli.perf import check_writable
 from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE, mac_bytes
 from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
-    from mxwire.linerate.requirement import Requirement
-    from mxwire.linerate.tester import LineTester, SizeMeasurement, TesterOptions
+    from mxwire.linerate.control import SinkAddress, SinkControl
+    from mxwire.linerate.tester import LineTester, LineTesterOptions, SizeMeasurement
+    from mxwire.link import Link
     from mxwire.link.interface import NetworkInterface
 
 _SIZES: Final = (60, 168, 1024, 4128)
@@ -64,10 +86,14 @@ class Share(click.ParamType):  # type: ignore[type-arg]
         return number
 
 
-class SizeList(click.ParamType):  # type: ignore[type-arg]
-    """Lengths of frames in bytes, with commas: ``60,1024,4128``."""
+class LengthList(click.ParamType):  # type: ignore[type-arg]
+    """Lengths in bytes, with commas: ``60,1024,4128``; each from ``least`` to ``most``."""
 
-    name = "sizes"
+    name = "lengths"
+
+    def __init__(self, least: int, most: int) -> None:
+        self._least = least
+        self._most = most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
         """The lengths, in the given order."""
@@ -77,8 +103,12 @@ class SizeList(click.ParamType):  # type: ignore[type-arg]
             sizes = tuple(dict.fromkeys(int(each) for each in str(value).split(",")))
         except ValueError:
             sizes = ()
-        if not sizes or not all(60 <= each <= 65535 for each in sizes):
-            self.fail(f"{value!r} is not a list of frame lengths: write 60,1024,4128, each at least 60", param, ctx)
+        if not sizes or not all(self._least <= each <= self._most for each in sizes):
+            self.fail(
+                f"{value!r} is not a list of lengths: write 60,1024,4128, each from {self._least} to {self._most}",
+                param,
+                ctx,
+            )
         return sizes
 
 
@@ -90,7 +120,7 @@ class LineTestOptions:
     target: str | None
     sizes: tuple[int, ...] | None
     tester: dict[str, Any]
-    requirements: tuple[Requirement, ...]
+    requirements: tuple[str, ...]
     csv: Path | None
     plot: Path | None
     via: str
@@ -99,57 +129,30 @@ class LineTestOptions:
     as_json: bool
 
 
+trial_option = amount_option("Trials of S seconds.  [default: 1]", "--duration", "trial")
+resolution_option = click.option(
+    "--resolution", type=Share(), metavar="SHARE", help="Resolution of a search, as a share of its limit."
+)
 _OPTIONS: Final = (
-    click.option(
-        "-i",
-        "--interface",
-        metavar="IF",
-        shell_complete=offers(interfaces),
-        required=True,
-        help="The Ethernet interface, like eth0.",
-    ),
+    interface_option,
     click.option("--to", "target", metavar="IF|MAC", help="The other side.  [default: the sink that answers]"),
     click.option(
         "--sizes",
-        type=SizeList(),
+        type=LengthList(60, 65535),
         metavar="BYTES,…",
-        help=f"Lengths of the frames.  [default: {','.join(map(str, _SIZES))}, as far as they fit the MTU]",
+        help=f"Lengths of the frames.  [default: {','.join(map(str, _SIZES))}, if they fit the MTU]",
     ),
+    trial_option,
+    resolution_option,
     click.option(
-        "--duration",
-        "trial",
-        type=Amount(0, min_open=True),
-        metavar="S",
-        help="Trials of S seconds.  [default: 1]",
+        "--accept-loss", "accepted_loss", type=Share(), default=0.0, metavar="SHARE", help="Loss that passes."
     ),
-    click.option("--resolution", type=Share(), metavar="SHARE", help="Resolution of a search.  [default: 1%]"),
-    click.option(
-        "--accept-loss",
-        "accepted_loss",
-        type=Share(),
-        default=0.0,
-        metavar="SHARE",
-        help="Loss at which a trial passes.",
-    ),
-    click.option(
-        "--repetitions",
-        type=click.IntRange(1, 1000),
-        default=3,
-        show_default=True,
-        metavar="N",
-        help="Trials that must pass at the result; bursts to search.",
-    ),
-    click.option("--settle", type=Amount(0), metavar="S", help="Wait for late frames.  [default: 0.2]"),
-    click.option("--cool-down", type=Amount(0), metavar="S", help="Pause between trials.  [default: 0.2]"),
+    repetitions_option,
+    amount_option("Wait for late frames.  [default: 0.2]", "--settle", zero=True),
+    amount_option("Pause between trials.  [default: 0.2]", "--cool-down", zero=True),
     click.option("--rfc2544", is_flag=True, help="Times of RFC 2544: trials of 60 s, 2 s and 5 s of pauses, 0.1%."),
-    click.option("--streams", type=click.IntRange(1, 1024), default=1, show_default=True, metavar="N", help="Streams."),
-    click.option(
-        "--require",
-        "requirements",
-        multiple=True,
-        metavar="LIMIT",
-        help="Exit with 1 unless met: 4128:>=95%, >=50k/s, <=20us; may be repeated.",
-    ),
+    streams_option,
+    requirements_option,
     click.option(
         "--csv", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the results as CSV."
     ),
@@ -159,23 +162,10 @@ _OPTIONS: Final = (
         metavar="FILE",
         help="Also draw the results into a .png or .svg.",
     ),
-    click.option(
-        "--via",
-        type=click.Choice(("packet", "xdp")),
-        default="packet",
-        show_default=True,
-        help="Packet socket (AF_PACKET), or AF_XDP.",
-    ),
-    click.option("--cpu", type=click.IntRange(0), metavar="N", help="Run on this CPU only.  [default: any]"),
-    click.option(
-        "--timeout",
-        type=Amount(0, min_open=True),
-        default=10.0,
-        show_default=True,
-        metavar="S",
-        help="Seconds to wait for a sink.",
-    ),
-    click.option("--json", "as_json", is_flag=True, help="JSON Lines: one object per event."),
+    via_option("packet", "xdp"),
+    cpu_option,
+    sink_timeout_option,
+    json_option,
 )
 _TESTER: Final = (*("trial", "resolution", "accepted_loss", "repetitions", "settle", "cool_down", "streams"),)
 
@@ -199,8 +189,6 @@ def test_options(function: Command) -> Command:
         as_json: bool,
         **rest: Any,
     ) -> Any:
-        from mxwire.linerate.requirement import Requirement
-
         chosen = {name: rest.pop(name) for name in _TESTER}
         chosen = {name: value for name, value in chosen.items() if value is not None}
         options = LineTestOptions(
@@ -208,7 +196,7 @@ def test_options(function: Command) -> Command:
             target=target,
             sizes=sizes,
             tester=(_RFC2544 if rfc2544 else {}) | chosen,
-            requirements=tuple(map(Requirement.parse, requirements)),
+            requirements=requirements,
             csv=csv,
             plot=plot,
             via=via,
@@ -301,65 +289,36 @@ SizeTest = Callable[["LineTester", "SizeMeasurement"], "Iterator[dict[str, Any]]
 
 def _run(options: LineTestOptions, test: str, run: SizeTest) -> None:
     """Run a test for each frame length, and report; results so far are kept if it ends early."""
-    from mxwire.linerate.requirement import failures
-    from mxwire.linerate.tester import TesterOptions
+    from dataclasses import asdict
 
-    _check_files(options)
+    from mxwire.linerate.tester import LineTesterOptions
+
+    reporter = _TestReporter(options.as_json, test, options.requirements, options.via, options.csv, options.plot)
     end_like_interrupt()
-    tester_options = TesterOptions(**options.tester)
-    reporter = _TestReporter(options, test)
-    ended: str | None = None
-    interrupted = False
+    tester_options = LineTesterOptions(**options.tester)
     with ExitStack() as stack:
-        tester, found, addresses, megabits = _open(options, stack, tester_options, reporter)
+        tester, found, addresses = _open(options, stack, tester_options, reporter)
         sizes = _sizes(options, found)
-        reporter.begin(found, tester_options, sizes)
-        try:
-            _measure(tester, sizes, addresses, run, reporter)
-        except KeyboardInterrupt:
-            interrupted = True
-        except MxwireError as error:
-            ended = str(error)
-    del megabits
-    unmet = [] if interrupted or ended else failures(options.requirements, reporter.results)
-    reporter.end(ended="interrupted" if interrupted else ended, unmet=unmet)
-    if interrupted:
-        end_interrupted_line()
-        sys.exit(130)
-    if ended or unmet:
-        sys.exit(1)
+        reporter.begin(found, {"sizes": list(sizes), **asdict(tester_options)})
+        reporter.run(_measure(tester, sizes, addresses, run))
+    reporter.finish()
 
 
 def _measure(
-    tester: LineTester, sizes: tuple[int, ...], addresses: tuple[bytes, bytes], run: SizeTest, reporter: _TestReporter
-) -> None:
+    tester: LineTester, sizes: tuple[int, ...], addresses: tuple[bytes, bytes], run: SizeTest
+) -> Iterator[dict[str, Any]]:
     from mxwire.linerate.template import template_of_size
 
     for size in sizes:
         measured = tester.measure(size, (template_of_size(size, *addresses),))
-        for result in run(tester, measured):
-            reporter.result(result)
-
-
-def _check_files(options: LineTestOptions) -> None:
-    for path in (options.csv, options.plot):
-        if path is not None:
-            check_writable(path)
-    if options.plot is not None:
-        from mxwire.report.plot import check
-
-        if options.plot.suffix not in (".png", ".svg", ".pdf"):
-            raise MxwireError(f"{options.plot}: name a file that ends in .png or .svg")
-        check()
+        yield from run(tester, measured)
 
 
 def _open(
-    options: LineTestOptions, stack: ExitStack, tester_options: TesterOptions, reporter: _TestReporter
-) -> tuple[LineTester, NetworkInterface, tuple[bytes, bytes], int | None]:
+    options: LineTestOptions, stack: ExitStack, tester_options: LineTesterOptions, reporter: _TestReporter
+) -> tuple[LineTester, NetworkInterface, tuple[bytes, bytes]]:
     """Open the interface, start or find the sink, and return the tester with the addresses of both sides."""
-    from mxwire.cli.linerate import find_sink, pin
     from mxwire.linerate.run import GeneratorRun
-    from mxwire.linerate.sink_process import SinkProcess
     from mxwire.linerate.template import RUNS
     from mxwire.linerate.tester import LineTester
     from mxwire.linerate.transmitters import Via, open_transmitter
@@ -367,31 +326,38 @@ def _open(
     from mxwire.link.ethtool import read_hardware
 
     found = LiveOptions(options.interface).check()
-    address: bytes | None = None
-    if options.target is not None and not _is_address(options.target):
-        if options.target == options.interface:
-            raise MxwireError(f"--to {options.target}: this is the interface that sends; name the one that receives")
-        near, far = _processors(options.cpu)
-        pin(near)
-        address = stack.enter_context(SinkProcess(options.target, cpu=far)).address
-    else:
-        pin(options.cpu)
-        address = None if options.target is None else mac_bytes(options.target)
+    near, far = _processors(options.cpu) if _is_local(options.target) else (options.cpu, None)
+    pin(near)
+    address = None if options.target is None else _far_address(options.target, options.interface, far, stack)
     own = stack.enter_context(PacketLink.open(options.interface))
     control, sink = find_sink(own, address, options.timeout)
     transmitter = stack.enter_context(open_transmitter(own, Via(options.via)))
-    megabits = read_hardware(options.interface).megabits
     run = GeneratorRun(transmitter, control, sink, first=SystemRandom().randrange(RUNS))
+    megabits = read_hardware(options.interface).megabits
     tester = LineTester(run, tester_options, megabits=megabits, progress=reporter.progress)
-    return tester, found, (sink.address, own.address), megabits
+    return tester, found, (sink.address, own.address)
 
 
-def _is_address(text: str) -> bool:
-    try:
-        mac_bytes(text)
-    except MxwireError:
+def _is_local(target: str | None) -> bool:
+    """Return whether ``--to`` names an interface, not an Ethernet address."""
+    if target is None:
         return False
-    return True
+    try:
+        mac_bytes(target)
+    except MxwireError:
+        return True
+    return False
+
+
+def _far_address(target: str, interface: str, cpu: int | None, stack: ExitStack) -> bytes:
+    """Return the address of the other side; a sink on an interface of this machine is started first."""
+    from mxwire.linerate.sink_process import SinkProcess
+
+    if not _is_local(target):
+        return mac_bytes(target)
+    if target == interface:
+        raise MxwireError(f"--to {target}: this is the interface that sends; name the one that receives")
+    return stack.enter_context(SinkProcess(target, cpu=cpu)).address
 
 
 def _processors(chosen: int | None) -> tuple[int | None, int | None]:
@@ -412,27 +378,191 @@ def _sizes(options: LineTestOptions, found: NetworkInterface) -> tuple[int, ...]
     return options.sizes
 
 
+# Incast
+
+
+@tests.command(
+    epilog=_epilog(
+        "mxwire linerate test incast -i eth0                       all sinks that answer",
+        "mxwire linerate test incast -i veth0 --to one/eth0 --to two/eth0 --blocks 256",
+    )
+)
+@interface_option
+@click.option(
+    "--to", "targets", multiple=True, metavar="IF|MAC", help="A sender; may be repeated.  [default: all that answer]"
+)
+@size_option
+@integer_option("Most blocks of 8 frames per sender at once.", "--blocks", least=1, most=4096, default=64)
+@repetitions_option
+@requirements_option
+@cpu_option
+@sink_timeout_option
+@json_option
+def incast(
+    interface: str,
+    targets: tuple[str, ...],
+    size: int | None,
+    blocks: int,
+    repetitions: int,
+    requirements: tuple[str, ...],
+    cpu: int | None,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Have several senders answer PULLs at once, to find the buffer of the switch before the requester.
+
+    With 1, 2 … senders, the answer is doubled from one block of 8 frames until frames are lost.
+    """
+    from mxwire.linerate.generator import check_length
+    from mxwire.linerate.incast import IncastOptions, IncastTester
+    from mxwire.linerate.template import RUNS, full_size
+    from mxwire.linerate.transmitters import SINK_RING_BYTES
+    from mxwire.link import PacketLink
+
+    reporter = _TestReporter(as_json, "incast", requirements, "packet")
+    end_like_interrupt()
+    found = LiveOptions(interface).check()
+    size = full_size("PULL_REPLY") if size is None else size
+    check_length(interface, found.mtu, size)
+    with ExitStack() as stack:
+        pin(cpu)
+        addresses = [_far_address(each, interface, None, stack) for each in targets]
+        link = stack.enter_context(PacketLink.open(interface, ring_bytes=2 * SINK_RING_BYTES))
+        control, senders = _senders(link, addresses, timeout)
+        options = IncastOptions(size, blocks, repetitions)
+        first = SystemRandom().randrange(RUNS)
+        tester = IncastTester(link, control, senders, options, first=first, progress=reporter.progress)
+        reporter.begin(found, {"size": size, "blocks": blocks, "senders": len(senders)})
+        reporter.run(tester.measure(count) for count in range(1, len(senders) + 1))
+    reporter.finish()
+
+
+def _senders(link: Link, addresses: list[bytes], timeout: float) -> tuple[SinkControl, list[SinkAddress]]:
+    """Find the sinks with some addresses, or all on the network."""
+    from mxwire.linerate.control import SinkControl
+
+    control = SinkControl(link, SystemRandom().randrange(1 << 30))
+    if not addresses:
+        return control, control.find(timeout)
+    return control, [ask_sink(control, each, timeout) for each in addresses]
+
+
+# Messages
+
+
+@tests.command(
+    epilog=_epilog(
+        "mxwire serve --echo -i veth1 --name alpha:0               the other side",
+        "mxwire linerate test messages -i veth0 --to alpha --lengths 8,4096,1048576",
+        "mxwire linerate test messages -i eth0 --to node7:0/1 --require '8:<=50us' --json",
+    )
+)
+@live_options
+@click.option("--to", "target", required=True, type=DestinationType(), metavar="HOST", help="A host, like alpha:0.")
+@click.option(
+    "--lengths",
+    type=LengthList(0, 1 << 28),
+    default="8,4096,1048576",
+    show_default=True,
+    metavar="BYTES,…",
+    help="Lengths of the messages: eager up to 32768, else by rendezvous.",
+)
+@click.option(
+    "--partner",
+    type=click.Choice(("echo", "sink")),
+    default="echo",
+    show_default=True,
+    help="The partner returns messages (serve --echo), or only takes them (serve --sink).",
+)
+@integer_option("Messages in flight.", "--window", least=1, most=4096, default=64)
+@trial_option
+@resolution_option
+@key_option
+@requirements_option
+@timeout_option(10.0, "Seconds to wait for the host.")
+@json_option
+def messages(
+    live: LiveOptions,
+    target: Destination,
+    lengths: tuple[int, ...],
+    partner: str,
+    window: int,
+    trial: float | None,
+    resolution: float | None,
+    key: int,
+    requirements: tuple[str, ...],
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Search the highest rate of messages without retransmissions, and measure round trips below it.
+
+    The partner is a real host: mxwire serve, or an application of Open-MX or MX.
+    """
+    from mxwire.linerate.messages import MessageOptions, MessageTester
+    from mxwire.wire.dialect import dialect_by_name
+
+    reporter = _TestReporter(as_json, "messages", requirements, "packet")
+    end_like_interrupt()
+    found = live.check()
+    dialect = dialect_by_name(live.dialect or "mxoe")
+    chosen: dict[str, Any] = {"trial": trial, "resolution": resolution}
+    given = {name: each for name, each in chosen.items() if each is not None}
+    options = MessageOptions(window=window, echo=partner == "echo", **given)
+    with live.open(background=False, spin=True) as host:
+        endpoint = host.open_endpoint(None, key)
+        number = MEETING_POINT if target.endpoint is None else target.endpoint
+        remote = connect(endpoint, target.host, number, key, timeout)
+        tester = MessageTester(host, endpoint, remote, dialect, options, reporter.progress)
+        about = {"host": str(target), "dialect": dialect.name, "window": window, "partner": partner}
+        reporter.begin(found, about)
+        reporter.run(tester.measure(each) for each in lengths)
+    reporter.finish()
+
+
+# Reports
+
+
 class _TestReporter:
-    """Prints the results of a test, and writes its files."""
+    """Prints the results of a test, writes its files, and decides the exit code.
 
-    def __init__(self, options: LineTestOptions, test: str) -> None:
-        self._options = options
+    Raises :class:`~mxwire.errors.MxwireError` if a requirement or a file is not possible.
+    """
+
+    def __init__(
+        self,
+        as_json: bool,
+        test: str,
+        requirements: tuple[str, ...],
+        via: str,
+        csv: Path | None = None,
+        plot: Path | None = None,
+    ) -> None:
+        from mxwire.linerate.requirement import Requirement
+
+        self._as_json = as_json
         self._test = test
+        self._requirements = tuple(map(Requirement.parse, requirements))
+        self._via = via
+        self._csv = csv
+        self._plot = plot
+        self._shown = not as_json and sys.stderr.isatty()
+        self._machine: dict[str, Any] = {}
         self.results: list[dict[str, Any]] = []
-        self._shown = not options.as_json and sys.stderr.isatty()
+        self._interrupted = False
+        self._ended: str | None = None
+        self._unmet: list[str] = []
+        _check_files(csv, plot)
 
-    def begin(self, found: NetworkInterface, tester: TesterOptions, sizes: tuple[int, ...]) -> None:
-        from dataclasses import asdict
-
+    def begin(self, found: NetworkInterface, options: dict[str, Any]) -> None:
+        """Print the machine and the settings."""
         from mxwire.linerate.machine import machine_record
         from mxwire.report.linerate import machine_text
 
-        self.machine = machine_record(found, self._options.via)
-        if self._options.as_json:
-            record = {"event": "begin", "test": self._test, "machine": self.machine, "sizes": list(sizes)}
-            click.echo(json_line(record | {"options": asdict(tester)}))
+        self._machine = machine_record(found, self._via)
+        if self._as_json:
+            click.echo(json_line({"event": "begin", "test": self._test, "machine": self._machine, "options": options}))
         else:
-            click.echo(machine_text(self.machine))
+            click.echo(machine_text(self._machine))
         sys.stdout.flush()
 
     def progress(self, text: str) -> None:
@@ -440,33 +570,65 @@ class _TestReporter:
         if self._shown:
             click.echo(f"\r\x1b[K{text}", nl=False, err=True)
 
-    def result(self, result: dict[str, Any]) -> None:
-        """Keep a result; with --json print it at once."""
-        self.results.append(result)
-        if self._options.as_json:
-            click.echo(json_line({"event": "result", **result}))
-            sys.stdout.flush()
+    def run(self, results: Iterator[dict[str, Any]]) -> None:
+        """Take the results of a test; if it ends early, keep those so far."""
+        from mxwire.linerate.requirement import failures
 
-    def end(self, *, ended: str | None, unmet: list[str]) -> None:
-        """Print all results, and write the files."""
+        try:
+            for each in results:
+                self.results.append(each)
+                if self._as_json:
+                    click.echo(json_line({"event": "result", **each}))
+                    sys.stdout.flush()
+        except KeyboardInterrupt:
+            self._interrupted, self._ended = True, "interrupted"
+        except MxwireError as error:
+            self._ended = str(error)
+        else:
+            self._unmet = failures(self._requirements, self.results)
+
+    def finish(self) -> None:
+        """Print all results, write the files, and exit with the code of the test."""
+        self._print()
+        if self._csv is not None:
+            from mxwire.report.linerate import csv_text
+
+            self._csv.write_text(csv_text(self.results), encoding="utf-8")
+        if self._plot is not None and self.results:
+            from mxwire.report.plot_linerate import draw
+
+            draw(self._plot, self._test, self.results, self._machine)
+        sys.stdout.flush()
+        if self._interrupted:
+            end_interrupted_line()
+            sys.exit(130)
+        if self._ended or self._unmet:
+            sys.exit(1)
+
+    def _print(self) -> None:
         from mxwire.report.document import show
-        from mxwire.report.linerate import csv_text, result_blocks
+        from mxwire.report.linerate import result_blocks
 
         if self._shown:
             click.echo("\r\x1b[K", nl=False, err=True)
-        if self._options.as_json:
-            record = {"event": "summary", "test": self._test, "results": len(self.results), "complete": ended is None}
-            click.echo(json_line(record | {"ended": ended, "unmet": unmet}))
+        if self._as_json:
+            about = {"complete": self._ended is None, "ended": self._ended, "unmet": self._unmet}
+            click.echo(json_line({"event": "summary", "test": self._test, "results": len(self.results), **about}))
         elif self.results:
             show(result_blocks(self._test, self.results))
-        for text in unmet:
+        for text in self._unmet:
             note(f"not met: {text}")
-        if ended is not None:
-            note(f"the test is not complete: {ended}; the results above are those up to then")
-        if self._options.csv is not None:
-            self._options.csv.write_text(csv_text(self.results), encoding="utf-8")
-        if self._options.plot is not None and self.results:
-            from mxwire.report.plot_linerate import draw
+        if self._ended is not None:
+            note(f"the test is not complete: {self._ended}; the results above are those up to then")
 
-            draw(self._options.plot, self._test, self.results, self.machine)
-        sys.stdout.flush()
+
+def _check_files(csv: Path | None, plot: Path | None) -> None:
+    for path in (csv, plot):
+        if path is not None:
+            check_writable(path)
+    if plot is not None:
+        from mxwire.report.plot import check
+
+        if plot.suffix not in (".png", ".svg", ".pdf"):
+            raise MxwireError(f"{plot}: name a file that ends in .png or .svg")
+        check()

@@ -32,7 +32,7 @@ Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
-class TesterOptions:
+class LineTesterOptions:
     """Settings of all tests. Times are in seconds, shares from 0 to 1."""
 
     trial: float = 1.0
@@ -118,7 +118,7 @@ class LineTester:
     def __init__(
         self,
         run: GeneratorRun,
-        options: TesterOptions,
+        options: LineTesterOptions,
         *,
         megabits: int | None,
         progress: Callable[[str], object] = lambda _: None,

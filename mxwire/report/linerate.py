@@ -163,6 +163,10 @@ _END: Final = (Column("line", right=True), Column("tester's limit", right=True),
 
 def result_blocks(test: str, results: Sequence[Mapping[str, Any]]) -> list[Block]:
     """The table of the results of one test."""
+    if test == "incast":
+        return [_incast_table(results)]
+    if test == "messages":
+        return [_messages_table(results)]
     columns, cells = {
         "throughput": ((Column("bit/s", right=True),), _throughput_cells),
         "latency": (
@@ -251,3 +255,47 @@ def csv_text(results: Sequence[Mapping[str, Any]]) -> str:
         for step in each.get("steps") or [{}]:
             writer.writerow((*cells, step.get("rate"), step.get("loss")))
     return out.getvalue()
+
+
+_INCAST: Final = (
+    *(Column(each, right=True) for each in ("senders", "bytes", "blocks", "frames at once", "lost", "spread")),
+    Column("remark"),
+)
+
+
+def _incast_table(results: Sequence[Mapping[str, Any]]) -> Table:
+    rows = []
+    for each in results:
+        lost = sum(one["lost"] for one in each["rounds"])
+        spreads = [one["spread_ns"] for one in each["rounds"] if one["spread_ns"] is not None]
+        remark = (
+            "no loss: the limit may be higher" if each["no_loss"] else f"loss from {each['lossy_blocks']} blocks on"
+        )
+        if each["limited_by"] == "requester's ring":
+            remark += "; tester-limited: requester's ring"
+        numbers = (str(each["senders"]), str(each["size"]), str(each["blocks"]), f"{each['count']:,}", f"{lost:,}")
+        rows.append(Row((*numbers, time_text(max(spreads)) if spreads else "-", remark)))
+    return Table(_INCAST, tuple(rows))
+
+
+_MESSAGES: Final = (
+    *(Column(each, right=True) for each in ("bytes", "messages/s", "payload", "retransmits from")),
+    *(Column(each, right=True) for each in ("round trip at 10 %", "at 50 %", "at 90 %", "p99 at 90 %")),
+    Column("limit"),
+)
+
+
+def _messages_table(results: Sequence[Mapping[str, Any]]) -> Table:
+    rows = []
+    for each in results:
+        trips = [load["round_trip"] for load in each["loads"]]
+        times = [time_text(trip["median_ns"]) if trip else "-" for trip in trips] or ["-"] * 3
+        late = time_text(trips[-1]["p99_ns"]) if trips and trips[-1] else "-"
+        start = each["retransmits_from"]
+        cells = (
+            f"{each['size']:,}",
+            f"{each['messages_per_second']:,.0f}",
+            rate_text(each["bits_per_second"], "bit/s"),
+        )
+        rows.append(Row((*cells, "-" if start is None else f"{start:,.0f}/s", *times, late, each["limited_by"])))
+    return Table(_MESSAGES, tuple(rows))

@@ -402,7 +402,7 @@ def test_mistakes_of_tests_are_one_line(wire: Cable) -> None:
         (("--to", "veth0"), "this is the interface that sends"),
         (("--to", "nowhere/veth1"), "network namespace nowhere"),
         (("--to", far, "--sizes", "60,9100"), "MTU of 9000 is too small"),
-        (("--to", far, "--sizes", "59"), "not a list of frame lengths"),
+        (("--to", far, "--sizes", "59"), "not a list of lengths"),
         (("--to", far, "--require", "fast"), "--require"),
         (("--to", far, "--resolution", "200%"), "not a share"),
         (("--to", far, "--csv", "/nowhere/file"), "no folder"),
@@ -410,3 +410,70 @@ def test_mistakes_of_tests_are_one_line(wire: Cable) -> None:
     ):
         done = measure(sender, "throughput", "-i", "veth0", *options)
         assert done.code == 2 and words in done.err and done.err.count("\n") == 1, done
+
+
+# Incast, and messages to a host.
+
+
+def test_incast_counts_the_answers_of_all_senders(laboratory: Laboratory) -> None:
+    ports = laboratory.bridged(4, 9000)
+    targets = [word for port in ports[1:] for word in ("--to", f"{port.namespace.name}/{port.interface}")]
+    done = measure(ports[0], "incast", "-i", "eth0", *targets, "--blocks", 4, "--repetitions", 1, "--json")
+    assert done.code == 0, done
+    found = results(done)
+    assert [each["senders"] for each in found] == [1, 2, 3]
+    for each in found:
+        for one in each["rounds"]:
+            assert one["frames"] == one["received"] + one["lost"] == each["senders"] * one["blocks"] * 8
+            assert len(one["per_sender"]) == each["senders"] and one["altered"] == 0
+        assert each["count"] == each["senders"] * each["blocks"] * 8
+
+
+def test_a_small_buffer_limits_the_incast(laboratory: Laboratory) -> None:
+    """The port of the switch towards the requester has a queue of 50 frames, and forwards 1 Mbit/s."""
+    ports = laboratory.bridged(3)
+    switch = laboratory._made[0]
+    switch.run("ip", "link", "set", "port0", "txqueuelen", "50", check=True)
+    slow = ("tc", "qdisc", "add", "dev", "port0", "root", "tbf", "rate", "1mbit", "burst", "5kb", "limit", "50kb")
+    if switch.run(*slow).returncode:
+        pytest.skip("this kernel has no token bucket filter for interfaces")
+    targets = [word for port in ports[1:] for word in ("--to", f"{port.namespace.name}/{port.interface}")]
+    options = ("--size", "1000", "--blocks", "64", "--repetitions", 1, "--json")
+    found = results(measure(ports[0], "incast", "-i", "eth0", *targets, *options))
+    assert all(not each["no_loss"] and each["lossy_blocks"] <= 16 for each in found)
+    assert found[1]["blocks"] <= found[0]["blocks"]
+
+
+@pytest.mark.parametrize("echo", [True, False])
+def test_messages_at_a_rate_are_delivered_to_a_host(wire: Cable, echo: bool) -> None:
+    sender, receiver = wire
+    side = "--echo" if echo else "--sink"
+    serving = Running(receiver, "serve", side, "--name", "beta:0")
+    try:
+        serving.until("Ctrl-C ends it")
+        options = (
+            "--lengths",
+            "8,5000,70000",
+            "--duration",
+            "0.2",
+            "--resolution",
+            "40%",
+            "--json",
+            "--partner",
+            side[2:],
+        )
+        done = measure(sender, "messages", "-i", "veth0", "--to", "beta", "--name", "alpha:0", *options)
+    finally:
+        serving.end()
+    assert done.code == 0, done
+    found = results(done)
+    assert [each["size"] for each in found] == [8, 5000, 70000]
+    for each in found:
+        assert each["top"]["messages"] > 0 and each["trials"][0]["offered_per_second"] is None
+        assert all((one["round_trip"] is not None) == (echo and one["messages"] > 0) for one in each["trials"])
+        assert all(one["retransmitted"] >= 0 for one in each["trials"])
+
+
+def test_a_host_that_does_not_answer_is_one_line(wire: Cable) -> None:
+    done = measure(wire[0], "messages", "-i", "veth0", "--to", "nobody", "--timeout", "0.5")
+    assert done.code == 2 and "nobody" in done.err and done.err.count("\n") == 1, done
