@@ -82,11 +82,11 @@ class BaseEndpoint:
 
         Memory of more than 32 KiB must not change until the request has ended.
         """
-        return self._send(partner, data, match_info)
+        return self._post_send(partner, data, match_info)
 
     def issend(self, partner: Partner, data: Any, match_info: SupportsIndex = 0) -> HostRequest[Status]:
         """Post a synchronous send, which ends only when the receiver has matched the message."""
-        return self._send(partner, data, match_info, synchronous=True)
+        return self._post_send(partner, data, match_info, synchronous=True)
 
     def ireceive(
         self,
@@ -151,7 +151,9 @@ class BaseEndpoint:
 
     # For the blocking and the asyncio endpoint.
 
-    def _send(self, partner: Partner, data: Any, match_info: SupportsIndex, *, synchronous: bool = False) -> HostSend:
+    def _post_send(
+        self, partner: Partner, data: Any, match_info: SupportsIndex, *, synchronous: bool = False
+    ) -> HostSend:
         core = self._core
         with core.section:
             core.must_be_open()
@@ -337,13 +339,13 @@ class Endpoint(BaseEndpoint):
         matching receive and has pulled all of it: two hosts that both send first wait for each other, which
         :meth:`isend` avoids. To know that a message was delivered, call :meth:`flush`.
         """
-        self.wait(self._send(partner, data, match_info), timeout)
+        self.wait(self._post_send(partner, data, match_info), timeout)
 
     def ssend(
         self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None
     ) -> None:
         """Send a message, and block until the receiver has matched and received it, whatever its length."""
-        self.wait(self._send(partner, data, match_info, synchronous=True), timeout)
+        self.wait(self._post_send(partner, data, match_info, synchronous=True), timeout)
 
     def receive(
         self,
@@ -446,13 +448,13 @@ class AsyncEndpoint(BaseEndpoint):
         matching receive and has pulled all of it: two hosts that both send first wait for each other, which
         :meth:`isend` avoids. To know that a message was delivered, call :meth:`flush`.
         """
-        await self.wait(self._send(partner, data, match_info), timeout)
+        await self.wait(self._post_send(partner, data, match_info), timeout)
 
     async def ssend(
         self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None
     ) -> None:
         """Send a message, and wait until the receiver has matched and received it, whatever its length."""
-        await self.wait(self._send(partner, data, match_info, synchronous=True), timeout)
+        await self.wait(self._post_send(partner, data, match_info, synchronous=True), timeout)
 
     async def receive(
         self,

@@ -7,6 +7,7 @@ A wait is checked several times per second for progress (``StallObserver``). Onl
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -54,10 +55,13 @@ class PeerObserver(FrameObserver):
     def __init__(self, core: Core) -> None:
         self._left = ENOUGH
         self._decoder = Decoder()
-        self._received: dict[bytes, int] = {}
+        self.received: defaultdict[bytes, int] = defaultdict(int)
+        """Number of frames received, by address of the peer."""
+        self.long_received: defaultdict[bytes, int] = defaultdict(int)
+        """Number of frames longer than ``SHORT`` received."""
+        self.long_sent: defaultdict[bytes, int] = defaultdict(int)
+        """Number of frames longer than ``SHORT`` sent."""
         self._longest: dict[bytes, int] = {}
-        self._long_received: dict[bytes, int] = {}
-        self._long_sent: dict[bytes, int] = {}
         super().__init__(core, self._count)
 
     def _count(self, batch: FrameBatch, sent: bool) -> None:
@@ -70,23 +74,10 @@ class PeerObserver(FrameObserver):
         for start, length in zip(batch.offset.tolist(), batch.length.tolist(), strict=True):
             other = batch.buffer[start + place : start + place + ADDRESS_SIZE].tobytes()
             if not sent:
-                self._received[other] = self._received.get(other, 0) + 1
+                self.received[other] += 1
                 self._longest[other] = max(self._longest.get(other, 0), length)
             if length > SHORT:
-                counts = self._long_sent if sent else self._long_received
-                counts[other] = counts.get(other, 0) + 1
-
-    def received(self, peer: Peer) -> int:
-        """Number of frames received from a peer."""
-        return self._received.get(peer.address, 0)
-
-    def long_received(self, peer: Peer) -> int:
-        """Number of frames longer than ``SHORT`` received from a peer."""
-        return self._long_received.get(peer.address, 0)
-
-    def long_sent(self, peer: Peer) -> int:
-        """Number of frames longer than ``SHORT`` sent to a peer."""
-        return self._long_sent.get(peer.address, 0)
+                (self.long_sent if sent else self.long_received)[other] += 1
 
     def query(self, peer: Peer) -> None:
         """Send a host query, which any running host that knows this one answers at once (R-HOST-04)."""
@@ -244,10 +235,10 @@ class StallObserver:
         down = [each.name for each in core.links if not _is_up(each.name)]
         if down:
             return f"{', '.join(down)} is down"
-        if not observer.received(partner.peer):
+        if not observer.received[partner.peer.address]:
             return "no frame arrives from it: it has ended, or the path to it is broken"
         needed = longest_frame(core.node.dialect)
-        if observer.long_sent(partner.peer) or self._pulling():
+        if observer.long_sent[partner.peer.address] or self._pulling():
             return (
                 f"its short frames arrive, but long ones do not pass: an MTU on the path or at the peer is smaller "
                 f"than {needed - HEADER_SIZE}, or it does not speak dialect {core.node.dialect}"
@@ -256,7 +247,7 @@ class StallObserver:
 
     def _pulling(self) -> bool:
         assert self._observer is not None
-        return bool(self._endpoint.engine.card.pulls) and not self._observer.long_received(self._partner.peer)
+        return bool(self._endpoint.engine.card.pulls) and not self._observer.long_received[self._partner.peer.address]
 
 
 def restarted(partner: Partner) -> HostError:

@@ -152,7 +152,7 @@ RECEIVER_MUTANTS = (
         "PULLs with nothing to request",
         "0.1.0, R-PUL-02",
         "card/pull.py",
-        "and self._requested < self.total:",
+        "and self.asked < self.total:",
         "and self._requested <= self.total:",
     ),
     Mutant(

@@ -185,8 +185,8 @@ class PullTransfer(Machine):
         "_late",
         "_next_frame",
         "_request_frame",
-        "_requested",
         "_reserve",
+        "asked",
         "blocks",
         "context",
         "deadline",
@@ -219,15 +219,11 @@ class PullTransfer(Machine):
         """When the timer expires, in ns."""
         self._late: list[PullBlock] = []
         """Blocks in the window whose first PULL is delayed (R-MEA-15)."""
-        self._requested = 0
+        self.asked = 0
+        """Number of bytes requested so far."""
         self._next_frame = 0
         self._reserve = source.offset % endpoint.dialect.reply_payload
         self._request_frame: tuple[int, bytes] | None = None
-
-    @property
-    def asked(self) -> int:
-        """Number of bytes requested so far."""
-        return self._requested
 
     # Blocks.
 
@@ -239,14 +235,14 @@ class PullTransfer(Machine):
         while self.blocks and not self.blocks[0].missing:
             self.blocks.popleft()
         before = len(self.blocks)
-        while len(self.blocks) < self.endpoint.profile.blocks_in_flight and self._requested < self.total:
+        while len(self.blocks) < self.endpoint.profile.blocks_in_flight and self.asked < self.total:
             block = self._next_block()
             self.blocks.append(block)
             if not (late and len(self.blocks) - before > _PUNCTUAL):
                 self.request(block)
             else:
                 self._late.append(block)
-        if self._late and not (late and self._requested < self.total):
+        if self._late and not (late and self.asked < self.total):
             self._request_late()
         self.deadline = now + self.endpoint.profile.pull_timer
 
@@ -264,11 +260,11 @@ class PullTransfer(Machine):
     def _next_block(self) -> PullBlock:
         """Create the block after the last one requested (R-PUL-01)."""
         dialect = self.endpoint.dialect
-        offset = self._reserve if not self._requested else 0
-        length = min(dialect.block_length - offset, self.total - self._requested)
+        offset = self._reserve if not self.asked else 0
+        length = min(dialect.block_length - offset, self.total - self.asked)
         frames = -(-(offset + length) // dialect.reply_payload)
         block = PullBlock(self._next_frame, frames, offset, length, (1 << frames) - 1)
-        self._requested += length
+        self.asked += length
         self._next_frame += frames
         return block
 

@@ -41,7 +41,7 @@ class ConnectState(StrEnum):
 class ConnectEvent(StrEnum):
     """Events of a connect."""
 
-    SUBMIT = "submitted"
+    EMITTED = "emitted"
     LOCAL = "own host"
     DUE = "resend delay over"
     ACCEPTED = "reply: success"
@@ -50,7 +50,7 @@ class ConnectEvent(StrEnum):
     CANCEL = "cancelled"
 
 
-def _request(connect: ConnectCall) -> None:
+def _emit_first(connect: ConnectCall) -> None:
     partner = connect.partner
     assert partner is not None
     connect.number = partner.connects
@@ -60,10 +60,10 @@ def _request(connect: ConnectCall) -> None:
     if older is not None:
         older.refuse(Status.NO_RESOURCES)
     partner.pending_connects[connect.number] = connect
-    _transmit(connect)
+    _emit(connect)
 
 
-def _transmit(connect: ConnectCall) -> None:
+def _emit(connect: ConnectCall) -> None:
     """Emit the request; a retransmission has the same number, and the current start number (R-CON-02)."""
     partner = connect.partner
     assert partner is not None
@@ -107,11 +107,11 @@ CONNECT: Final = TransitionTable(
     "connect",
     ConnectState.WAITING,
     (
-        (ConnectState.WAITING, ConnectEvent.SUBMIT, ConnectState.ASKED, _request, ("R-CON-01",)),
+        (ConnectState.WAITING, ConnectEvent.EMITTED, ConnectState.ASKED, _emit_first, ("R-CON-01",)),
         (ConnectState.WAITING, ConnectEvent.LOCAL, ConnectState.DONE, _end, ("R-CON-07", "R-LOC-02")),
         (ConnectState.WAITING, ConnectEvent.CANCEL, ConnectState.DONE, _end, ("R-MSC-02",)),
         (ConnectState.WAITING, ConnectEvent.REFUSED, ConnectState.DONE, _end, ("R-CLS-02", "R-CLS-03")),
-        (ConnectState.ASKED, ConnectEvent.DUE, ConnectState.ASKED, _transmit, ("R-CON-02",)),
+        (ConnectState.ASKED, ConnectEvent.DUE, ConnectState.ASKED, _emit, ("R-CON-02",)),
         (ConnectState.ASKED, ConnectEvent.ACCEPTED, ConnectState.DONE, _end, ("R-CON-05",)),
         (ConnectState.ASKED, ConnectEvent.BAD_KEY, ConnectState.DONE, _end, ("R-CON-04",)),
         (ConnectState.ASKED, ConnectEvent.REFUSED, ConnectState.DONE, _end, ("R-CON-15", "R-NAK-06", "R-RTX-05")),
@@ -142,15 +142,15 @@ class ConnectCall(ListedRequest):
         self.transmissions = 0
         self.resend_tick = 0
 
-    def submit(self) -> None:
-        """Transmit the first request; to an endpoint of the same host, connect at once."""
+    def emit(self) -> None:
+        """Emit the first request; to an endpoint of the same host, connect at once."""
         assert self.partner is not None
         if self.state is not ConnectState.WAITING:
             return
         if self.partner.local:
             self.fire(ConnectEvent.LOCAL, _connect_locally(self.endpoint, self.partner, self.key))
         else:
-            self.fire(ConnectEvent.SUBMIT)
+            self.fire(ConnectEvent.EMITTED)
 
     @property
     def waits(self) -> bool:

@@ -54,8 +54,8 @@ Life of a received frame
 Order of a pass
 ---------------
 
-Arrivals, ended pulls, retransmissions, submissions, acks (R-GEN-02). Acks are last because any packet submitted before
-settles them by its piggyback; submissions come after arrivals because an ack may have made room, and a receive that
+Arrivals, ended pulls, retransmissions, new packets, acks (R-GEN-02). Acks are last because any packet emitted before
+settles them by its piggyback; new packets come after arrivals because an ack may have made room, and a receive that
 matched may have a NOTIFY to send.
 """
 
@@ -376,16 +376,16 @@ class EngineEndpoint(LibraryEndpoint):
             ended.context.pull_ended(ended.status, ended.transferred)
         if self.resends.any_due:
             self._retransmit()
-        # Submissions can cause others: an answered connect flushes, and a message to a new partner connects back.
+        # New packets can cause others: an answered connect flushes, and a message to a new partner connects back.
         while self.connecting or self.flushing or self.starving or self.pull_starts or self.local_sends:
             while self.connecting:
-                self.connecting.popleft().submit()
+                self.connecting.popleft().emit()
             waiting, self.flushing = self.flushing, {}
             for partner in waiting:
                 partner.assign()
             if self.starving:
                 self._feed()
-            while self.local_sends and self.local_sends[0].submit():
+            while self.local_sends and self.local_sends[0].offer():
                 self.local_sends.popleft()
             while self.pull_starts and self.card.slots.available:
                 self.pull_starts.popleft().start(now)

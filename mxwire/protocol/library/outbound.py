@@ -444,7 +444,7 @@ class LocalSend(ListedRequest):
         self.late_status: Status | None = None
         """The reason if the message was lost after it had been reported complete."""
 
-    def submit(self) -> bool:
+    def offer(self) -> bool:
         """Put the message into the ring of the target; return False if there is no room now."""
         partner = self.partner
         assert partner is not None

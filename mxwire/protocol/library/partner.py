@@ -181,8 +181,8 @@ class AwaitedConnect(Protocol):
     def partner(self) -> Partner | None:
         """The remote endpoint."""
 
-    def submit(self) -> None:
-        """Transmit the first request."""
+    def emit(self) -> None:
+        """Emit the first request."""
 
     def refuse(self, status: Status) -> None:
         """End the request without an answer."""
@@ -242,7 +242,7 @@ class LibraryEndpoint(ABC):
         self.flushing: dict[Partner, None] = {}
         """Partners with numbered packets that wait for their number; an ordered set."""
         self.connecting: deque[AwaitedConnect] = deque()
-        """Connects that are not submitted yet."""
+        """Connects whose request is not emitted yet."""
         self.pull_starts: deque[DeferredPull] = deque()
         """Receives whose pull is not started yet."""
         self.pulling: dict[DeferredPull, None] = {}
@@ -396,7 +396,7 @@ class Partner:
                 self.tx_next = successor(self.tx_next)
                 session = self.rev if delivery.uses_reverse_session else self.fwd
                 delivery.session = NO_SESSION if session is None else session
-                delivery.fire(DeliveryEvent.SUBMIT)
+                delivery.fire(DeliveryEvent.ASSIGNED)
                 if delivery.owner is not None:
                     delivery.owner.posted()
 

@@ -268,7 +268,7 @@ class DeliveryState(StrEnum):
 class DeliveryEvent(StrEnum):
     """Events of a numbered packet."""
 
-    SUBMIT = "submitted"
+    ASSIGNED = "number assigned"
     DUE = "resend delay over"
     ACK = "acked"
     NACK = "nacked"
@@ -290,7 +290,7 @@ class NumberedPacket(ABC):
         """Build its frames, and queue them at the port."""
 
 
-def _transmit(delivery: Delivery) -> None:
+def _emit(delivery: Delivery) -> None:
     """Emit the packet, with the current piggyback (R-ACK-03, R-RTX-02)."""
     delivery.transmissions += 1
     packet, partner = delivery.packet, delivery.partner
@@ -318,9 +318,9 @@ DELIVERY: Final = TransitionTable(
     "numbered packet",
     DeliveryState.WAITING,
     (
-        (DeliveryState.WAITING, DeliveryEvent.SUBMIT, DeliveryState.UNACKED, _transmit, ("R-SEQ-06", "R-SND-06")),
+        (DeliveryState.WAITING, DeliveryEvent.ASSIGNED, DeliveryState.UNACKED, _emit, ("R-SEQ-06", "R-SND-06")),
         (DeliveryState.WAITING, DeliveryEvent.RESET, DeliveryState.DONE, _lose, ("R-CLS-05",)),
-        (DeliveryState.UNACKED, DeliveryEvent.DUE, DeliveryState.UNACKED, _transmit, ("R-RTX-01", "R-RTX-02")),
+        (DeliveryState.UNACKED, DeliveryEvent.DUE, DeliveryState.UNACKED, _emit, ("R-RTX-01", "R-RTX-02")),
         (DeliveryState.UNACKED, DeliveryEvent.ACK, DeliveryState.DONE, _acked, ("R-ACK-05",)),
         (DeliveryState.UNACKED, DeliveryEvent.NACK, DeliveryState.DONE, _lose, ("R-NAK-05",)),
         (DeliveryState.UNACKED, DeliveryEvent.RESET, DeliveryState.DONE, _lose, ("R-CLS-05", "R-RTX-05")),
