@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Set
 
     from mxwire.analysis.selection import FrameRange, FrameSelection
-    from mxwire.replay.raw import Pace, Piece, PiecePreparer, Player, RawReplayResult
+    from mxwire.frames import FrameBatch
+    from mxwire.replay.raw import Pace, PiecePreparer, Player, RawReplayResult
     from mxwire.wire.dialect import Dialect
 
 EPILOG = """\b
@@ -320,7 +321,7 @@ def _send(source: PreparedCapture, player: Player, options: ReplayOptions) -> No
     player.listen(options.linger)
 
 
-def _tracked(pieces: Iterator[Piece], player: Player, shown: Bar) -> Iterator[Piece]:
+def _tracked(pieces: Iterator[FrameBatch], player: Player, shown: Bar) -> Iterator[FrameBatch]:
     """The pieces, with updates of the bar after some of them."""
     result = player.result
     for piece in pieces:
@@ -350,14 +351,14 @@ class PreparedCapture:
         self._open = ExitStack()
         self._decoder = Decoder(ethertypes=(options.ethertype,))
         self._preparation = self._prepare(mtu)
-        self._kept: list[Piece] = []
+        self._kept: list[FrameBatch] = []
         self.bytes = self.frames = 0
         fresh = self._read()
-        self._rest: Iterator[Piece] | None = fresh
+        self._rest: Iterator[FrameBatch] | None = fresh
         for piece in fresh:
             self._kept.append(piece)
-            self.bytes += len(piece.batch.buffer)
-            self.frames += len(piece.batch)
+            self.bytes += len(piece.buffer)
+            self.frames += len(piece)
             if self.bytes >= _KEPT_BYTES:
                 break
         else:
@@ -373,7 +374,7 @@ class PreparedCapture:
         rewriting = FrameRewriter(_addresses(options.mapped, self._own), options.new_ethertype)
         return PiecePreparer(options.file, rewriting, mtu, options.interface or "", options.pad)
 
-    def _read(self) -> Iterator[Piece]:
+    def _read(self) -> Iterator[FrameBatch]:
         """Read all pieces from the file."""
         from mxwire.cli.reading import capture_of, decoded_batches
 
@@ -382,7 +383,7 @@ class PreparedCapture:
         decoded = decoded_batches(self._decoder, reader, watched=False)
         yield from self._preparation.pieces((each, options.selection.places(each)) for each in decoded)
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[FrameBatch]:
         """All pieces of the next loop."""
         if self.whole:
             return iter(self._kept)
@@ -427,7 +428,7 @@ class PreparedCapture:
         self._open.close()
 
 
-def _consumed(kept: list[Piece]) -> Iterator[Piece]:
+def _consumed(kept: list[FrameBatch]) -> Iterator[FrameBatch]:
     kept.reverse()
     while kept:
         yield kept.pop()
@@ -499,11 +500,10 @@ def _print_plan(options: ReplayOptions) -> None:
     frames = size = last = 0
     try:
         for _ in range(options.loop):
-            for piece in source.pieces():
-                batch = piece.batch
+            for batch in source.pieces():
                 due = pace.due(batch.timestamp_ns, batch.length)
                 for place, when in enumerate(due.tolist()):
-                    _print_frame(piece, place, when, pace.hurried, options.as_json)
+                    _print_frame(batch, place, when, pace.hurried, options.as_json)
                 frames, size, last = frames + len(batch), size + int(batch.length.sum()), int(due[-1])
             pace.repeat()
     finally:
@@ -518,11 +518,10 @@ def _print_plan(options: ReplayOptions) -> None:
         note(f"would send {counted(frames, 'frame')}, {counted(size, 'byte')} {when}")
 
 
-def _print_frame(piece: Piece, place: int, when: int, hurried: bool, as_json: bool) -> None:
+def _print_frame(batch: FrameBatch, place: int, when: int, hurried: bool, as_json: bool) -> None:
     from mxwire.replay.raw.player import type_name
     from mxwire.wire.codec import TYPE_OFFSET
 
-    batch = piece.batch
     raw = batch.frame(place)
     number, length = int(batch.number[place]), len(raw)
     kind = type_name(raw[TYPE_OFFSET]) if length > TYPE_OFFSET else "?"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, get_args
 
 from mxwire.errors import MxwireError
-from mxwire.interop.result import Implementation, Kind, named
+from mxwire.interop.result import Implementation, named
 from mxwire.protocol import Profile, profile_by_name
 from mxwire.wire.dialect import DEFAULT_FRAME_LIMIT, Dialect, Generation, dialect_by_name, omx
 
@@ -69,6 +69,3 @@ def profile_of(implementation: Implementation) -> Profile:
     """Return the profile of an implementation of mxwire."""
     assert implementation.profile is not None
     return profile_by_name(implementation.profile)
-
-
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind)

@@ -80,10 +80,10 @@ class LiveStage(Stage):
         both = stranger is not None
         self._links = [CuttingLink(_treated(link, treatment, seed, both=both), both=both) for link in links]
         self._hosts: list[LiveSide] = []
-        self._started = time.monotonic_ns()
-        self._since_1970 = time.time_ns() - self._started
+        self.started = time.monotonic_ns()
+        self._since_1970 = time.time_ns() - self.started
         # An external host remembers earlier hosts, and must not confuse this one with them.
-        fresh = f"/{self._since_1970 + self._started}" if both else ""
+        fresh = f"/{self._since_1970 + self.started}" if both else ""
         try:
             for place, (casting, link) in enumerate(zip(castings, self._links, strict=True)):
                 known = self._known(place, castings, introduction)
@@ -209,7 +209,7 @@ class LiveStage(Stage):
         self.reboots.clear()
         self.applications.clear()
         self.roles.clear()
-        self._started = time.monotonic_ns()
+        self.started = time.monotonic_ns()
 
     def clock(self) -> int:
         """Monotonic clock in ns."""

@@ -98,14 +98,15 @@ class LivePlayer:
 
     def _play(self, order: CellOrder, part: CaseDefinition, external: ExternalHost | None) -> Cell:
         left = casting_of(order.left, "left")
-        right = casting_of(order.right if external is None else external.taken_for, _right_name(order, external))
+        taken, name = (order.right, "right") if external is None else (external.taken_for, order.right.name)
+        right = casting_of(taken, name)
         expected = _expected(part, left, right, external)
         patience = self._configuration.patience if expected.expectation == "works" else _IMPATIENCE
         if external is not None:
             stage = self._against(external, order, left, patience)
             hosts = hosts_against(stage, left, right, external)
             return self._judged(order, part, stage, expected, hosts, self.programs(external))
-        stage = self._both(order, part, (left, right), patience)
+        stage = between(self._configuration, (left, right), order.impairment, order.seed, part.introduction, patience)
         try:
             return self._judged(order, part, stage, expected, HostTable.on(stage, (left, right)))
         finally:
@@ -131,12 +132,6 @@ class LivePlayer:
         if any(each.several for each in self._programs.values()):
             findings = [each for each in findings if each.rule not in _OF_SEVERAL]
         return cell_of(order, part, stage, expected, outcome, hosts, findings, self._captures)
-
-    def _both(
-        self, order: CellOrder, part: CaseDefinition, castings: tuple[HostSetup, HostSetup], patience: float
-    ) -> LiveStage:
-        """Return a new stage with two hosts of mxwire."""
-        return between(self._configuration, castings, order.impairment, order.seed, part.introduction, patience)
 
     def _against(self, external: ExternalHost, order: CellOrder, left: HostSetup, patience: float) -> LiveStage:
         """Return the stage with one host of mxwire, the same for all cases."""
@@ -204,10 +199,6 @@ def _expected(
         part, role = replace(part, synchronous=AGREEMENT), "perf"
     program = external.programs.get(role)
     return expected_of(part, left, right, echoed=echoed, answer=None if program is None else program.answer)
-
-
-def _right_name(order: CellOrder, external: ExternalHost | None) -> str:
-    return "right" if external is None else order.right.name
 
 
 def between(

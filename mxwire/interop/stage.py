@@ -59,6 +59,8 @@ class Stage(ABC):
 
     def __init__(self, patience: float = PATIENCE) -> None:
         self.patience = patience
+        self.started = 0
+        """Time of the start, on the stage's clock."""
         self.frames: list[RecordedFrame] = []
         """All frames, as transmitted."""
         self.events = EventLog()
@@ -123,16 +125,9 @@ class Stage(ABC):
     def close(self) -> None:
         """Release all resources."""
 
-    @property
-    def started(self) -> int:
-        """Time of the start, on the stage's clock."""
-        return self._started
-
-    _started = 0
-
     def note(self, text: str) -> None:
         """Record an action or observation of an application, with the time."""
-        self.events.add(f"{(self.clock() - self._started) / 1e6:.3f} ms {text}")
+        self.events.add(f"{(self.clock() - self.started) / 1e6:.3f} ms {text}")
 
     def until(self, condition: Callable[[], bool], seconds: float | None = None) -> bool:
         """Drive the hosts until a condition holds, at most for ``seconds`` (by default the patience); return whether it

@@ -9,18 +9,7 @@ from typing import Final, NamedTuple
 
 from mxwire.rules.finding import Severity
 from mxwire.rules.state.frame import FrameStatus, JudgedFrame
-from mxwire.wire.packets import (
-    ConnectReply,
-    ConnectRequest,
-    Frame,
-    Medium,
-    Notify,
-    Pull,
-    Rndv,
-    Small,
-    Tiny,
-    Truc,
-)
+from mxwire.wire import packets
 
 
 class Breach(NamedTuple):
@@ -48,7 +37,7 @@ class WireRule:
 
     number: str
     check: Check
-    frames: tuple[type[Frame], ...]
+    frames: tuple[type[packets.Frame], ...]
     severity: Severity
     alone: bool = False
     """It needs only the frame itself, so that it applies even if other frames were missed."""
@@ -72,18 +61,18 @@ class WireRule:
 RULES: Final[list[WireRule]] = []
 """All rules that the judge applies, in the order of their files."""
 
-MESSAGES: Final = (Tiny, Small, Medium, Rndv)
+MESSAGES: Final = (packets.Tiny, packets.Small, packets.Medium, packets.Rndv)
 """Packets that name the destination's session that the sender learned last."""
-NUMBERED: Final = (*MESSAGES, Notify)
+NUMBERED: Final = (*MESSAGES, packets.Notify)
 """Packets that carry a sequence number and a piggyback (R-SEQ-04)."""
-SESSIONED: Final = (*NUMBERED, Pull, Truc)
+SESSIONED: Final = (*NUMBERED, packets.Pull, packets.Truc)
 """Packets that name the destination's session (R-EP-02)."""
-CONNECTS: Final = (ConnectRequest, ConnectReply)
+CONNECTS: Final = (packets.ConnectRequest, packets.ConnectReply)
 
 
 def judges(
     number: str,
-    *frames: type[Frame],
+    *frames: type[packets.Frame],
     severity: Severity = "violation",
     alone: bool = False,
     also: tuple[str, ...] = (),

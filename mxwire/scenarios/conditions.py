@@ -116,33 +116,29 @@ def _holds(condition: Condition, value: Value, scope: Scope) -> bool:
             return low <= value <= condition.values[1].number(scope)
 
 
+_WORDS: Final = {
+    Relation.EQUAL: "{}",
+    Relation.DIFFERENT: "anything but {}",
+    Relation.AT_LEAST: "at least {}",
+    Relation.AT_MOST: "at most {}",
+    Relation.NEAR: "{} ± {}",
+    Relation.RANGE: "{} to {}",
+}
+
+
 def wanted(condition: Condition, scope: Scope) -> str:
     """Describe the values that a condition accepts."""
     return " or ".join(_wanted(each, scope) for each in (condition, *condition.others))
 
 
 def _wanted(condition: Condition, scope: Scope) -> str:
-    if condition.relation is Relation.ANY:
-        return "anything"
-    if _unbound(condition, scope) is not None:
+    if condition.relation is Relation.ANY or _unbound(condition, scope) is not None:
         return "anything"
     try:
         values = [shown(each.value(scope)) for each in condition.values]
     except ScriptError:
         return "a value that this frame does not have"
-    match condition.relation:
-        case Relation.EQUAL:
-            return values[0]
-        case Relation.DIFFERENT:
-            return f"anything but {values[0]}"
-        case Relation.AT_LEAST:
-            return f"at least {values[0]}"
-        case Relation.AT_MOST:
-            return f"at most {values[0]}"
-        case Relation.NEAR:
-            return f"{values[0]} ± {values[1]}"
-        case _:
-            return f"{values[0]} to {values[1]}"
+    return _WORDS[condition.relation].format(*values)
 
 
 def shown(value: Value) -> str:

@@ -15,11 +15,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from textwrap import shorten
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes, mac_text
@@ -57,7 +56,7 @@ class DriverError(MxwireError):
     """A driver cannot be started, or does not answer correctly."""
 
 
-class Driver:
+class Driver(AbstractContextManager["Driver"]):
     """A running driver; an :class:`~mxwire.scenarios.actions.ScenarioApplication`.
 
     ``command`` is its command line. Raises :class:`DriverError` if it cannot be started.
@@ -75,13 +74,7 @@ class Driver:
             why = error.strerror if isinstance(error, OSError) else str(error)
             raise DriverError(f"the driver {command!r} cannot be started: {why}") from None
 
-    def __enter__(self) -> Self:
-        """Return the driver."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the driver."""
         self.close()
 

@@ -18,6 +18,8 @@ from mxwire.wire.packets import Announcement, Frame
 Fields = dict[str, Any]
 Given = Mapping[str, Any]
 LONGEST_FRAME: Final = 65_535
+_REGION: Final = ("pulled_rdma_id", "pulled_rdma_seqnum")
+_NOTHING_PULLED: Final = "the host has pulled nothing"
 
 
 class MissingDefault(Exception):
@@ -85,6 +87,17 @@ def _numbered(tester: Tester, **more: Any) -> Fields:
     return _addressed(tester, session=tester.session, lib_seqnum=tester.next, lib_piggyack=tester.expected, **more)
 
 
+def _region(tester: Tester) -> Fields:
+    """Return number and use counter of the region that the host announced last, or zeros."""
+    return {name: getattr(tester.rndv, name, 0) for name in _REGION}
+
+
+def _require(basis: Frame | None, given: Given, why: str, *names: str) -> None:
+    """Raise :class:`MissingDefault` if neither the frame that determines some fields is known nor all are given."""
+    if basis is None and not set(names) <= set(given):
+        raise MissingDefault(f"{why}: give {', '.join(names[:-1])} and {names[-1]}")
+
+
 def _announcement(tester: Tester, given: Given) -> Fields:
     number = int.from_bytes(given.get("src_mac", tester.station.mac), "big")
     return {"dst_mac": BROADCAST, "nic_id_hi": number >> 32, "nic_id_lo": number & 0xFFFF_FFFF, "serial": 0x7E57}
@@ -140,8 +153,7 @@ def _connect(tester: Tester, given: Given) -> Fields:
 
 def _accept(tester: Tester, given: Given) -> Fields:
     request = tester.request
-    if request is None and not {"src_session_id", "connect_seqnum"} <= set(given):
-        raise MissingDefault("there is no request to reply to: give src_session_id and connect_seqnum")
+    _require(request, given, "there is no request to reply to", "src_session_id", "connect_seqnum")
     return _addressed(
         tester,
         src_dst_peer_index=tester.station.place,
@@ -200,10 +212,8 @@ def _rndv(tester: Tester, given: Given) -> Fields:
 
 def _pull(tester: Tester, given: Given) -> Fields:
     """Fill in the first block of the last message that the host has announced."""
-    if tester.rndv is None and not {"total_length", "block_length"} <= set(given):
-        raise MissingDefault("the host has announced no message to pull: give total_length and block_length")
-    rndv = tester.rndv
-    dialect = tester.dialect
+    rndv, dialect = tester.rndv, tester.dialect
+    _require(rndv, given, "the host has announced no message to pull", "total_length", "block_length")
     offset = given.get("pulled_rdma_offset", rndv.pulled_rdma_offset if rndv else 0)
     index = given.get("frame_index", 0)
     total = given.get("total_length", rndv.msg_length if rndv else 0)
@@ -213,8 +223,7 @@ def _pull(tester: Tester, given: Given) -> Fields:
         tester,
         session=tester.session,
         total_length=total,
-        pulled_rdma_id=rndv.pulled_rdma_id if rndv else 0,
-        pulled_rdma_seqnum=rndv.pulled_rdma_seqnum if rndv else 0,
+        **_region(tester),
         pulled_rdma_offset=offset,
         src_pull_handle=FIRST_HANDLE,
         src_magic=PULL_MAGIC ^ tester.endpoint,
@@ -227,8 +236,7 @@ def _pull(tester: Tester, given: Given) -> Fields:
 def _data(tester: Tester, given: Given) -> Fields:
     """Fill in a reply frame of the tester's last announced message, as the host pulls it."""
     pull, dialect = tester.pull, tester.dialect
-    if pull is None and not {"dst_pull_handle", "dst_magic"} <= set(given):
-        raise MissingDefault("the host has pulled nothing: give dst_pull_handle and dst_magic")
+    _require(pull, given, _NOTHING_PULLED, "dst_pull_handle", "dst_magic")
     size = dialect.reply_payload
     shift = pull.pulled_rdma_offset % size if pull else 0
     place = given.get("frame", pull.frame_index if pull else 0)
@@ -248,16 +256,8 @@ def _data(tester: Tester, given: Given) -> Fields:
 
 def _notify(tester: Tester, given: Given) -> Fields:
     rndv = tester.rndv
-    if rndv is None and not {"pulled_rdma_id", "pulled_rdma_seqnum", "total_length"} <= set(given):
-        raise MissingDefault(
-            "the host has announced no message: give pulled_rdma_id, pulled_rdma_seqnum and total_length"
-        )
-    return _numbered(
-        tester,
-        total_length=rndv.msg_length if rndv else 0,
-        pulled_rdma_id=rndv.pulled_rdma_id if rndv else 0,
-        pulled_rdma_seqnum=rndv.pulled_rdma_seqnum if rndv else 0,
-    )
+    _require(rndv, given, "the host has announced no message", *_REGION, "total_length")
+    return _numbered(tester, total_length=rndv.msg_length if rndv else 0, **_region(tester))
 
 
 def _nack(tester: Tester, given: Given) -> Fields:
@@ -273,8 +273,7 @@ def _nack(tester: Tester, given: Given) -> Fields:
 
 def _nack_pull(tester: Tester, given: Given) -> Fields:
     pull = tester.pull
-    if pull is None and not {"src_pull_handle", "src_magic"} <= set(given):
-        raise MissingDefault("the host has pulled nothing: give src_pull_handle and src_magic")
+    _require(pull, given, _NOTHING_PULLED, "src_pull_handle", "src_magic")
     return {
         "dst_src_peer_index": tester.station.index,
         "src_endpoint": tester.target.endpoint,

@@ -5,23 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from mxwire.scenarios import vocabulary
+from mxwire.scenarios import steps, vocabulary
 from mxwire.scenarios.conditions import parse_condition
 from mxwire.scenarios.errors import ScriptError, ScriptPlace, suggestion
 from mxwire.scenarios.expression import Expression, parse_expression
-from mxwire.scenarios.steps import (
-    CallStep,
-    CheckStep,
-    Condition,
-    ExpectationLevel,
-    ExpectStep,
-    LetStep,
-    Patch,
-    ScenarioStep,
-    SendStep,
-    SilenceStep,
-    WaitStep,
-)
 from mxwire.scenarios.tokens import Token, Words, nanoseconds
 
 BLOCK_WORDS: Final = ("burst", "any", "either", "or", "repeat")
@@ -31,9 +18,11 @@ _SUBJECTS: Final[dict[str, Mapping[str, Any]]] = {
     "peer": vocabulary.PEER,
 }
 _FLAGS: Final = {"send": ("synchronous",)}
+_LEVELS: Final = (steps.ExpectationLevel.SHOULD, steps.ExpectationLevel.INFO)
+"""Words that lower the level of an expectation."""
 
 
-def parse_line(words: Words, place: ScriptPlace) -> ScenarioStep:
+def parse_line(words: Words, place: ScriptPlace) -> steps.ScenarioStep:
     """Parse the step in a line."""
     token = words.now
     parse = _FIRST.get(token.text)
@@ -71,9 +60,9 @@ def _new_name(words: Words) -> str:
     return token.text[1:]
 
 
-def _level(words: Words) -> ExpectationLevel:
-    found = words.accept(ExpectationLevel.SHOULD, ExpectationLevel.INFO)
-    return ExpectationLevel(found.text) if found else ExpectationLevel.MUST
+def _level(words: Words) -> steps.ExpectationLevel:
+    found = words.accept(*_LEVELS)
+    return steps.ExpectationLevel(found.text) if found else steps.ExpectationLevel.MUST
 
 
 def _duration(words: Words, what: str) -> int:
@@ -86,11 +75,11 @@ def _duration(words: Words, what: str) -> int:
 # > TINY length=5
 
 
-def _send(words: Words, place: ScriptPlace) -> ScenarioStep:
+def _send(words: Words, place: ScriptPlace) -> steps.ScenarioStep:
     tester = _tester(words)
     packet = _packet(words)
     fields: dict[str, Expression] = {}
-    patches: list[Patch] = []
+    patches: list[steps.Patch] = []
     ends: dict[str, Expression] = {}
     while words.now.kind == "name" and words.now.text != "as":
         token = words.take()
@@ -98,7 +87,7 @@ def _send(words: Words, place: ScriptPlace) -> ScenarioStep:
             offset = parse_expression(words)
             words.expect(")")
             words.expect("=")
-            patches.append(Patch(offset, parse_expression(words)))
+            patches.append(steps.Patch(offset, parse_expression(words)))
             continue
         words.expect("=", f"after {token.text}")
         if token.text in fields or token.text in ends:
@@ -109,7 +98,7 @@ def _send(words: Words, place: ScriptPlace) -> ScenarioStep:
             fields[vocabulary.attribute_of(packet, token.text)] = _typed(packet, token, parse_expression(words))
         else:
             raise token.error(vocabulary.unknown_field(packet, token.text))
-    return SendStep(place, packet, fields, tester, tuple(patches), ends.get("cut"), ends.get("pad"), _bind(words))
+    return steps.SendStep(place, packet, fields, tester, tuple(patches), ends.get("cut"), ends.get("pad"), _bind(words))
 
 
 def _typed(packet: str, token: Token, value: Expression) -> Expression:
@@ -123,14 +112,18 @@ def _typed(packet: str, token: Token, value: Expression) -> Expression:
 # < TRUC lib_seqnum=2 within 20ms
 
 
-def _expect(words: Words, place: ScriptPlace) -> ScenarioStep:
+def _expect(words: Words, place: ScriptPlace) -> steps.ScenarioStep:
     if words.now.text in ("nothing", "no") and words.now.kind == "name":
         return _silence(words, place)
     tester = _tester(words)
     packet = _packet(words)
-    fields: dict[str, Condition] = {}
+    fields: dict[str, steps.Condition] = {}
     after, within = 0, None
-    while words.now.kind == "name" and words.now.text not in ("as", ExpectationLevel.SHOULD, ExpectationLevel.INFO):
+    while words.now.kind == "name" and words.now.text not in (
+        "as",
+        steps.ExpectationLevel.SHOULD,
+        steps.ExpectationLevel.INFO,
+    ):
         token = words.take()
         if token.text == "within":
             within = _duration(words, "after 'within'")
@@ -148,17 +141,17 @@ def _expect(words: Words, place: ScriptPlace) -> ScenarioStep:
     if within is not None and within < after:
         raise ScriptError("the frame could never come: 'within' ends before 'after'", place)
     level, bind = _level(words), _bind(words)
-    return ExpectStep(place, packet, fields, tester, after, within, level, bind)
+    return steps.ExpectStep(place, packet, fields, tester, after, within, level, bind)
 
 
-def _fitting(packet: str, token: Token, condition: Condition) -> Condition:
+def _fitting(packet: str, token: Token, condition: steps.Condition) -> steps.Condition:
     for each in (condition, *condition.others):
         for value in each.values:
             _typed(packet, token, value)
     return condition
 
 
-def _silence(words: Words, place: ScriptPlace) -> ScenarioStep:
+def _silence(words: Words, place: ScriptPlace) -> steps.ScenarioStep:
     packets: list[str] = []
     if words.take().text == "no":
         packets.append(_packet(words))
@@ -166,13 +159,13 @@ def _silence(words: Words, place: ScriptPlace) -> ScenarioStep:
             packets.append(_packet(words))
     words.expect("for")
     duration = _duration(words, "after 'for'")
-    return SilenceStep(place, duration, tuple(packets), _level(words))
+    return steps.SilenceStep(place, duration, tuple(packets), _level(words))
 
 
 # ! receive length=100 as $r
 
 
-def _call(words: Words, place: ScriptPlace) -> ScenarioStep:
+def _call(words: Words, place: ScriptPlace) -> steps.ScenarioStep:
     token = words.name("a call of the application")
     if token.text not in vocabulary.VERBS:
         raise token.error(f"applications cannot {token.text}{suggestion(token.text, vocabulary.VERBS)}")
@@ -195,13 +188,13 @@ def _call(words: Words, place: ScriptPlace) -> ScenarioStep:
             arguments[word.text] = parse_expression(words)
         else:
             raise word.error(f"{token.text} does not take {word.text}{suggestion(word.text, takes)}")
-    return CallStep(place, token.text, arguments, frozenset(flags), target, to, _bind(words))
+    return steps.CallStep(place, token.text, arguments, frozenset(flags), target, to, _bind(words))
 
 
 # ? $r status=success
 
 
-def _check(words: Words, place: ScriptPlace) -> ScenarioStep:
+def _check(words: Words, place: ScriptPlace) -> steps.ScenarioStep:
     target = tester = subject = ""
     if words.now.kind == "value":
         target = words.take().text[1:]
@@ -213,28 +206,31 @@ def _check(words: Words, place: ScriptPlace) -> ScenarioStep:
             raise token.error(f"unknown subject {subject}{suggestion(subject, _SUBJECTS)}")
         known = _SUBJECTS[subject]
         tester = _tester(words)
-    conditions: dict[str, Condition] = {}
-    while words.now.kind == "name" and words.now.text not in (ExpectationLevel.SHOULD, ExpectationLevel.INFO):
+    conditions: dict[str, steps.Condition] = {}
+    while words.now.kind == "name" and words.now.text not in (
+        steps.ExpectationLevel.SHOULD,
+        steps.ExpectationLevel.INFO,
+    ):
         token = words.take()
         if token.text not in known:
             raise token.error(f"{subject or 'a result'} has no {token.text}{suggestion(token.text, known)}")
         conditions[token.text] = parse_condition(words)
     if not conditions:
         raise words.now.error("a condition is needed, like status=success")
-    return CheckStep(place, subject, conditions, target, tester, _level(words))
+    return steps.CheckStep(place, subject, conditions, target, tester, _level(words))
 
 
-def _wait(words: Words, place: ScriptPlace) -> ScenarioStep:
-    return WaitStep(place, _duration(words, "to wait"))
+def _wait(words: Words, place: ScriptPlace) -> steps.ScenarioStep:
+    return steps.WaitStep(place, _duration(words, "to wait"))
 
 
-def _let(words: Words, place: ScriptPlace) -> ScenarioStep:
+def _let(words: Words, place: ScriptPlace) -> steps.ScenarioStep:
     name = _new_name(words)
     words.expect("=")
-    return LetStep(place, name, parse_expression(words))
+    return steps.LetStep(place, name, parse_expression(words))
 
 
-_FIRST: Final[dict[str, Callable[[Words, ScriptPlace], ScenarioStep]]] = {
+_FIRST: Final[dict[str, Callable[[Words, ScriptPlace], steps.ScenarioStep]]] = {
     ">": _send,
     "<": _expect,
     "!": _call,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random, SystemRandom
-from typing import Final, Protocol
+from typing import Final
 
 from mxwire.errors import MxwireError
 from mxwire.ethernet import is_group, mac_text
@@ -118,7 +118,6 @@ def run_live(
     longest: int = LONGEST,
     seed: int | None = None,
     harmful: bool = False,
-    clock: Callable[[], int] = time.time_ns,
 ) -> ScenarioOutcome:
     """Play a scenario against a live host that knows the tester; see :func:`meet`.
 
@@ -132,17 +131,17 @@ def run_live(
     if why is not None:
         return skipped(script, target.dialect, why)
     seed = new_seed() if seed is None else seed % SEEDS
-    addresses = {each.host: address_of(link, each.host) for each in script.actors} | {HOST: link.address}
+    addresses = {each.host: address_of(link.address, each.host) for each in script.actors} | {HOST: link.address}
     known = TestedEndpoint(target.mac, target.endpoint, target.key, target.closed, target.beyond)
     cast = Cast(script, target.dialect, known, addresses, Random(seed), shift=shift_of(seed))
     reception = Reception(script, cast)
     early = [each for each in drain(link) if application is not None and reception.takes_early(each[1])]
     reception.passed_over.clear()
-    start = clock()
+    start = time.time_ns()
     run = ScenarioRun(script, cast, start, patience=patience, foreign=_OF_THE_MEETING, partial=application is not None)
     for arrived, raw in early:
         run.arrive(arrived, raw)
-    _Player(run, reception, link, application, clock).play()
+    _Player(run, reception, link, application).play()
     _note_passed_over(run, reception)
     return outcome_of(run, target.dialect, "", seed, origin=0, start=start)
 
@@ -162,17 +161,8 @@ def _note_passed_over(run: ScenarioRun, reception: Reception) -> None:
         run.notes.append(Remark(0, f"ignored, for endpoints or sessions of other runs: {text}"))
 
 
-class Addressed(Protocol):
-    """An object with an Ethernet address, for example a link."""
-
-    @property
-    def address(self) -> bytes:
-        """The address, 6 bytes."""
-
-
-def address_of(link: Addressed, host: int) -> bytes:
-    """Return the address of a tester's host: that of the link, or one derived from it."""
-    own = link.address
+def address_of(own: bytes, host: int) -> bytes:
+    """Return the address of a tester's host: ``own``, which is that of its link, or one derived from it."""
     return own if host == HOST else bytes([own[0] & 0xFE | 2, *own[1:4], own[4] ^ 0x80, own[5] ^ host])
 
 
@@ -224,7 +214,7 @@ def _longest_wait(script: Script) -> int:
 
 
 class _Player:
-    """Connects a run with a link, an application and a clock."""
+    """Connects a run with a link, an application and the clock."""
 
     def __init__(
         self,
@@ -232,13 +222,11 @@ class _Player:
         reception: Reception,
         link: Link,
         application: ScenarioApplication | None,
-        clock: Callable[[], int],
     ) -> None:
         self._run = run
         self._reception = reception
         self._link = link
         self._application = application
-        self._clock = clock
         self._settled = 0
         """Time at which the host has handled the last transmitted frames."""
 
@@ -248,13 +236,13 @@ class _Player:
         while True:
             # Read the link before advancing the clock: the expected frame may have arrived while the application
             # answered, and advancing first would declare it overdue.
-            now = self._clock()
+            now = time.time_ns()
             self._take(0.0)
             action = run.advance(now)
             if isinstance(action, Transmission):
                 self._reception.sent(action.frames)
                 self._link.send(FrameBatch.from_frames(action.frames))
-                self._settled = self._clock() + SETTLE
+                self._settled = time.time_ns() + SETTLE
             elif action is not None:
                 if isinstance(action, Invocation):
                     self._settle()
@@ -266,12 +254,12 @@ class _Player:
 
     def _settle(self) -> None:
         if self._application is not None:
-            time.sleep(max(0, self._settled - self._clock()) / 1e9)
+            time.sleep(max(0, self._settled - time.time_ns()) / 1e9)
 
     def _listen(self) -> None:
         """Wait for frames of the host until the run's deadline."""
         run = self._run
-        left = 0.0 if run.deadline is None else (run.deadline - self._clock()) / 1e9
+        left = 0.0 if run.deadline is None else (run.deadline - time.time_ns()) / 1e9
         self._take(min(max(left, 0.0), _SLICE))
 
     def _take(self, timeout: float) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -18,7 +17,7 @@ from mxwire.scenarios.application import NodeApplication
 from mxwire.scenarios.cast import known_hosts
 from mxwire.scenarios.driver import as_json, of_json
 from mxwire.scenarios.expression import Value
-from mxwire.scenarios.live import Addressed, LiveTarget, address_of
+from mxwire.scenarios.live import LiveTarget, address_of
 from mxwire.scenarios.parser import parse
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.tester import Station, TestedEndpoint, Tester
@@ -52,12 +51,12 @@ class HostApplication(NodeApplication):
 
 @contextmanager
 def hosted(
-    script: Script, link: Link, tester: Addressed, dialect: Dialect = MXOE, profile: Profile | str = "open-mx-1.5"
+    script: Script, link: Link, tester: bytes, dialect: Dialect = MXOE, profile: Profile | str = "open-mx-1.5"
 ) -> Iterator[tuple[LiveTarget, HostApplication]]:
     """Open a live host on ``link``, configured for ``script``, with the tester in its peer table.
 
-    ``tester`` is the tester's link. Closes ``link`` at the end. Raises :class:`~mxwire.errors.MxwireError` if the
-    profile does not exist or the host cannot be opened.
+    ``tester`` is the Ethernet address of the tester's link. Closes ``link`` at the end. Raises
+    :class:`~mxwire.errors.MxwireError` if the profile does not exist or the host cannot be opened.
     """
     profile = profile_by_name(script.profile or profile) if isinstance(profile, str) else profile
     events: list[Event] = []
@@ -82,13 +81,6 @@ def hosted(
 
 
 _NONE = TestedEndpoint(bytes(6), 0, 0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """A tester of which only the address is known."""
-
-    address: bytes
 
 
 class DrivenHost:
@@ -134,7 +126,7 @@ class DrivenHost:
         self._made.clear()
         script = parse(question["text"], question["scenario"], question["scenario"])
         self._dialect = dialect_by_name(question["dialect"])
-        tester, link = _Known(mac_bytes(question["tester"])), self._open_link()
+        tester, link = mac_bytes(question["tester"]), self._open_link()
         try:
             target, self._application = self._stack.enter_context(
                 hosted(script, link, tester, self._dialect, self._profile)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -103,10 +103,8 @@ class ScenarioOutcome:
             "line": self.line,
             "expected": self.expected,
             "found": self.found,
-            "differences": [
-                {"field": each.field, "expected": each.expected, "found": each.found} for each in self.differences
-            ],
-            "remarks": [{"line": each.line, "text": each.text} for each in self.remarks],
+            "differences": [asdict(each) for each in self.differences],
+            "remarks": [asdict(each) for each in self.remarks],
             "frames": len(self.frames),
             "duration_ms": self.duration_ns / 1e6,
         }

@@ -334,7 +334,7 @@ class ScenarioRun:
     def _expect(self, step: ExpectStep) -> Steps:
         self.expecting = True
         start, limit = self._earliest, self._mark + self._within(step)
-        arrival = yield from self._next(step, (step,), limit + self.patience)
+        arrival = yield from self._next((step,), limit + self.patience)
         if arrival is None:
             self._miss(step, ExpectationFailure(step, f"{step.packet} did not come", expected=self._wanted(step)))
             self._mark = max(self._mark, limit)
@@ -395,30 +395,21 @@ class ScenarioRun:
     def _silence(self, step: SilenceStep) -> Steps:
         end = self._mark + step.duration
         kept: deque[ReceivedFrame] = deque()
-        while True:
-            while self._queue:
-                arrival = self._queue.popleft()
-                if arrival.time > end:
-                    self._queue.appendleft(arrival)
-                    break
-                if (yield from self._passes(arrival, self._ignored - set(step.packets))):
-                    continue
-                if step.packets and arrival.packet not in step.packets:
-                    kept.append(arrival)
-                    continue
-                what = " or ".join(step.packets) or "nothing"
-                text = f"{arrival.packet} came in {step.duration / 1e6:g} ms of silence"
-                self._queue = kept + deque([arrival]) + self._queue
-                failed = ExpectationFailure(
-                    step, text, expected=f"no {what}" * bool(step.packets) or what,
-                    found=described(arrival.frame), arrival=arrival,
-                )  # fmt: skip
-                self._miss(step, failed)
-                return
-            if self.now >= end:
-                break
-            self.deadline = end
-            yield None
+        while (arrival := (yield from self._arrival(end))) is not None:
+            if (yield from self._passes(arrival, self._ignored - set(step.packets))):
+                continue
+            if step.packets and arrival.packet not in step.packets:
+                kept.append(arrival)
+                continue
+            what = " or ".join(step.packets) or "nothing"
+            text = f"{arrival.packet} came in {step.duration / 1e6:g} ms of silence"
+            self._queue = kept + deque([arrival]) + self._queue
+            failed = ExpectationFailure(
+                step, text, expected=f"no {what}" * bool(step.packets) or what,
+                found=described(arrival.frame), arrival=arrival,
+            )  # fmt: skip
+            self._miss(step, failed)
+            return
         self._queue = kept + self._queue
         self._mark = end
 
@@ -428,7 +419,7 @@ class ScenarioRun:
         start, earliest = self._mark, self._earliest
         while left:
             limit = start + max(self._within(each) for each in left)
-            arrival = yield from self._next(step, left, limit + self.patience)
+            arrival = yield from self._next(left, limit + self.patience)
             if arrival is None:
                 failed = [each for each in left if each.level is ExpectationLevel.MUST] or left
                 text = f"{' and '.join(each.packet for each in failed)} did not come"
@@ -450,7 +441,7 @@ class ScenarioRun:
         firsts = [branch[0] for branch in step.branches if isinstance(branch[0], ExpectStep)]
         start, earliest = self._mark, self._earliest
         limit = start + max(self._within(each) for each in firsts)
-        arrival = yield from self._next(step, firsts, limit + self.patience)
+        arrival = yield from self._next(firsts, limit + self.patience)
         names = " or ".join(each.packet for each in firsts)
         if arrival is None:
             raise ExpectationFailure(step, f"neither came: {names}", expected=" or ".join(map(self._wanted, firsts)))
@@ -472,23 +463,21 @@ class ScenarioRun:
         (self.remarks if step.level is ExpectationLevel.SHOULD else self.notes).append(Remark(step.place.line, text))
 
     def _next(
-        self, step: ScenarioStep, wanted_steps: Sequence[ExpectStep], limit: int
-    ) -> Generator[Any, Any, ReceivedFrame | None]:
+        self, wanted_steps: Sequence[ExpectStep], limit: int
+    ) -> Generator[Action | None, Any, ReceivedFrame | None]:
         """Return the next frame that is not ignored; None if none arrives before ``limit``."""
         names = {each.packet for each in wanted_steps}
-        while True:
-            while self._queue:
-                arrival = self._queue.popleft()
-                if arrival.time > limit:
-                    self._queue.appendleft(arrival)
-                    return None
-                if arrival.packet not in names and (yield from self._passes(arrival, self._quietly)):
-                    continue
-                return arrival
-            if self.now >= limit:
-                return None
+        while (arrival := (yield from self._arrival(limit))) is not None:
+            if arrival.packet in names or not (yield from self._passes(arrival, self._quietly)):
+                break
+        return arrival
+
+    def _arrival(self, limit: int) -> Generator[None, Any, ReceivedFrame | None]:
+        """Return the next frame; None if none arrives before ``limit``."""
+        while not self._queue and self.now < limit:
             self.deadline = limit
             yield None
+        return self._queue.popleft() if self._queue and self._queue[0].time <= limit else None
 
     def _passes(self, arrival: ReceivedFrame, ignored: frozenset[str]) -> Generator[Any, Any, bool]:
         """Return whether the scenario does not mention a frame; answer queries and connects by default."""

@@ -6,22 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mxwire.scenarios.expression import Value
-from mxwire.wire import packets
+from mxwire.wire import numbers, packets
 from mxwire.wire.dialect import Dialect
-from mxwire.wire.numbers import (
-    HOST_QUERY_MAGIC,
-    NO_PEER_INDEX,
-    NO_SESSION,
-    NUMBER_MASK,
-    SESSION_NUMBER_MASK,
-)
 
 FIRST_HANDLE = 0x23
 
 
 def after(number: int, steps: int = 1) -> int:
     """Return the sequence number ``steps`` after ``number``, with the same session number (R-SEQ-01)."""
-    return (number & SESSION_NUMBER_MASK) | ((number + steps) & NUMBER_MASK)
+    return (number & numbers.SESSION_NUMBER_MASK) | ((number + steps) & numbers.NUMBER_MASK)
 
 
 @dataclass(slots=True)
@@ -47,7 +40,7 @@ class Station:
     place: int
     """Index of the host under test in its peer table."""
     name: bytes = b"tester:0"
-    index: int = NO_PEER_INDEX
+    index: int = numbers.NO_PEER_INDEX
     """Its own index in the table of the host under test, as learned from frames."""
     query: packets.HostQuery | None = None
     """The last query received."""
@@ -63,7 +56,7 @@ class Tester:
     my_session: int
     target: TestedEndpoint
     dialect: Dialect
-    session: int = NO_SESSION
+    session: int = numbers.NO_SESSION
     """Session of the host's endpoint."""
     next: int = 1
     """Sequence number of the next message."""
@@ -105,7 +98,7 @@ class Tester:
             case packets.ConnectRequest():
                 if self.session != frame.src_session_id:
                     self.next = frame.target_recv_seqnum_start
-                    self.expected = (self.expected & SESSION_NUMBER_MASK) | 1
+                    self.expected = (self.expected & numbers.SESSION_NUMBER_MASK) | 1
                 self.session, self.request = frame.src_session_id, frame
                 self.target.session = self.session
             case packets.Tiny() | packets.Small() | packets.Notify():
@@ -124,7 +117,7 @@ class Tester:
 
     def _arrived(self, frame: packets.Frame, number: int) -> None:
         self.numbered = frame
-        if (number - self.expected) & NUMBER_MASK < 0x2000:
+        if (number - self.expected) & numbers.NUMBER_MASK < 0x2000:
             self.whole.add(number)
         while self.expected in self.whole:
             self.whole.remove(self.expected)
@@ -157,8 +150,8 @@ class Tester:
         """Return the value of a word of the language, or None if the tester does not know it yet."""
         target, dialect = self.target, self.dialect
         learnt: dict[str, Value | None] = {
-            "session": self.target.session if self.session == NO_SESSION else self.session,
-            "index": None if self.station.index == NO_PEER_INDEX else self.station.index,
+            "session": self.target.session if self.session == numbers.NO_SESSION else self.session,
+            "index": None if self.station.index == numbers.NO_PEER_INDEX else self.station.index,
         }
         if name in learnt:
             return learnt[name]
@@ -175,7 +168,7 @@ class Tester:
             "host_mac": target.mac,
             "my_mac": self.station.mac,
             "broadcast": b"\xff" * 6,
-            "magic": HOST_QUERY_MAGIC,
+            "magic": numbers.HOST_QUERY_MAGIC,
             "F": dialect.fragment_payload,
             "P": dialect.reply_payload,
             "B": dialect.frames_per_block,

@@ -31,17 +31,8 @@ VERBS: Final[dict[str, dict[str, str]]] = {
     "send": {"length": "n", "data": "b", "match": "n", "pieces": "n", "resend_maximum": "n", "seed": "n"},
     "receive": {"length": "n", "match": "n", "mask": "n", "pieces": "n"},
     "probe": {"match": "n", "mask": "n"},
-    "cancel": {},
-    "connect_self": {},
-    "disconnect": {},
-    "close": {},
-    "reopen": {},
-    "stop": {},
-    "go": {},
-    "consume": {},
-    "keep": {},
-    "forget_names": {},
-    "add_peer": {},
+    **{each: {} for each in ("cancel", "connect_self", "disconnect", "close", "reopen", "stop", "go")},
+    **{each: {} for each in ("consume", "keep", "forget_names", "add_peer")},
 }
 """Calls of the application, with their parameters."""
 VERBS_OF_A_TARGET: Final = {"cancel"}

@@ -10,19 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from mxwire.protocol import Defect, EngineEndpoint, Request, Status
 from mxwire.protocol.library.inbound import Unexpected
+from mxwire.simulation import workload
 from mxwire.simulation.ledger import REFUSALS, MatchedReceive
-from mxwire.simulation.workload import (
-    ALL_BITS,
-    ANY,
-    CLASS_BITS,
-    CLASS_SHIFT,
-    EXACT,
-    HANDLED,
-    MASKS,
-    NOBODY,
-    PlannedMessage,
-    message_number,
-)
 
 if TYPE_CHECKING:
     from mxwire.simulation.application import SimulatedApplication
@@ -82,7 +71,7 @@ class Buffers:
 class SimulatedReceiver:
     """Posts receives for all expected messages, soon or late, exactly or with wildcards."""
 
-    def __init__(self, application: SimulatedApplication, rng: Random, expected: list[PlannedMessage]) -> None:
+    def __init__(self, application: SimulatedApplication, rng: Random, expected: list[workload.PlannedMessage]) -> None:
         self.application = application
         self.ledger = application.world.ledger
         self._rng = rng
@@ -104,7 +93,7 @@ class SimulatedReceiver:
 
     # Planning.
 
-    def _draw(self, expected: list[PlannedMessage]) -> list[PlannedReceive]:
+    def _draw(self, expected: list[workload.PlannedMessage]) -> list[PlannedReceive]:
         rng = self._rng
         longest: dict[tuple[int, int], int] = {}
         for message in expected:
@@ -113,23 +102,23 @@ class SimulatedReceiver:
         wanted = [
             PlannedReceive(*self._asked(message), self._capacity(message, longest))
             for message in expected
-            if message.kind != HANDLED
+            if message.kind != workload.HANDLED
         ]
         if rng.random() < 0.3:
             rng.shuffle(wanted)
         wanted.reverse()
         return wanted
 
-    def _asked(self, message: PlannedMessage) -> tuple[int, int]:
+    def _asked(self, message: workload.PlannedMessage) -> tuple[int, int]:
         """Return value and mask of a receive for a message; where all messages are alike, wildcards overlap."""
-        if message.kind == ANY and self._rng.random() < 0.5:
-            return ANY << CLASS_SHIFT, CLASS_BITS
+        if message.kind == workload.ANY and self._rng.random() < 0.5:
+            return workload.ANY << workload.CLASS_SHIFT, workload.CLASS_BITS
         return _pattern(message)
 
-    def _capacity(self, message: PlannedMessage, longest: dict[tuple[int, int], int]) -> int:
+    def _capacity(self, message: workload.PlannedMessage, longest: dict[tuple[int, int], int]) -> int:
         """Return the size of the buffer: mostly enough for every message that may match, sometimes too small."""
         rng = self._rng
-        enough = message.length if message.kind == EXACT else longest[_pattern(message)]
+        enough = message.length if message.kind == workload.EXACT else longest[_pattern(message)]
         draw = rng.random()
         if draw < 0.15:
             return rng.choice((0, rng.randrange(enough + 1), max(0, enough - 1)))
@@ -172,7 +161,10 @@ class SimulatedReceiver:
         if not spare and rng.random() < 0.05:
             self.application.later(self._cancel, request)
         if rng.random() < 0.03:
-            self._post(PlannedReceive(NOBODY << CLASS_SHIFT | rng.getrandbits(32), ALL_BITS, 64), spare=True)
+            self._post(
+                PlannedReceive(workload.NOBODY << workload.CLASS_SHIFT | rng.getrandbits(32), workload.ALL_BITS, 64),
+                spare=True,
+            )
 
     def _cancel(self, request: Request) -> None:
         posted = self._live.get(request)
@@ -212,7 +204,7 @@ class SimulatedReceiver:
     def _check(self, request: Request, posted: LiveReceive, status: Status) -> None:
         application, ledger, wanted = self.application, self.ledger, posted.wanted
         info = request.match_info
-        number = message_number(info)
+        number = workload.message_number(info)
         message = ledger.messages[number] if number < len(ledger.messages) else None
         if message is None or message.match_info != info or info & wanted.mask != wanted.value:
             ledger.breach("content", f"a receive for {_text(wanted.value)} took a message with {_text(info)}")
@@ -250,9 +242,9 @@ class SimulatedReceiver:
     def _handle(self, unexpected: Unexpected) -> bool:
         """Take an unexpected message if it is meant for the handler; return whether it was taken."""
         info = unexpected.match_info
-        if info >> CLASS_SHIFT != HANDLED:
+        if info >> workload.CLASS_SHIFT != workload.HANDLED:
             return False
-        number = message_number(info)
+        number = workload.message_number(info)
         message = self.ledger.messages[number] if number < len(self.ledger.messages) else None
         if message is None or message.match_info != info:
             self.ledger.breach("content", f"the handler received a message with {_text(info)}")
@@ -272,9 +264,9 @@ class SimulatedReceiver:
         self._live.clear()
 
 
-def _pattern(message: PlannedMessage) -> tuple[int, int]:
+def _pattern(message: workload.PlannedMessage) -> tuple[int, int]:
     """Return value and mask of a receive for a message."""
-    mask = MASKS.get(message.kind, ALL_BITS)
+    mask = workload.MASKS.get(message.kind, workload.ALL_BITS)
     return message.match_info & mask, mask
 
 

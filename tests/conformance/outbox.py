@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import fields
 from typing import Any
 
-from mxwire.replay.stateful.records import CARD, Record
+from mxwire.replay.stateful.records import Record
 from mxwire.units import MILLISECOND
 from mxwire.wire.codec import Codec
-from mxwire.wire.packets import Announcement, HostQuery, HostReply, Pull
+from mxwire.wire.packets import Announcement, HostQuery, HostReply, NackMcp, Pull, PullReply
 
 UNDEFINED = frozenset({"checksum"})
 """The real library does not compute checksums, and sends whatever its memory held."""
@@ -17,7 +17,8 @@ ACKS = frozenset({"lib_piggyack"})
 """What says how far the library had looked into its ring."""
 DAEMON = (Announcement,)
 DRIVER = (HostQuery, HostReply)
-"""What is sent without the library: by the discovery daemon, by the driver for its table of peers, for pulls."""
+CARD = (Pull, PullReply, NackMcp)
+"""Frames sent without the library: by the discovery daemon, by the driver for its peer table, and for pulls."""
 
 
 class Difference(AssertionError):

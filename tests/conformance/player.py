@@ -33,7 +33,7 @@ from mxwire.wire.packets import (
 )
 from tests.conformance.application import Application
 from tests.conformance.case import Case
-from tests.conformance.outbox import Difference, LossyOutbox, Outbox
+from tests.conformance.outbox import CARD, Difference, LossyOutbox, Outbox
 from tests.conformance.ring import Looks
 from tests.conformance.words import LEAVING, QUIET, SENDING, pattern
 from tests.wire.support import dialect_of, read_capture
@@ -247,6 +247,11 @@ class Player:
         """Whether nothing that may be the captured frame has been sent yet."""
         return self.outbox.place(record) is None
 
+    def _answers_connect(self, record: Record) -> bool:
+        """Whether the library's next frame answers a connect request in the same pass."""
+        after = (each.frame for each in self.hindsight.after(record) if each.ours and not isinstance(each.frame, CARD))
+        return isinstance(next(after, None), ConnectReply)
+
     def _produce(self, record: Record) -> None:
         """Make the library and the application do what leads to a frame."""
         frame = record.frame
@@ -263,7 +268,7 @@ class Player:
             return
         self._progress(self.now)
         if self._waits(record) and record.news and isinstance(frame, (Pull, Notify)):
-            answered = self.hindsight.answers_connect(record)
+            answered = self._answers_connect(record)
             self._look(lambda each: isinstance(each.frame, (Rndv, ConnectRequest) if answered else Rndv))
             self._progress(self.now)
             self._call_quietly(record, "irecv", "recv", "cancel")

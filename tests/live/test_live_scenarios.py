@@ -50,7 +50,7 @@ def once(script: Script, number: int, cable: tuple[Port, Port]) -> ScenarioOutco
     dialect = dialects[number % len(dialects)]
     tester = link_of(cable[0], promiscuous=True)
     try:
-        with hosted(script, link_of(cable[1]), tester, dialect) as (target, application):
+        with hosted(script, link_of(cable[1]), tester.address, dialect) as (target, application):
             return run_live(script, tester, target, application=application, longest=LONGEST)
     finally:
         tester.close()

@@ -20,7 +20,6 @@ from mxwire.replay.raw import (
     AtTopSpeed,
     FrameRewriter,
     Pace,
-    Piece,
     PiecePreparer,
     Player,
     pace_at,
@@ -36,14 +35,14 @@ OURS, THEIRS = bytes.fromhex("020000000007"), bytes.fromhex("020000000008")
 SECOND = 10**9
 
 
-def pieces(batch: FrameBatch, **options: Any) -> list[Piece]:
+def pieces(batch: FrameBatch, **options: Any) -> list[FrameBatch]:
     """All frames of a batch, made ready."""
     decoded = Decoder().decode(batch)
     return list(PiecePreparer("trace", **options).pieces([(decoded, np.arange(len(decoded)))]))
 
 
 def prepared(batch: FrameBatch, **options: Any) -> list[bytes]:
-    return [frame for piece in pieces(batch, **options) for frame in frames_of(piece.batch)]
+    return [frame for piece in pieces(batch, **options) for frame in frames_of(piece)]
 
 
 # The pace.
@@ -254,7 +253,7 @@ def test_who_has_to_wait_for_the_processor_naps_and_still_leaves_nothing_early()
         return sent(batch)
 
     wire.send = jumping  # type: ignore[method-assign]
-    player.play([Piece(FrameBatch.from_frames([bytes(60)] * 3000, times))])
+    player.play([FrameBatch.from_frames([bytes(60)] * 3000, times)])
     assert player.result.frames == 3000 and player.result.errors.count == 3000
     assert player.result.errors.largest_ns > 1_900_000
     begin = wire.sent[0][0]
@@ -266,7 +265,7 @@ def test_frames_that_are_due_together_leave_together() -> None:
     wire = Wire(clock)
     same = FrameBatch.from_frames([bytes(60)] * 100, [7] * 100)
     player = Player(wire, AsRecorded(), clock=clock)
-    player.play([Piece(same)])
+    player.play([same])
     assert wire.calls == 1 and player.result.frames == 100
 
 

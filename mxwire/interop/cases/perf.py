@@ -14,7 +14,7 @@ CASES = CaseGroup("measuring")
 _START, _END, _FACTOR = 1, 300_000, 8
 
 
-def _parameters(*, unidirectional: bool = False, synchronous: bool = False) -> PerfParameters:
+def _parameters(*, unidirectional: bool = False) -> PerfParameters:
     return PerfParameters(
         iterations=2,
         warmup=1,
@@ -22,7 +22,6 @@ def _parameters(*, unidirectional: bool = False, synchronous: bool = False) -> P
         end=_END,
         multiplier=_FACTOR,
         unidirectional=unidirectional,
-        synchronous=synchronous,
     )
 
 

@@ -82,14 +82,6 @@ class MatrixRow:
 
 
 @dataclass(frozen=True, slots=True)
-class MatrixGroup:
-    """Cases that belong together."""
-
-    name: str
-    rows: list[MatrixRow]
-
-
-@dataclass(frozen=True, slots=True)
 class PairSummary:
     """All cells of a pair."""
 
@@ -146,7 +138,7 @@ class Matrix:
         found = {right for _, right in self.columns}
         return [each for each in order if each in found] + sorted(found.difference(order))
 
-    def groups(self) -> list[MatrixGroup]:
+    def groups(self) -> dict[str, list[MatrixRow]]:
         """The rows of the matrix by groups of cases, in the order of the cases."""
         cells = {(each.cell.case, each.cell.impairment, (each.cell.left, each.cell.right)): each for each in self.views}
         used = {(case, impairment) for case, impairment, _ in cells}
@@ -158,7 +150,7 @@ class Matrix:
                 row = [cells.get((case.name, impairment.name, pair)) for pair in self.columns]
                 text = " ".join([case.name, case.title, case.group, impairment.name, impairment.title, *case.rules])
                 found[case.group].append(MatrixRow(case, self.case_files[case.name], impairment, row, text))
-        return [MatrixGroup(name, rows) for name, rows in found.items()]
+        return found
 
     def pairs(self) -> Iterator[tuple[str, list[PairSummary | None]]]:
         """Yield a row for each implementation on the left: the summary with each one on the right."""

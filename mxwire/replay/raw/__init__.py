@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mxwire.replay.raw.pace import AsRecorded, AtBitRate, AtFrameRate, AtTopSpeed, Pace, pace_at
 from mxwire.replay.raw.player import Player, RawReplayResult
-from mxwire.replay.raw.preparation import FrameRewriter, Piece, PiecePreparer
+from mxwire.replay.raw.preparation import FrameRewriter, PiecePreparer
 
 __all__ = [
     "AsRecorded",
@@ -13,7 +13,6 @@ __all__ = [
     "AtTopSpeed",
     "FrameRewriter",
     "Pace",
-    "Piece",
     "PiecePreparer",
     "Player",
     "RawReplayResult",

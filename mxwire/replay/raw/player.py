@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from mxwire.frames import FrameBatch
 from mxwire.link import Link, LinkError
 from mxwire.replay.raw.pace import Pace
-from mxwire.replay.raw.preparation import Piece
 from mxwire.units import SECOND
 from mxwire.wire.codec import TYPE_OFFSET
 from mxwire.wire.enums import PacketType
@@ -163,7 +162,7 @@ class Player:
         """Delays that have not been counted yet."""
         self.result = RawReplayResult()
 
-    def play(self, pieces: Iterable[Piece]) -> None:
+    def play(self, pieces: Iterable[FrameBatch]) -> None:
         """Transmit all frames of a capture once; further calls are further loops."""
         try:
             for piece in pieces:
@@ -179,26 +178,25 @@ class Player:
         while (left := end - self._clock()) > 0:
             self._count(self._link.receive(left / 1e9))
 
-    def _play(self, piece: Piece) -> None:
-        batch = piece.batch
+    def _play(self, batch: FrameBatch) -> None:
         due = self._pace.due(batch.timestamp_ns, batch.length)
         if self._began is None:
             self._began = self._clock()
         if self._pace.hurried:
-            self._send(piece, 0, len(batch))
+            self._send(batch, 0, len(batch))
             self._count(self._link.receive(0))
         else:
-            self._play_paced(piece, due + self._began)
+            self._play_paced(batch, due + self._began)
         self.result.taken_ns = self._clock() - self._began
 
-    def _play_paced(self, piece: Piece, due: NDArray[np.int64]) -> None:
+    def _play_paced(self, batch: FrameBatch, due: NDArray[np.int64]) -> None:
         times, count = due.tolist(), len(due)
         left_at = np.zeros(count, np.int64)
         place = 0
         while place < count:
             now = self._wait_until(times[place])
             end = bisect_right(times, now, place + 1)
-            self._send(piece, place, end)
+            self._send(batch, place, end)
             left_at[place:end] = self._clock()
             place = end
         self._late.append(left_at - due)
@@ -227,10 +225,10 @@ class Player:
             now = clock()
         return now
 
-    def _send(self, piece: Piece, first: int, end: int) -> None:
+    def _send(self, batch: FrameBatch, first: int, end: int) -> None:
         """Transmit frames; wait while the interface's queue is full."""
         until = 0
-        part = piece.batch.part(first, end)
+        part = batch.part(first, end)
         result = self.result
         while first < end:
             sent = self._link.send(part)
@@ -248,7 +246,7 @@ class Player:
                     f"stuck; see mxwire doctor -i {self._link.name}"
                 )
             time.sleep(_PAUSE)
-            part = piece.batch.part(first, end)
+            part = batch.part(first, end)
 
     def _count_errors(self) -> None:
         for late in self._late:

@@ -78,17 +78,10 @@ SelectedFrames = tuple[DecodedBatch, NDArray[np.intp]]
 """Decoded frames, and the indexes of the selected ones."""
 
 
-@dataclass(frozen=True)
-class Piece:
-    """Consecutive frames to transmit, complete and in memory of their own."""
-
-    batch: FrameBatch
-    """The frames, with their recorded timestamps."""
-
-
 @dataclass
 class PiecePreparer:
-    """Makes pieces of decoded batches, and counts the frames that it leaves out.
+    """Makes pieces of decoded batches: consecutive frames to transmit, complete and in memory of their own, with their
+    recorded timestamps. Counts the frames that it leaves out.
 
     With ``pad``, bytes cut off by the capture are replaced by zeros; without it such frames are left out.
     """
@@ -103,7 +96,7 @@ class PiecePreparer:
     cut: int = 0
     """Number of frames so far that the capture has truncated."""
 
-    def pieces(self, chosen: Iterable[SelectedFrames]) -> Iterator[Piece]:
+    def pieces(self, chosen: Iterable[SelectedFrames]) -> Iterator[FrameBatch]:
         """Yield the frames in pieces; raise :class:`~mxwire.errors.MxwireError` if they cannot be transmitted."""
         for decoded, places in chosen:
             if len(places) and not decoded.located.has_destination:
@@ -113,10 +106,10 @@ class PiecePreparer:
                 )
             for first in range(0, len(places), PIECE):
                 piece = self._piece(decoded, places[first : first + PIECE])
-                if len(piece.batch):
+                if len(piece):
                     yield piece
 
-    def _piece(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> Piece:
+    def _piece(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> FrameBatch:
         batch = decoded.batch
         short = batch.length[places] < batch.wire_length[places]
         self.cut += int(short.sum())
@@ -125,7 +118,7 @@ class PiecePreparer:
         self._refuse_long(decoded, places)
         copied = _copied(batch.select(places))
         self.rewriting.apply(copied, decoded, places)
-        return Piece(copied)
+        return copied
 
     def _refuse_long(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
         if self.mtu is None or not len(places):

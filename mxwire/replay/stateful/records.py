@@ -21,8 +21,6 @@ FOR_LIBRARY = (*NUMBERED, packets.Truc, packets.ConnectRequest, packets.ConnectR
 """Frames that the card puts into the library's ring; it handles the others itself."""
 _ANSWERED = (*NUMBERED, packets.ConnectRequest, packets.NackLib)
 """Frames with a number that a nack may answer, and the nack."""
-CARD = (packets.Pull, packets.PullReply, packets.NackMcp)
-"""Frames that the card sends by itself during pulls."""
 
 
 @dataclass
@@ -175,7 +173,7 @@ class Hindsight:
         asked = record.frame
         if not isinstance(asked, packets.ConnectRequest):
             return None
-        for other in self._after(record):
+        for other in self.after(record):
             answer = other.frame
             if not other.ours or not isinstance(answer, packets.ConnectReply):
                 continue
@@ -183,17 +181,12 @@ class Hindsight:
                 return int(answer.target_session_id)
         return None
 
-    def answers_connect(self, record: Record) -> bool:
-        """Return whether the library's next frame answers a connect request in the same pass."""
-        after = (each.frame for each in self._after(record) if each.ours and not isinstance(each.frame, CARD))
-        return isinstance(next(after, None), packets.ConnectReply)
-
     def refusal(self, record: Record) -> int | None:
         """Return the type of the nack that answers a frame, if any."""
         if isinstance(record.frame, packets.Pull):
             return self._refusal_of_pull(record)
         number = getattr(record.frame, "lib_seqnum", None)
-        for other in self._after(record):
+        for other in self.after(record):
             frame = other.frame
             if not isinstance(frame, _ANSWERED) or frame.lib_seqnum != number:
                 continue
@@ -218,5 +211,6 @@ class Hindsight:
                 return int(frame.nack_type)
         return None
 
-    def _after(self, record: Record) -> list[Record]:
+    def after(self, record: Record) -> list[Record]:
+        """Return the frames among which the answer to a frame is sought."""
         return self.records[record.number : record.number + NEARBY]

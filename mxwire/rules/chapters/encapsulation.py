@@ -8,41 +8,24 @@ from mxwire.ethernet import BROADCAST, SHORTEST_FRAME, is_group, mac_text
 from mxwire.rules.registry import CONNECTS, NUMBERED, SESSIONED, Breach, judges
 from mxwire.rules.state.flows import ANY_INDEX
 from mxwire.rules.state.frame import JudgedFrame
+from mxwire.wire import packets
 from mxwire.wire.checks import Reason
 from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, PULL_REPLY_DATA_OFFSET
 from mxwire.wire.enums import TrucType
 from mxwire.wire.formats import SMALL, TINY
 from mxwire.wire.layout import layout_of
 from mxwire.wire.numbers import CONNECT_LENGTH, LIBACK_LENGTH, NO_PEER_INDEX
-from mxwire.wire.packets import (
-    FRAME_CLASSES,
-    Announcement,
-    ConnectReply,
-    ConnectRequest,
-    Frame,
-    HostReply,
-    Medium,
-    NackLib,
-    NackMcp,
-    Pull,
-    PullReply,
-    Raw,
-    Rndv,
-    Small,
-    Tiny,
-    Truc,
-)
 
-_DATA_AT: Final[dict[type[Frame], tuple[int, str]]] = {
-    Tiny: (layout_of(TINY).header_end, "length"),
-    Small: (layout_of(SMALL).header_end, "length"),
-    Medium: (MEDIUM_DATA_OFFSET, "frag_length"),
-    PullReply: (PULL_REPLY_DATA_OFFSET, "frame_length"),
+_DATA_AT: Final[dict[type[packets.Frame], tuple[int, str]]] = {
+    packets.Tiny: (layout_of(TINY).header_end, "length"),
+    packets.Small: (layout_of(SMALL).header_end, "length"),
+    packets.Medium: (MEDIUM_DATA_OFFSET, "frag_length"),
+    packets.PullReply: (PULL_REPLY_DATA_OFFSET, "frame_length"),
     # In a HOST_REPLY, the space for the name follows the whole padded header (section 6.3).
-    HostReply: (SHORTEST_FRAME, "length"),
+    packets.HostReply: (SHORTEST_FRAME, "length"),
 }
-_DISCOVERY: Final = (Raw, Announcement)
-_ALL_BUT_RAW: Final = tuple(each for each in FRAME_CLASSES if each not in _DISCOVERY)
+_DISCOVERY: Final = (packets.Raw, packets.Announcement)
+_ALL_BUT_RAW: Final = tuple(each for each in packets.FRAME_CLASSES if each not in _DISCOVERY)
 
 MALFORMED: Final[dict[Reason, tuple[str, str]]] = {
     Reason.BAD_HEADER_LENGTH: ("W-2", "a frame holds its whole header, and at least 60 bytes"),
@@ -83,7 +66,7 @@ def unicast(seen: JudgedFrame) -> Breach | None:
     return None
 
 
-@judges("W-5", *NUMBERED, *CONNECTS, Truc, Pull, NackLib, NackMcp)
+@judges("W-5", *NUMBERED, *CONNECTS, packets.Truc, packets.Pull, packets.NackLib, packets.NackMcp)
 def peer_index(seen: JudgedFrame) -> Breach | None:
     """``dst_src_peer_index`` is the last index that the destination taught, or 0xFFFF before that."""
     index = seen.frame.dst_src_peer_index
@@ -103,7 +86,7 @@ def peer_index(seen: JudgedFrame) -> Breach | None:
 def _has_heard(seen: JudgedFrame) -> bool:
     """Return whether the packet carries knowledge from a CONNECT, which has taught the sender the index as well."""
     frame = seen.frame
-    if isinstance(frame, ConnectReply):
+    if isinstance(frame, packets.ConnectReply):
         return seen.connect is not None
     return isinstance(frame, SESSIONED) and frame.session in seen.flow.sessions
 
@@ -125,7 +108,7 @@ def _index(index: int) -> str:
     return "0xFFFF (unknown)" if index == NO_PEER_INDEX else "any index" if index == ANY_INDEX else str(index)
 
 
-@judges("W-6.1", Announcement, severity="deviation", alone=True)
+@judges("W-6.1", packets.Announcement, severity="deviation", alone=True)
 def announcement_fields(seen: JudgedFrame) -> Breach | None:
     """The announcement of omxoed: broadcast, 64 bytes, index 0, the sender's own address as NIC id."""
     frame = seen.frame
@@ -139,7 +122,7 @@ def announcement_fields(seen: JudgedFrame) -> Breach | None:
     return None
 
 
-@judges("W-6.4", Truc, alone=True)
+@judges("W-6.4", packets.Truc, alone=True)
 def liback_constants(seen: JudgedFrame) -> Breach | None:
     """Sub-type 0x55, 16 bytes of data, the same session in both fields."""
     frame = seen.frame
@@ -154,7 +137,7 @@ def liback_constants(seen: JudgedFrame) -> Breach | None:
     return None
 
 
-@judges("W-6.5", ConnectRequest, ConnectReply, alone=True)
+@judges("W-6.5", packets.ConnectRequest, packets.ConnectReply, alone=True)
 def connect_constants(seen: JudgedFrame) -> Breach | None:
     """16 bytes of data, number 0, ``is_reply`` 0 or 1."""
     frame = seen.frame
@@ -167,7 +150,7 @@ def connect_constants(seen: JudgedFrame) -> Breach | None:
     return None
 
 
-@judges("W-6.8", Rndv, alone=True)
+@judges("W-6.8", packets.Rndv, alone=True)
 def rndv_constants(seen: JudgedFrame) -> Breach | None:
     """8 bytes of data."""
     if seen.frame.length != 8:
