@@ -84,13 +84,13 @@ class LiveConfiguration:
     left: InterfaceLocation
     right: InterfaceLocation | None
     make: bool
-    mtu: int
     implementations: tuple[Implementation, ...]
     """Implementations of mxwire to be played live."""
-    externals: tuple[ExternalHost, ...]
-    cases: tuple[str, ...]
-    impairments: tuple[str, ...]
-    patience: float
+    externals: tuple[ExternalHost, ...] = ()
+    cases: tuple[str, ...] = ()
+    impairments: tuple[str, ...] = ()
+    mtu: int = 9000
+    patience: float = PATIENCE
 
 
 def read_configuration(path: str) -> LiveConfiguration:

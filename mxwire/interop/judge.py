@@ -11,11 +11,13 @@ from struct import Struct
 from typing import Final
 
 from mxwire.capture import create_capture
+from mxwire.ethernet import SOURCE
 from mxwire.frames import FrameBatch
 from mxwire.interop.roles import HostSetup
 from mxwire.interop.stage import RecordedFrame, Stage
 from mxwire.rules import LOST as NEVER
 from mxwire.rules import Judge, Vantage, Violation
+from mxwire.simulation.wire_judge import vantage_of
 from mxwire.wire.codec import Codec, codec_of
 from mxwire.wire.dialect import Dialect
 
@@ -81,7 +83,6 @@ def fates(frames: Sequence[RecordedFrame]) -> dict[int, Fate]:
 
 
 _FRAME: Final = Struct(">QI")
-_SOURCE: Final = slice(6, 12)
 _ECHOED: Final = "a HOST_REPLY with the index of its query teaches a wrong one"
 _KEPT: Final = 256
 """Bytes per frame in the capture of a cell with the expected result: all headers, and the beginning of the data."""
@@ -115,17 +116,14 @@ class HostTable:
     def vantage(self, *, exact: bool) -> Vantage:
         """Return the vantage: exact transmission times, or times of reception in real time."""
         profiles = [each.profile for each in self.castings.values()]
-        defects = frozenset(defect.value for profile in profiles for defect in profile.defects)
-        rates = {profile.hz for profile in profiles}
-        seen = Vantage(
+        sent = vantage_of(profiles)
+        return replace(
+            sent if exact else Vantage(),
             from_start=self.from_start,
             resends_maximum=None,
             query_interval_ns=min((each.query_interval for each in profiles), default=_QUERIES),
-            excused=defects | self.excused,
+            excused=sent.excused | self.excused,
         )
-        if exact:
-            return replace(seen, as_sent=True, clock_ns=0, reorder_ns=0, hz=rates.pop() if len(rates) == 1 else None)
-        return seen
 
 
 def judge(
@@ -148,7 +146,7 @@ def judge(
     for number, each in enumerate(frames, 1):
         while waiting and waiting[0][0] < number:
             judging.restarted(waiting.pop(0)[1], frames[number - 1].time_ns - slowest)
-        source = each.frame[_SOURCE]
+        source = each.frame[SOURCE]
         codec = codecs.get(source)
         if codec is None:
             codec = codecs[source] = codec_of(hosts.dialect(source))

@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 from mxwire.frames import FrameBatch
 from mxwire.host.host import BaseHost
 from mxwire.interop.impairments import Cut, CuttingLink, Treatment
-from mxwire.interop.roles import EndpointAddress, HostSetup, Introduction, Role, UnexpectedResult, UnplayableCase
+from mxwire.interop.roles import EndpointAddress, HostSetup, Introduction, Role, UnexpectedResult
 from mxwire.interop.stage import EventLog, RecordedFrame, Stage, StageSide
 from mxwire.link import FaultyLink, Link
 from mxwire.protocol import Node
@@ -93,7 +93,6 @@ class LiveStage(Stage):
         except BaseException:
             self.close()
             raise
-        self.left = self._hosts[0]
         for each in self._hosts:
             each.push()
 
@@ -108,18 +107,6 @@ class LiveStage(Stage):
         other = 1 - place
         name = f"{castings[other].name}:0" if introduction == "names" else None
         return {self._links[other].address: name}
-
-    @property
-    def right(self) -> StageSide:
-        """The second host."""
-        if len(self._hosts) < 2:
-            raise UnplayableCase("the case must control both hosts, and the right one is external")
-        return self._hosts[1]
-
-    @property
-    def sides(self) -> tuple[StageSide, ...]:
-        """The hosts of mxwire."""
-        return tuple(self._hosts)
 
     @property
     def right_is_ours(self) -> bool:

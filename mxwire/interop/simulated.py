@@ -146,22 +146,11 @@ class SimulatedStage(Stage):
         self.network = Network(scenario, self.schedule, ports, self._deliver)
         self.network.faults_until = _ALWAYS
         self.network.observers.append(self._record)
-        self._hosts = tuple(
+        self._hosts: tuple[SimulatedSide, ...] = tuple(
             SimulatedSide(self, number, casting, introduction) for number, casting in enumerate(self.castings)
         )
-        self.left = self._hosts[0]
         for each in self._hosts:
             each.push()
-
-    @property
-    def right(self) -> StageSide:
-        """The second host."""
-        return self._hosts[1]
-
-    @property
-    def sides(self) -> tuple[StageSide, ...]:
-        """Both hosts."""
-        return self._hosts
 
     def clock(self) -> int:
         """The virtual time in ns."""

@@ -7,11 +7,18 @@ in virtual time, live ones in real time. Each case is therefore written once.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from mxwire.interop.roles import EndpointAddress, Role, UnexpectedResult, WaitTimeout, stage_wants
+from mxwire.interop.roles import (
+    EndpointAddress,
+    Role,
+    UnexpectedResult,
+    UnplayableCase,
+    WaitTimeout,
+    stage_wants,
+)
 from mxwire.protocol import ALL_BITS, EngineEndpoint, Event, EventKind, Node, Partner, Profile, Request, Status
 from mxwire.simulation.inventory import idle
 from mxwire.units import SECOND
@@ -72,18 +79,29 @@ class Stage(ABC):
         self.roles: dict[Role, EndpointAddress] = {}
         """Programs running on the right host, with their addresses."""
 
-    left: StageSide
-    """The initiator."""
+    _hosts: Sequence[StageSide]
+
+    @property
+    def sides(self) -> tuple[StageSide, ...]:
+        """The hosts of mxwire."""
+        return tuple(self._hosts)
+
+    @property
+    def left(self) -> StageSide:
+        """The initiator."""
+        return self._hosts[0]
+
+    @property
+    def right(self) -> StageSide:
+        """The responder; raises :class:`UnplayableCase` if it is external."""
+        if len(self._hosts) < 2:
+            raise UnplayableCase("the case must control both hosts, and the right one is external")
+        return self._hosts[1]
 
     @property
     def right_is_ours(self) -> bool:
         """True if a case may open endpoints on the right host; otherwise it can only use programs there."""
         return True
-
-    @property
-    @abstractmethod
-    def right(self) -> StageSide:
-        """The responder; raises :class:`UnplayableCase` if it is external."""
 
     @abstractmethod
     def clock(self) -> int:
@@ -206,11 +224,6 @@ class Stage(ABC):
         """Wait until all messages are acknowledged; a timeout is not an error."""
         self.until(lambda: all(idle(each.node) for each in self.sides), seconds)
 
-    @property
-    @abstractmethod
-    def sides(self) -> tuple[StageSide, ...]:
-        """The hosts of mxwire."""
-
 
 @dataclass(frozen=True, slots=True)
 class JoinedEndpoints:
@@ -226,6 +239,13 @@ class JoinedEndpoints:
         if self.one is self.two:
             return ((self.one, self.to_two, self.one),)
         return (self.one, self.to_two, self.two), (self.two, self.to_one, self.one)
+
+    def exchange(self, content: bytes, room: int = 16) -> None:
+        """Send a message in each direction, into a buffer of ``room`` bytes."""
+        for sender, partner, receiver in self.ways():
+            taken = receiver.receive(room)
+            sender.send(partner, content)
+            receiver.took(taken, content)
 
 
 class StageSide(ABC):

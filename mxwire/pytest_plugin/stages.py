@@ -151,12 +151,7 @@ def _namespaces() -> LiveConfiguration:
         left=InterfaceLocation("veth0", f"{prefix}-left"),
         right=InterfaceLocation("veth1", f"{prefix}-right"),
         make=True,
-        mtu=9000,
         implementations=(implementation_by_name("open-mx-1.5"),),
-        externals=(),
-        cases=(),
-        impairments=(),
-        patience=15.0,
     )
 
 

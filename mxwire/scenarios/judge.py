@@ -80,7 +80,7 @@ class Provocations:
             return
         self._subjects.update(self._provoked_by(frame))
         if isinstance(frame, _NUMBERED):
-            between = _between(frame.dst_endpoint, frame.src_endpoint)
+            between = (frame.dst_endpoint, frame.src_endpoint)
             self._messages.setdefault(between, set()).add(frame.lib_seqnum & NUMBER_MASK)
 
     def heard(self, frame: packets.Frame | Malformed) -> None:
@@ -108,11 +108,11 @@ class Provocations:
                     yield self._regions[handle]
             case packets.ConnectRequest() | packets.ConnectReply():
                 # Either may reset the host's state of its partner.
-                yield "reset", *_between(frame.dst_endpoint, frame.src_endpoint)
+                yield "reset", frame.dst_endpoint, frame.src_endpoint
             case packets.Truc() | packets.NackLib():
-                yield "resent", *_between(frame.dst_endpoint, frame.src_endpoint)
+                yield "resent", frame.dst_endpoint, frame.src_endpoint
             case packets.Tiny() | packets.Small() | packets.Medium() | packets.Rndv() | packets.Notify():
-                between = _between(frame.dst_endpoint, frame.src_endpoint)
+                between = (frame.dst_endpoint, frame.src_endpoint)
                 yield "nacked", *between, frame.lib_seqnum
                 if isinstance(frame, packets.Rndv):
                     yield "region", frame.pulled_rdma_id, frame.pulled_rdma_seqnum
@@ -122,12 +122,8 @@ class Provocations:
         if not isinstance(frame, _NUMBERED | packets.Truc) or rule not in _ACKNOWLEDGING:
             return False
         ack = frame.liback_lib_seqnum if isinstance(frame, packets.Truc) else frame.lib_piggyack
-        numbers = self._messages.get(_between(frame.src_endpoint, frame.dst_endpoint), ())
+        numbers = self._messages.get((frame.src_endpoint, frame.dst_endpoint), ())
         return any(0 < (ack - each) & NUMBER_MASK < _HALF for each in numbers)
-
-
-def _between(host: int, tester: int) -> Subject:
-    return host, tester
 
 
 def _region(frame: packets.Pull | packets.Notify) -> Subject:
@@ -137,7 +133,7 @@ def _region(frame: packets.Pull | packets.Notify) -> Subject:
 def _subjects(frame: packets.Frame) -> Iterator[Subject]:
     """Return the subjects of a frame of the host."""
     if hasattr(frame, "dst_endpoint") and hasattr(frame, "src_endpoint"):
-        yield "reset", *_between(frame.src_endpoint, frame.dst_endpoint)
+        yield "reset", frame.src_endpoint, frame.dst_endpoint
     match frame:
         case packets.HostQuery() | packets.HostReply():
             yield "name", frame.dst_mac
@@ -146,11 +142,11 @@ def _subjects(frame: packets.Frame) -> Iterator[Subject]:
         case packets.NackMcp():
             yield "served", frame.src_pull_handle, frame.src_magic
         case packets.NackLib():
-            yield "nacked", *_between(frame.src_endpoint, frame.dst_endpoint), frame.lib_seqnum
+            yield "nacked", frame.src_endpoint, frame.dst_endpoint, frame.lib_seqnum
         case packets.Pull():
             yield "pulled", frame.src_pull_handle
             yield _region(frame)
         case packets.Tiny() | packets.Small() | packets.Medium() | packets.Rndv() | packets.Notify():
-            yield "resent", *_between(frame.src_endpoint, frame.dst_endpoint)
+            yield "resent", frame.src_endpoint, frame.dst_endpoint
             if isinstance(frame, packets.Notify):
                 yield _region(frame)

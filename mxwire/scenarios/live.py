@@ -213,22 +213,16 @@ def _longest_wait(script: Script) -> int:
     return max(waits)
 
 
+@dataclass(slots=True)
 class _Player:
     """Connects a run with a link, an application and the clock."""
 
-    def __init__(
-        self,
-        run: ScenarioRun,
-        reception: Reception,
-        link: Link,
-        application: ScenarioApplication | None,
-    ) -> None:
-        self._run = run
-        self._reception = reception
-        self._link = link
-        self._application = application
-        self._settled = 0
-        """Time at which the host has handled the last transmitted frames."""
+    _run: ScenarioRun
+    _reception: Reception
+    _link: Link
+    _application: ScenarioApplication | None
+    _settled: int = 0
+    """Time at which the host has handled the last transmitted frames."""
 
     def play(self) -> None:
         """Play the run to its end."""

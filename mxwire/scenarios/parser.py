@@ -6,26 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from mxwire.scenarios import steps
 from mxwire.scenarios.errors import ScriptError, ScriptPlace, suggestion
 from mxwire.scenarios.expression import Expression, parse_expression
 from mxwire.scenarios.head import Head
 from mxwire.scenarios.line_parser import BLOCK_WORDS, FIRST_WORDS, parse_line
 from mxwire.scenarios.script import Script
-from mxwire.scenarios.steps import (
-    AnyOrderStep,
-    BurstStep,
-    CallStep,
-    CheckStep,
-    Condition,
-    EitherStep,
-    ExpectStep,
-    LetStep,
-    Relation,
-    RepeatStep,
-    ScenarioStep,
-    SendStep,
-    walk,
-)
 from mxwire.scenarios.tokens import Token, Words, tokens_of
 from mxwire.scenarios.vocabulary import has_field, unknown_field
 
@@ -49,16 +35,16 @@ def parse(text: str, file: str = "<text>", name: str = "") -> Script:
         raise ScriptError(f"{file}: {len(text)} characters exceed the limit of a scenario ({LONGEST_FILE})")
     head = Head()
     lines = _lines(text, file, head)
-    steps, rest = _block(lines, 0, 0, 0)
+    body, rest = _block(lines, 0, 0, 0)
     assert rest == len(lines)
     start = ScriptPlace(file, 1, 1, text.partition("\n")[0])
-    if not steps:
+    if not body:
         raise ScriptError("the scenario has no steps: write > to send a frame, < to expect one", start)
     if "title" not in head.values:
         raise ScriptError("the head has no title: write a line like  title: A wrong key is refused", start)
     values: dict[str, Any] = {"rules": (), **head.values}
     script = Script(
-        file=file, name=name or file.removesuffix(".mxs"), text=text, steps=steps, actors=tuple(head.actors), **values
+        file=file, name=name or file.removesuffix(".mxs"), text=text, steps=body, actors=tuple(head.actors), **values
     )
     check_names(script)
     return script
@@ -86,11 +72,11 @@ def _may_be_head(line: str) -> bool:
     return line.partition(":")[0].split(" ")[0] not in BLOCK_WORDS
 
 
-def _block(lines: list[_Line], at: int, indent: int, deep: int) -> tuple[tuple[ScenarioStep, ...], int]:
+def _block(lines: list[_Line], at: int, indent: int, deep: int) -> tuple[tuple[steps.ScenarioStep, ...], int]:
     """Parse the steps of one indentation, starting at line ``at``; return them and the index of the line after them."""
     if deep > DEEPEST_BLOCK:
         raise ScriptError(f"more than {DEEPEST_BLOCK} nested blocks", lines[at].place)
-    steps: list[ScenarioStep] = []
+    found: list[steps.ScenarioStep] = []
     while at < len(lines) and lines[at].indent >= indent:
         line = lines[at]
         if line.indent > indent:
@@ -99,15 +85,15 @@ def _block(lines: list[_Line], at: int, indent: int, deep: int) -> tuple[tuple[S
         first = words.now.text
         if first in _BLOCKS:
             step, at = _BLOCKS[first](lines, at, words, deep)
-            steps.append(step)
+            found.append(step)
         elif first == "or":
             raise ScriptError("'or:' has no 'either:' before it", line.place)
         else:
-            steps.append(parse_line(words, line.place))
+            found.append(parse_line(words, line.place))
             at += 1
     if deep and at < len(lines) and lines[at].indent not in _outer(lines, at):
         raise ScriptError("the indentation matches no block above", lines[at].place)
-    return tuple(steps), at
+    return tuple(found), at
 
 
 def _outer(lines: list[_Line], at: int) -> set[int]:
@@ -120,40 +106,39 @@ def _outer(lines: list[_Line], at: int) -> set[int]:
     return set(open_ones)
 
 
-def _body(lines: list[_Line], at: int, deep: int) -> tuple[tuple[ScenarioStep, ...], int]:
+def _body(lines: list[_Line], at: int, deep: int) -> tuple[tuple[steps.ScenarioStep, ...], int]:
     """Parse the steps of the block that begins at line ``at``."""
     if at + 1 >= len(lines) or lines[at + 1].indent <= lines[at].indent:
         raise ScriptError("this block has no steps: indent them below it", lines[at].place)
     return _block(lines, at + 1, lines[at + 1].indent, deep + 1)
 
 
-def _burst(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[ScenarioStep, int]:
+def _burst(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[steps.ScenarioStep, int]:
     words.take()
     _colon(words)
     body, end = _body(lines, at, deep)
-    return BurstStep(
-        lines[at].place, _only(body, (SendStep, RepeatStep), "a burst may only contain frames that are sent (>)")
-    ), end
+    _only(body, (steps.SendStep, steps.RepeatStep), "a burst may only contain frames that are sent (>)")
+    return steps.BurstStep(lines[at].place, body), end
 
 
-def _any(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[ScenarioStep, int]:
+def _any(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[steps.ScenarioStep, int]:
     words.take()
     words.expect("order", "after 'any'")
     _colon(words)
     body, end = _body(lines, at, deep)
-    expected = tuple(each for each in body if isinstance(each, ExpectStep))
-    _only(body, (ExpectStep,), "'any order' may only contain frames that are expected (<)")
-    return AnyOrderStep(lines[at].place, expected), end
+    expected = tuple(each for each in body if isinstance(each, steps.ExpectStep))
+    _only(body, (steps.ExpectStep,), "'any order' may only contain frames that are expected (<)")
+    return steps.AnyOrderStep(lines[at].place, expected), end
 
 
-def _either(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[ScenarioStep, int]:
+def _either(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[steps.ScenarioStep, int]:
     words.take()
     _colon(words)
     place = lines[at].place
     branches = []
     while True:
         body, end = _body(lines, at, deep)
-        if not isinstance(body[0], ExpectStep):
+        if not isinstance(body[0], steps.ExpectStep):
             raise ScriptError("each branch must begin with the frame (<) that selects it", body[0].place)
         branches.append(body)
         if end >= len(lines) or lines[end].indent != place.column - 1 or lines[end].tokens[0].text != "or":
@@ -164,16 +149,16 @@ def _either(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[Scena
         _colon(words)
     if len(branches) < 2:
         raise ScriptError("'either:' needs an 'or:' after it", place)
-    return EitherStep(place, tuple(branches)), end
+    return steps.EitherStep(place, tuple(branches)), end
 
 
-def _repeat(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[ScenarioStep, int]:
+def _repeat(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[steps.ScenarioStep, int]:
     words.take()
     count = parse_expression(words)
     name = words.bound("a name").text[1:] if words.accept("as") else ""
     _colon(words)
     body, end = _body(lines, at, deep)
-    return RepeatStep(lines[at].place, count, body, name), end
+    return steps.RepeatStep(lines[at].place, count, body, name), end
 
 
 def _colon(words: Words) -> None:
@@ -181,16 +166,15 @@ def _colon(words: Words) -> None:
     words.end()
 
 
-def _only(body: tuple[ScenarioStep, ...], kinds: tuple[type, ...], text: str) -> tuple[ScenarioStep, ...]:
+def _only(body: tuple[steps.ScenarioStep, ...], kinds: tuple[type, ...], text: str) -> None:
     for each in body:
         if not isinstance(each, kinds):
             raise ScriptError(text, each.place)
-        if isinstance(each, RepeatStep):
+        if isinstance(each, steps.RepeatStep):
             _only(each.body, kinds, text)
-    return body
 
 
-_BLOCKS: Final[dict[str, Callable[[list[_Line], int, Words, int], tuple[ScenarioStep, int]]]] = {
+_BLOCKS: Final[dict[str, Callable[[list[_Line], int, Words, int], tuple[steps.ScenarioStep, int]]]] = {
     "burst": _burst,
     "any": _any,
     "either": _either,
@@ -202,12 +186,12 @@ assert set(_BLOCKS) | {"or"} == set(BLOCK_WORDS) and not set(BLOCK_WORDS) & set(
 def check_names(script: Script) -> None:
     """Raise :class:`~mxwire.scenarios.errors.ScriptError` at the first unbound name or undeclared tester."""
     testers = {"", *(each.name for each in script.actors)}
-    for step in walk(script.steps):
+    for step in steps.walk(script.steps):
         for name in (getattr(step, "tester", ""), getattr(step, "to", "")):
             if name not in testers:
                 known = suggestion(name, testers - {""})
                 raise ScriptError(f"unknown tester {name}{known} (declare it in the head: tester: {name})", step.place)
-    _Names().steps(script.steps)
+    _Names().body(script.steps)
 
 
 class _Names:
@@ -216,53 +200,53 @@ class _Names:
     def __init__(self) -> None:
         self.bound: dict[str, str] = {}
 
-    def steps(self, steps: Iterable[ScenarioStep]) -> None:
-        for step in steps:
+    def body(self, body: Iterable[steps.ScenarioStep]) -> None:
+        for step in body:
             self.step(step)
 
-    def step(self, step: ScenarioStep) -> None:
+    def step(self, step: steps.ScenarioStep) -> None:
         match step:
-            case SendStep():
+            case steps.SendStep():
                 self.use(step.fields.values())
                 for patch in step.patches:
                     self.use((patch.offset, patch.value))
                 self.use(each for each in (step.cut, step.pad) if each is not None)
                 self.bind(step.bind, step.packet)
-            case ExpectStep():
+            case steps.ExpectStep():
                 self.conditions(step.fields.values())
                 self.bind(step.bind, step.packet)
-            case CallStep():
+            case steps.CallStep():
                 self.use(step.arguments.values())
                 self.target(step.target, step)
                 self.bind(step.bind, "")
-            case CheckStep():
+            case steps.CheckStep():
                 self.target(step.target, step)
                 self.conditions(step.conditions.values())
-            case LetStep():
+            case steps.LetStep():
                 self.use([step.value])
                 self.bind(step.name, "")
-            case RepeatStep():
+            case steps.RepeatStep():
                 self.use([step.count])
                 self.bind(step.name, "")
-                self.steps(step.body)
-            case BurstStep() | AnyOrderStep():
-                self.steps(step.body)
-            case EitherStep():
+                self.body(step.body)
+            case steps.BurstStep() | steps.AnyOrderStep():
+                self.body(step.body)
+            case steps.EitherStep():
                 for branch in step.branches:
-                    self.steps(branch)
+                    self.body(branch)
 
     def bind(self, name: str, packet: str) -> None:
         if name:
             # Branches may bind a name to frames of different packets.
             self.bound[name] = packet if self.bound.get(name, packet) == packet else ""
 
-    def target(self, name: str, step: ScenarioStep) -> None:
+    def target(self, name: str, step: steps.ScenarioStep) -> None:
         if name and name not in self.bound:
             raise ScriptError(f"${name} has no value yet{suggestion('$' + name, self._shown())}", step.place)
 
-    def conditions(self, conditions: Iterable[Condition]) -> None:
+    def conditions(self, conditions: Iterable[steps.Condition]) -> None:
         for condition in conditions:
-            only = condition.relation is Relation.EQUAL and not condition.others
+            only = condition.relation is steps.Relation.EQUAL and not condition.others
             if only and condition.values[0].alone:
                 self.bound.setdefault(condition.values[0].alone, "")
                 continue

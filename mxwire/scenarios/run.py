@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from mxwire.protocol import LocalProtocolError
+from mxwire.scenarios import steps
 from mxwire.scenarios.actions import Action, Invocation, Query, Transmission
 from mxwire.scenarios.cast import Cast, RunScope, argument_of
 from mxwire.scenarios.conditions import described, differences, expectation_text, field_values, packet_of, wanted
@@ -17,21 +19,6 @@ from mxwire.scenarios.expression import Value
 from mxwire.scenarios.frame_builder import build_frame
 from mxwire.scenarios.outcome import FieldDifference, Remark, ScenarioVerdict
 from mxwire.scenarios.script import Script
-from mxwire.scenarios.steps import (
-    AnyOrderStep,
-    BurstStep,
-    CallStep,
-    CheckStep,
-    EitherStep,
-    ExpectationLevel,
-    ExpectStep,
-    LetStep,
-    RepeatStep,
-    ScenarioStep,
-    SendStep,
-    SilenceStep,
-    WaitStep,
-)
 from mxwire.scenarios.tester import Tester
 from mxwire.scenarios.vocabulary import VERBS
 from mxwire.wire.codec import Malformed, codec_of
@@ -54,39 +41,29 @@ _AGAIN: Final = 5_000_000
 """Nanoseconds between two queries of the application."""
 
 
+@dataclass(slots=True, eq=False)
 class ReceivedFrame:
     """A frame received from the host."""
 
-    __slots__ = ("frame", "packet", "place", "time")
-
-    def __init__(self, time: int, place: int, frame: Frame | Malformed) -> None:
-        self.time = time
-        self.place = place
-        """Its index among all frames of the run."""
-        self.frame = frame
-        self.packet = packet_of(frame)
+    time: int
+    place: int
+    """Its index among all frames of the run."""
+    frame: Frame | Malformed
+    packet: str
+    """Name of its packet."""
 
 
+@dataclass(eq=False)
 class ExpectationFailure(Exception):
     """An expectation that was not met ends the scenario."""
 
-    def __init__(
-        self,
-        step: ScenarioStep,
-        reason: str,
-        *,
-        expected: str = "",
-        found: str = "",
-        wrong: Sequence[FieldDifference] = (),
-        arrival: ReceivedFrame | None = None,
-    ) -> None:
-        super().__init__(reason)
-        self.step = step
-        self.reason = reason
-        self.expected = expected
-        self.found = found
-        self.wrong = tuple(wrong)
-        self.frame = None if arrival is None else arrival.place
+    step: steps.ScenarioStep
+    reason: str
+    expected: str = ""
+    found: str = ""
+    wrong: Sequence[FieldDifference] = ()
+    arrival: ReceivedFrame | None = None
+    """The frame that came instead."""
 
 
 class ScenarioRun:
@@ -183,7 +160,8 @@ class ScenarioRun:
         self.now = max(self.now, now)
         self.log.append((now, False, raw))
         self.heard += 1
-        self._queue.append(ReceivedFrame(now, len(self.log) - 1, self._codec.parse(raw)))
+        frame = self._codec.parse(raw)
+        self._queue.append(ReceivedFrame(now, len(self.log) - 1, frame, packet_of(frame)))
 
     @property
     def verdict(self) -> ScenarioVerdict:
@@ -196,38 +174,38 @@ class ScenarioRun:
 
     # Steps.
 
-    def _steps(self, steps: Sequence[ScenarioStep]) -> Steps:
-        for step in steps:
+    def _steps(self, body: Sequence[steps.ScenarioStep]) -> Steps:
+        for step in body:
             yield from self._PLAYS[type(step)](self, step)
 
-    def _send(self, step: SendStep) -> Steps:
+    def _send(self, step: steps.SendStep) -> Steps:
         yield Transmission((self._made(step),))
         self._mark = self.now
 
-    def _made(self, step: SendStep) -> bytes:
+    def _made(self, step: steps.SendStep) -> bytes:
         tester = self.cast.tester(step.tester)
         frame, raw = build_frame(step, tester, self.scope(tester), self._codec)
         if step.bind:
             self.bound[step.bind] = frame
         return raw
 
-    def _burst(self, step: BurstStep) -> Steps:
+    def _burst(self, step: steps.BurstStep) -> Steps:
         yield Transmission(tuple(self._burst_frames(step.body)))
         self._mark = self.now
 
-    def _burst_frames(self, body: Sequence[ScenarioStep]) -> Generator[bytes, None, None]:
+    def _burst_frames(self, body: Sequence[steps.ScenarioStep]) -> Generator[bytes, None, None]:
         for each in body:
-            if isinstance(each, SendStep):
+            if isinstance(each, steps.SendStep):
                 yield self._made(each)
-            elif isinstance(each, RepeatStep):
+            elif isinstance(each, steps.RepeatStep):
                 for _ in self._turns(each):
                     yield from self._burst_frames(each.body)
 
-    def _repeat(self, step: RepeatStep) -> Steps:
+    def _repeat(self, step: steps.RepeatStep) -> Steps:
         for _ in self._turns(step):
             yield from self._steps(step.body)
 
-    def _turns(self, step: RepeatStep) -> Generator[None, None, None]:
+    def _turns(self, step: steps.RepeatStep) -> Generator[None, None, None]:
         count = step.count.number(self.scope())
         self._turned += max(count, 0)
         if count < 0 or self._turned > REPEATS:
@@ -239,11 +217,11 @@ class ScenarioRun:
                 self.bound[step.name] = number
             yield None
 
-    def _let(self, step: LetStep) -> Steps:
+    def _let(self, step: steps.LetStep) -> Steps:
         self.bound[step.name] = step.value.value(self.scope())
         yield from ()
 
-    def _call(self, step: CallStep) -> Steps:
+    def _call(self, step: steps.CallStep) -> Steps:
         tester = self.cast.tester(step.to)
         scope = self.scope(tester)
         kinds = VERBS[step.verb]
@@ -258,7 +236,7 @@ class ScenarioRun:
         # The duration of a call is up to the application, so "not earlier than" counts from its beginning.
         self._mark, self._earliest = self.now, began
 
-    def _check(self, step: CheckStep) -> Steps:
+    def _check(self, step: steps.CheckStep) -> Steps:
         """Query values until they meet their conditions, repeatedly while the run has patience."""
         limit = self.now + self.patience
         while True:
@@ -273,7 +251,7 @@ class ScenarioRun:
                 self.deadline = again
                 yield None
 
-    def _asked(self, step: CheckStep) -> Generator[Any, Any, ExpectationFailure | None]:
+    def _asked(self, step: steps.CheckStep) -> Generator[Any, Any, ExpectationFailure | None]:
         tester = self.cast.tester(step.tester)
         found: Mapping[str, Value] | None
         found = yield Query(step.subject, self.bound.get(step.target), tester)
@@ -298,7 +276,7 @@ class ScenarioRun:
             step, text, expected=expected, found=", ".join(each.found for each in wrong), wrong=wrong
         )
 
-    def _not_checked(self, step: CheckStep, names: Iterable[str]) -> None:
+    def _not_checked(self, step: steps.CheckStep, names: Iterable[str]) -> None:
         """Add a remark on values that the application does not know."""
         if self._partial and (unknown := ", ".join(names)):
             what = f"${step.target}" if step.target else step.subject
@@ -315,7 +293,7 @@ class ScenarioRun:
 
     # Steps that wait for frames of the host, or for their absence.
 
-    def _wait(self, step: WaitStep) -> Steps:
+    def _wait(self, step: steps.WaitStep) -> Steps:
         """Let time pass; frames that arrive remain queued, except those that the scenario does not mention."""
         end = self._mark + step.duration
         kept: deque[ReceivedFrame] = deque()
@@ -331,7 +309,7 @@ class ScenarioRun:
         self._queue = kept + self._queue
         self._mark = end
 
-    def _expect(self, step: ExpectStep) -> Steps:
+    def _expect(self, step: steps.ExpectStep) -> Steps:
         self.expecting = True
         start, limit = self._earliest, self._mark + self._within(step)
         arrival = yield from self._next((step,), limit + self.patience)
@@ -346,22 +324,22 @@ class ScenarioRun:
         self._queue.appendleft(arrival)
         self._miss(step, failure)
 
-    def _within(self, step: ExpectStep) -> int:
+    def _within(self, step: steps.ExpectStep) -> int:
         return max(self.script.within, step.after) if step.within is None else step.within
 
-    def _taken(self, step: ExpectStep, arrival: ReceivedFrame, limit: int) -> None:
+    def _taken(self, step: steps.ExpectStep, arrival: ReceivedFrame, limit: int) -> None:
         assert isinstance(arrival.frame, Frame)
         self.cast.tester(step.tester).learn(arrival.frame)
         if step.bind:
             self.bound[step.bind] = arrival.frame
-        if step.level is ExpectationLevel.INFO:
+        if step.level is steps.ExpectationLevel.INFO:
             self.notes.append(Remark(step.place.line, f"{step.packet} came: {described(arrival.frame)}"))
         if arrival.time > limit:
             late = (arrival.time - limit) / 1e6
             self.remarks.append(Remark(step.place.line, f"{step.packet} came {late:.1f} ms late"))
         self._mark = arrival.time
 
-    def _judged(self, step: ExpectStep, arrival: ReceivedFrame, start: int) -> ExpectationFailure | None:
+    def _judged(self, step: steps.ExpectStep, arrival: ReceivedFrame, start: int) -> ExpectationFailure | None:
         """Return the difference between a frame and the expectation of a step, or None if it meets it."""
         frame = arrival.frame
         wrong: list[FieldDifference] = []
@@ -383,16 +361,16 @@ class ScenarioRun:
             step, text, expected=self._wanted(step), found=described(frame), wrong=wrong, arrival=arrival
         )
 
-    def _is_for(self, step: ExpectStep, frame: Frame) -> bool:
+    def _is_for(self, step: steps.ExpectStep, frame: Frame) -> bool:
         """Return whether a frame is addressed to the tester of a step, unless the step itself gives the addressee."""
         said = "dst_mac" in step.fields or step.packet in PASSED_OVER
         return said or self.cast.tester(step.tester).is_for(frame)
 
-    def _wanted(self, step: ExpectStep) -> str:
+    def _wanted(self, step: steps.ExpectStep) -> str:
         scope = self.scope(self.cast.tester(step.tester))
         return expectation_text(step, {name: wanted(each, scope) for name, each in step.fields.items()})
 
-    def _silence(self, step: SilenceStep) -> Steps:
+    def _silence(self, step: steps.SilenceStep) -> Steps:
         end = self._mark + step.duration
         kept: deque[ReceivedFrame] = deque()
         while (arrival := (yield from self._arrival(end))) is not None:
@@ -413,7 +391,7 @@ class ScenarioRun:
         self._queue = kept + self._queue
         self._mark = end
 
-    def _any_order(self, step: AnyOrderStep) -> Steps:
+    def _any_order(self, step: steps.AnyOrderStep) -> Steps:
         self.expecting = True
         left = list(step.body)
         start, earliest = self._mark, self._earliest
@@ -421,7 +399,7 @@ class ScenarioRun:
             limit = start + max(self._within(each) for each in left)
             arrival = yield from self._next(left, limit + self.patience)
             if arrival is None:
-                failed = [each for each in left if each.level is ExpectationLevel.MUST] or left
+                failed = [each for each in left if each.level is steps.ExpectationLevel.MUST] or left
                 text = f"{' and '.join(each.packet for each in failed)} did not come"
                 self._miss(failed[0], ExpectationFailure(failed[0], text, expected=self._wanted(failed[0])))
                 return
@@ -436,9 +414,9 @@ class ScenarioRun:
             else:
                 raise _nearest(failures)
 
-    def _either(self, step: EitherStep) -> Steps:
+    def _either(self, step: steps.EitherStep) -> Steps:
         self.expecting = True
-        firsts = [branch[0] for branch in step.branches if isinstance(branch[0], ExpectStep)]
+        firsts = [branch[0] for branch in step.branches if isinstance(branch[0], steps.ExpectStep)]
         start, earliest = self._mark, self._earliest
         limit = start + max(self._within(each) for each in firsts)
         arrival = yield from self._next(firsts, limit + self.patience)
@@ -455,15 +433,17 @@ class ScenarioRun:
             failures.append(failure)
         raise _nearest(failures)
 
-    def _miss(self, step: ExpectStep | SilenceStep | CheckStep, failure: ExpectationFailure) -> None:
+    def _miss(self, step: steps.ExpectStep | steps.SilenceStep | steps.CheckStep, failure: ExpectationFailure) -> None:
         """Handle an expectation that was not met: fail, or add a remark, depending on its level."""
-        if step.level is ExpectationLevel.MUST:
+        if step.level is steps.ExpectationLevel.MUST:
             raise failure
         text = failure.reason + (f": {failure.found}" if failure.found else "")
-        (self.remarks if step.level is ExpectationLevel.SHOULD else self.notes).append(Remark(step.place.line, text))
+        (self.remarks if step.level is steps.ExpectationLevel.SHOULD else self.notes).append(
+            Remark(step.place.line, text)
+        )
 
     def _next(
-        self, wanted_steps: Sequence[ExpectStep], limit: int
+        self, wanted_steps: Sequence[steps.ExpectStep], limit: int
     ) -> Generator[Action | None, Any, ReceivedFrame | None]:
         """Return the next frame that is not ignored; None if none arrives before ``limit``."""
         names = {each.packet for each in wanted_steps}
@@ -488,25 +468,25 @@ class ScenarioRun:
         if arrival.packet in self._unspoken and tester is not None:
             tester.learn(frame)
             place = self.script.steps[0].place
-            reply = SendStep(place, _MANNERLY[arrival.packet], {})
+            reply = steps.SendStep(place, _MANNERLY[arrival.packet], {})
             yield Transmission((build_frame(reply, tester, self.scope(tester), self._codec)[1],))
             return True
         if arrival.packet in ignored and tester is not None:
             tester.learn(frame)
         return arrival.packet in ignored
 
-    _PLAYS: Final[Mapping[type[ScenarioStep], Any]] = {
-        SendStep: _send,
-        BurstStep: _burst,
-        RepeatStep: _repeat,
-        LetStep: _let,
-        WaitStep: _wait,
-        ExpectStep: _expect,
-        SilenceStep: _silence,
-        AnyOrderStep: _any_order,
-        EitherStep: _either,
-        CallStep: _call,
-        CheckStep: _check,
+    _PLAYS: Final[Mapping[type[steps.ScenarioStep], Any]] = {
+        steps.SendStep: _send,
+        steps.BurstStep: _burst,
+        steps.RepeatStep: _repeat,
+        steps.LetStep: _let,
+        steps.WaitStep: _wait,
+        steps.ExpectStep: _expect,
+        steps.SilenceStep: _silence,
+        steps.AnyOrderStep: _any_order,
+        steps.EitherStep: _either,
+        steps.CallStep: _call,
+        steps.CheckStep: _check,
     }
 
 

@@ -132,11 +132,11 @@ def outcome_of(
         line=failure.step.place.line if failure and not failure.step.place.file.startswith("<connected") else None,
         expected=failure.expected if failure else "",
         found=failure.found if failure else "",
-        differences=failure.wrong if failure else (),
+        differences=tuple(failure.wrong) if failure else (),
         remarks=(*run.remarks, *run.notes),
         frames=FrameBatch.from_frames([each[2] for each in run.log], times),
         sent=np.array([each[1] for each in run.log], bool),
-        failed_frame=failure.frame if failure else None,
+        failed_frame=failure.arrival.place if failure and failure.arrival else None,
         seed=seed,
         duration_ns=run.now - start,
     )

@@ -10,6 +10,7 @@ from mxwire.wire.numbers import DEFAULT_KEY
 
 CASES = CaseGroup("connecting")
 _WRONG_KEY = DEFAULT_KEY ^ 0xFF
+_HELLO = b"here"
 _CLOSED = 29
 _BEYOND = 200
 """More than the number of endpoints of any host."""
@@ -78,7 +79,7 @@ def repeated(stage: Stage) -> None:
 )
 def crossing(stage: Stage) -> None:
     """Both hosts connect at the same time, and then exchange messages."""
-    _hello(stage.join())
+    stage.join().exchange(_HELLO)
 
 
 @CASES.case(
@@ -111,7 +112,7 @@ def restart_endpoint(stage: Stage) -> None:
     application has connected, messages arrive. If the right host is external, its program is restarted, and the
     local one connects first."""
     joined = stage.join()
-    _hello(joined)
+    joined.exchange(_HELLO)
     stage.settle()
     if not stage.right_is_ours:
         _talk_to_a_new_program(stage, joined)
@@ -123,7 +124,7 @@ def restart_endpoint(stage: Stage) -> None:
     joined.one.wait(lost, Status.REMOTE_ENDPOINT_BAD_SESSION, "send to the old session")
     to_one = again.connect(joined.one.where)
     to_two = joined.one.connect(again.where)
-    _hello(JoinedEndpoints(joined.one, again, to_two, to_one))
+    JoinedEndpoints(joined.one, again, to_two, to_one).exchange(_HELLO)
 
 
 def _talk_to_a_new_program(stage: Stage, joined: JoinedEndpoints) -> None:
@@ -134,7 +135,7 @@ def _talk_to_a_new_program(stage: Stage, joined: JoinedEndpoints) -> None:
     joined.one.engine.disconnect(joined.to_two)
     where = stage.restart("echo")
     partner = joined.one.connect(where)
-    _hello(JoinedEndpoints(joined.one, joined.one, partner, partner))
+    JoinedEndpoints(joined.one, joined.one, partner, partner).exchange(_HELLO)
 
 
 @CASES.case("restart-host", "a host is power-cycled", "R-CLS-04 R-CLS-05 R-CLS-07 W-5", lengths=of(4), answered=True)
@@ -142,23 +143,15 @@ def restart_host(stage: Stage) -> None:
     """The right host restarts with empty tables, and connects; then messages are exchanged again. If the right host is
     external, the local one restarts instead."""
     joined = stage.join()
-    _hello(joined)
+    joined.exchange(_HELLO)
     stage.settle()
     if not stage.right_is_ours:
         # The right host is external: the local one restarts, with the same endpoint.
         stage.left.reboot()
-        _hello(stage.join())
+        stage.join().exchange(_HELLO)
         return
     stage.right.reboot()
     again = stage.right.open(joined.two.number)
     to_one = again.connect(joined.one.where)
     to_two = joined.one.connect(again.where)
-    _hello(JoinedEndpoints(joined.one, again, to_two, to_one))
-
-
-def _hello(joined: JoinedEndpoints) -> None:
-    """Send a message in each direction."""
-    for sender, partner, receiver in joined.ways():
-        taken = receiver.receive(16)
-        sender.send(partner, b"here")
-        receiver.took(taken, b"here")
+    JoinedEndpoints(joined.one, again, to_two, to_one).exchange(_HELLO)

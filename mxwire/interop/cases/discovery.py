@@ -54,11 +54,7 @@ def names(stage: Stage) -> None:
 def found_and_connected(stage: Stage) -> None:
     """After discovery both connect at once, and exchange a message each."""
     _find(stage)
-    joined = stage.join()
-    for sender, partner, receiver in joined.ways():
-        taken = receiver.receive(16)
-        sender.send(partner, b"hello")
-        receiver.took(taken, b"hello")
+    stage.join().exchange(b"hello")
 
 
 @CASES.case("unknown-host", "an unknown host is not found", "R-DISC-01", role="nothing")

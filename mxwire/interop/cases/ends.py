@@ -10,6 +10,8 @@ from mxwire.wire.enums import PacketType
 
 CASES = CaseGroup("ends")
 _LARGE = 200_000
+_AS_EVER = b"as ever.", 8
+"""Message that shows that two hosts communicate as before, and its length."""
 
 
 @CASES.case(
@@ -82,10 +84,7 @@ def sender_killed(stage: Stage) -> None:
     again = stage.left.open(joined.one.number)
     to_two = again.connect(joined.two.where)
     to_one = joined.two.connect(again.where)
-    for sender, partner, receiver in JoinedEndpoints(again, joined.two, to_two, to_one).ways():
-        other = receiver.receive(8)
-        sender.send(partner, b"as ever.")
-        receiver.took(other, b"as ever.")
+    JoinedEndpoints(again, joined.two, to_two, to_one).exchange(*_AS_EVER)
 
 
 def _die_while_pulled(stage: Stage, joined: JoinedEndpoints) -> None:
@@ -98,7 +97,7 @@ def _die_while_pulled(stage: Stage, joined: JoinedEndpoints) -> None:
     # The receiver's timer has to expire first (R-PUL-08).
     refused = stage.until(lambda: stage.was_sent(PacketType.NACK_MCP, before))
     stage_wants(refused, "the receiver did not re-request the missing frames")
-    _exchange(stage.join())
+    stage.join().exchange(*_AS_EVER)
 
 
 @CASES.case("receiver-killed", "the receiver dies", "R-CLS-02 R-EP-01 R-NAK-05 R-NAK-10", lengths=of(8))
@@ -125,7 +124,7 @@ def _die_before_the_answer(stage: Stage, joined: JoinedEndpoints) -> None:
     joined.one.close()
     refused = stage.until(lambda: stage.was_sent(PacketType.NACK_LIB, before))
     stage_wants(refused, "the echo did not answer, so nothing was refused")
-    _exchange(stage.join())
+    stage.join().exchange(*_AS_EVER)
 
 
 @CASES.case(
@@ -168,7 +167,7 @@ def _send_to_a_sink(stage: Stage) -> None:
 def disconnected(stage: Stage) -> None:
     """Both applications disconnect, connect again, and exchange messages as before."""
     joined = stage.join()
-    _exchange(joined)
+    joined.exchange(*_AS_EVER)
     stage.settle()
     joined.one.engine.disconnect(joined.to_two)
     joined.two.engine.disconnect(joined.to_one)
@@ -176,7 +175,7 @@ def disconnected(stage: Stage) -> None:
     joined.one.wait(there)
     joined.two.wait(back)
     assert there.partner is not None and back.partner is not None
-    _exchange(JoinedEndpoints(joined.one, joined.two, there.partner, back.partner))
+    JoinedEndpoints(joined.one, joined.two, there.partner, back.partner).exchange(*_AS_EVER)
 
 
 @CASES.case("given-up", "a silent host is abandoned", "R-RTX-03 R-RTX-05")
@@ -191,10 +190,3 @@ def given_up(stage: Stage) -> None:
         request.status in (Status.TIMEOUT, Status.REMOTE_ENDPOINT_UNREACHABLE),
         f"the connect ended as {request.status.text if request.status is not None else 'nothing'}",
     )
-
-
-def _exchange(joined: JoinedEndpoints) -> None:
-    for sender, partner, receiver in joined.ways():
-        taken = receiver.receive(8)
-        sender.send(partner, b"as ever.")
-        receiver.took(taken, b"as ever.")

@@ -49,20 +49,10 @@ class ReplayScript:
 
     def mirrored(self) -> ReplayScript:
         """Return the script with the roles of the hosts exchanged."""
-        batch = FrameBatch.from_frames([each.data for each in self.records])
-        turned = read(_like(batch, self.records), self.dialect, self.met)
+        batch = FrameBatch.from_frames([each.data for each in self.records], [each.time for each in self.records])
+        batch.wire_length[:] = [each.length for each in self.records]
+        turned = read(batch, self.dialect, self.met)
         return ReplayScript(self.met, self.played, self.dialect, turned, self.places)
-
-
-def _like(batch: FrameBatch, records: list[Record]) -> FrameBatch:
-    return FrameBatch(
-        batch.buffer,
-        batch.offset,
-        batch.length,
-        np.array([each.length for each in records], np.int64),
-        np.array([each.time for each in records], np.int64),
-        batch.number,
-    )
 
 
 def script_of(
