@@ -619,8 +619,11 @@ OPEN = "import sys; from mxwire.link import PacketLink; PacketLink.open('veth0')
 
 
 def _without_capabilities(*kept: str) -> list[str]:
-    """A command line that runs Python as nobody, with some capabilities only."""
-    wanted = "".join(f",+{each}" for each in kept)
+    """Return a command line that runs Python as nobody, with the capabilities of kept only.
+
+    Nobody may also read all files: the interpreter can be in a home directory that only its owner may enter.
+    """
+    wanted = "".join(f",+{each}" for each in ("dac_read_search", *kept))
     words = ["setpriv", "--reuid=65534", "--clear-groups", f"--inh-caps=-all{wanted}"]
     return [*words, f"--ambient-caps=-all{wanted}", sys.executable, "-c", OPEN]
 
