@@ -66,9 +66,9 @@ class DecodeOptions:
 @click.option("-v", "--verbose", is_flag=True, help="Also print every field with value, meaning and bytes.")
 @shared.json_option("JSON Lines: one object per frame.")
 @shared.name_option(
-    "--fields",
-    "field",
     "Print only these fields, tab-separated; with --to, write only these columns; with --json, only these fields.",
+    "field",
+    "--fields",
     metavar="A,B",
     listed=True,
 )

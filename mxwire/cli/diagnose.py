@@ -41,7 +41,7 @@ def _catalogued(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command ``--list`` and ``--explain``, which need no input, and heed ``--json``."""
 
     @click.option("--list", "listing", is_flag=True, help="List all diagnoses.")
-    @name_option("--explain", "diagnosis", "Explain a diagnosis.", "explained", metavar="ID")
+    @name_option("Explain a diagnosis.", "diagnosis", "--explain", "explained", metavar="ID")
     @functools.wraps(function)
     def wrapped(*, listing: bool, explained: str | None, as_json: bool, **rest: Any) -> None:
         if not listing and explained is None:
@@ -74,7 +74,7 @@ def _diagnosis(name: str) -> Any:
 @click.command(epilog=EPILOG)
 @_catalogued
 @input_options
-@name_option("--only", "diagnosis", "Report this diagnosis only; may be repeated.", metavar="ID", multiple=True)
+@name_option("Report this diagnosis only; may be repeated.", "diagnosis", "--only", metavar="ID", multiple=True)
 @click.option(
     "--all-protocols",
     is_flag=True,

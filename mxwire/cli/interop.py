@@ -148,7 +148,7 @@ def command(**_: Any) -> None:
 
 
 def _only(kind: str, text: str) -> Decorator:
-    return name_option(f"--{kind}", kind, text, f"{kind}s", multiple=True)
+    return name_option(text, kind, f"--{kind}", f"{kind}s", multiple=True)
 
 
 def _folder(text: str, *names: str) -> Decorator:

@@ -136,9 +136,9 @@ _HOST_OPTIONS: Final = (
     click.option("--name", metavar="NAME", help="Name of the local host.  [default: that of this computer, with :0]"),
     live_dialect_option("Dialect of the local host, which all hosts must share.  [default: mxoe]"),
     name_option(
-        "--profile",
-        "profile",
         "Kind of the local host: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.",
+        "profile",
+        "--profile",
         default="open-mx",
         show_default=True,
     ),

@@ -120,14 +120,14 @@ def interface_option(text: str = "The Ethernet interface, like eth0.", *, requir
 
 
 def name_option(
-    flag: str, kind: str, text: str, *names: str, metavar: str = "NAME", listed: bool = False, **more: Any
+    text: str, kind: str, *names: str, metavar: str = "NAME", listed: bool = False, **more: Any
 ) -> Decorator:
     """An option for names from the catalogue ``kind``, which completion offers; ``listed``: with commas between them.
 
-    ``names`` are further names of the option, ``more`` its other properties in click.
+    ``names`` are those of the option, ``more`` its other properties in click.
     """
     complete = offers(catalogued(kind), listed=listed)
-    return click.option(flag, *names, metavar=metavar, shell_complete=complete, help=text, **more)
+    return click.option(*names, metavar=metavar, shell_complete=complete, help=text, **more)
 
 
 def host_option(text: str) -> Decorator:
@@ -241,7 +241,7 @@ key_option = click.option(
 
 
 def given_options() -> dict[str, str]:
-    """The options on the command line: the longest flag of each by the name of its parameter."""
+    """The options on the command line: the last name of each (``--write`` of ``-w``) by that of its parameter."""
     context = click.get_current_context()
     return {
         each.name: each.opts[-1]

@@ -209,7 +209,7 @@ def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[]
 )
 @click.option("--key", type=shared.Number(0xFFFF_FFFF), metavar="K", help="Key of the endpoint.")
 @click.option("--name", metavar="NAME", help="Name of the played host.  [default: as in the capture]")
-@shared.name_option("--simulate", "profile", "Play to a simulated host: open-mx, native-mx …", metavar="PROFILE")
+@shared.name_option("Play to a simulated host: open-mx, native-mx …", "profile", "--simulate", metavar="PROFILE")
 @shared.timeout_option(None, "With --as: seconds to wait for each answer.  [default: 5]")
 @shared.write_option("Write all frames to FILE.", type=click.Path(path_type=Path))
 @shared.dialect_option

@@ -51,7 +51,7 @@ _MANY: Final = 24
 """Number of runs from which on only failures are printed."""
 _MARKS: Final = {"fail": "FAIL", "missing": "MISSING"}
 _profile_option = shared.name_option(
-    "--profile", "profile", "Kind of the host.  [default: open-mx-1.5]", default="open-mx-1.5"
+    "Kind of the host.  [default: open-mx-1.5]", "profile", "--profile", default="open-mx-1.5"
 )
 
 

@@ -82,18 +82,18 @@ def _microseconds(name: str, text: str) -> Decorator:
 @integer_option("Processes.  [default: one per CPU]", "--jobs", least=1)
 @integer_option("Hosts, 2 to 8.  [default: 2]", "--hosts", least=2, most=8)
 @integer_option("Messages.  [default: 100]", "--messages", least=1)
-@name_option("--workload", "workload", "ping-pong, stream, many-to-one or all-to-all.  [default: all-to-all]")
+@name_option("ping-pong, stream, many-to-one or all-to-all.  [default: all-to-all]", "workload", "--workload")
 @live_dialect_option("Dialect of the hosts.  [default: mxoe]")
 @name_option(
-    "--profile",
-    "profile",
     "Kinds of the hosts, in turn; see below.  [default: open-mx]",
+    "profile",
+    "--profile",
     metavar="NAME[/HZ],…",
     listed=True,
 )
 @integer_option("Applications per host.  [default: 1]", "--processes", least=1, most=4)
 @integer_option("Interfaces per host.  [default: 1]", "--interfaces", least=1, most=4)
-@name_option("--discovery", "discovery", "How hosts find each other: static, nameless or announce.  [default: static]")
+@name_option("How hosts find each other: static, nameless or announce.  [default: static]", "discovery", "--discovery")
 @integer_option("Longest message.  [default: 1048576]", "--largest", metavar="BYTES")
 @integer_option("Retransmissions until a partner is abandoned.", "--resend-maximum", least=1)
 @_rate("loss", "Share of frames that are lost, 0 to 1.")

@@ -46,7 +46,7 @@ Exit code: 0 no violation, 1 violations, 2 an input could not be read, or has no
     shell_complete=offers(rule_numbers, listed=True),
     help="Report on these rules only; prefixes of numbers (R-ACK) are allowed.",
 )
-@shared.name_option("--profile", "profile", "Kind of the hosts: sets their timers, limits and known defects.")
+@shared.name_option("Kind of the hosts: sets their timers, limits and known defects.", "profile", "--profile")
 @click.option("--from-start", is_flag=True, help="The capture was started before any endpoint was opened: judge more.")
 @click.option("--lossy", is_flag=True, help="The capture itself lost frames: judge single frames only.")
 @click.option(
