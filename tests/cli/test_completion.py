@@ -202,15 +202,18 @@ TYPED = [
 ]
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-@pytest.mark.parametrize(("typed", "completed"), TYPED, ids=[typed for typed, _ in TYPED])
-def test_bash_completes(files, typed, completed):
-    shell = Terminal(*BASH, files)
+def completes(shell: Terminal, typed: str, completed: str) -> None:
     try:
         shell.send(typed)
         shell.until(completed)
     finally:
         shell.close()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(("typed", "completed"), TYPED, ids=[typed for typed, _ in TYPED])
+def test_bash_completes(files, typed, completed):
+    completes(Terminal(*BASH, files), typed, completed)
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
@@ -227,12 +230,7 @@ def test_bash_completes(files, typed, completed):
 )
 def test_zsh_completes(files, typed, completed):
     setup = 'autoload -Uz compinit; compinit -u; eval "$(_MXWIRE_COMPLETE=zsh_source mxwire)"'
-    shell = Terminal(["zsh", "-f", "-i"], setup, files)
-    try:
-        shell.send(typed)
-        shell.until(completed)
-    finally:
-        shell.close()
+    completes(Terminal(["zsh", "-f", "-i"], setup, files), typed, completed)
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")

@@ -79,28 +79,27 @@ def test_an_unknown_type_is_one_line_and_exit_code_2() -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_help_has_examples_and_does_not_load_the_formats() -> None:
+def output_without_loading(modules: set[str], *words: str) -> str:
+    """The output of a command that must not import any of ``modules``."""
     program = (
         "import sys; from mxwire.cli.main import cli\n"
-        "try: cli.main(['formats', '--help'])\n"
+        f"try: cli.main({list(words)})\n"
         "except SystemExit: pass\n"
-        "assert not {'construct', 'numpy', 'rich'} & set(sys.modules), 'help is slow'"
+        f"assert not {modules} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    assert "mxwire formats CONNECT --diagram" in done.stdout
+    return done.stdout
+
+
+def test_help_has_examples_and_does_not_load_the_formats() -> None:
+    output = output_without_loading({"construct", "numpy", "rich"}, "formats", "--help")
+    assert "mxwire formats CONNECT --diagram" in output
 
 
 def test_a_pipe_gets_plain_text_without_rich() -> None:
-    program = (
-        "import sys; from mxwire.cli.main import cli\n"
-        "try: cli.main(['formats', 'pull'])\n"
-        "except SystemExit: pass\n"
-        "assert 'rich' not in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "\x1b" not in done.stdout
+    output = output_without_loading({"rich"}, "formats", "pull")
+    assert output and "\x1b" not in output
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
