@@ -112,6 +112,13 @@ UNDEFINED_PEER_INDEX = "dst_src_peer_index" / Undefined(2) * "Undefined in this 
 DST_ENDPOINT = "dst_endpoint" / Int8ub * "Endpoint number at the destination, 0 to 255. [6]"
 SRC_ENDPOINT = "src_endpoint" / Int8ub * "Endpoint number of the sender, 0 to 255. [6]"
 SRC_GENERATION = "src_generation" / Undefined(1) * "Never written by the sender, never read by the receiver. [6]"
+
+
+def _endpoint_head(packet_type: PacketType) -> tuple[Construct, ...]:
+    """The head of a packet between two endpoints (section 6)."""
+    return *_head(packet_type, PEER_INDEX), DST_ENDPOINT, SRC_ENDPOINT, SRC_GENERATION
+
+
 SESSION = (
     "session"
     / Hex(U32)
@@ -224,10 +231,7 @@ TRUC = PacketFormat(
     "6.4",
     "Library packet; its only sub-type is the explicit acknowledgement (liback).",
     Struct(
-        *_head(PacketType.TRUC, PEER_INDEX),
-        DST_ENDPOINT,
-        SRC_ENDPOINT,
-        SRC_GENERATION,
+        *_endpoint_head(PacketType.TRUC),
         "length" / Default(Int8ub, 16) * "Length in bytes of the data from frame offset 28 on; 16. [6.4]",
         _undefined("pad1", 3),
         SESSION,
@@ -253,10 +257,7 @@ def _connect(is_reply: int, *body: Construct) -> Construct:
     """A CONNECT: the common part, then the fields of the request or reply (section 6.5)."""
     session, second, seqnum_start, *rest = body
     return Struct(
-        *_head(PacketType.CONNECT, PEER_INDEX),
-        DST_ENDPOINT,
-        SRC_ENDPOINT,
-        SRC_GENERATION,
+        *_endpoint_head(PacketType.CONNECT),
         "length" / Default(Int8ub, 16) * "Length in bytes of the data from frame offset 32 on; 16. [6.5]",
         _undefined("pad1", 3),
         "lib_seqnum" / Default(U16, 0) * "Always 0; copied into a NACK_LIB. [6.5]",
@@ -314,10 +315,7 @@ CONNECT_REPLY = PacketFormat(
 def _inline(packet_type: PacketType, maximum: int) -> Construct:
     """TINY and SMALL: one message with its data in the packet (section 6.6)."""
     return Struct(
-        *_head(packet_type, PEER_INDEX),
-        DST_ENDPOINT,
-        SRC_ENDPOINT,
-        SRC_GENERATION,
+        *_endpoint_head(packet_type),
         "length" / U16 * f"Length of the message in bytes, 0 to {maximum}. [6.6]",
         CHECKSUM,
         LIB_SEQNUM,
@@ -350,10 +348,7 @@ SMALL = PacketFormat(
 def _medium(length: tuple[Construct, ...], fragment: Construct) -> Construct:
     """MEDIUM; the dialects differ in the width of the length and in the byte at 43 (section 6.7)."""
     return Struct(
-        *_head(PacketType.MEDIUM, PEER_INDEX),
-        DST_ENDPOINT,
-        SRC_ENDPOINT,
-        SRC_GENERATION,
+        *_endpoint_head(PacketType.MEDIUM),
         *length,
         "lib_seqnum" / U16 * "Sequence number of the message, the same in all its fragments. [6.7]",
         LIB_PIGGYACK,
@@ -413,10 +408,7 @@ RNDV = PacketFormat(
     "6.8",
     "Announces a large (or synchronous) message that the receiver may pull.",
     Struct(
-        *_head(PacketType.RNDV, PEER_INDEX),
-        DST_ENDPOINT,
-        SRC_ENDPOINT,
-        SRC_GENERATION,
+        *_endpoint_head(PacketType.RNDV),
         "length" / Default(U16, 8) * "Length in bytes of the data from frame offset 40 on; 8. [6.8]",
         CHECKSUM,
         LIB_SEQNUM,
@@ -437,10 +429,7 @@ RNDV = PacketFormat(
 def _pull(*middle: Construct) -> Construct:
     """PULL; the dialects differ in widths and therefore in offsets (section 6.9)."""
     return Struct(
-        *_head(PacketType.PULL, PEER_INDEX),
-        DST_ENDPOINT,
-        SRC_ENDPOINT,
-        SRC_GENERATION,
+        *_endpoint_head(PacketType.PULL),
         SESSION,
         "total_length" / U32 * "Length of the whole transfer in bytes; the replier does not use it. [6.9]",
         *middle,
@@ -518,10 +507,7 @@ NOTIFY = PacketFormat(
     "6.11",
     "Informs the sender of a large message that the pull has ended.",
     Struct(
-        *_head(PacketType.NOTIFY, PEER_INDEX),
-        DST_ENDPOINT,
-        SRC_ENDPOINT,
-        SRC_GENERATION,
+        *_endpoint_head(PacketType.NOTIFY),
         SESSION,
         "total_length" / U32 * "Bytes received by the puller; 0 if the pull failed. [6.11]",
         "pulled_rdma_id" / Int8ub * "Region that was pulled, as named in the RNDV. [6.11]",
