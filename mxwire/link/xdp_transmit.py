@@ -25,6 +25,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -63,6 +64,17 @@ _PAUSE: Final = 50e-6
 _FLAGS: Final = int(socket.MSG_DONTWAIT)
 _PASSING: Final = frozenset({0, errno.EAGAIN, errno.ENOBUFS, errno.EBUSY})
 """Results of a system call after which another one may send more."""
+_WORD_MASK: Final = (1 << 64) - 1
+_PLANS: Final = 256
+"""Shapes of batches whose descriptors are kept."""
+Groups = list[tuple[int, Descriptors]]
+"""Frames sent by one system call each: their number and their descriptors, relative to the start of the room."""
+
+
+@lru_cache(maxsize=256)
+def _even_table(length: int, head: int, gap: int, count: int) -> Descriptors:
+    """Descriptors of ``count`` frames of one length at one distance, from address 0."""
+    return descriptors_of(length, head, np.arange(count) * gap)
 
 
 class TransmitQueue:
@@ -86,7 +98,7 @@ class TransmitQueue:
         """Memory that belongs to the kernel: the completions after which it is free, its start and its end."""
         self._room: NDArray[np.uint8] | None = None
         self._room_start = self._room_end = 0
-        self._templates: dict[tuple[int, int], Descriptors] = {}
+        self._plans: dict[int, tuple[NDArray[np.int64], NDArray[np.int64], Groups]] = {}
         self._shift = np.zeros(2, np.uint64)
         self._stuck = False
         """True if the last group was not taken: the interface is down, or its queue full."""
@@ -113,21 +125,26 @@ class TransmitQueue:
         count = len(batch)
         if not count:
             return 0
+        sent = 0
+        self._stuck = False
+        if self._room is not None and batch.buffer is self._room:
+            self._room = None
+            for frames, table in self._plan(batch.offset, batch.length):
+                if self._stuck:
+                    break
+                sent += self._transmit_table(table, frames, self._room_start, self._room_start, self._room_end)
+            self.sent += sent
+            self.refused += count - sent
+            return sent
+        self._room = None
         longest, shortest = int(batch.length.max()), int(batch.length.min())
         if longest > self._longest or shortest < HEADER_SIZE:
             batch = batch.select((batch.length <= self._longest) & (batch.length >= HEADER_SIZE))
-        in_place = self._room is not None and batch.buffer is self._room
-        self._room = None
-        sent = 0
-        self._stuck = False
         for first in range(0, len(batch), _GROUP):
             if self._stuck:
                 break
             offset, length = batch.offset[first : first + _GROUP], batch.length[first : first + _GROUP]
-            if in_place:
-                sent += self._transmit(offset, length, self._room_start, self._room_start, self._room_end)
-            else:
-                sent += self._copy(batch.buffer, offset, length)
+            sent += self._copy(batch.buffer, offset, length)
         self.sent += sent
         self.refused += count - sent
         return sent
@@ -179,35 +196,53 @@ class TransmitQueue:
 
     def _transmit(self, offset: NDArray[np.int64], length: NDArray[np.int64], shift: int, start: int, end: int) -> int:
         """Send the frames at ``offset`` + ``shift``, within the memory from ``start`` to ``end``."""
-        count = len(offset)
+        return self._transmit_table(self._table(offset, length), len(offset), shift, start, end)
+
+    def _transmit_table(self, table: Descriptors, frames: int, shift: int, start: int, end: int) -> int:
+        if not self._free(len(table)):
+            return 0
+        # Addition of unsigned words is modular, so a negative shift is, too.
+        self._shift[0] = shift & _WORD_MASK
+        self._put_table(table)
+        return self._go(frames, start, end)
+
+    def _plan(self, offset: NDArray[np.int64], length: NDArray[np.int64]) -> Groups:
+        """Descriptors of frames within the room, by group; frames of a length that cannot be sent are left out.
+
+        The engine passes the same arrays for each batch of one shape, and never writes to them.
+        """
+        known = self._plans.get(id(length))
+        if known is not None and known[0] is offset and known[1] is length:
+            return known[2]
+        right = (length <= self._longest) & (length >= HEADER_SIZE)
+        offsets, lengths = (offset, length) if right.all() else (offset[right], length[right])
+        made = [
+            (len(part), self._table(part, lengths[first : first + _GROUP]))
+            for first in range(0, len(offsets), _GROUP)
+            for part in [offsets[first : first + _GROUP]]
+        ]
+        if not offset.flags.writeable and not length.flags.writeable:
+            if len(self._plans) >= _PLANS:
+                self._plans.clear()
+            # The arrays are kept, so that their identities are not those of others.
+            self._plans[id(length)] = offset, length, made
+        return made
+
+    def _table(self, offset: NDArray[np.int64], length: NDArray[np.int64]) -> Descriptors:
+        """Descriptors of frames at ``offset``."""
         size = int(length[0])
-        even = count > 1 and bool((length == size).all())
-        gap = int(offset[1] - offset[0]) if even else 0
-        if even and bool((offset[1:] - offset[:-1] == gap).all()):
-            table = self._template(size, gap)[: count * len(pieces_of(size, self._head(size)))]
-            if not self._free(len(table)):
-                return 0
-            self._shift[0] = int(offset[0]) + shift
-            self._put_table(table)
-        else:
-            if not self._free(sum([len(pieces_of(each, self._head(each))) for each in length.tolist()])):
-                return 0
-            for at, each in zip(offset.tolist(), length.tolist(), strict=True):
-                self._put(at + shift, each)
-        return self._go(count, start, end)
+        gap = int(offset[1] - offset[0]) if len(offset) > 1 else 0
+        if (length == size).all() and (offset[1:] - offset[:-1] == gap).all():
+            table = _even_table(size, self._head(size), gap, len(offset))
+            return table + np.array((offset[0], 0), np.uint64) if offset[0] else table
+        words: list[int] = []
+        for at, each in zip(offset.tolist(), length.tolist(), strict=True):
+            for start, piece in pieces_of(each, self._head(each)):
+                words += (at + start, piece | (CONTINUED << 32 if start + piece < each else 0))
+        return np.array(words, np.uint64).reshape(-1, 2)
 
     def _head(self, length: int) -> int:
         return _HEAD if length > _LINEAR and not self._zero_copy else CHUNK
-
-    def _template(self, length: int, gap: int) -> Descriptors:
-        """Descriptors of a group of frames of one length at one distance, from address 0."""
-        found = self._templates.get((length, gap))
-        if found is None:
-            if len(self._templates) > 255:
-                self._templates.clear()
-            found = descriptors_of(length, self._head(length), np.arange(_GROUP) * gap)
-            self._templates[length, gap] = found
-        return found
 
     def _put(self, address: int, length: int) -> None:
         """Write the descriptors of a frame."""
