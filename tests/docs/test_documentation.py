@@ -87,10 +87,9 @@ def test_sed_keeps_the_lines_in_between() -> None:
         render("<!-- output: mxwire formats | sed -n 999,1000p -->", "page.md")
 
 
-def test_the_readme_is_current() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert text.count("<!-- output: ") >= 3
-    assert refreshed(text, "README.md") == text, "run python tools/readme.py"
+def test_the_readme_shows_commands() -> None:
+    """``make check`` runs them, and compares their output."""
+    assert (ROOT / "README.md").read_text(encoding="utf-8").count("<!-- output: ") >= 3
 
 
 def test_a_refreshed_page_keeps_its_markers_and_replaces_what_is_stale() -> None:

@@ -26,6 +26,8 @@ from mxwire.protocol.library.reliability import OwedAck
 from mxwire.rules import CATALOGUE
 
 PAIRS = list(product(IMPLEMENTATIONS, IMPLEMENTATIONS))
+PLAYED_AGAIN = 36
+"""One cell in this number is played again, by its name: 342 in all pairs."""
 
 
 def played(name: str, seed: int = 1) -> Cell:
@@ -49,7 +51,7 @@ def test_every_cell_is_as_expected(left, right):
         if not each.reason.startswith("works"):
             assert each.expectation in ("fails", "either")
             assert each.diagnosis, each.name
-    for each in found[::8]:
+    for each in found[::PLAYED_AGAIN]:
         assert played(each.name) == each, "it was another run"
 
 
