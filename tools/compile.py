@@ -5,6 +5,9 @@
 Copy the package to FOLDER (build/compiled) and compile the modules that run for every frame with mypyc, from the same
 source. Programs with FOLDER in PYTHONPATH use the result. If FOLDER is up to date, do nothing. Needs a C compiler and
 the headers of Python.
+
+The environment variable MXWIRE_OPTIMIZE is the level of optimization of the C compiler. With 0, which the tests use,
+the C compiler takes half the time, the assertions of mypyc's library are checked, and FOLDER is build/compiled-0.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDER = ROOT / "build" / "compiled"
+LEVEL = os.environ.get("MXWIRE_OPTIMIZE", "1")
+FOLDER = ROOT / "build" / ("compiled" if LEVEL == "1" else f"compiled-{LEVEL}")
 COMPILED = (
     "frames.py",
     "wire/codec.py",
@@ -52,11 +56,13 @@ LEFT = {
 }
 """Files of these that stay interpreted, with the reason; so do packages and exceptions, which would gain nothing."""
 _BUILD = """
-import sys
+import os, sys
 from mypyc.build import mypycify
 from setuptools import setup
 
-modules = mypycify([f"--config-file={sys.argv[1]}", *sys.argv[2:]], opt_level="1", debug_level="0")
+# gcc spends most of its time on warnings about the indentation of generated code, with the -Wall that Python adds.
+os.environ["CFLAGS"] = os.environ.get("CFLAGS", "") + " -Wno-all"
+modules = mypycify([f"--config-file={sys.argv[1]}", *sys.argv[3:]], opt_level=sys.argv[2], debug_level="0")
 setup(name="mxwire-compiled", packages=[], ext_modules=modules, script_args=["--quiet", "build_ext", "--inplace"])
 """
 
@@ -90,7 +96,7 @@ def digest(package: Path) -> str:
 
     with (ROOT / "pyproject.toml").open("rb") as file:
         settings = tomllib.load(file)["tool"]["mypy"]
-    found = hashlib.sha256(f"{sys.version} {__version__} {_BUILD} {settings}".encode())
+    found = hashlib.sha256(f"{sys.version} {__version__} {_BUILD} {LEVEL} {settings}".encode())
     for path in sorted([*package.rglob("*.py"), Path(__file__)]):
         found.update(path.read_bytes())
     return found.hexdigest()
@@ -117,7 +123,7 @@ def _renew(folder: Path) -> bool:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "mxwire", folder / "mxwire", ignore=shutil.ignore_patterns("__pycache__"))
     names = [str(path.relative_to(folder)) for path in sources(folder / "mxwire")]
-    command = [sys.executable, "-c", _BUILD, str(ROOT / "pyproject.toml"), *names]
+    command = [sys.executable, "-c", _BUILD, str(ROOT / "pyproject.toml"), LEVEL, *names]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise CompileError(f"compiling failed:\n{done.stdout}{done.stderr}")

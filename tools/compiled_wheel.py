@@ -21,7 +21,7 @@ class CompiledWheel(BuildHookInterface):  # type: ignore[type-arg,unused-ignore]
 
     def dependencies(self) -> list[str]:
         """Return the build dependencies: the compiler, and the packages whose types mxwire uses."""
-        return ["mypy[mypyc]>=1.13", "numpy>=1.26", "construct==2.10.70"] if self._wanted() else []
+        return ["mypy[mypyc]>=1.13", "numpy>=1.26", "construct>=2.10.68,<2.11"] if self._wanted() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile; an editable installation stays interpreted."""

@@ -163,7 +163,8 @@ def main() -> int:
     started = time.monotonic()
     compiling = None
     if not options.no_compile:
-        compiling = subprocess.Popen([sys.executable, str(ROOT / "tools" / "compile.py")], stdout=subprocess.DEVNULL)
+        command = [sys.executable, str(ROOT / "tools" / "compile.py")]
+        compiling = subprocess.Popen(command, env=os.environ | {"MXWIRE_OPTIMIZE": "0"}, stdout=subprocess.DEVNULL)
     try:
         total, flaky = run_all(options.tests, options.workers)
     except RunError as error:

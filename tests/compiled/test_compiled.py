@@ -14,8 +14,10 @@ import pytest
 from tests.live.namespaces import Laboratory, missing
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = 8
+PARTS = 4
 """Processes that run the tests again, each with some of their files."""
+LEVEL = "0"
+"""What the tests compile with: quickly, and with the assertions of mypyc's library."""
 WHERE = """
 import importlib, sys
 for each in sys.argv[1:]:
@@ -27,7 +29,9 @@ def load_tool():
     spec = spec_from_file_location("compile_tool", ROOT / "tools" / "compile.py")
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MXWIRE_OPTIMIZE", LEVEL)
+        spec.loader.exec_module(module)
     return module
 
 
@@ -143,7 +147,7 @@ def wheel(folder: Path, **more: str) -> Path:
 
 
 def test_a_wheel_is_compiled_for_who_asks(compiled, tmp_path):
-    made = wheel(tmp_path / "dist", MXWIRE_COMPILE="1")
+    made = wheel(tmp_path / "dist", MXWIRE_COMPILE="1", MXWIRE_OPTIMIZE=LEVEL)
     assert not made.stem.endswith("-none-any")
     with zipfile.ZipFile(made) as archive:
         archive.extractall(tmp_path / "site")
