@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from mxwire.analysis.conversations import Follower
+from mxwire.analysis.marks import FrameMarker
 from mxwire.analysis.message_table import message_columns, message_row
-from mxwire.analysis.table import COLUMN_NAMES, TableBuilder
+from mxwire.analysis.table import COLUMN_NAMES, MARK_COLUMNS, TableBuilder
 from mxwire.analysis.table_columns import polars_table, require_polars
 from mxwire.capture import open_capture
 from mxwire.capture.time_order import in_time_order
@@ -40,7 +41,11 @@ def read_frames(
             raise MxwireError(f"no column {name!r}: see mxwire.analysis.table.COLUMN_NAMES")
     decoder, builder = Decoder(dialect), TableBuilder(columns or COLUMN_NAMES[1:])
     with open_capture(source) as reader:
-        parts = [builder.frame(decoded, reader.name) for decoded in decoder.decode_all(reader)]
+        marker = FrameMarker() if not set(columns or COLUMN_NAMES).isdisjoint(MARK_COLUMNS) else None
+        parts = [
+            builder.frame(decoded, reader.name, marks=None if marker is None else marker.observe(decoded))
+            for decoded in decoder.decode_all(reader)
+        ]
         nothing = builder.frame(decoder.decode(FrameBatch.from_frames([])), reader.name)
     return pl.concat([nothing, *parts], rechunk=False)
 

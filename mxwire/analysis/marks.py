@@ -11,10 +11,10 @@
 from __future__ import annotations
 
 from mxwire.analysis.conversations import Follower
-from mxwire.analysis.conversations.marks import FLAGS, ROLES, FrameMarks, Role, flag_bit, flag_names
+from mxwire.analysis.conversations.marks import FLAGS, ROLES, FrameMarks, Role, flag_bit, flag_names, flags_text
 from mxwire.wire.decoder import DecodedBatch
 
-__all__ = ["FLAGS", "ROLES", "FrameMarker", "FrameMarks", "Role", "flag_bit", "flag_names"]
+__all__ = ["FLAGS", "ROLES", "FrameMarker", "FrameMarks", "Role", "flag_bit", "flag_names", "flags_text"]
 
 
 class FrameMarker:

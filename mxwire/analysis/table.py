@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.analysis.conversations.marks import ROLES, FrameMarks, flag_names
 from mxwire.analysis.table_columns import ColumnKind, TableColumn, column_of, constant, polars_table
 from mxwire.analysis.table_file import TableFile
 from mxwire.ethernet import mac_text
@@ -55,8 +56,10 @@ FRAME_COLUMNS: Final = (
     "dialect",
     "type",
 )
+MARK_COLUMNS: Final = ("message", "role", "flags", "repeat", "acknowledges")
+"""The columns that need the analysis of conversations; null without it."""
 TAIL_COLUMNS: Final = ("hostname", "payload_offset", "payload_length", "malformed_reason", "malformed_offset")
-COLUMN_NAMES: Final = ("file", *FRAME_COLUMNS, *FIELD_WIDTHS, *TAIL_COLUMNS)
+COLUMN_NAMES: Final = ("file", *FRAME_COLUMNS, *MARK_COLUMNS, *FIELD_WIDTHS, *TAIL_COLUMNS)
 """The columns of the table, in order."""
 
 
@@ -72,21 +75,32 @@ class TableBuilder:
         self._hosts: CodeTable | None = None
         self._host_names: list[str] = []
 
-    def frame(self, decoded: DecodedBatch, file: str, which: NDArray[np.intp] | None = None) -> pl.DataFrame:
+    def frame(
+        self,
+        decoded: DecodedBatch,
+        file: str,
+        which: NDArray[np.intp] | None = None,
+        marks: FrameMarks | None = None,
+    ) -> pl.DataFrame:
         """Return a data frame with one row per MXoE frame of a batch, or per frame at the places ``which``.
 
-        ``file`` is the value of the column of that name. Raises :class:`~mxwire.extras.MissingExtraError` without
-        polars.
+        ``file`` is the value of the column of that name; without ``marks`` the columns ``MARK_COLUMNS`` are null.
+        Raises :class:`~mxwire.extras.MissingExtraError` without polars.
         """
-        table = polars_table(self.columns(decoded, file))
+        table = polars_table(self.columns(decoded, file, None, marks))
         return table if which is None else table[which]
 
     def columns(
-        self, decoded: DecodedBatch, file: str, which: NDArray[np.intp] | None = None
+        self,
+        decoded: DecodedBatch,
+        file: str,
+        which: NDArray[np.intp] | None = None,
+        marks: FrameMarks | None = None,
     ) -> dict[str, TableColumn]:
         """Return the same rows as columns by name."""
         columns = decoded.columns
         made = self._general(decoded, columns, file) | self._fields(columns) | self._tail(decoded, columns)
+        made |= _mark_columns(marks, len(decoded))
         return {name: made[name] if which is None else made[name].select(which) for name in self._order}
 
     def _general(self, decoded: DecodedBatch, columns: Columns, file: str) -> dict[str, TableColumn]:
@@ -162,6 +176,20 @@ class TableBuilder:
         }
 
 
+def _mark_columns(marks: FrameMarks | None, count: int) -> dict[str, TableColumn]:
+    kinds: tuple[ColumnKind, ...] = ("UInt64", "String", "List(String)", "UInt32", "UInt64")
+    if marks is None:
+        return {name: constant(None, count, kind) for name, kind in zip(MARK_COLUMNS, kinds, strict=True)}
+    distinct, codes = np.unique(marks.flags, return_inverse=True)
+    return {
+        "message": TableColumn("UInt64", marks.message.astype(np.uint64), present=marks.message > 0),
+        "role": TableColumn("String", marks.role, distinct=[None if each is None else each.value for each in ROLES]),
+        "flags": TableColumn("List(String)", codes, distinct=[flag_names(each) or None for each in distinct.tolist()]),
+        "repeat": TableColumn("UInt32", marks.repeat, present=marks.repeat > 0),
+        "acknowledges": TableColumn("UInt64", marks.acknowledges.astype(np.uint64), present=marks.acknowledges > 0),
+    }
+
+
 def _presence(count: int, blocks: Sequence[LayoutBlock]) -> NDArray[np.bool_]:
     """Mark the frames that are in one of ``blocks``."""
     present = np.zeros(count, np.bool_)
@@ -216,6 +244,12 @@ class TableWriter(TableFile):
         super().__init__(path)
         self._builder = TableBuilder(columns)
 
-    def write(self, decoded: DecodedBatch, file: str, which: NDArray[np.intp] | None = None) -> None:
+    def write(
+        self,
+        decoded: DecodedBatch,
+        file: str,
+        which: NDArray[np.intp] | None = None,
+        marks: FrameMarks | None = None,
+    ) -> None:
         """Add the frames of a batch, or those at the places ``which``."""
-        self.put(self._builder.columns(decoded, file, which))
+        self.put(self._builder.columns(decoded, file, which, marks))

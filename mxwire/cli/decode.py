@@ -16,12 +16,15 @@ from mxwire.report.legend import legend_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mxwire.analysis.marks import FrameMarker
     from mxwire.analysis.selection import FrameRange, FrameSelection
     from mxwire.report.frame_output import FrameOutput
 
 EPILOG = f"""\b
 Lines: frame number, seconds, source → destination, endpoints, type, and the main fields.
 Sequence numbers are shown without their two session bits, or as SESSION/NUMBER if those are not 0.
+Marks follow in brackets: [retransmission 3 of message 4], [acknowledges message 7], and so on; messages are
+numbered as in mxwire messages.
 
 \b
 Labels of the lines, and the fields behind them (mxwire formats --fields lists all fields):
@@ -34,6 +37,7 @@ Examples:
   mxwire decode --type PULL --time-format delta FILE    seconds from each PULL to the next
   mxwire decode --color always trace.pcap | less -R     colours through a pager
   mxwire decode --json trace.pcapng.zst | jq .fields    one JSON object per line
+  mxwire decode --fields frame,message,role,flags FILE  the message, role and marks of each frame
   mxwire decode --fields frame,lib_seqnum,length FILE   columns, tab-separated
   mxwire decode --to frames.parquet *.pcap              all columns, for polars, pandas or DuckDB
   tcpdump -i eth0 -U -w - ether proto 0x86df | mxwire decode -
@@ -52,6 +56,7 @@ class DecodeOptions:
     fields: list[str] | None
     target: Path | None
     time_format: str
+    analysis: bool
 
     def __post_init__(self) -> None:
         """Raise :class:`~mxwire.errors.MxwireError` for options that would otherwise be ignored."""
@@ -86,6 +91,12 @@ class DecodeOptions:
     default="relative",
     show_default=True,
     help="Seconds since the first frame, seconds since the previous line, or date and time (UTC).",
+)
+@click.option(
+    "--analysis/--no-analysis",
+    default=True,
+    show_default=True,
+    help="Follow the messages to mark retransmissions, duplicates, acknowledgements and so on.",
 )
 def command(
     files: tuple[str, ...],
@@ -127,12 +138,14 @@ def _decode(path: str, options: DecodeOptions, output: FrameOutput, most: int | 
     from mxwire.cli.reading import capture_of, decoded_batches, is_undecided, note_frames, refuse_empty
 
     decoder = options.decoding.decoder()
+    marker = _marker(options)
     shown = 0
     with capture_of(path) as reader:
         output.begin(reader.name, decoder)
         for decoded in decoded_batches(decoder, reader, streams=options.target is None):
+            marks = None if marker is None else marker.observe(decoded)
             places = options.selection.places(decoded)[: None if most is None else most - shown]
-            output.show(decoded, places)
+            output.show(decoded, places, marks)
             shown += len(places)
             if shown == most or (len(decoded) and options.selection.is_over(int(decoded.batch.number[-1]))):
                 return shown
@@ -141,6 +154,15 @@ def _decode(path: str, options: DecodeOptions, output: FrameOutput, most: int | 
         if is_undecided(decoder):
             undecided.append(reader.name)
     return shown
+
+
+def _marker(options: DecodeOptions) -> FrameMarker | None:
+    """The analysis, unless the user or the choice of columns does without."""
+    from mxwire.analysis.marks import FrameMarker
+    from mxwire.analysis.table import MARK_COLUMNS
+
+    without = options.fields is not None and not options.as_json and set(options.fields).isdisjoint(MARK_COLUMNS)
+    return FrameMarker() if options.analysis and not without else None
 
 
 def _output(options: DecodeOptions, files: tuple[str, ...], stack: ExitStack) -> FrameOutput:

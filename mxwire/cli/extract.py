@@ -64,7 +64,9 @@ def command(file: str, number: int, target: Path, partial: bool, as_json: bool, 
         refuse_overwriting([file], target)
     with _PartialFile(None if to_output else target) as assembly:
         content = Content(assembly.write)
-        message = watched(file, number, decoding.decoder(), content.take)
+        message = watched(
+            file, number, decoding.decoder(), lambda decoded, frames, found, _: content.take(decoded, frames, found)
+        )
         gaps = content.gaps(message.length)
         if (gaps or message.length is None) and not partial:
             raise MxwireError(

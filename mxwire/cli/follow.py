@@ -32,7 +32,7 @@ def command(file: str, number: int, as_json: bool, decoding: DecodingOptions) ->
 
     ladder = MessageLadder()
     decoder = decoding.decoder()
-    message = watched(file, number, decoder, lambda decoded, frames, _: ladder.take(decoded, frames))
+    message = watched(file, number, decoder, lambda decoded, frames, _, marks: ladder.take(decoded, frames, marks))
     if as_json:
         for step in ladder.steps:
             click.echo(json_line(step.as_object(message.number), decoder.start_ns))

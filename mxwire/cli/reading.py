@@ -22,7 +22,7 @@ from mxwire.wire.decoder import SETTLE_BYTES, DecodedBatch, Decoder
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
-    from mxwire.analysis.conversations import CapturedMessage, Follower, Role
+    from mxwire.analysis.conversations import CapturedMessage, Follower, FrameMarks, Role
 
 BatchFilter = Callable[[Iterable[FrameBatch]], Iterator[FrameBatch]]
 
@@ -204,7 +204,7 @@ def watched(
     path: str,
     number: int,
     decoder: Decoder,
-    take: Callable[[DecodedBatch, list[tuple[int, Role]], CapturedMessage], None],
+    take: Callable[[DecodedBatch, list[tuple[int, Role]], CapturedMessage, FrameMarks], None],
 ) -> CapturedMessage:
     """Follow a capture until message ``number`` is complete, pass its frames to ``take``, and return the message.
 
@@ -217,10 +217,11 @@ def watched(
     with capture_of(path) as reader:
         for decoded in judged_batches(decoder, reader):
             follower.observe(decoded)
-            frames = watch.frames(follower.take_marks(decoded))
+            marks = follower.take_marks(decoded)
+            frames = watch.frames(marks)
             if watch.message is None:
                 continue
-            take(decoded, frames, watch.message)
+            take(decoded, frames, watch.message, marks)
             if watch.message.is_done:
                 break
         follower.finish()

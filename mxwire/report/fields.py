@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from mxwire.analysis.marks import FLAGS
 from mxwire.analysis.table import COLUMN_NAMES, TableBuilder
 from mxwire.frames import FrameBatch
 from mxwire.report.document import Block, Column, Paragraph, Row, Table
@@ -24,6 +25,12 @@ _MEANINGS: Final = {
     "vlan": "VLAN ids, outermost first; null for untagged frames.",
     "dialect": "Dialect of the pair of hosts; null if undetermined, in which case the frame was decoded as mxoe.",
     "type": "Packet type: name, or number if it has no name.",
+    "message": "Number of the message to which the frame belongs, as in mxwire messages; of an ack of its own, the "
+    "newest message that it acknowledges. Null for other frames, and with --no-analysis.",
+    "role": "Role of the frame in the message: data, rndv, pull, reply, notify, ack or nack.",
+    "flags": f"Marks of the frame: {', '.join(FLAGS)}.",
+    "repeat": "Which retransmission of the message, or re-request of the block, the frame is, from 1.",
+    "acknowledges": "Number of the newest message that the frame acknowledges.",
     "hostname": "Host name in a HOST_REPLY.",
     "payload_offset": "Offset of the data in the captured frame, in bytes.",
     "payload_length": "Announced length of the data in bytes; null for frames without data and for malformed ones.",

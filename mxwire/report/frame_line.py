@@ -85,8 +85,11 @@ class FrameLines:
         """Forget the previous line, before frames of another capture."""
         self._last_ns = None
 
-    def lines(self, decoded: DecodedBatch, place: int) -> Iterator[str]:
-        """Format the frame at ``place``: one line, or several for a malformed frame."""
+    def lines(self, decoded: DecodedBatch, place: int, mark: str = "") -> Iterator[str]:
+        """Format the frame at ``place``: one line, or several for a malformed frame.
+
+        ``mark`` follows the summary in brackets; on narrow terminals the summary is cut, not the mark.
+        """
         layout, located, frame = self._layout, decoded.located, decoded.frame(place)
         source = mac_text(int(located.source[place]))
         destination = mac_text(int(located.destination[place])) if located.has_destination else "?"
@@ -103,15 +106,20 @@ class FrameLines:
                 "",
             )
         )
-        if self._width is None or len(head) + len(text) <= self._width:
-            yield head + text
+        mark = f"  [{mark}]" if mark else ""
+        if self._width is None or len(head) + len(text) + len(mark) <= self._width:
+            yield head + text + mark
         elif isinstance(frame, Malformed):
             room = max(self._width - len(head), _SMALLEST_ROOM)
             pieces = textwrap.wrap(text, room, break_on_hyphens=False)
             yield head + pieces[0]
             yield from (" " * len(head) + each for each in pieces[1:])
         else:
-            yield head + text[: max(self._width - len(head) - 1, 0)] + "…"
+            room = max(self._width - len(head) - 1, 0)
+            if len(mark) < room:
+                yield head + text[: room - len(mark)] + "…" + mark
+            else:
+                yield head + mark.strip()[:room] + "…"
 
     def _time(self, timestamp_ns: int) -> str:
         digits = self._layout.digits

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mxwire.analysis.marks import FrameMarks
     from mxwire.analysis.table import TableWriter
     from mxwire.wire.decoder import DecodedBatch, Decoder
 
@@ -32,8 +33,8 @@ class FrameOutput(ABC):
         self.decoder = decoder
 
     @abstractmethod
-    def show(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
-        """Output the frames of a batch at ``places``."""
+    def show(self, decoded: DecodedBatch, places: NDArray[np.intp], marks: FrameMarks | None = None) -> None:
+        """Output the frames of a batch at ``places``, with their ``marks`` if the capture is analysed."""
 
 
 class FrameTable(FrameOutput):
@@ -42,23 +43,23 @@ class FrameTable(FrameOutput):
     def __init__(self, table: TableWriter) -> None:
         self._table = table
 
-    def show(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
+    def show(self, decoded: DecodedBatch, places: NDArray[np.intp], marks: FrameMarks | None = None) -> None:
         """Append rows."""
-        self._table.write(decoded, self.path, None if len(places) == len(decoded) else places)
+        self._table.write(decoded, self.path, None if len(places) == len(decoded) else places, marks)
 
 
 class FrameText(FrameOutput):
     """Lines of text on standard output."""
 
-    def show(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
+    def show(self, decoded: DecodedBatch, places: NDArray[np.intp], marks: FrameMarks | None = None) -> None:
         """Print the lines of the frames at ``places``."""
         for place in places.tolist():
-            for line in self.lines(decoded, place):
+            for line in self.lines(decoded, place, marks):
                 sys.stdout.write(line + "\n")
         sys.stdout.flush()
 
     @abstractmethod
-    def lines(self, decoded: DecodedBatch, place: int) -> Iterator[str]:
+    def lines(self, decoded: DecodedBatch, place: int, marks: FrameMarks | None) -> Iterator[str]:
         """The lines of one frame."""
 
 
@@ -70,9 +71,9 @@ class FrameJson(FrameText):
         self._verbose = verbose
         self._several = several
 
-    def lines(self, decoded: DecodedBatch, place: int) -> Iterator[str]:
+    def lines(self, decoded: DecodedBatch, place: int, marks: FrameMarks | None) -> Iterator[str]:
         """The object of one frame."""
-        made = record(decoded, place, verbose=self._verbose)
+        made = record(decoded, place, verbose=self._verbose, marks=marks)
         if self._fields is not None:
             made["fields"] = {name: value for name, value in made["fields"].items() if name in self._fields}
         yield json_line({"file": self.path} | made if self._several else made, self.decoder.start_ns)
@@ -84,9 +85,9 @@ class FrameColumns(FrameText):
     def __init__(self, fields: Sequence[str]) -> None:
         self._fields = fields
 
-    def lines(self, decoded: DecodedBatch, place: int) -> Iterator[str]:
+    def lines(self, decoded: DecodedBatch, place: int, marks: FrameMarks | None) -> Iterator[str]:
         """The values of one frame."""
-        flat = _flat(record(decoded, place), self.path)
+        flat = _flat(record(decoded, place, marks=marks), self.path)
         yield "\t".join(_cell(flat.get(name)) for name in self._fields)
 
 
@@ -116,19 +117,23 @@ class FrameListing(FrameText):
         if self._several:
             sys.stdout.write(f"== {path}\n")
 
-    def show(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
+    def show(self, decoded: DecodedBatch, places: NDArray[np.intp], marks: FrameMarks | None = None) -> None:
         """Print the frames at ``places``, fitted to the terminal's current width."""
         self._width = terminal_width()
         self._lines.resize(self._width)
         self._lines.start_ns = self.decoder.start_ns or 0
-        super().show(decoded, places)
+        self._noted = frozenset() if marks is None else marks.noted()
+        super().show(decoded, places, marks)
 
-    def lines(self, decoded: DecodedBatch, place: int) -> Iterator[str]:
+    def lines(self, decoded: DecodedBatch, place: int, marks: FrameMarks | None) -> Iterator[str]:
         """The line of one frame, and the lines of its tree."""
         colour = _colour(decoded.frame(place)) if self._style else None
-        for line in self._lines.lines(decoded, place):
+        mark = marks.text(place) if marks is not None and place in self._noted else ""
+        for line in self._lines.lines(decoded, place, mark):
             yield self._style(line, fg=colour) if self._style else line
         if self._verbose:
+            if marks is not None and marks.message[place]:
+                yield f"  message {marks.message[place]}, {marks.role_at(place)}"
             yield from tree(decoded, place, self._width)
             yield ""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mxwire.analysis.conversations import CapturedMessage, Flow, Role
+from mxwire.analysis.marks import FrameMarks, flag_names, flags_text
 from mxwire.ethernet import mac_text
 from mxwire.report.exchange import NARROWEST, arrow, room_for
 from mxwire.report.messages import host_text, match_text, message_notes
@@ -44,6 +45,8 @@ class LadderStep:
     """Replies only: offset of the first reply's data in the message, in bytes; ``end`` is the end of the last one's."""
     end: int = 0
     bytes: int = 0
+    flags: list[str] = field(default_factory=list)
+    """Names of the marks, as in :data:`mxwire.analysis.marks.FLAGS`; the same for all replies of a run."""
     straight: bool = True
     """Each reply continues where the previous one ended."""
 
@@ -60,6 +63,7 @@ class LadderStep:
             "end_ns": self.end_ns,
             "source": mac_text(self.source),
             "destination": mac_text(self.destination),
+            "flags": self.flags,
             "text": self.text,
         }
 
@@ -72,12 +76,13 @@ class MessageLadder:
         self.dropped = 0
         """Frames not kept, beyond ``STEPS``."""
 
-    def take(self, decoded: DecodedBatch, frames: Iterable[tuple[int, Role]]) -> None:
-        """Add frames of a batch, given as places in it and their roles in the message."""
+    def take(self, decoded: DecodedBatch, frames: Iterable[tuple[int, Role]], marks: FrameMarks) -> None:
+        """Add frames of a batch, given as places in it and their roles in the message, with their marks."""
         for place, role in frames:
             frame = decoded.frame(place)
             number, time_ns = int(decoded.batch.number[place]), int(decoded.batch.timestamp_ns[place])
-            if isinstance(frame, PullReply) and self._continues(frame, number, time_ns):
+            flags = flag_names(int(marks.flags[place])) if marks.flags[place] else []
+            if isinstance(frame, PullReply) and self._continues(frame, number, time_ns, flags):
                 continue
             if len(self.steps) >= STEPS:
                 self.dropped += 1
@@ -87,16 +92,17 @@ class MessageLadder:
             if role is Role.ACK and not isinstance(frame, Truc):
                 text = f"(acks this message) {text}"
             step = LadderStep(role, number, number, 1, time_ns, time_ns, source, destination, type_text(frame), text)
+            step.flags = flags
             if isinstance(frame, PullReply):
                 step.offset, step.end = frame.msg_offset, frame.msg_offset + frame.frame_length
                 step.bytes = frame.frame_length
                 step.text = _reply_text(step)
             self.steps.append(step)
 
-    def _continues(self, frame: PullReply, number: int, time_ns: int) -> bool:
-        """Extend the last step by a reply; False if the last step is not a run of replies."""
+    def _continues(self, frame: PullReply, number: int, time_ns: int, flags: list[str]) -> bool:
+        """Extend the last step by a reply; False if the last step is not a run of replies with the same marks."""
         last = self.steps[-1] if self.steps else None
-        if last is None or last.role is not Role.REPLY:
+        if last is None or last.role is not Role.REPLY or last.flags != flags:
             return False
         last.last, last.end_ns = number, time_ns
         last.count += 1
@@ -138,7 +144,7 @@ def ladder_lines(
 
 
 def _drawn(flow: Flow, ladder: MessageLadder, start_ns: int, width: int | None) -> Iterator[str]:
-    labels = [f"{each.type} {each.text}" for each in ladder.steps]
+    labels = [_label(each) for each in ladder.steps]
     inner = room_for(labels, WIDEST)
     one, other = _endpoint_text(flow), _endpoint_text(flow.back)
     narrow = width is not None and _BESIDE + inner + len(other) > width
@@ -154,6 +160,13 @@ def _drawn(flow: Flow, ladder: MessageLadder, start_ns: int, width: int | None) 
         after = (step.time_ns - first_ns) / 1e6
         times = f"{after:>10.3f}" if narrow else f"{seconds_text(step.time_ns - start_ns)}  {after:>12.6f}"
         yield f"{which:>{aside}}  {times}  {arrow(label, inner, step.source == flow.address)}"
+
+
+def _label(step: LadderStep) -> str:
+    # The text states already that a refused frame names no session.
+    shown = flags_text(each for each in step.flags if each != "refused")
+    # Before the text, whose end is cut on narrow terminals.
+    return f"{step.type} [{shown}] {step.text}" if shown else f"{step.type} {step.text}"
 
 
 def _endpoint_text(flow: Flow) -> str:

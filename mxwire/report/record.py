@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
+from mxwire.analysis.marks import FrameMarks, flag_names
+from mxwire.analysis.table import MARK_COLUMNS
 from mxwire.ethernet import mac_text
 from mxwire.report.summary import type_text
 from mxwire.report.tree import FieldLine, field_lines
@@ -24,6 +26,7 @@ RECORD_KEYS: Final = (
     "vlan",
     "dialect",
     "type",
+    *MARK_COLUMNS,
     "fields",
     "payload",
     "malformed",
@@ -31,8 +34,13 @@ RECORD_KEYS: Final = (
 """Keys of every record, in order."""
 
 
-def record(decoded: DecodedBatch, index: int, *, verbose: bool = False) -> dict[str, Any]:
-    """The frame at ``index`` as a record: the keys of :data:`RECORD_KEYS`, and ``layout`` if ``verbose``."""
+def record(
+    decoded: DecodedBatch, index: int, *, verbose: bool = False, marks: FrameMarks | None = None
+) -> dict[str, Any]:
+    """The frame at ``index`` as a record: the keys of :data:`RECORD_KEYS`, and ``layout`` if ``verbose``.
+
+    Without ``marks`` the values of :data:`~mxwire.analysis.table.MARK_COLUMNS` are None.
+    """
     batch, located = decoded.batch, decoded.located
     frame = decoded.frame(index)
     captured, shift = int(batch.length[index]), int(located.shift[index])
@@ -46,6 +54,11 @@ def record(decoded: DecodedBatch, index: int, *, verbose: bool = False) -> dict[
         "vlan": decoded.vlan(index),
         "dialect": decoded.dialect_name(index),
         "type": None if isinstance(frame, Malformed) and frame.packet_type is None else type_text(frame),
+        "message": marks and (int(marks.message[index]) or None),
+        "role": marks and marks.role_at(index),
+        "flags": marks and (flag_names(int(marks.flags[index])) if marks.flags[index] else []),
+        "repeat": marks and (int(marks.repeat[index]) or None),
+        "acknowledges": marks and (int(marks.acknowledges[index]) or None),
         "fields": fields_of(frame, decoded, index),
         "payload": _payload(frame, decoded, index, shift),
         "malformed": None,

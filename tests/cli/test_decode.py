@@ -9,6 +9,8 @@ import json
 import polars as pl
 import pytest
 
+import mxwire as mxwire_package
+from mxwire.analysis.table import MARK_COLUMNS
 from mxwire.capture import create_capture
 from mxwire.frames import FrameBatch
 from mxwire.report.record import RECORD_KEYS
@@ -228,3 +230,56 @@ def test_json_is_one_object_a_line_even_with_odd_host_names(tmp_path):
     capture(tmp_path / "odd.pcap", [build(frame, MXOE)])
     (line,) = mxwire("decode", "--json", tmp_path / "odd.pcap").lines
     assert json.loads(line)["fields"]["hostname"] == "a\\x0ab\\xff"
+
+
+EARLY = CAPTURES / "mxoe-early.pcap"
+LOSSY = CAPTURES / "mxoe-lossy-1M.pcap"
+
+
+def test_lines_end_with_the_marks():
+    lines = mxwire("decode", "--frames", "3-12", EARLY).lines
+    assert [line.partition("  [")[2] for line in lines] == [
+        "early, gap: message 1]",
+        "early: message 2]",
+        "early: message 3]",
+        "early: message 4]",
+        "early: message 5]",
+        "out of order: message 6]",
+        "acknowledges message 1]",
+        "retransmission 1 of message 1, obsolete]",
+        "",
+        "retransmission 1 of message 2]",
+    ]
+
+
+def test_marks_do_not_depend_on_the_selection():
+    whole = {line for line in mxwire("decode", LOSSY).lines if "re-request" in line}
+    assert whole and whole == {line for line in mxwire("decode", "--type", "PULL", LOSSY).lines if "re-request" in line}
+
+
+def test_without_analysis_there_are_no_marks():
+    run = mxwire("decode", "--no-analysis", EARLY)
+    assert run.code == 0 and "message" not in run.out
+    for made in mxwire("decode", "--no-analysis", "--json", EARLY).objects:
+        assert [made[name] for name in MARK_COLUMNS] == [None] * len(MARK_COLUMNS)
+
+
+def test_json_and_tables_have_the_marks(tmp_path):
+    run = mxwire("decode", "--to", tmp_path / "marks.parquet", LOSSY)
+    assert run.code == 0
+    table = pl.read_parquet(tmp_path / "marks.parquet")
+    objects = mxwire("decode", "--json", LOSSY).objects
+    for name in MARK_COLUMNS:
+        assert [made[name] or None for made in objects] == table[name].to_list()
+    assert {"re_request", "early_re_request"} <= {flag for made in objects for flag in made["flags"]}
+    columns = mxwire("decode", "--fields", "frame,message,role,flags,repeat", "--frames", 10, EARLY)
+    assert columns.out == "10\t1\tdata\tretransmission obsolete\t1\n"
+
+
+def test_verbose_output_names_the_message():
+    assert "  message 1, data" in mxwire("decode", "-v", "--frames", 10, EARLY).lines
+
+
+def test_read_frames_has_the_marks():
+    table = mxwire_package.read_frames(str(LOSSY), ["message", "flags"])
+    assert table["message"].max() == 2 and "gap" in table["flags"].explode().unique().to_list()

@@ -54,7 +54,9 @@ def test_the_ladder_of_a_large_message():
 @pytest.mark.parametrize("width", [76, 80, 100, 120, 200])
 def test_the_ladder_fits_a_terminal(width):
     decoder, ladder = Decoder(), MessageLadder()
-    message = watched(str(EVERY_TYPE), 11, decoder, lambda decoded, frames, _: ladder.take(decoded, frames))
+    message = watched(
+        str(EVERY_TYPE), 11, decoder, lambda decoded, frames, _, marks: ladder.take(decoded, frames, marks)
+    )
     lines = [*ladder_lines(message, ladder, decoder.start_ns, width)]
     drawn = lines[lines.index("") + 1 :]
     assert len(drawn) == 10 and max(map(len, drawn)) <= width + 8 * (width < 80)
@@ -128,3 +130,26 @@ def test_what_the_capture_cut_is_missing(tmp_path):
 def test_what_cannot_be_asked(arguments, said):
     run = mxwire(*arguments)
     assert run.code == 2 and said in run.err and len(run.err.splitlines()) == 1
+
+
+LOSSY = EVERY_TYPE.with_name("mxoe-lossy-1M.pcap")
+
+
+def test_the_ladder_shows_marks():
+    steps = mxwire("follow", "--message", 1, "--json", LOSSY).objects
+    flags = {flag for each in steps for flag in each["flags"]}
+    assert {"gap", "out_of_order", "retransmission", "re_request", "early_re_request"} <= flags
+    requests = [each for each in steps if "early_re_request" in each["flags"]]
+    lines = mxwire("follow", "--message", 1, LOSSY).lines
+    assert len([line for line in lines if "PULL [early re-request] frames" in line]) == len(requests) > 0
+
+
+def test_replies_with_different_marks_are_not_folded():
+    steps = mxwire("follow", "--message", 1, "--json", LOSSY).objects
+    runs = [each for each in steps if each["role"] == "reply"]
+    marked = {
+        each["frame"]: each["flags"] for each in mxwire("decode", "--json", "--type", "PULL_REPLY", LOSSY).objects
+    }
+    for each in runs:
+        inside = [flags for frame, flags in marked.items() if each["frame"] <= frame <= each["last_frame"]]
+        assert all(flags == each["flags"] for flags in inside)

@@ -10,6 +10,7 @@ plugin take them from :data:`FLAGS`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -116,6 +117,14 @@ def flag_names(flags: int) -> list[str]:
     return [name for name, bit in _BITS.items() if flags & bit]
 
 
+def flags_text(names: Iterable[str]) -> str:
+    """The labels of flags, separated by commas; an early re-request is not called a re-request as well."""
+    shown = [*names]
+    if "early_re_request" in shown:
+        shown.remove("re_request")
+    return ", ".join(FLAGS[each].label for each in shown)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameMarks:
     """The marks of a batch: arrays of shape (frames,)."""
@@ -140,16 +149,22 @@ class FrameMarks:
         role = ROLES[self.role[place]]
         return None if role is None else role.value
 
+    def noted(self) -> frozenset[int]:
+        """The places of the frames that have a :meth:`text`: found at once, since most frames have none."""
+        return frozenset(np.flatnonzero((self.flags != 0) | (self.role >= ACK)).tolist())
+
     def text(self, place: int) -> str:
         """The mark of a frame in words; empty for a frame that is nothing but the next one of its message.
 
         Examples: ``retransmission 3 of message 4``, ``duplicate of message 1, early``, ``acknowledges message 7``.
         """
         flags, role, message = int(self.flags[place]), int(self.role[place]), int(self.message[place])
+        refused = flags & REFUSED
+        # The summary of the frame states already that it names no session.
+        flags &= ~REFUSED
         if not flags and role < ACK:
             return ""
-        shown = flag_names(flags & ~RE_REQUEST if flags & EARLY_RE_REQUEST else flags)
-        parts = [FLAGS[each].label for each in shown]
+        parts = flags_text(flag_names(flags)).split(", ") if flags else []
         if flags & _FIRST:
             repeat = int(self.repeat[place])
             of = "" if not message else f" of message {message}"
@@ -158,7 +173,8 @@ class FrameMarks:
             parts.insert(0, f"nack of message {message}")
         elif role == ACK:
             acknowledged = int(self.acknowledges[place])
-            parts = [f"acknowledges message {acknowledged}", *parts] if acknowledged else parts
+            if acknowledged:
+                parts.insert(0, f"{'refused ack of' if refused else 'acknowledges'} message {acknowledged}")
         elif message:
             parts[-1] += f": message {message}"
         return ", ".join(parts)
