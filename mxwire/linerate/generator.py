@@ -38,6 +38,10 @@ class FrameTransmitter(Protocol):
         """Send frames in order; return the number sent."""
 
 
+SendSlots = Callable[[int, int], int]
+"""Sends the frames in the slots from one up to, not including, another; returns the number sent."""
+
+
 @dataclass
 class GeneratorResult:
     """A run as it was requested, and as it was sent."""
@@ -99,7 +103,8 @@ class GeneratorPlan:
     count: int | None = None
     seconds: float | None = None
     burst: int = 1
-    batch: int = BATCH
+    batch: int | None = None
+    """Most frames per call of the link; None: as many as suit it."""
 
 
 class ClockMonitor:
@@ -123,7 +128,9 @@ class ClockMonitor:
 
 
 class FrameGenerator:
-    """Sends the frames of ``slots`` through a link. ``clock`` returns monotonic ns, ``day_clock`` ns since 1970.
+    """Sends the frames of ``slots`` through a link, by ``send`` if that is given, in batches of ``batch``.
+
+    ``clock`` returns monotonic ns, ``day_clock`` ns since 1970.
 
     The number of a frame is used only when the interface has accepted it, so a gap at the receiver is a loss behind
     the interface. :attr:`result` is valid at any time, also after an error.
@@ -135,12 +142,16 @@ class FrameGenerator:
         slots: FrameSlots,
         plan: GeneratorPlan,
         *,
+        send: SendSlots | None = None,
+        batch: int = BATCH,
         clock: Callable[[], int] = time.monotonic_ns,
         day_clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._link = link
+        self._send = send or (lambda first, end: link.send(slots.frames(first, end)))
         self._slots = slots
         self._plan = plan
+        self._batch = max(plan.batch or batch, plan.burst)
         self._clock = clock
         self._day_clock = day_clock
         self._stuck_since = 0
@@ -182,7 +193,7 @@ class FrameGenerator:
     def _step(self, now: int, bucket: TokenBucket | None) -> None:
         """Send the next batch, or wait until a frame is due."""
         plan, result = self._plan, self.result
-        count = min(max(plan.batch, plan.burst), self._slots.room(result.frames))
+        count = min(self._batch, self._slots.room(result.frames))
         if plan.count is not None:
             count = min(count, plan.count - result.frames)
         if bucket is not None:
@@ -190,8 +201,8 @@ class FrameGenerator:
             if not count:
                 self._wait(now, bucket)
                 return
-        batch = self._slots.batch(result.frames, count, self._day_clock())
-        sent = self._link.send(batch)
+        first = self._slots.stamp(result.frames, count, self._day_clock())
+        sent = self._send(first, first + count)
         if sent == count:
             self._stuck_since = 0
         else:
@@ -201,7 +212,7 @@ class FrameGenerator:
         if bucket is not None and sent:
             result.lateness.add(bucket.lateness(now, sent))
         result.frames += sent
-        result.bytes += int(batch.length[:sent].sum()) if sent != count else int(batch.length.sum())
+        result.bytes += self._slots.octets[first + sent] - self._slots.octets[first]
 
     def _wait(self, now: int, bucket: TokenBucket) -> None:
         left = bucket.next_due() - now

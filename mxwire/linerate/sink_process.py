@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -23,14 +24,14 @@ _SET_DEATH_SIGNAL: Final = 1
 class SinkProcess:
     """Runs ``mxwire linerate sink`` on ``interface``, like ``veth1`` or ``NAMESPACE/veth1``, until it is closed.
 
-    A process because both sides need a CPU each; it ends with this one, whatever the reason. Raises
-    :class:`~mxwire.errors.MxwireError` with the error of the sink if it cannot start.
+    A process because both sides need a CPU each; it ends with this one, whatever the reason. ``more`` are further
+    options of the command. Raises :class:`~mxwire.errors.MxwireError` with the error of the sink if it cannot start.
     """
 
-    def __init__(self, interface: str, *, via: str = "packet", check: str = "header", cpu: int | None = None) -> None:
+    def __init__(self, interface: str, *, cpu: int | None = None, more: Sequence[str] = ()) -> None:
         namespace, slash, name = interface.rpartition("/")
         words = [sys.executable, "-m", "mxwire", "linerate", "sink", "-i", name, "--json"]
-        words += ["--via", via, "--check", check, "--with-parent"]
+        words += ["--with-parent", *more]
         words += ["--netns", namespace] if slash else []
         words += ["--cpu", str(cpu)] if cpu is not None else []
         package = str(Path(__file__).parents[2])

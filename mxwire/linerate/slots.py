@@ -75,6 +75,8 @@ class FrameSlots:
             rows[place :: len(templates), longest - len(template) : longest] = np.frombuffer(template.frame, np.uint8)
         self.length = np.resize(lengths, self.count)
         """Length of the frame in each slot, in bytes."""
+        self.octets = [0, *np.cumsum(self.length).tolist()]
+        """Sum of the lengths of the frames before each slot, and of all."""
         offset = np.arange(self.count, dtype=np.int64) * stride + longest - self.length
         self._stamps = np.ndarray(self.count, STAMP, self.memory, longest - STAMP.itemsize, (stride,))
         self._stamps["magic"] = MAGIC
@@ -101,8 +103,22 @@ class FrameSlots:
         at = place * stride + start + patch.offset
         return np.ndarray(slots, patch.dtype, self.memory, at, (stride * cycle,))
 
+    @property
+    def offset(self) -> NDArray[np.int64]:
+        """Start of the frame in each slot, in bytes from the start of ``memory``."""
+        return self._batch.offset
+
+    def frames(self, first: int, end: int) -> FrameBatch:
+        """Return the frames in the slots from ``first`` up to, not including, ``end``."""
+        return self._batch.part(first, end)
+
     def batch(self, total: int, count: int, time_ns: int) -> FrameBatch:
-        """Number and stamp the next ``count`` frames, and return them; ``total`` were sent before.
+        """Number and stamp the next ``count`` frames, and return them; ``total`` were sent before."""
+        at = self.stamp(total, count, time_ns)
+        return self._batch.part(at, at + count)
+
+    def stamp(self, total: int, count: int, time_ns: int) -> int:
+        """Number and stamp the next ``count`` frames, and return the first slot; ``total`` were sent before.
 
         The frames must not extend past the last slot: ``room`` is how many are left.
         """
@@ -116,7 +132,7 @@ class FrameSlots:
                 column[at:end] = patch.values(sequence)
         else:
             self._patch_each(at, end, sequence)
-        return self._batch.part(at, end)
+        return at
 
     def _patch_each(self, at: int, end: int, sequence: NDArray[np.uint64]) -> None:
         cycle = self._cycle

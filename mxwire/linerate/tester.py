@@ -45,7 +45,6 @@ class LineTesterOptions:
     cool_down: float = 0.2
     """Pause before the next trial."""
     streams: int = 1
-    batch: int = 64
 
 
 @dataclass
@@ -148,7 +147,7 @@ class LineTester:
     def measure(self, size: int, templates: tuple[FrameTemplate, ...]) -> SizeMeasurement:
         """Measure the tester's own limit for a frame length, which comes before all tests of it."""
         self._progress(f"{size} bytes: the tester's own limit")
-        found = self._trial(templates, GeneratorPlan(seconds=self._options.trial, batch=self._options.batch))
+        found = self._trial(templates, GeneratorPlan(seconds=self._options.trial))
         assert found.sink is not None
         limit = TesterLimit(
             found.generator.frames_per_second,
@@ -168,7 +167,7 @@ class LineTester:
 
     def _at_rate(self, measured: SizeMeasurement, rate: float) -> RunResult:
         self._progress(f"{measured.size} bytes: {rate:,.0f} frames/s")
-        plan = GeneratorPlan(rate=rate, seconds=self._options.trial, batch=self._options.batch)
+        plan = GeneratorPlan(rate=rate, seconds=self._options.trial)
         found = self._trial(measured.templates, plan)
         self._note(measured, found, rate=rate)
         self._carry(measured, found)
@@ -259,7 +258,7 @@ class LineTester:
 
             def passes(count: int, number: int = number) -> bool:
                 self._progress(f"{measured.size} bytes: burst of {count:,} frames, repetition {number + 1}")
-                found = self._trial(measured.templates, GeneratorPlan(count=count, batch=self._options.batch))
+                found = self._trial(measured.templates, GeneratorPlan(count=count))
                 self._note(measured, found, burst=count)
                 if found.lost:
                     measured.limited_by = _lost_by_tester(found)

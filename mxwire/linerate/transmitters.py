@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.errors import MxwireError
-from mxwire.frames import FrameBatch
 from mxwire.linerate.generator import ClockMonitor, FrameGenerator, GeneratorPlan, GeneratorResult
 from mxwire.linerate.slots import FrameSlots
 from mxwire.linerate.template import MAGIC, RUN_SHIFT, STAMP, STREAM_SHIFT, FrameTemplate
@@ -48,6 +47,8 @@ SINK_RING_BYTES: Final = 32 << 20
 _SPIN: Final = 0.2
 """Seconds for which a sink polls before it sleeps: to wake it for each frame would cost the sender more than the
 frame."""
+_XDP_BATCH: Final = 256
+"""Frames per batch of AF_XDP, whose cost per frame is so small that the cost of a batch matters longer."""
 _CHUNK_BYTES: Final = 4096
 _CHUNKS_MAXIMUM: Final = 1 << 16
 
@@ -144,12 +145,11 @@ class LinkTransmitter:
 
 
 class XdpTransmitter:
-    """Sends through AF_XDP. The slots lie in the memory that is shared with the kernel, if they fit."""
+    """Sends through AF_XDP. The slots lie in the memory that is shared with the kernel, unless the driver refuses."""
 
     def __init__(self, sender: XdpSender) -> None:
         self._sender = sender
-        self._bytes = 0
-        self._at = 0
+        self._shared = False
 
     @property
     def name(self) -> str:
@@ -160,29 +160,20 @@ class XdpTransmitter:
         self, templates: Sequence[FrameTemplate], plan: GeneratorPlan, *, streams: int, run: int
     ) -> FrameGenerator:
         """Prepare a run."""
-        self._bytes = 0
-        slots = FrameSlots(templates, streams=streams, run=run, room=self._room, most_bytes=TRANSMIT_BYTES)
-        return FrameGenerator(self, slots, plan)
+        # Half of the memory: slots in use stay in the cache of the CPU.
+        slots = FrameSlots(templates, streams=streams, run=run, room=self._room, most_bytes=TRANSMIT_BYTES // 2)
+        held = self._shared and self._sender.hold(slots.offset, slots.length)
+        if not held:
+            return FrameGenerator(self._sender, slots, plan)
+        return FrameGenerator(self._sender, slots, plan, send=self._sender.send_held, batch=_XDP_BATCH)
 
     def _room(self, count: int) -> NDArray[np.uint8]:
         found = self._sender.room(count)
+        self._shared = found is not None
         if found is None:
             return np.zeros(count, np.uint8)
-        self._bytes, self._at = count, found.ctypes.data
         found[:] = 0
         return found
-
-    def send(self, batch: FrameBatch) -> int:
-        """Send frames in order; return the number sent."""
-        if self._bytes:
-            # While the kernel has no frame of it, the memory is always given out from its start: the slots are in
-            # place. Otherwise the frames are copied to where there is room.
-            room = self._sender.room(self._bytes)
-            if room is not None and room.__array_interface__["data"][0] == self._at:
-                batch = FrameBatch(
-                    room, batch.offset, batch.length, batch.wire_length, batch.timestamp_ns, batch.number
-                )
-        return self._sender.send(batch)
 
 
 # Live frames

@@ -353,6 +353,17 @@ class XdpSender:
         """Reserve memory as :meth:`XdpLink.room` does."""
         return None if self._closed else self._transmit.room(size)
 
+    def hold(self, offset: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
+        """Keep frames in the array that ``room`` returned last, for repeated transmission by :meth:`send_held`.
+
+        Return False if the driver needs them elsewhere. After True, the sender has no other use.
+        """
+        return not self._closed and self._transmit.hold(offset, length)
+
+    def send_held(self, first: int, end: int) -> int:
+        """Send the held frames from ``first`` up to, not including, ``end``; return the number sent."""
+        return 0 if self._closed else self._transmit.send_held(first, end)
+
     def send(self, batch: FrameBatch) -> int:
         """Send frames in order; return the number sent. Waits at most some 10 ms for a full queue."""
         return 0 if self._closed else self._transmit.send(batch)

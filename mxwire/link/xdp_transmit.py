@@ -120,6 +120,47 @@ class TransmitQueue:
         self._room_start, self._room_end = start, start + size
         return self._room
 
+    def hold(self, offset: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
+        """Keep frames in the array that ``room`` returned last, at ``offset``, for repeated transmission.
+
+        Their descriptors are computed once. Only for copy mode, and queues with no other use: return False otherwise,
+        and for frames that are too long.
+        """
+        if self._room is None or int(length.max()) > self._longest:
+            return False
+        self._room = None
+        places = (offset + self._room_start).tolist()
+        tables = [
+            descriptors_of(size, self._head(size), [start]) for start, size in zip(places, length.tolist(), strict=True)
+        ]
+        self._held = np.concatenate(tables)
+        self._held_ends = [0, *np.cumsum([len(each) for each in tables]).tolist()]
+        return True
+
+    def send_held(self, first: int, end: int) -> int:
+        """Send the held frames from ``first`` up to, not including, ``end``; return the number sent."""
+        sent = 0
+        self._stuck = False
+        while first < end and not self._stuck:
+            count = min(end - first, RING // 2 // self._most_pieces)
+            table = self._held[self._held_ends[first] : self._held_ends[first + count]]
+            if not self._free(len(table)):
+                break
+            at, ring = self._produced & self._mask, self._ring.table
+            fitting = min(len(table), self._mask + 1 - at)
+            ring[at : at + fitting] = table[:fitting]
+            if fitting < len(table):
+                ring[: len(table) - fitting] = table[fitting:]
+            self._produced += len(table)
+            done = self._go(count, self._room_start, self._room_end)
+            sent += done
+            first += count
+            if done < count:
+                break
+        self.sent += sent
+        self.refused += end - first
+        return sent
+
     def send(self, batch: FrameBatch) -> int:
         """Send frames in order; return the number sent."""
         count = len(batch)

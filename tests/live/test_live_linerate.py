@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
 from mxwire.link import LinkError, PacketLink
-from mxwire.link.xdp import XdpLink
+from mxwire.link.xdp import XdpLink, XdpSender
 
 from .commands import CLI, INTERRUPTED, Running
 from .namespaces import Laboratory, Port
@@ -477,3 +478,42 @@ def test_messages_at_a_rate_are_delivered_to_a_host(wire: Cable, echo: bool) -> 
 def test_a_host_that_does_not_answer_is_one_line(wire: Cable) -> None:
     done = measure(wire[0], "messages", "-i", "veth0", "--to", "nobody", "--timeout", "0.5")
     assert done.code == 2 and "nobody" in done.err and done.err.count("\n") == 1, done
+
+
+def test_frames_in_shared_memory_are_sent_in_place(xdp_wire: Cable) -> None:
+    """Held frames of all lengths, mixed, more than the ring holds: each arrives once, with its latest contents."""
+    sender, receiver = xdp_wire
+    with sender.namespace.inside():
+        xdp = XdpSender.open(sender.interface)
+    with receiver.namespace.inside():
+        link = PacketLink.open(receiver.interface, ring_bytes=64 << 20)
+    with xdp, link:
+        lengths = np.array([60, 9000, 72, 3500, 3501, 4136, 1514, 14 + 9000] * 8)
+        offset = np.cumsum(lengths) - lengths
+        room = xdp.room(int(lengths.sum()))
+        assert room is not None
+        head = receiver.address + sender.address + ETHERTYPE_MXOE.to_bytes(2, "big")
+        for start in offset.tolist():
+            room[start : start + len(head)] = np.frombuffer(head, np.uint8)
+        assert xdp.hold(offset, lengths)
+        for number in range(5):
+            for place, start in enumerate(offset.tolist()):
+                room[start + 14 : start + lengths[place]] = (number * 50 + place) & 0xFF
+            assert xdp.send_held(0, 40) == 40 and xdp.send_held(40, len(lengths)) == len(lengths) - 40
+            frames: list[bytes] = []
+            while len(frames) < len(lengths):
+                batch = link.receive(10.0)
+                assert len(batch)
+                frames += list(batch)
+            expected = [
+                head + bytes([(number * 50 + place) & 0xFF]) * (size - 14) for place, size in enumerate(lengths)
+            ]
+            assert frames == expected
+        assert xdp.sent == 5 * len(lengths)
+        sender.down()
+        assert xdp.send_held(0, 10) == 0
+        sender.up()
+        receiver.wait_for_carrier()
+    with sender.namespace.inside(), XdpSender.open(sender.interface) as other:
+        assert other.room(100) is not None
+        assert not other.hold(np.zeros(1, np.int64), np.array([20_000]))
