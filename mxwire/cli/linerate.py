@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 VIA: Final = ("packet", "xdp", "kernel")
 _CHECKS: Final = ("stamp", "header", "all")
 _ERASED: Final = "\r\x1b[K"
+_CATCH_UP_NS: Final = 1_000_000_000
+"""A generator without a search keeps its rate on average, also on a busy machine."""
 _TURN: Final = 0.25
 """Seconds between two updates of the live line."""
 
@@ -184,7 +186,7 @@ def _generate(
         run = GeneratorRun(transmitter, control, sink, first=SystemRandom().randrange(RUNS))
         reporter = _GeneratorReporter(as_json, count, seconds)
         reporter.begin(machine_record(found, via), kind, templates, sink)
-        plan = GeneratorPlan(rate=pace, count=count, seconds=seconds, burst=burst, batch=batch)
+        plan = GeneratorPlan(pace, count, seconds, burst, _CATCH_UP_NS, batch)
         result = run.run(templates, plan, streams=streams, progress=reporter.progress)
     reporter.end(result)
     if via == "kernel" and result.sent and result.sink is not None and not result.received:

@@ -11,9 +11,10 @@ from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE
 from mxwire.frames import FrameBatch
 from mxwire.linerate.accounting import LatencyHistogram
-from mxwire.linerate.pacing import TokenBucket
+from mxwire.linerate.pacing import DEPTH_NS, TokenBucket
 from mxwire.linerate.slots import FrameSlots
 from mxwire.link.errors import LinkError
+from mxwire.replay.raw.player import make_timers_precise
 from mxwire.units import MILLISECOND, SECOND
 
 BATCH: Final = 64
@@ -23,6 +24,13 @@ _STUCK_NS: Final = 2 * SECOND
 _PAUSE: Final = 0.0002
 _SPIN_NS: Final = MILLISECOND
 """Time before the next frame in which the generator polls the clock: a sleep is not precise enough."""
+_CROWDED_NS: Final = 500_000
+"""Delay that shows that another program had the CPU; from then on, short waits sleep, because the scheduler returns the
+CPU to a program that slept sooner than to one that polled."""
+_NAP_NS: Final = 8_000
+"""Shortest sleep."""
+_AWAKE_NS: Final = 5_000
+"""Time before a frame is due at which a sleep ends."""
 _CLOCK_CHECK_NS: Final = 100 * MILLISECOND
 _CLOCK_STEP_NS: Final = MILLISECOND
 
@@ -103,6 +111,8 @@ class GeneratorPlan:
     count: int | None = None
     seconds: float | None = None
     burst: int = 1
+    catch_up_ns: int = DEPTH_NS
+    """Time for which frames are sent at once after a delay; later ones are forgone."""
     batch: int | None = None
     """Most frames per call of the link; None: as many as suit it."""
 
@@ -155,6 +165,7 @@ class FrameGenerator:
         self._clock = clock
         self._day_clock = day_clock
         self._stuck_since = 0
+        self._crowded = False
         self.stopped = False
         """May be set, also by a signal handler: the run ends after the current batch."""
         self.result = GeneratorResult(rate=plan.rate)
@@ -167,7 +178,9 @@ class FrameGenerator:
         plan, result, clock = self._plan, self.result, self._clock
         begun = now = clock()
         used = time.process_time_ns()
-        bucket = None if plan.rate is None else TokenBucket(plan.rate, begun, burst=plan.burst)
+        bucket = (
+            None if plan.rate is None else TokenBucket(plan.rate, begun, burst=plan.burst, depth_ns=plan.catch_up_ns)
+        )
         end = None if plan.seconds is None else begun + int(plan.seconds * SECOND)
         monitor = ClockMonitor(clock, self._day_clock)
         check = begun
@@ -210,7 +223,11 @@ class FrameGenerator:
             if bucket is not None:
                 bucket.give_back(count - sent)
         if bucket is not None and sent:
-            result.lateness.add(bucket.lateness(now, sent))
+            late = bucket.lateness(now, sent)
+            result.lateness.add(late)
+            if late[0] > _CROWDED_NS and not self._crowded:
+                self._crowded = True
+                make_timers_precise()
         result.frames += sent
         result.bytes += self._slots.octets[first + sent] - self._slots.octets[first]
 
@@ -219,6 +236,8 @@ class FrameGenerator:
         if left > _SPIN_NS:
             # In short sleeps, so that a signal and the end of the run are noticed.
             time.sleep(min((left - _SPIN_NS) / SECOND, 0.05))
+        elif self._crowded and left > _NAP_NS:
+            time.sleep((left - _AWAKE_NS) / SECOND)
 
     def _delayed(self, now: int, sent: int) -> None:
         """Wait a moment for an interface whose queue is full; fail if it accepts nothing for too long."""

@@ -21,15 +21,15 @@ from mxwire.linerate.accounting import LatencyHistogram
 from mxwire.linerate.pacing import TokenBucket
 from mxwire.linerate.search import search_rate
 from mxwire.protocol import Counter, Partner
-from mxwire.units import SECOND
+from mxwire.units import MILLISECOND, SECOND
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM
 from mxwire.words import count_of
 
 _CARRIED: Final = 0.98
 """Share of the offered rate that must be delivered for it to count as carried."""
-_CATCH_UP: Final = 0.1
-"""Seconds of messages that are sent at once after a delay: the sender shares its CPU with the engine."""
+_CATCH_UP_NS: Final = 100 * MILLISECOND
+"""Time for which messages are sent at once after a delay: the sender shares its CPU with the engine."""
 _DRAIN: Final = 10.0
 """Seconds to wait for the last messages."""
 _NEEDED: Final = (
@@ -189,7 +189,7 @@ class _MessageFlow:
         """Send for the duration of a trial, and wait for the last message."""
         options, trial = self._options, MessageTrial(self._length, rate)
         begun = now = time.monotonic_ns()
-        bucket = None if rate is None else TokenBucket(rate, begun, depth=max(options.window, int(rate * _CATCH_UP)))
+        bucket = None if rate is None else TokenBucket(rate, begun, depth_ns=_CATCH_UP_NS)
         end = begun + int(options.trial * SECOND)
         while now < end:
             free = options.window - self._in_flight()

@@ -11,7 +11,7 @@ from mxwire.errors import MxwireError
 from mxwire.units import MILLISECOND, SECOND
 
 DEPTH_NS: Final = 10 * MILLISECOND
-"""Default depth of the bucket in time: a generator that lost the CPU for longer does not catch up with the rest."""
+"""Default depth of the bucket in time: a sender that lost the CPU for longer does not catch up with the rest."""
 
 
 class TokenBucket:
@@ -22,15 +22,14 @@ class TokenBucket:
     rate is never exceeded for longer than it takes to send the depth.
     """
 
-    def __init__(self, rate: float, start: int, *, burst: int = 1, depth: int | None = None) -> None:
+    def __init__(self, rate: float, start: int, *, burst: int = 1, depth_ns: int = DEPTH_NS) -> None:
         if not 0 < rate < float("inf"):
             raise MxwireError(f"invalid rate {rate:g}: give a number of frames per second greater than 0")
         if burst < 1:
             raise MxwireError(f"a burst has at least 1 frame, not {burst}")
         self.burst = burst
         self._gap = burst * SECOND / rate
-        by_time = int(rate * DEPTH_NS / SECOND)
-        bursts = max((depth if depth is not None else by_time) // burst, 1)
+        bursts = max(int(rate * depth_ns / SECOND) // burst, 1)
         self.depth = bursts * burst
         """Most frames that may be sent at once."""
         self._start = float(start)
