@@ -67,8 +67,9 @@ _PASSING: Final = frozenset({0, errno.EAGAIN, errno.ENOBUFS, errno.EBUSY})
 _WORD_MASK: Final = (1 << 64) - 1
 _PLANS: Final = 256
 """Shapes of batches whose descriptors are kept."""
-Groups = list[tuple[int, Descriptors]]
-"""Frames sent by one system call each: their number and their descriptors, relative to the start of the room."""
+Groups = list[tuple[int, int, Descriptors]]
+"""Frames sent by one system call each: their number, the start of the first in the room, and their descriptors relative
+to it."""
 
 
 @lru_cache(maxsize=256)
@@ -170,10 +171,10 @@ class TransmitQueue:
         self._stuck = False
         if self._room is not None and batch.buffer is self._room:
             self._room = None
-            for frames, table in self._plan(batch.offset, batch.length):
+            for frames, base, table in self._plan(batch.offset, batch.length):
                 if self._stuck:
                     break
-                sent += self._transmit_table(table, frames, self._room_start, self._room_start, self._room_end)
+                sent += self._transmit(table, frames, self._room_start + base, self._room_start, self._room_end)
             self.sent += sent
             self.refused += count - sent
             return sent
@@ -221,7 +222,7 @@ class TransmitQueue:
             start = self._reserve(last - first)
             if start >= 0:
                 self._memory[start : start + last - first] = buffer[first:last]
-                return self._transmit(offset, length, start - first, start, start + last - first)
+                return self._transmit(self._table(offset, length), len(offset), start, start, start + last - first)
         unit = CHUNK if self._zero_copy else _LINE
         places = -(-length // unit) * unit
         starts = places.cumsum() - places
@@ -233,17 +234,13 @@ class TransmitQueue:
             return 0
         for place, at, size in zip(starts.tolist(), offset.tolist(), length.tolist(), strict=True):
             self._memory[start + place : start + place + size] = buffer[at : at + size]
-        return self._transmit(starts, length, start, start, start + int(places.sum()))
+        return self._transmit(self._table(starts, length), len(starts), start, start, start + int(places.sum()))
 
-    def _transmit(self, offset: NDArray[np.int64], length: NDArray[np.int64], shift: int, start: int, end: int) -> int:
-        """Send the frames at ``offset`` + ``shift``, within the memory from ``start`` to ``end``."""
-        return self._transmit_table(self._table(offset, length), len(offset), shift, start, end)
-
-    def _transmit_table(self, table: Descriptors, frames: int, shift: int, start: int, end: int) -> int:
+    def _transmit(self, table: Descriptors, frames: int, base: int, start: int, end: int) -> int:
+        """Send frames with descriptors relative to ``base``, within the memory from ``start`` to ``end``."""
         if not self._free(len(table)):
             return 0
-        # Addition of unsigned words is modular, so a negative shift is, too.
-        self._shift[0] = shift & _WORD_MASK
+        self._shift[0] = base
         self._put_table(table)
         return self._go(frames, start, end)
 
@@ -255,13 +252,14 @@ class TransmitQueue:
         known = self._plans.get(id(length))
         if known is not None and known[0] is offset and known[1] is length:
             return known[2]
-        right = (length <= self._longest) & (length >= HEADER_SIZE)
-        offsets, lengths = (offset, length) if right.all() else (offset[right], length[right])
-        made = [
-            (len(part), self._table(part, lengths[first : first + _GROUP]))
-            for first in range(0, len(offsets), _GROUP)
-            for part in [offsets[first : first + _GROUP]]
-        ]
+        offsets, lengths = offset, length
+        if int(length.max()) > self._longest or int(length.min()) < HEADER_SIZE:
+            right = (length <= self._longest) & (length >= HEADER_SIZE)
+            offsets, lengths = offset[right], length[right]
+        made = []
+        for first in range(0, len(offsets), _GROUP):
+            part = offsets[first : first + _GROUP]
+            made.append((len(part), int(part[0]), self._table(part, lengths[first : first + _GROUP])))
         if not offset.flags.writeable and not length.flags.writeable:
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
@@ -270,16 +268,16 @@ class TransmitQueue:
         return made
 
     def _table(self, offset: NDArray[np.int64], length: NDArray[np.int64]) -> Descriptors:
-        """Descriptors of frames at ``offset``."""
+        """Descriptors of frames at ``offset``, relative to the first of them."""
         size = int(length[0])
         gap = int(offset[1] - offset[0]) if len(offset) > 1 else 0
         if (length == size).all() and (offset[1:] - offset[:-1] == gap).all():
-            table = _even_table(size, self._head(size), gap, len(offset))
-            return table + np.array((offset[0], 0), np.uint64) if offset[0] else table
+            return _even_table(size, self._head(size), gap, len(offset))
         words: list[int] = []
-        for at, each in zip(offset.tolist(), length.tolist(), strict=True):
+        for at, each in zip((offset - offset[0]).tolist(), length.tolist(), strict=True):
             for start, piece in pieces_of(each, self._head(each)):
-                words += (at + start, piece | (CONTINUED << 32 if start + piece < each else 0))
+                # A frame may lie before the first one: the addition of words is modular.
+                words += ((at + start) & _WORD_MASK, piece | (CONTINUED << 32 if start + piece < each else 0))
         return np.array(words, np.uint64).reshape(-1, 2)
 
     def _head(self, length: int) -> int:

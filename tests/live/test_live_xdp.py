@@ -200,6 +200,18 @@ def test_more_frames_than_one_call_sends_are_built_in_place(jumbo: tuple[XdpLink
     assert receive(other, 1000) == sent
 
 
+@pytest.mark.parametrize("length", [60, 4136, 0])
+def test_frames_built_in_place_are_sent_in_any_order(jumbo: tuple[XdpLink, XdpLink], length: int) -> None:
+    one, other = jumbo
+    sent = numbered(other.address, 20, length) if length else of_random_lengths(other.address, 20, 1)
+    for order in (slice(None, None, -1), slice(3, 9), np.array([5, 2, 7])):
+        assert one.send(in_place(one, sent).select(order)) == len(np.arange(20)[order])
+        assert receive(other, len(np.arange(20)[order])) == [sent[place] for place in np.arange(20)[order]]
+    odd = [*sent[:2], b"short", *sent[2:], bytes(9015)]
+    assert one.send(in_place(one, odd)) == 20
+    assert receive(other, 20) == sent
+
+
 def test_room_has_its_limits(jumbo: tuple[XdpLink, XdpLink]) -> None:
     one, other = jumbo
     assert one.room(TRANSMIT_BYTES + 1) is None
