@@ -20,7 +20,8 @@ __all__ = ["FLAGS", "ROLES", "FrameMarker", "FrameMarks", "Role", "flag_bit", "f
 class FrameMarker:
     """Marks the frames of a capture, batch by batch and in order, in bounded memory.
 
-    The marks do not depend on how the capture is cut into batches.
+    The marks do not depend on how the capture is cut into batches, except where several pulls of one message return the
+    same bytes: replies are noted pull by pull.
     """
 
     def __init__(self) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 
 import pytest
 
 from mxwire.analysis.conversations import Follower, numbered_packets
 from mxwire.analysis.marks import FLAGS, ROLES, FrameMarker, flag_bit, flag_names
+from mxwire.frames import FrameBatch
 from mxwire.wire.enums import NackType
 from mxwire.wire.numbers import NO_SESSION
 from mxwire.wire.probes import NO_ENDPOINT, QUERY_MAGICS, is_probe
@@ -219,3 +221,19 @@ def test_names_of_flags_are_identifiers():
     assert [flag_bit(name) for name in FLAGS] == [1 << place for place in range(len(FLAGS))]
     with pytest.raises(KeyError):
         flag_bit("nothing")
+
+
+@pytest.mark.parametrize("capture", ["mxoe-lossy-1M", "mxoe-every-type", "omx9000-receiver-killed"])
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_frames_are_marked_without_errors(capture, seed):
+    random = Random(seed)
+    whole = read_capture(capture)
+    frames = [bytearray(whole.frame(place)) for place in range(len(whole))]
+    for frame in random.choices(frames, k=len(frames)):
+        frame[random.randrange(14, min(len(frame), 70))] = random.choice((0, 1, 128, 255, random.randrange(256)))
+    times = [int(time) for time in whole.timestamp_ns]
+    for batch in decoded([FrameBatch.from_frames([*map(bytes, frames)], times)], dialect_of(capture)):
+        marks = FrameMarker().observe(batch)
+        noted = marks.noted()
+        assert all(not marks.text(place) for place in range(len(batch)) if place not in noted)
+        assert all(type(marks.text(place)) is str for place in noted)
