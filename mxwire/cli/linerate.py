@@ -22,19 +22,11 @@ from mxwire.cli.linerate_options import (
     pin,
     size_option,
     streams_option,
-    via_option,
 )
 from mxwire.cli.linerate_test import tests
 from mxwire.cli.live import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
-from mxwire.cli.options import (
-    FILE,
-    Amount,
-    count_option,
-    duration_option,
-    integer_option,
-    timeout_option,
-)
+from mxwire.cli.options import FILE, Amount, count_option, duration_option, integer_option, timeout_option, via_option
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes, mac_text
 from mxwire.report.json_line import json_line

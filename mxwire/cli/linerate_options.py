@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from random import SystemRandom
 from typing import TYPE_CHECKING
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli import options
-from mxwire.cli.options import Command
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
 
@@ -26,18 +25,6 @@ streams_option = options.integer_option("Streams.", "--streams", least=1, most=1
 size_option = options.integer_option(
     "Length of the frames.  [default: full]", "--size", least=60, most=65535, metavar="BYTES"
 )
-
-
-def via_option(*choices: str) -> Callable[[Command], Command]:
-    """``--via`` with some of the ways into the kernel."""
-    return click.option(
-        "--via",
-        type=click.Choice(choices),
-        default="packet",
-        show_default=True,
-        help="Packet socket (AF_PACKET), AF_XDP"
-        + (", or live frames made by the kernel." if "kernel" in choices else "."),
-    )
 
 
 def pin(cpu: int | None) -> None:

@@ -27,7 +27,6 @@ from mxwire.cli.linerate_options import (
     sink_timeout_option,
     size_option,
     streams_option,
-    via_option,
 )
 from mxwire.cli.live import (
     MEETING_POINT,
@@ -39,7 +38,7 @@ from mxwire.cli.live import (
     live_options,
 )
 from mxwire.cli.notes import end_interrupted_line, note
-from mxwire.cli.options import Command, amount_option, integer_option, key_option, timeout_option
+from mxwire.cli.options import Command, amount_option, integer_option, key_option, timeout_option, via_option
 from mxwire.cli.perf import check_writable
 from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE, mac_bytes

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from mxwire.cli.notes import note
-from mxwire.cli.options import interface_option, live_dialect_option, name_option, option_group, peers_option
+from mxwire.cli.options import (
+    interface_option,
+    live_dialect_option,
+    name_option,
+    option_group,
+    peers_option,
+    via_option,
+)
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -123,14 +130,6 @@ class LiveOptions:
         )
 
 
-via_option = click.option(
-    "--via",
-    type=click.Choice(("packet", "xdp")),
-    default="packet",
-    show_default=True,
-    help="Packet socket (AF_PACKET), or AF_XDP, which takes the frames from all other programs.",
-)
-"""``--via``, the kind of the link."""
 _HOST_OPTIONS: Final = (
     interface_option(required=True),
     click.option("--name", metavar="NAME", help="Name of the local host.  [default: that of this computer, with :0]"),
@@ -151,7 +150,7 @@ _HOST_OPTIONS: Final = (
         help="Do not announce the local host: only hosts that know it answer.",
     ),
 )
-live_options = option_group("live", LiveOptions, *_HOST_OPTIONS, via_option)
+live_options = option_group("live", LiveOptions, *_HOST_OPTIONS, via_option("packet", "xdp"))
 """The options of all live commands, passed to the command as ``live``, :class:`LiveOptions`."""
 host_options = option_group("live", LiveOptions, *_HOST_OPTIONS)
 """The same without ``--via``."""

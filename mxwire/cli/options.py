@@ -253,6 +253,18 @@ def given_options() -> dict[str, str]:
 # Groups of options, each passed to a command as one object
 
 
+def via_option(*choices: str) -> Decorator:
+    """``--via``, the kind of the link: some of packet, xdp and kernel."""
+    live = ", or live frames made by the kernel" if "kernel" in choices else ""
+    return click.option(
+        "--via",
+        type=click.Choice(choices),
+        default="packet",
+        show_default=True,
+        help=f"Packet socket (AF_PACKET), AF_XDP, which takes the frames from all other programs{live}.",
+    )
+
+
 def option_group(name: str, made: Callable[..., Any], *options: Decorator) -> Decorator:
     """Give a command ``options``, passed to it as ``name``: an object of the dataclass ``made``, with their values.
 

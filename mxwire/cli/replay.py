@@ -55,7 +55,7 @@ Exit code: 0 all frames were sent, or all answers equal the recorded ones; 1 the
 differences of its application only are reported, but do not count); 2 it cannot start; 130 Ctrl-C.
 """
 _SCENARIO: Final = ".mxs"
-_OF_SCENARIOS: Final = frozenset({"file", "interface", "target", "endpoints", "key", "dialect", "as_json"})
+_OF_SCENARIOS: Final = frozenset({"file", "interface", "target", "endpoints", "key", "dialect", "as_json", "via"})
 _RAW: Final = frozenset(
     {
         "speed",
@@ -97,6 +97,7 @@ class ReplayOptions:
     linger: float
     dialect: Dialect | None
     as_json: bool
+    via: str
 
     @classmethod
     def of(
@@ -157,6 +158,7 @@ def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[]
 @click.command(epilog=EPILOG)
 @click.argument("file", metavar="FILE", type=shared.FILE)
 @shared.interface_option()
+@shared.via_option("packet", "xdp")
 @shared.amount_option("Send N times as fast as recorded.", "--speed", metavar="N")
 @click.option(
     "--rate", metavar="RATE", help="Frames (50000/s) or bits (1Gbit/s) per second; k, M, G: 10^3, 10^6, 10^9."
@@ -252,6 +254,7 @@ def _play_scenario(options: dict[str, Any]) -> None:
         dialect="mxoe" if options["dialect"] == "auto" else options["dialect"],
         key=DEFAULT_KEY if options["key"] is None else options["key"],
         seed=seed,
+        via=options["via"],
     )
     if not OutcomeReporter(options["as_json"], ladder=True, seed=seed).report(outcomes):
         sys.exit(1)
@@ -269,7 +272,7 @@ def _refuse(which: Set[str], why: str) -> None:
 
 def _replay(options: ReplayOptions) -> None:
     """Send the frames, or print them."""
-    from mxwire.link import PacketLink
+    from mxwire.link import open_link
     from mxwire.replay.raw import Player
 
     if options.dry_run:
@@ -278,9 +281,8 @@ def _replay(options: ReplayOptions) -> None:
     end_like_interrupt()
     assert options.interface is not None
     LiveOptions(options.interface).check()
-    with PacketLink.open(
-        options.interface, ethertype=options.new_ethertype or options.ethertype, promiscuous=True
-    ) as link:
+    ethertype = options.new_ethertype or options.ethertype
+    with open_link(options.interface, options.via, ethertype=ethertype, promiscuous=True) as link:
         link.spin = 0.0
         source = PreparedCapture(options, link.address, link.mtu)
         _require_pace(source, options)

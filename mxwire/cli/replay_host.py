@@ -21,7 +21,7 @@ from mxwire.cli.reading import capture_of, decoded_batches, note_frames, refuse_
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes, mac_text
 from mxwire.frames import FrameBatch
-from mxwire.link import PacketLink
+from mxwire.link import Link, open_link
 from mxwire.protocol import Node, profile_by_name
 from mxwire.replay.stateful import live, simulated
 from mxwire.replay.stateful.actor import ReplayActor
@@ -58,6 +58,7 @@ class HostReplayOptions:
     ethertype: int
     dialect: Dialect | None
     as_json: bool
+    via: str
 
     @classmethod
     def of(
@@ -168,7 +169,8 @@ class _LiveStage:
         LiveOptions(options.interface).check()
         self.rng = SystemRandom()
         self.name = options.name or script.name or "replay:0"
-        self._link = stack.enter_context(PacketLink.open(options.interface))
+        self._link: Link = open_link(options.interface, options.via)
+        stack.callback(self._link.close)
         live.refuse_long(script, self._link)
         self.ours = self._link.address
         found = self._found(options)

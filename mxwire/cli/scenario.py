@@ -44,6 +44,7 @@ _OF_THE_ENGINE: Final = {"profile": "--profile configures the engine: it does no
 _OF_LIVE_HOSTS: Final = {
     "key": "--key is for a live host: name one with -i and --target",
     "harmful": "--harmful is for a live host: name one with -i and --target",
+    "via": "--via is for a live host: name one with -i and --target",
 }
 """Options that have no effect on the other kind of host, and the errors for them."""
 _OF_HOSTS: Final = {"key": "--key goes with --target: a driver reports its own"}
@@ -145,6 +146,7 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
 @shared.live_dialect_option("Only this dialect.  [default: mxoe, omx:1500 and omx:9000]")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Random seed.  [default: 0; with -i a new one]")
 @shared.interface_option("Play against a live host on this interface; needs --target or --driver.")
+@shared.via_option("packet", "xdp")
 @click.option(
     "--target",
     metavar="HOST",
@@ -169,6 +171,7 @@ def run(
     dialect: str | None,
     seed: int | None,
     interface: str | None,
+    via: str,
     target: Destination | None,
     key: int,
     driver: str | None,
@@ -204,11 +207,12 @@ def run(
             key=key,
             harmful=harmful,
             seed=seed,
+            via=via,
         )
     elif interface is not None and driver is not None:
         _refuse(_OF_HOSTS)
         seed = new_seed() if seed is None else seed
-        outcomes = play_driven(names, interface, driver, dialect=dialect, harmful=harmful, seed=seed)
+        outcomes = play_driven(names, interface, driver, dialect=dialect, harmful=harmful, seed=seed, via=via)
     else:
         outcomes = play_simulated(names, profile, dialect, seed or 0)
     if not OutcomeReporter(**printed, seed=seed if interface is not None else None).report(outcomes):
@@ -225,18 +229,19 @@ def highlight() -> None:
 
 @command.command(name="host")
 @shared.interface_option(required=True)
+@shared.via_option("packet", "xdp")
 @_profile_option
-def host_command(interface: str, profile: str) -> None:
+def host_command(interface: str, via: str, profile: str) -> None:
     """Run the host under test for mxwire scenario run --driver, on this or another machine.
 
     It reads requests from standard input and writes answers to standard output, one JSON object per line. The
     documentation describes them, so that a driver can be written for any other host. It ends with its input.
     """
-    from mxwire.link import PacketLink
+    from mxwire.link import open_link
     from mxwire.scenarios.local_host import DrivenHost
 
     LiveOptions(interface).check()
-    with closing(DrivenHost(lambda: PacketLink.open(interface), profile)) as driven:
+    with closing(DrivenHost(lambda: open_link(interface, via), profile)) as driven:
         for line in sys.stdin:
             try:
                 question = json.loads(line)

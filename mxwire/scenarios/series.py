@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from mxwire.ethernet import mac_bytes
-from mxwire.link import PacketLink
+from mxwire.link import open_link
 from mxwire.protocol import profile_by_name
 from mxwire.scenarios.driver import Driver, run_driven
 from mxwire.scenarios.files import load, paths_of
@@ -53,15 +53,17 @@ def play_live(
     key: int = DEFAULT_KEY,
     harmful: bool = False,
     seed: int,
+    via: str = "packet",
 ) -> Iterator[ScenarioOutcome]:
-    """Play scenarios against an endpoint of a live host, by name or address; ``seed`` is that of the first scenario.
+    """Play scenarios against an endpoint of a live host, by name or address; ``seed`` is that of the first scenario,
+    ``via`` the kind of the link.
 
     Raises :class:`~mxwire.errors.MxwireError` if the host does not answer, and
     :class:`~mxwire.link.errors.LinkError` if the interface cannot be used.
     """
     scripts = _in_order(names)
     target_host = mac_bytes(host) if host.count(":") > 1 or "-" in host else host
-    with closing(PacketLink.open(interface, promiscuous=True)) as link:
+    with closing(open_link(interface, via, promiscuous=True)) as link:
         target = meet(link, target_host, dialect_by_name(dialect), endpoint=endpoint, key=key, timeout=MEETING_TIMEOUT)
         for number, script in enumerate(scripts):
             yield _noted(run_live(script, link, target, seed=seed + number, harmful=harmful))
@@ -75,15 +77,17 @@ def play_driven(
     dialect: str | None = None,
     harmful: bool = False,
     seed: int,
+    via: str = "packet",
 ) -> Iterator[ScenarioOutcome]:
-    """Play scenarios against hosts that a driver opens, with application calls; ``seed`` is that of the first scenario.
+    """Play scenarios against hosts that a driver opens, with application calls; ``seed`` is that of the first scenario,
+    ``via`` the kind of the link.
 
     Raises :class:`~mxwire.scenarios.driver.DriverError` if the driver does not answer, and
     :class:`~mxwire.link.errors.LinkError` if the interface cannot be used.
     """
     scripts = _in_order(names)
     only = dialect_by_name(dialect or "mxoe")
-    with closing(PacketLink.open(interface, promiscuous=True)) as link, Driver(command) as driver:
+    with closing(open_link(interface, via, promiscuous=True)) as link, Driver(command) as driver:
         for number, script in enumerate(scripts):
             yield _noted(run_driven(script, link, driver, only, seed + number, harmful=harmful))
 

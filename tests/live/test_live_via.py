@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -15,11 +17,12 @@ from mxwire.host import Host
 from mxwire.link import LinkKind, PacketLink, XdpLink, open_link
 
 from . import bpf
-from .commands import CLI, mxwire, running
+from .commands import CLI, LONGEST, mxwire, running
 from .namespaces import Laboratory, Port
 from .test_live_xdp import as_nobody
 
 LONG = 30.0
+CAPTURES = Path(__file__).parents[2] / "captures"
 PAIRS = [("xdp", "xdp"), ("xdp", "packet"), ("packet", "xdp")]
 
 
@@ -123,6 +126,28 @@ def test_send_receive_and_discover(ports: tuple[Port, Port]) -> None:
         assert done.returncode == 0, done.stderr
         assert receiver.end(None) == 0
     assert "over AF_XDP" in "".join(receiver.said)
+
+
+def test_replays_and_scenarios(ports: tuple[Port, Port]) -> None:
+    captured = str(CAPTURES / "mxoe-every-type.pcap")
+    with ports[1].namespace.inside():
+        link = XdpLink.open("veth1", promiscuous=True)
+    with link:
+        done = mxwire(ports[0], "replay", captured, "--top-speed", "--via", "xdp", "--json")
+        assert done.returncode == 0, done.stderr
+        sent = json.loads(done.stdout.splitlines()[-1])["frames"]
+        received = 0
+        while len(batch := link.receive(1.0)):
+            received += len(batch)
+        assert received == sent > 0
+    with running(ports[0], "serve", "--sink", "--name", "alpha:0", "--via", "xdp") as server:
+        server.until("alpha:0")
+        scenario = ("scenario", "run", "connect")
+        done = ports[1].namespace.run(
+            *(sys.executable, CLI, *scenario, "-i", "veth1", "--target", "alpha:0", "--via", "xdp"), timeout=LONGEST
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        server.end()
 
 
 def test_a_taken_queue_is_one_line(ports: tuple[Port, Port]) -> None:
