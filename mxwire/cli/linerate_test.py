@@ -426,7 +426,7 @@ def incast(
     with ExitStack() as stack:
         pin(cpu)
         addresses = [_far_address(each, interface, None, stack) for each in targets]
-        link = stack.enter_context(PacketLink.open(interface, ring_bytes=2 * SINK_RING_BYTES))
+        link = stack.enter_context(PacketLink.open(interface, mode="bulk", ring_bytes=2 * SINK_RING_BYTES))
         control, senders = _senders(link, addresses, timeout)
         options = IncastOptions(size, blocks, repetitions)
         first = SystemRandom().randrange(RUNS)

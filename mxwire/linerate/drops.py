@@ -54,16 +54,17 @@ def _lines(name: str) -> list[str]:
 def drops_by_place(sent: int, received: int, sender: KernelDrops, sink: Mapping[str, Any]) -> dict[str, int]:
     """Return the numbers of frames that were not received, by the place where they were lost.
 
-    ``sender`` has the drops at the sending interface during the run, ``sink`` is the reply of the sink. ``application``
-    are frames that arrived with altered bytes, ``path`` is the rest: cables and switches, or an unknown place.
+    ``sender`` has the drops at the sending interface during the run, ``sink`` is the reply of the sink. The counters of
+    cards include other frames, so they explain at most the frames that are missing. ``path`` is the rest: cables and
+    switches, or an unknown place. ``application`` are frames that arrived, with altered bytes.
     """
-    places = {
+    counted = {
+        "receiver's ring": int(sink.get("ring", 0)),
         "sender's card": sender.transmitted,
         "receiver's card": int(sink.get("card", 0)) + int(sink.get("backlog", 0)),
-        "receiver's ring": int(sink.get("ring", 0)),
-        "application": int(sink.get("altered", 0)),
     }
-    missing = max(sent - received, 0)
-    known = places["sender's card"] + places["receiver's card"] + places["receiver's ring"]
-    places["path"] = max(missing - known, 0)
-    return places
+    places, missing = {}, max(sent - received, 0)
+    for name, count in counted.items():
+        places[name] = min(count, missing)
+        missing -= places[name]
+    return places | {"path": missing, "application": int(sink.get("altered", 0))}

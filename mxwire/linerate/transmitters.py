@@ -16,7 +16,7 @@ from mxwire.errors import MxwireError
 from mxwire.linerate.generator import ClockMonitor, FrameGenerator, GeneratorPlan, GeneratorResult
 from mxwire.linerate.slots import FrameSlots
 from mxwire.linerate.template import MAGIC, RUN_SHIFT, STAMP, STREAM_SHIFT, FrameTemplate
-from mxwire.link import Link, PacketLink
+from mxwire.link import Link, Mode, PacketLink
 from mxwire.link.bpf import LONGEST_LIVE_FRAME, MAPPABLE, BpfMap, BpfProgram, MapKind, XdpMode
 from mxwire.link.bpf_code import (
     Code,
@@ -43,7 +43,7 @@ from mxwire.link.xdp_transmit import TRANSMIT_BYTES
 from mxwire.units import SECOND
 
 SINK_RING_BYTES: Final = 32 << 20
-"""Receive ring of a sink: some milliseconds of frames, for moments in which the sink does not have the processor."""
+"""Default size of the receive ring of a sink."""
 _SPIN: Final = 0.2
 """Seconds for which a sink polls before it sleeps: to wake it for each frame would cost the sender more than the
 frame."""
@@ -99,6 +99,8 @@ def open_sink_link(
 ) -> PacketLink | XdpLink:
     """Open a link to receive on, with a receive ring of some ``ring_bytes``; ``mode`` is that of AF_XDP's program.
 
+    The ring of a packet socket is one of blocks: it packs short frames, so it holds a hundred times as many of them as
+    one of slots, for moments in which the sink does not have the processor.
     Raises :class:`~mxwire.link.errors.LinkError` if that is not possible here.
     """
     link: PacketLink | XdpLink
@@ -106,7 +108,7 @@ def open_sink_link(
         chunks = min(1 << (max(ring_bytes // _CHUNK_BYTES, 1) - 1).bit_length(), _CHUNKS_MAXIMUM)
         link = XdpLink.open(interface, mode=mode, chunks=chunks)
     else:
-        link = PacketLink.open(interface, ring_bytes=ring_bytes)
+        link = PacketLink.open(interface, mode=Mode.BULK, ring_bytes=ring_bytes)
     link.spin = _SPIN
     return link
 

@@ -22,6 +22,7 @@ from mxwire.linerate.control import (
     SinkUnreachableError,
     decode_control,
 )
+from mxwire.linerate.drops import KernelDrops, drops_by_place
 from mxwire.linerate.generator import ClockMonitor, FrameGenerator, GeneratorPlan
 from mxwire.linerate.incast import IncastOptions, IncastTester
 from mxwire.linerate.messages import MessageOptions, MessageTester, frames_needed
@@ -155,6 +156,19 @@ def test_a_control_message_fits_into_a_raw_packet_or_is_refused():
 
 
 # Trouble
+
+
+@given(*[st.integers(0, 1000)] * 6)
+def test_losses_have_places_and_no_frame_has_two(sent, received, transmitted, ring, card, backlog):
+    """Counters of cards include other frames; that of the ring is exact."""
+    sink = {"ring": ring, "card": card, "backlog": backlog, "altered": 3}
+    places = drops_by_place(sent, received, KernelDrops(transmitted=transmitted), sink)
+    missing = max(sent - received, 0)
+    assert places.pop("application") == 3
+    assert sum(places.values()) == missing and min(places.values()) >= 0
+    assert places["receiver's ring"] == min(ring, missing)
+    if missing > ring + transmitted + card + backlog:
+        assert places["path"] == missing - ring - transmitted - card - backlog
 
 
 def test_a_link_that_is_down_ends_the_run_with_its_results():
