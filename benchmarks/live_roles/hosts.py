@@ -24,15 +24,12 @@ from mxwire.protocol import Partner
 
 OVER_XDP = " over xdp"
 """Appended to a dialect: both hosts use AF_XDP."""
-FROM_XDP = " from xdp"
-"""Appended to a dialect: the active host uses AF_XDP, the other one a packet socket."""
 
 
 @contextmanager
 def _opened(there: There, contestant: str, spin: bool | float = True) -> Iterator[tuple[Endpoint, Partner | None]]:
     """Yield an endpoint of a new host; on the active side with a partner."""
-    dialect = contestant.removesuffix(OVER_XDP).removesuffix(FROM_XDP)
-    over_xdp = contestant.endswith(OVER_XDP) or (there.active and contestant.endswith(FROM_XDP))
+    dialect = contestant.removesuffix(OVER_XDP)
     with Host.open(
         there.interface,
         name="alpha" if there.active else "beta",
@@ -41,7 +38,7 @@ def _opened(there: There, contestant: str, spin: bool | float = True) -> Iterato
         announce=False,
         spin=spin,
         background=False,
-        link="xdp" if over_xdp else "packet",
+        link="packet" if dialect == contestant else "xdp",
     ) as host:
         endpoint = host.open_endpoint(0)
         partner = endpoint.connect("beta", 0, timeout=PATIENCE) if there.active else None
