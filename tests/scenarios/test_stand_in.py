@@ -83,6 +83,7 @@ def test_without_a_look_at_sessions_old_pulls_are_taken_for_answers(
     assert play(SILENT).verdict is ScenarioVerdict.FAIL
 
 
+@pytest.mark.realtime
 def test_frames_of_the_time_before_are_discarded(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even those to the very endpoint and session that play now."""
     assert play("eager/tiny", seed=7).verdict in WELL
@@ -142,6 +143,7 @@ def test_what_must_not_come_early_counts_from_the_beginning_of_a_call(
     assert outcome.verdict in WELL, outcome.reason
 
 
+@pytest.mark.realtime
 def test_a_frame_that_came_while_the_driver_was_slow_to_answer_is_in_time(
     stage: tuple[MemoryLink, MemoryNetwork],
 ) -> None:
