@@ -24,6 +24,9 @@ So the cost per batch is constant, and a sink that falls behind gets larger batc
 two, without any other network. ``run.py`` is one run from the generator's side. Latencies are exact if both sides have
 the same clock, which they know by comparing the start of their kernels; otherwise only their differences are reported.
 
+*Tests.* ``search.py`` decides the next rate or burst length from the outcome of the last trial, without frames or a
+clock. ``tester.py`` runs the trials and judges them, except those of ``incast.py`` and ``messages.py``.
+
 *Limits of the tester.* A loss is attributed to a place as far as counters allow (``drops.py``): the card of either
 side, the backlog of the kernel, the ring of the receiver, or the path between. A test measures the limit of the tester
 itself first, and marks results near it: they describe the tester, not the network.

@@ -1,9 +1,11 @@
 """Links: Ethernet interfaces, networks in memory and faulty cables behind one protocol, defined in ``link.py``.
 
-``packet.py`` is an interface of this machine: frames are received in a ring that is shared with the kernel
-(``ring_v3.py``; ``ring_socket.py`` polls it and waits) and transmitted by ``sender.py``. ``xdp.py`` is one through
-AF_XDP, with a program in the kernel (``bpf.py``). ``memory.py`` is a network in memory, ``faulty.py`` adds faults to
-any link, and ``tap.py`` sees all frames of an interface, for captures.
+``packet.py`` is an interface of this machine through AF_PACKET: frames are received in a ring that is shared with the
+kernel (``ring_v3.py``; ``ring_socket.py`` polls it and waits) and transmitted by ``sender.py``. ``xdp.py`` is one
+through AF_XDP: ``umem.py`` maps its rings and memory, and ``bpf.py`` loads its program into the kernel. Both look up
+the interface in ``interface.py``, which reports a missing or unsuitable one; errors about permission are in
+``packet_socket.py``. ``memory.py`` is a network in memory, ``faulty.py`` adds faults to any link, and ``tap.py`` sees
+all frames of an interface, for captures.
 """
 
 from mxwire.link.errors import LinkError

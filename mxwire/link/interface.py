@@ -1,4 +1,4 @@
-"""Network interfaces: number, address, MTU and state, as the kernel reports them."""
+"""Network interfaces: number, address, MTU and state, as the kernel reports them; errors for missing ones."""
 
 from __future__ import annotations
 

@@ -5,10 +5,10 @@ the next deadline come out. Every run can therefore be repeated from its seed.
 
 ``node.py`` is a host. Its card (``card/``) checks each received frame and refuses it with a nack if its endpoint or
 session is wrong (``card/interface.py``), and transfers large messages (``card/pull.py``). Its library (``library/``)
-connects, numbers, matches, acknowledges and retransmits: received packets, early ones included, pass
-``library/inbound.py``. The life of a message and of a received frame is described in ``library/endpoint.py``, the state
-of a remote endpoint in ``library/partner.py``. Limits and times, such as the retransmission delay, are in
-:mod:`mxwire.wire.numbers`; the choices of an implementation in ``profile.py``.
+connects, numbers, matches, acknowledges and retransmits: received packets, including early and
+duplicate ones and the fragments of a MEDIUM, pass ``library/inbound.py``. The life of a message and of a received frame
+is described in ``library/endpoint.py``, the state of a remote endpoint in ``library/partner.py``. Limits and times are
+in :mod:`mxwire.wire.numbers`; the choices of an implementation, and its resend delay in ticks, in ``profile.py``.
 """
 
 from mxwire.protocol.counters import Counter, Counters
