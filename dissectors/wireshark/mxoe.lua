@@ -1375,7 +1375,7 @@ local EXPERT = {
   { "analysis.zombie_pull", "sequence", "warn", "The pulling endpoint is closed or has ended this transfer: an orphaned pull (R-CLS-08)" },
   { "analysis.session_mismatch", "sequence", "warn", "Not the session id of the destination endpoint; the receiver refuses or drops it" },
   { "analysis.closed_endpoint", "sequence", "note", "The destination endpoint was refused as closed before, and has not connected since" },
-  { "analysis.stale_index", "sequence", "warn", "Not the peer index that the destination taught: dropped, or taken as another host's" },
+  { "analysis.stale_index", "sequence", "warn", "Not the peer index that the destination announced: dropped, or attributed to another host" },
   { "analysis.unknown_index", "sequence", "chat", "Peer index 0xFFFF: the sender has not learnt its index, and the receiver drops the frame" },
   { "reassembly.overlap", "reassemble", "warn", "Fragments of the message overlap or leave a gap" },
   { "reassembly.incomplete", "reassemble", "note", "The message is complete, but frames of it are missing in the capture" },
