@@ -80,6 +80,8 @@ class Contest:
         found = self.rounds.get(name)
         if not found:
             return None
+        # A round with losses counts only if there is no other.
+        found = [each for each in found if not each.lost] or found
         return (
             min(found, key=lambda each: each.rate) if self.lower_is_better else max(found, key=lambda each: each.rate)
         )
