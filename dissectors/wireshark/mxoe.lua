@@ -2591,7 +2591,7 @@ local function check_index(c)
   if index == N.unknown_index then
     if c.layout.name:sub(1, 4) ~= "nack" then add_flag(c.number, "analysis.unknown_index") end
   elseif taught and index ~= taught then
-    add_flag(c.number, "analysis.stale_index", format("The destination taught index %d", taught))
+    add_flag(c.number, "analysis.stale_index", format("The destination announced index %d", taught))
   end
 end
 

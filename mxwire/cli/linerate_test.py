@@ -61,8 +61,9 @@ def tests() -> None:
     """Search for the limits of a network or a host.
 
     --to is the other side: an interface of this machine (veth1, or NAMESPACE/veth1 in another network namespace), on
-    which a sink is started, or the Ethernet address of a sink on another machine. By default the sink that answers.
-    The tester's own limit is measured first; results near it are marked, as they describe the tester.
+    which a sink is started, or the Ethernet address of a sink on another machine. Without --to, the test uses the sink
+    that answers a broadcast. The tester's own limit is measured first; results near it are marked, as they describe
+    the tester.
     """
 
 

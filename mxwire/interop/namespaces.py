@@ -1,4 +1,4 @@
-"""Network namespaces joined by a virtual cable: two machines in one. Creating them needs root and the program ip."""
+"""Network namespaces joined by a veth pair: two machines in one. Creating them needs root and the program ip."""
 
 from __future__ import annotations
 

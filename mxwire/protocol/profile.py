@@ -22,6 +22,7 @@ from mxwire.wire.numbers import (
     QUERY_INTERVAL,
     REGION_MAXIMUM,
     RENDEZVOUS_THRESHOLD,
+    resend_ticks,
 )
 from mxwire.words import suggestion
 
@@ -163,7 +164,7 @@ class Profile:
     @property
     def resend_delay(self) -> int:
         """Ticks between two transmissions (R-RTX-01)."""
-        return (self.hz + 2) // 2
+        return resend_ticks(self.hz)
 
     @property
     def ack_delay(self) -> int:

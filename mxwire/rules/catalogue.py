@@ -75,7 +75,7 @@ _COUNTERS: Final = "it describes counters of the real driver"
 _CHAPTERS: Final[Mapping[str, Mapping[str, Rule]]] = {
     "Wire format": {
         "W-2": _MUST.wire("A frame has 60 to M bytes, no padding beyond 60, and one destination host."),
-        "W-5": _MUST.wire("dst_src_peer_index is the last index that the destination taught; 0xFFFF before that."),
+        "W-5": _MUST.wire("dst_src_peer_index is the last index that the destination announced; 0xFFFF before that."),
         "W-6": _MUST.wire("Only the packet types of Open-MX are sent."),
         "W-6.1": _SHOULD.wire("An announcement is broadcast, with index 0 and the sender's own address as NIC id."),
         "W-6.4": _MUST.wire("A liback has sub-type 0x55, 16 bytes of data, and the same session in both fields."),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mxwire.units import MILLISECOND, SECOND
-from mxwire.wire.numbers import PULL_TIMER
+from mxwire.wire.numbers import PULL_TIMER, resend_ticks
 
 LOST: Final = -1
 """Value of ``delivered_ns`` of a frame that never reaches its destination."""
@@ -81,7 +81,7 @@ def resend_delay_least(vantage: Vantage) -> int:
     show 497 ms at 250 ticks per second).
     """
     rates = (vantage.hz,) if vantage.hz else (SLOWEST_HZ, FASTEST_HZ)
-    return min(((rate + 2) // 2 - 2) * SECOND // rate for rate in rates) - slack(vantage)
+    return min((resend_ticks(rate) - 2) * SECOND // rate for rate in rates) - slack(vantage)
 
 
 def pull_timer_least(vantage: Vantage) -> int:
@@ -96,5 +96,5 @@ def pull_limit_most(vantage: Vantage, resends: int = 1000) -> int:
     A real host with 250 ticks per second, which computes 504 s, continued for 512 s (R-MEA-21).
     """
     rates = (vantage.hz,) if vantage.hz else (SLOWEST_HZ, FASTEST_HZ)
-    longest = max(MEASURED_RESEND_DELAY, *((rate + 2) // 2 * SECOND // rate for rate in rates))
+    longest = max(MEASURED_RESEND_DELAY, *(resend_ticks(rate) * SECOND // rate for rate in rates))
     return resends * longest + 2 * PULL_TIMER_MOST + slack(vantage)

@@ -75,10 +75,18 @@ LONGEST_PLAIN_QUERY: Final = 500
 # Times, in nanoseconds.
 
 RESEND_DELAY: Final = 500 * MILLISECOND
-"""Interval between retransmissions (R-RTX-01)."""
+"""Interval between retransmissions (R-RTX-01); a host counts it in its kernel's ticks, see resend_ticks()."""
 PULL_TIMER: Final = SECOND
 """Silence after which a pull re-requests (R-PUL-06)."""
 QUERY_INTERVAL: Final = 5 * SECOND
 """Interval between HOST_QUERYs to a nameless peer (R-HOST-02)."""
 ANNOUNCEMENT_INTERVAL: Final = SECOND
 """Interval between announcements of a series (R-DISC-02)."""
+
+
+def resend_ticks(hz: int) -> int:
+    """Return the ticks between retransmissions by a host of ``hz`` ticks per second (R-RTX-01).
+
+    It is one tick more than RESEND_DELAY, since the tick in which the first transmission falls has already begun.
+    """
+    return hz * RESEND_DELAY // SECOND + 1

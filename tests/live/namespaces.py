@@ -139,7 +139,7 @@ class Port:
             time.sleep(0.01)
 
     def steer(self, processor: int | None) -> None:
-        """Have one processor receive what arrives; None: whichever has sent it, as is usual on a virtual cable."""
+        """Have one processor receive what arrives; None: whichever has sent it, as is usual on a veth pair."""
         mask = 0 if processor is None else 1 << processor
         path = f"/sys/class/net/{self.interface}/queues/rx-0/rps_cpus"
         self.namespace.run("sh", "-c", f"echo {mask:x} >{path}", check=True)

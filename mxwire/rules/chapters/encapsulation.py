@@ -68,23 +68,23 @@ def unicast(seen: JudgedFrame) -> Breach | None:
 
 @judges("W-5", *NUMBERED, *CONNECTS, packets.Truc, packets.Pull, packets.NackLib, packets.NackMcp)
 def peer_index(seen: JudgedFrame) -> Breach | None:
-    """``dst_src_peer_index`` is the last index that the destination taught, or 0xFFFF before that."""
+    """``dst_src_peer_index`` is the last index that the destination announced, or 0xFFFF before that."""
     index = seen.frame.dst_src_peer_index
     known = seen.pair.indexes
     if index == known[-1]:
         return None
     if seen.pair.lesson is not None and index != NO_PEER_INDEX and _has_heard(seen):
-        return Breach(f"the destination taught {seen.pair.lesson}", f"dst_src_peer_index {index}")
+        return Breach(f"the destination announced {seen.pair.lesson}", f"dst_src_peer_index {index}")
     if index in known:
         return _outdated(seen, index)
     if ANY_INDEX in known or (index == NO_PEER_INDEX and not seen.vantage.as_sent):
         return None
     taught = " or ".join(_index(each) for each in known)
-    return Breach(f"the destination taught {taught}", f"dst_src_peer_index {_index(index)}")
+    return Breach(f"the destination announced {taught}", f"dst_src_peer_index {_index(index)}")
 
 
 def _has_heard(seen: JudgedFrame) -> bool:
-    """Return whether the packet carries knowledge from a CONNECT, which has taught the sender the index as well."""
+    """Return whether the packet carries knowledge from a CONNECT, which announced the index to the sender as well."""
     frame = seen.frame
     if isinstance(frame, packets.ConnectReply):
         return seen.connect is not None
@@ -100,7 +100,7 @@ def _outdated(seen: JudgedFrame, index: int) -> Breach | None:
         if value == index:
             return None
         if taught_ns is not None and pair.known_ns < taught_ns < seen.time_ns - seen.vantage.clock_ns:
-            return Breach(f"the destination has since taught {_index(value)}", f"dst_src_peer_index {_index(index)}")
+            return Breach(f"the destination has since announced {_index(value)}", f"dst_src_peer_index {_index(index)}")
     return None
 
 

@@ -33,7 +33,7 @@ def endpoint_limit(seen: JudgedFrame) -> Breach | None:
 
 @judges("R-EP-02", *SESSIONED, also=("D-1",))
 def destination_session(seen: JudgedFrame) -> Breach | None:
-    """A packet names the session that its destination taught the sender."""
+    """A packet names the session that its destination announced."""
     flow = seen.flow
     session = seen.frame.session
     if session in flow.sessions:
@@ -54,7 +54,7 @@ def destination_session(seen: JudgedFrame) -> Breach | None:
     if not seen.vantage.as_sent and seen.time_ns - flow.source.reopened_ns < seen.vantage.reorder_ns:
         return None
     known = ", ".join(f"0x{each:08x}" for each in flow.sessions) or "none"
-    return Breach(f"a session that the destination taught the sender: {known}", f"session 0x{session:08x}")
+    return Breach(f"a session that the destination announced: {known}", f"session 0x{session:08x}")
 
 
 def is_unconnected(seen: JudgedFrame) -> bool:

@@ -64,7 +64,7 @@ def reply_index(seen: JudgedFrame) -> Breach | None:
         return None
     if seen.time_ns - back.lesson_ns > _REBUILT_IN:
         return None
-    return Breach(f"src_dst_peer_index {taught}, as taught before", f"{index}, as in the query")
+    return Breach(f"src_dst_peer_index {taught}, as announced before", f"{index}, as in the query")
 
 
 @judges("R-HOST-04", HostReply, severity="deviation")
